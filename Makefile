@@ -1,0 +1,67 @@
+# Every target sets up .venv by itself, once, and again when pyproject.toml or constraints.txt change.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+SEED   ?= 0
+ARGS   ?=
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup demo test check format bench lock clean
+
+help:  ## print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## create .venv with the versions of constraints.txt
+
+$(STAMP): pyproject.toml constraints.txt
+	@echo "setup: creating $(VENV) with $(PYTHON)"
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11) and "surefoot needs Python 3.11 or newer; choose one with: make PYTHON=...")'
+	@"$(PYTHON)" -m venv $(VENV)
+	@echo "setup: installing surefoot[dev], versions from constraints.txt"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(STAMP)  ## watch it learn on a small world
+	$(BIN)/surefoot demo $(ARGS)
+
+test: export OPENBLAS_NUM_THREADS := 1
+test: $(STAMP)  ## run the tests (SEED=3 for another seed, ARGS='-k ridge' for pytest)
+	@echo "test: two processes, seed $(SEED), one BLAS thread each"
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 10 --seed=$(SEED) $(ARGS)
+
+check: $(STAMP)  ## lint, formatting, types, import direction
+	@echo "check: lint"
+	$(BIN)/ruff check .
+	@echo "check: formatting"
+	$(BIN)/ruff format --check .
+	@echo "check: types"
+	$(BIN)/mypy
+	@echo "check: import direction"
+	$(BIN)/lint-imports
+
+format: $(STAMP)  ## rewrite the sources in the house format
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench: $(STAMP)  ## run the benchmarks
+	$(BIN)/python -m benchmarks $(ARGS)
+
+# A clean environment in a directory that is thrown away; names and versions only, no addresses.
+lock:  ## resolve the newest allowed versions into constraints.txt
+	@echo "lock: resolving surefoot[dev] in a throw-away environment"
+	@set -eu; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	"$(PYTHON)" -m venv "$$dir/venv"; \
+	"$$dir/venv/bin/python" -m pip install --quiet --disable-pip-version-check '.[dev]'; \
+	{ echo "# Exact versions behind '.[dev]'. Regenerate with: make lock"; \
+	  "$$dir/venv/bin/python" -m pip freeze --exclude surefoot; } > "$$dir/constraints.txt"; \
+	if tail -n +2 "$$dir/constraints.txt" | grep -vE '^[A-Za-z0-9._-]+==[A-Za-z0-9.!+_-]+$$'; then \
+	  echo "lock: the lines above are not NAME==VERSION; constraints.txt is unchanged" >&2; exit 1; fi; \
+	cp "$$dir/constraints.txt" constraints.txt
+	@echo "lock: wrote constraints.txt"
+
+clean:  ## remove .venv, build output and caches
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
