@@ -1,0 +1,56 @@
+"""surefoot: improve a known-safe controller online, without ever breaking a hard limit."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# Public names and where they live. They are loaded when first used, so that `import surefoot` stays light.
+_HOMES = {
+    "Limit": "surefoot.model.limits",
+    "Problem": "surefoot.model.problem",
+    "World": "surefoot.worlds.world",
+    "LsviNew": "surefoot.agents.lsvi_new",
+    "check": "surefoot.diagnosis",
+    "run": "surefoot.experiment.runner",
+}
+_MODULES = {"exact", "theory", "errors", "worlds", "agents"}
+
+if TYPE_CHECKING:
+    from surefoot import agents, errors, exact, theory, worlds
+    from surefoot.agents.lsvi_new import LsviNew
+    from surefoot.diagnosis import check
+    from surefoot.experiment.runner import run
+    from surefoot.model.limits import Limit
+    from surefoot.model.problem import Problem
+    from surefoot.worlds.world import World
+
+__all__ = [
+    "Limit",
+    "LsviNew",
+    "Problem",
+    "World",
+    "agents",
+    "check",
+    "errors",
+    "exact",
+    "run",
+    "theory",
+    "worlds",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"surefoot.{name}")
+    if name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'surefoot' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

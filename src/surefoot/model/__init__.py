@@ -1,0 +1,1 @@
+"""What is known: the declaration of a problem and the arrays it becomes."""

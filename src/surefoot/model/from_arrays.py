@@ -1,0 +1,267 @@
+"""Lay the user's CSR arrays into a layered graph without copying them.
+
+Each argument is one ``numpy`` array, used by all layers, or a list of H-1 arrays. Arrays are taken as they are: of the
+right kind and C-contiguous, or refused. A silent conversion would copy gigabytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.errors import InvalidInput
+from surefoot.model.labels import Label, Names, Register
+from surefoot.model.layered import BoolArray, FloatArray, IntArray, Layer, Terminal, freeze
+from surefoot.model.naming import Naming
+from surefoot.model.validate import SeedChoice
+
+PerLayer = NDArray[Any] | Sequence[NDArray[Any]]
+Labels = Sequence[Sequence[Label] | None]  # a layer whose labels are None is numbered
+
+_INDEX = (np.dtype(np.int64),)
+_SUCCESSOR = (np.dtype(np.int32), np.dtype(np.int64))
+_NUMBER = (np.dtype(np.float64),)
+_FLAG = (np.dtype(np.bool_),)
+
+
+def per_layer(name: str, value: PerLayer, n_layers: int) -> list[NDArray[Any]]:
+    """The array of each layer: the template n times, or the list as given."""
+    if isinstance(value, np.ndarray):
+        return [value] * n_layers
+    if not isinstance(value, (list, tuple)):
+        raise InvalidInput(f"{name} must be a numpy array or a list of them", got=f"a {type(value).__name__}")
+    if len(value) != n_layers:
+        raise InvalidInput(
+            f"{name} has the wrong number of layers",
+            got=f"{len(value)} arrays where horizon - 1 = {n_layers} are expected",
+        )
+    return list(value)
+
+
+def taken(
+    name: str, array: object, kinds: tuple[np.dtype[Any], ...], ndim: int, h: int | None = None
+) -> NDArray[Any]:
+    """The array itself, frozen, if it has the right type, dtype, number of axes and layout."""
+    where = "" if h is None else f"layer {h}"
+    if not isinstance(array, np.ndarray):
+        raise InvalidInput(f"{name} must be a numpy array", where=where, got=f"a {type(array).__name__}")
+    if array.dtype not in kinds:
+        raise InvalidInput(
+            f"{name} has the wrong dtype",
+            where=where,
+            got=f"{array.dtype} where {' or '.join(map(str, kinds))} is expected",
+        )
+    if array.ndim != ndim:
+        raise InvalidInput(
+            f"{name} has the wrong shape",
+            where=where,
+            got=f"{array.shape}, {array.ndim} axes where {ndim} are expected",
+        )
+    if not array.flags.c_contiguous:
+        raise InvalidInput(f"{name} is not C-contiguous", where=where, fix="Pass np.ascontiguousarray(…).")
+    return freeze(array)
+
+
+def build_layers(
+    horizon: int,
+    state_ptr: PerLayer,
+    pair_ptr: PerLayer,
+    successors: PerLayer,
+    rewards: PerLayer,
+    cost_features: PerLayer,
+    transition_features: PerLayer | None,
+) -> list[Layer]:
+    n = horizon - 1
+    columns = [
+        per_layer("state_ptr", state_ptr, n),
+        per_layer("pair_ptr", pair_ptr, n),
+        per_layer("successors", successors, n),
+        per_layer("rewards", rewards, n),
+        per_layer("cost_features", cost_features, n),
+    ]
+    phi = columns[-1]
+    if transition_features is not None:
+        phi = per_layer("transition_features", transition_features, n)
+    layers = [_layer(h, *arrays) for h, arrays in enumerate(zip(*columns, phi, strict=True))]
+    for h, layer in enumerate(layers):
+        for name in ("cost_features", "transition_features"):
+            width, first = getattr(layer, name).shape[1], getattr(layers[0], name).shape[1]
+            if width != first or width == 0:
+                raise InvalidInput(
+                    f"{name} has the wrong length", where=f"layer {h}", got=f"{width} against {first}"
+                )
+    return layers
+
+
+def _layer(
+    h: int,
+    state_ptr: NDArray[Any],
+    pair_ptr: NDArray[Any],
+    successor: NDArray[Any],
+    reward: NDArray[Any],
+    x: NDArray[Any],
+    phi: NDArray[Any],
+) -> Layer:
+    taken("state_ptr", state_ptr, _INDEX, 1, h)
+    taken("pair_ptr", pair_ptr, _INDEX, 1, h)
+    taken("successors", successor, _SUCCESSOR, 1, h)
+    taken("rewards", reward, _NUMBER, 1, h)
+    taken("cost_features", x, _NUMBER, 2, h)
+    taken("transition_features", phi, _NUMBER, 2, h)
+    _check_pointer("state_ptr", state_ptr, len(pair_ptr) - 1, "pairs (len(pair_ptr) - 1)", h)
+    _check_pointer("pair_ptr", pair_ptr, len(successor), "edges (len(successors))", h)
+    for name, array, size, of in (
+        ("rewards", reward, len(pair_ptr) - 1, "pair"),
+        ("cost_features", x, len(successor), "edge"),
+        ("transition_features", phi, len(successor), "edge"),
+    ):
+        if len(array) != size:
+            raise InvalidInput(
+                f"{name} has the wrong shape",
+                where=f"layer {h}",
+                got=f"{array.shape} where one row per {of} ({size}) is expected",
+            )
+    no_seed = np.empty(0, np.int64)  # laid in by follow_seed
+    return Layer(state_ptr, pair_ptr, successor, reward, x, phi, no_seed)
+
+
+def _check_pointer(name: str, pointer: IntArray, end: int, of: str, h: int) -> None:
+    if len(pointer) < 2 or pointer[0] != 0 or pointer[-1] != end:
+        ends = f"{pointer[0]} … {pointer[-1]}" if len(pointer) else "an empty array"
+        raise InvalidInput(
+            f"{name} must run from 0 to the number of {of}",
+            where=f"layer {h}",
+            got=f"{ends} where 0 … {end} is expected",
+        )
+    if (pointer[1:] < pointer[:-1]).any():
+        at = int(np.flatnonzero(pointer[1:] < pointer[:-1])[0])
+        raise InvalidInput(f"{name} decreases", where=f"layer {h}, entry {at + 1}")
+
+
+def build_terminal(
+    layers: list[Layer],
+    rewards: FloatArray | None,
+    cost_features: FloatArray | None,
+    has_cost: BoolArray | None,
+) -> Terminal:
+    last = layers[-1]
+    if rewards is None:
+        # A template's last layer has the template's states; otherwise, those that are arrived at.
+        n = int(last.successor.max()) + 1 if len(last.successor) else 0
+        shared = len(layers) > 1 and layers[0].successor is last.successor
+        rewards = freeze(np.zeros(max(n, last.n_states) if shared else n))
+    taken("terminal_rewards", rewards, _NUMBER, 1)
+    if cost_features is not None:
+        taken("terminal_cost_features", cost_features, _NUMBER, 2)
+        expected = (len(rewards), last.cost_features.shape[1])
+        if cost_features.shape != expected:
+            raise InvalidInput(
+                "terminal_cost_features has the wrong shape",
+                got=f"{cost_features.shape} where {expected} is expected",
+            )
+    if has_cost is None:
+        has_cost = np.full(len(rewards), cost_features is not None)
+    else:
+        _check_has_cost(has_cost, cost_features)
+    unreached = np.zeros(len(rewards), bool)
+    return Terminal(rewards, cost_features, freeze(has_cost), freeze(unreached))
+
+
+def _check_has_cost(has_cost: BoolArray, cost_features: FloatArray | None) -> None:
+    taken("terminal_has_cost", has_cost, _FLAG, 1)
+    n = 0 if cost_features is None else len(cost_features)
+    if cost_features is None or len(has_cost) != n:
+        raise InvalidInput(
+            "terminal_has_cost has the wrong shape",
+            got=f"{has_cost.shape} where one entry per row of terminal_cost_features ({n}) is expected",
+        )
+    idle = np.flatnonzero(~has_cost & cost_features.any(axis=1))
+    if len(idle):
+        raise InvalidInput(
+            "a terminal state without a cost has cost features",
+            where=f"last layer, state number {int(idle[0])}",
+            fix="Make the row zero, or say that the state has a cost.",
+        )
+
+
+def start_indices(start: object, n_states: int) -> IntArray:
+    """State numbers of the starts; one number or a list of several."""
+    starts = np.atleast_1d(np.asarray(start))
+    if starts.ndim != 1 or len(starts) == 0 or starts.dtype.kind not in "iu":
+        raise InvalidInput("start must be a state number or a list of them", got=repr(start))
+    if (starts < 0).any() or (starts >= n_states).any():
+        raise InvalidInput("start state does not exist", got=f"{start!r}, layer 0 has {n_states} states")
+    if len(np.unique(starts)) < len(starts):
+        raise InvalidInput("a start state is listed twice", got=repr(start))
+    return freeze(starts.astype(np.int64))
+
+
+def seed_choice(seed: PerLayer, layers: list[Layer]) -> SeedChoice:
+    """The seed as the number of an action within each state's own list; -1 where it has none."""
+    columns = per_layer("seed", seed, len(layers))
+    for h, (column, layer) in enumerate(zip(columns, layers, strict=True)):
+        taken("seed", column, _INDEX, 1, h)
+        if len(column) != layer.n_states:
+            raise InvalidInput(
+                "seed has the wrong shape",
+                where=f"layer {h}",
+                got=f"{column.shape} where one entry per state ({layer.n_states}) is expected",
+            )
+    return lambda h, states: columns[h][states]
+
+
+def naming(
+    layers: list[Layer],
+    terminal: Terminal,
+    state_labels: Labels | None,
+    action_labels: Labels | None,
+) -> Naming:
+    """Labels per layer where given (states: H lists; actions: H-1 lists, one per pair), else numbers."""
+    sizes = [layer.n_states for layer in layers] + [terminal.n_states]
+    states = _listed("state", state_labels, sizes)
+    actions = _listed("action", action_labels, [layer.n_pairs for layer in layers])
+    names = tuple(Names(size, row) for size, row in zip(sizes, states, strict=True))
+    result = Naming(names, actions)
+    for h, row in enumerate(states):
+        if row is not None and len(set(row)) < len(row):
+            raise InvalidInput("two states of a layer share a label", where=f"layer {h}")
+    for h, (row, layer) in enumerate(zip(actions, layers, strict=True)):
+        if row is not None:
+            _check_distinct_actions(row, layer, h, result)
+    return result
+
+
+def _listed(kind: str, labels: Labels | None, sizes: list[int]) -> tuple[tuple[Label, ...] | None, ...]:
+    if labels is None:
+        return (None,) * len(sizes)
+    if len(labels) != len(sizes):
+        raise InvalidInput(
+            f"{kind}_labels has the wrong number of layers",
+            got=f"{len(labels)} lists where {len(sizes)} are expected",
+        )
+    register = Register(kind)
+    rows: list[tuple[Label, ...] | None] = []
+    for h, (row, size) in enumerate(zip(labels, sizes, strict=True)):
+        if row is None:
+            rows.append(None)
+            continue
+        if len(row) != size:
+            raise InvalidInput(
+                f"{kind}_labels has the wrong shape",
+                where=f"layer {h}",
+                got=f"{len(row)} labels where {size} are expected",
+            )
+        for label in row:
+            register.add(label, f"layer {h}, {kind}")
+        rows.append(tuple(row))
+    return tuple(rows)
+
+
+def _check_distinct_actions(row: tuple[Label, ...], layer: Layer, h: int, names: Naming) -> None:
+    pointer = layer.state_ptr.tolist()
+    for state, (first, end) in enumerate(zip(pointer, pointer[1:], strict=False)):
+        if len(set(row[first:end])) < end - first:
+            raise InvalidInput("duplicate actions", where=names.at_state(h, state), got=repr(row[first:end]))

@@ -1,0 +1,124 @@
+"""Names of states and actions: hashable, JSON-able Python values, mapped to dense indices.
+
+Allowed are ``str``, ``int`` (64 bits), finite ``float``, ``bool``, ``None`` and tuples of these. JSON has
+no tuples, but lists are not hashable and so can never be labels: a JSON array is always a tuple.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from surefoot.errors import InvalidInput, UnknownLabel
+
+Label = Any  # str | int | float | bool | None | tuple[Label, ...]: checked at run time
+
+_SCALARS = (str, int, float, bool, type(None))
+_DEEPEST = 16  # nesting of tuples; deeper ones are mistakes or attacks
+
+
+def check_label(label: Label, where: str) -> None:
+    """Refuse a label that cannot be a dictionary key or would not survive JSON."""
+    fault = _fault(label)
+    if fault:
+        raise InvalidInput(
+            "label cannot be used",
+            where=where,
+            got=f"{label!r} {fault}",
+            fix="Use str, int, finite float, bool, None, or tuples of these.",
+        )
+
+
+def _fault(label: Label, depth: int = 0) -> str:
+    kind = type(label)
+    if kind is tuple:
+        if depth == _DEEPEST:
+            return f"is nested deeper than {_DEEPEST} tuples"
+        return next((f for part in label if (f := _fault(part, depth + 1))), "")
+    if kind not in _SCALARS:
+        # Exact types only: numpy scalars subclass float or str but come back from JSON as something else.
+        if kind.__module__ == "numpy":
+            return f"is a numpy {kind.__name__}; convert it with .item()"
+        hashable = kind.__hash__ is not None
+        return f"of type {kind.__name__} is not {'JSON-able' if hashable else 'hashable'}"
+    if kind is float and not math.isfinite(label):
+        return "is not a finite number"
+    if kind is int and not -(2**63) <= label < 2**63:
+        return "does not fit in 64 bits"
+    return ""
+
+
+def same_label(a: Label, b: Label) -> bool:
+    """True when two *equal* labels are also of the same kind throughout (1 and True are not)."""
+    if type(a) is not type(b):
+        return False
+    if type(a) is tuple:
+        return len(a) == len(b) and all(map(same_label, a, b))
+    if type(a) is float:
+        return a == b and math.copysign(1.0, a) == math.copysign(1.0, b)
+    return bool(a == b)
+
+
+class Register:
+    """Sees every label once, so that equal but different ones (1, 1.0, True) are refused together."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._seen: dict[Label, Label] = {}
+
+    def add(self, label: Label, where: str) -> None:
+        check_label(label, where)
+        known = self._seen.setdefault(label, label)
+        if known is not label and not same_label(known, label):
+            raise InvalidInput(
+                f"{self._kind} labels compare equal but differ",
+                where=where,
+                got=f"{label!r} and {known!r}",
+                fix="Use one spelling for one thing.",
+            )
+
+
+class Names:
+    """The labels of one layer's states, in index order; without a list they are 0 … n-1."""
+
+    __slots__ = ("_index", "_labels", "_size")
+
+    def __init__(self, size: int, labels: Sequence[Label] | None = None) -> None:
+        self._size = size
+        self._labels = None if labels is None else tuple(labels)
+        self._index: dict[Label, int] | None = None
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, index: int) -> Label:
+        if not 0 <= index < self._size:
+            raise IndexError(index)
+        return int(index) if self._labels is None else self._labels[index]
+
+    @property
+    def listed(self) -> tuple[Label, ...] | None:
+        """The labels where they were given, None where they are plain numbers."""
+        return self._labels
+
+    def index(self, label: Label, where: str) -> int:
+        """The index of a label; an unknown one is an error, never a guess."""
+        if self._labels is None:
+            try:
+                position = int(label)
+                if position == label and 0 <= position < self._size:
+                    return position
+            except (TypeError, ValueError, OverflowError):
+                pass
+            raise UnknownLabel("no such state", where=where, got=repr(label))
+        if self._index is None:
+            self._index = {name: i for i, name in enumerate(self._labels)}
+        try:
+            return self._index[label]
+        except (KeyError, TypeError):
+            raise UnknownLabel("no such state", where=where, got=repr(label)) from None
+
+    def take(self, kept: Iterable[int]) -> Names:
+        chosen = [self[i] for i in kept]
+        return Names(len(chosen), chosen)

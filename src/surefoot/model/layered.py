@@ -1,0 +1,212 @@
+"""The layered graph: states → actions → successors, as frozen CSR arrays.
+
+A *pair* is a state with one of its actions; an *edge* is a pair with one of its possible successors
+(the paper's triplet). Pairs are sorted by state, edges by pair, both in declaration order:
+
+    pairs of state i   state_ptr[i] : state_ptr[i+1]
+    edges of pair p    pair_ptr[p]  : pair_ptr[p+1]
+
+Letters in the shapes: S states, N pairs, E edges of the layer, S' states of the next layer, dc and dp the
+lengths of cost and transition features, m limits, H layers (H-1 of them with decisions).
+Layers may hold the very same array objects; what is the same object is computed and stored once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.integer[Any]]
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
+
+NO_ACTION = -1  #: where the seed does not go, and where nothing is certified
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """A layer in which actions are taken."""
+
+    state_ptr: IntArray  # (S+1,) int64
+    pair_ptr: IntArray  # (N+1,) int64
+    successor: IntArray  # (E,) int32 or int64, in 0 … S'-1
+    reward: FloatArray  # (N,)   in [0, 1]
+    cost_features: FloatArray  # (E, dc)
+    transition_features: FloatArray  # (E, dp); the same object as cost_features when shared
+    seed: IntArray  # (S,)   the seed's pair, NO_ACTION where the seed never goes
+
+    @property
+    def n_states(self) -> int:
+        return len(self.state_ptr) - 1
+
+    @property
+    def n_pairs(self) -> int:
+        return len(self.pair_ptr) - 1
+
+    @property
+    def n_edges(self) -> int:
+        return len(self.successor)
+
+    @property
+    def edge_ptr(self) -> IntArray:
+        """(S+1,) the edges of state i, all actions together, are edge_ptr[i] : edge_ptr[i+1]."""
+        return np.asarray(self.pair_ptr[self.state_ptr])
+
+    def pair_state(self) -> IntArray:
+        """(N,) the state that each pair belongs to."""
+        return np.repeat(np.arange(self.n_states), np.diff(self.state_ptr))
+
+    def edge_pair(self) -> IntArray:
+        """(E,) the pair that each edge belongs to."""
+        return np.repeat(np.arange(self.n_pairs), np.diff(self.pair_ptr))
+
+    def seed_pairs(self) -> IntArray:
+        """Pairs that the seed plays."""
+        return self.seed[self.seed != NO_ACTION]
+
+    def successors_of(self, states: BoolArray, n_next: int) -> BoolArray:
+        """(S',) what some action of the marked states can reach."""
+        reached = np.zeros(n_next, bool)
+        reached[self.successor[np.repeat(states, np.diff(self.edge_ptr))]] = True
+        return reached
+
+
+@dataclass(frozen=True, eq=False)
+class Terminal:
+    """The last layer: a reward and, optionally, a cost, both of the state alone."""
+
+    reward: FloatArray  # (S,)    in [0, 1]
+    cost_features: FloatArray | None  # (S, dc) or None; rows without a cost are zero
+    has_cost: BoolArray  # (S,)
+    seed_reached: BoolArray  # (S,)    where the seed can end
+
+    @property
+    def n_states(self) -> int:
+        return len(self.reward)
+
+
+@dataclass(frozen=True, eq=False)
+class Anchor:
+    """One feature whose cost is known exactly (the paper's φ(s⁰,a⁰,s⁰′) and c⁰)."""
+
+    features: FloatArray  # (dc,)
+    cost: FloatArray  # (m,)
+
+
+@dataclass(frozen=True, eq=False)
+class LayeredGraph:
+    """All layers of a problem; every array is read-only."""
+
+    layers: tuple[Layer, ...]  # H-1
+    terminal: Terminal
+    starts: IntArray  # (n,) states of layer 0, in declaration order
+    anchors: tuple[Anchor | None, ...]  # H
+
+    @property
+    def horizon(self) -> int:
+        return len(self.layers) + 1
+
+    @property
+    def cost_dim(self) -> int:
+        return int(self.layers[0].cost_features.shape[1])
+
+    @property
+    def transition_dim(self) -> int:
+        return int(self.layers[0].transition_features.shape[1])
+
+    @property
+    def shared_features(self) -> bool:
+        """True when transitions use the cost features themselves, as in the paper."""
+        return all(lay.transition_features is lay.cost_features for lay in self.layers)
+
+    def n_states(self, h: int) -> int:
+        return self.layers[h].n_states if h < len(self.layers) else self.terminal.n_states
+
+    @cached_property
+    def reachable(self) -> tuple[BoolArray, ...]:
+        """Per layer (S,): what some action sequence can reach from a start."""
+        mask = np.zeros(self.n_states(0), bool)
+        mask[self.starts] = True
+        masks = [mask]
+        for h, layer in enumerate(self.layers):
+            masks.append(layer.successors_of(masks[-1], self.n_states(h + 1)))
+        return tuple(masks)
+
+    def largest_feature_distance(self) -> float:
+        """max over pairs and two successors of one pair of ‖x(s,a,s′) − x(s,a,s″)‖ (for Δ_φ, eq:epss)."""
+        largest = 0.0
+        for layer in self.layers:
+            pair, x = layer.edge_pair(), layer.cost_features
+            for apart in range(1, int(np.diff(layer.pair_ptr).max())):
+                same = pair[apart:] == pair[:-apart]
+                gaps = np.linalg.norm(x[apart:][same] - x[:-apart][same], axis=1)
+                largest = max(largest, float(gaps.max(initial=0.0)))
+        return largest
+
+    def largest_feature_sum(self) -> float:
+        """max over pairs of Σ_{s′} ‖φ(s,a,s′)‖; H times this bounds ‖φ_V‖ (the paper's D)."""
+        return max(
+            float(np.add.reduceat(np.linalg.norm(y.transition_features, axis=1), y.pair_ptr[:-1]).max())
+            for y in self.layers
+        )
+
+    def largest_cost_norm(self) -> float:
+        """max ‖x‖ over all triplets and last states."""
+        tables = [layer.cost_features for layer in self.layers]
+        if self.terminal.cost_features is not None:
+            tables.append(self.terminal.cost_features)
+        return max(float(np.linalg.norm(x, axis=1).max()) for x in tables)
+
+    def pruned(self) -> LayeredGraph:
+        """The graph without the states that nothing can reach; layers that keep all stay shared."""
+        keep = self.reachable
+        layers = tuple(_restrict(layer, keep[h], keep[h + 1]) for h, layer in enumerate(self.layers))
+        last, kept = self.terminal, keep[-1]
+        terminal = Terminal(
+            reward=freeze(last.reward[kept]),
+            cost_features=None if last.cost_features is None else freeze(last.cost_features[kept]),
+            has_cost=freeze(last.has_cost[kept]),
+            seed_reached=freeze(last.seed_reached[kept]),
+        )
+        starts = freeze(_renumber(keep[0])[self.starts])
+        return LayeredGraph(layers, terminal, starts, self.anchors)
+
+
+def freeze(array: AnyArray) -> AnyArray:
+    """Make an array read-only; an immutable problem may be shared without copies."""
+    array.flags.writeable = False
+    return array
+
+
+def _renumber(keep: BoolArray) -> IntArray:
+    """New index of every kept entry; dropped ones get a number that must not be used."""
+    return np.cumsum(keep, dtype=np.int64) - 1
+
+
+def _pointer(lengths: IntArray) -> IntArray:
+    return freeze(np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
+
+
+def _restrict(layer: Layer, keep: BoolArray, keep_next: BoolArray) -> Layer:
+    if keep.all() and keep_next.all():
+        return layer
+    pairs = np.repeat(keep, np.diff(layer.state_ptr))
+    edges = np.repeat(pairs, np.diff(layer.pair_ptr))
+    cost_features = freeze(layer.cost_features[edges])
+    shared = layer.transition_features is layer.cost_features
+    seed = layer.seed[keep]
+    return Layer(
+        state_ptr=_pointer(np.diff(layer.state_ptr)[keep]),
+        pair_ptr=_pointer(np.diff(layer.pair_ptr)[pairs]),
+        successor=freeze(_renumber(keep_next)[layer.successor[edges]]),
+        reward=freeze(layer.reward[pairs]),
+        cost_features=cost_features,
+        transition_features=cost_features if shared else freeze(layer.transition_features[edges]),
+        seed=freeze(np.where(seed == NO_ACTION, NO_ACTION, _renumber(pairs)[seed])),
+    )

@@ -1,0 +1,39 @@
+"""A hard limit on one measured cost. Safe means cost ≤ bound."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from surefoot.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What is known of one cost: its limit, how noisily it is measured, how large it can be.
+
+    ``cost = ⟨γ, x⟩ + η`` with ``‖γ‖ ≤ norm`` and ``|η| ≤ misspecification``; measurements of it carry
+    zero-mean noise that is sub-Gaussian with scale ``noise``. (spec 2 and 3)
+    """
+
+    name: str
+    bound: float
+    noise: float
+    norm: float
+    misspecification: float = 0.0
+
+    def __post_init__(self) -> None:
+        if type(self.name) is not str or not self.name:
+            raise InvalidInput("a limit needs a name", got=repr(self.name), fix="Give it a word.")
+        where = f"limit {self.name!r}"
+        for field in ("bound", "noise", "norm", "misspecification"):
+            value = getattr(self, field)
+            try:
+                number = float(value)
+            except (TypeError, ValueError, OverflowError):
+                raise InvalidInput(f"{field} must be a number", where=where, got=repr(value)) from None
+            if not math.isfinite(number):
+                raise InvalidInput(f"{field} is not finite", where=where, got=repr(value))
+            if field != "bound" and number < 0:
+                raise InvalidInput(f"{field} is negative", where=where, got=repr(value))
+            object.__setattr__(self, field, number)

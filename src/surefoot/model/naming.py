@@ -1,0 +1,51 @@
+"""Which label belongs to which index, and how to say where something is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from surefoot.errors import UnknownLabel
+from surefoot.model.labels import Label, Names
+from surefoot.model.layered import Layer
+
+
+@dataclass(frozen=True, eq=False)
+class Naming:
+    """Labels of states (H layers) and of actions (H-1 layers, one per pair; None: 0, 1, … per state)."""
+
+    states: tuple[Names, ...]
+    actions: tuple[tuple[Label, ...] | None, ...]
+
+    def action(self, layer: Layer, h: int, pair: int) -> Label:
+        listed = self.actions[h]
+        if listed is not None:
+            return listed[pair]
+        state = int(np.searchsorted(layer.state_ptr, pair, side="right")) - 1
+        return pair - int(layer.state_ptr[state])
+
+    def pair(self, layer: Layer, h: int, state: int, action: Label) -> int:
+        """The index of a pair, by linear search: a state has few actions."""
+        first, end = int(layer.state_ptr[state]), int(layer.state_ptr[state + 1])
+        listed = self.actions[h]
+        if listed is None:
+            if type(action) is not bool and action in range(end - first):
+                return first + int(action)
+        else:
+            for pair in range(first, end):
+                if listed[pair] == action:
+                    return pair
+        raise UnknownLabel("no such action", where=self.at_state(h, state), got=repr(action))
+
+    def at_state(self, h: int, state: int) -> str:
+        return f"layer {h}, state {self.states[h][state]!r}"
+
+    def at_pair(self, layer: Layer, h: int, pair: int) -> str:
+        state = int(np.searchsorted(layer.state_ptr, pair, side="right")) - 1
+        return f"{self.at_state(h, state)}, action {self.action(layer, h, pair)!r}"
+
+    def at_edge(self, layer: Layer, h: int, edge: int) -> str:
+        pair = int(np.searchsorted(layer.pair_ptr, edge, side="right")) - 1
+        successor = self.states[h + 1][int(layer.successor[edge])]
+        return f"{self.at_pair(layer, h, pair)}, successor {successor!r}"

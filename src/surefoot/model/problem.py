@@ -1,0 +1,324 @@
+"""The declaration of a problem: everything that the learner is told, and nothing that it must find out.
+
+A :class:`Problem` is built once, by functions or by arrays, validated once, and never changes. Agents receive
+a Problem and nothing else; the truth lives in :class:`surefoot.World`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.errors import InvalidInput, UnknownLabel
+from surefoot.model import from_arrays as arrays
+from surefoot.model import from_functions as functions
+from surefoot.model.labels import Label, Names
+from surefoot.model.layered import Anchor, BoolArray, FloatArray, Layer, LayeredGraph, Terminal, freeze
+from surefoot.model.limits import Limit
+from surefoot.model.naming import Naming
+from surefoot.model.validate import (
+    SeedChoice,
+    check_anchors,
+    check_horizon,
+    check_layers,
+    check_limits,
+    follow_seed,
+)
+
+AnchorOf = Callable[[int], tuple[ArrayLike, ArrayLike] | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is known of a plant (spec 2). Build one with :meth:`from_functions` or :meth:`from_arrays`."""
+
+    graph: LayeredGraph
+    naming: Naming
+    limits: tuple[Limit, ...]
+    transition_norm: float
+    stationary_costs: bool
+    stationary_transitions: bool
+
+    @classmethod
+    def from_functions(
+        cls,
+        *,
+        horizon: int,
+        start: Label | list[Label],
+        actions: functions.Actions,
+        successors: functions.Successors,
+        reward: functions.Reward,
+        cost_features: functions.Features,
+        seed_policy: functions.SeedPolicy,
+        limits: Sequence[Limit] | Limit,
+        transition_features: functions.Features | None = None,
+        terminal_reward: Callable[[Label], float] | None = None,
+        terminal_cost_features: Callable[[Label], ArrayLike | None] | None = None,
+        anchor: AnchorOf | None = None,
+        transition_norm: float = 1.0,
+        stationary_costs: bool = False,
+        stationary_transitions: bool = False,
+    ) -> Problem:
+        """Declare a problem by plain functions of the layer ``h``, state, action and next state.
+
+        Args:
+            horizon: number of layers H ≥ 2; actions are taken at layers 0 … H-2.
+            start: the start state, or a list of several.
+            actions: ``actions(h, s)`` lists what can be done; the order breaks ties.
+            successors: ``successors(h, s, a)`` lists every state that may follow. Too many is safe, too few is not.
+            reward: ``reward(h, s, a)`` in [0, 1].
+            cost_features: ``cost_features(h, s, a, s2)``, the vector x with cost = ⟨γ, x⟩.
+            seed_policy: ``seed_policy(h, s)``, the known safe action; asked only where the seed itself can come.
+            limits: one :class:`Limit` or several, all on the same features.
+            transition_features: the vector φ with P(s2|s,a) = ⟨μ, φ⟩; the cost features when left out.
+            terminal_reward: ``terminal_reward(s)`` in [0, 1] for the last layer; 0 when left out.
+            terminal_cost_features: ``terminal_cost_features(s)`` for the last layer; no cost when left out or None.
+            anchor: ``anchor(h)`` gives ``(features, cost)`` known exactly at layer h, or None.
+            transition_norm: a bound on ‖μ‖.
+            stationary_costs, stationary_transitions: the hidden parameters are the same at every layer.
+        """
+        horizon = check_horizon(horizon)
+        starts = functions.start_labels(start)
+        walk = functions.Explorer(actions, successors, reward, cost_features, transition_features)
+        layers, naming = walk.walk(horizon, starts)
+        cost_dim = layers[0].cost_features.shape[1]
+        terminal = functions.terminal_layer(
+            naming.states[-1], horizon - 1, cost_dim, terminal_reward, terminal_cost_features
+        )
+        return cls._assemble(
+            layers,
+            terminal,
+            naming,
+            freeze(np.arange(len(starts))),
+            functions.seed_choice(seed_policy, layers, naming),
+            limits,
+            anchor,
+            transition_norm,
+            stationary_costs,
+            stationary_transitions,
+        )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        *,
+        horizon: int,
+        start: int | Sequence[int],
+        state_ptr: arrays.PerLayer,
+        pair_ptr: arrays.PerLayer,
+        successors: arrays.PerLayer,
+        rewards: arrays.PerLayer,
+        cost_features: arrays.PerLayer,
+        seed: arrays.PerLayer,
+        limits: Sequence[Limit] | Limit,
+        transition_features: arrays.PerLayer | None = None,
+        terminal_rewards: FloatArray | None = None,
+        terminal_cost_features: FloatArray | None = None,
+        terminal_has_cost: BoolArray | None = None,
+        anchor: AnchorOf | None = None,
+        transition_norm: float = 1.0,
+        stationary_costs: bool = False,
+        stationary_transitions: bool = False,
+        state_labels: arrays.Labels | None = None,
+        action_labels: arrays.Labels | None = None,
+    ) -> Problem:
+        """Declare a problem by CSR arrays, without copies: they are frozen and become the problem's own.
+
+        Each of the first arrays is one ``ndarray`` shared by all H-1 decision layers, or a list of H-1 arrays.
+        Shapes as in :mod:`surefoot.model.layered`: ``state_ptr`` (S+1,) int64, ``pair_ptr`` (N+1,) int64,
+        ``successors`` (E,) int32 or int64, ``rewards`` (N,), ``cost_features`` (E, dc), ``transition_features``
+        (E, dp), ``seed`` (S,) int64: the number of the seed's action among the state's own, -1 where it has none.
+        ``terminal_rewards`` (S',), ``terminal_cost_features`` (S', dc) and, when only some of the last states
+        have a cost, ``terminal_has_cost`` (S',) bool. ``start`` is a state number or several. States and
+        actions are numbers unless ``state_labels`` (H lists, one per state) and ``action_labels`` (H-1 lists,
+        one per pair) name them; a None among the lists leaves that layer to its numbers.
+        """
+        horizon = check_horizon(horizon)
+        layers = arrays.build_layers(
+            horizon, state_ptr, pair_ptr, successors, rewards, cost_features, transition_features
+        )
+        terminal = arrays.build_terminal(layers, terminal_rewards, terminal_cost_features, terminal_has_cost)
+        naming = arrays.naming(layers, terminal, state_labels, action_labels)
+        return cls._assemble(
+            layers,
+            terminal,
+            naming,
+            arrays.start_indices(start, layers[0].n_states),
+            arrays.seed_choice(seed, layers),
+            limits,
+            anchor,
+            transition_norm,
+            stationary_costs,
+            stationary_transitions,
+        )
+
+    @classmethod
+    def _assemble(
+        cls,
+        layers: list[Layer],
+        terminal: Terminal,
+        naming: Naming,
+        starts: Any,
+        seed: SeedChoice,
+        limits: Sequence[Limit] | Limit,
+        anchor: AnchorOf | None,
+        transition_norm: float,
+        stationary_costs: bool,
+        stationary_transitions: bool,
+    ) -> Problem:
+        """What both constructors share: every rule that a problem keeps is checked here."""
+        limits = check_limits(limits)  # type: ignore[arg-type]
+        norm = functions.number("transition_norm", transition_norm, "")
+        if not 0 < norm < np.inf:
+            raise InvalidInput("transition_norm must be positive and finite", got=repr(transition_norm))
+        check_layers(layers, terminal, naming)
+        done, terminal = follow_seed(layers, terminal, starts, naming, seed)
+        dim = layers[0].cost_features.shape[1]
+        costed = len(layers) + (terminal.cost_features is not None)
+        anchors = [None if anchor is None else _anchor(anchor, h, dim, len(limits)) for h in range(costed)]
+        anchors += [None] * (len(layers) + 1 - costed)
+        graph = LayeredGraph(done, terminal, starts, tuple(anchors))
+        check_anchors(graph, limits, stationary_costs)
+        return cls(graph, naming, limits, norm, bool(stationary_costs), bool(stationary_transitions))
+
+    # --- reading it -------------------------------------------------------------------------------------
+
+    @property
+    def horizon(self) -> int:
+        """H, the number of layers."""
+        return self.graph.horizon
+
+    @property
+    def starts(self) -> tuple[Label, ...]:
+        return tuple(self.naming.states[0][int(i)] for i in self.graph.starts)
+
+    def states(self, h: int) -> Names:
+        """The states of a layer, in index order."""
+        return self.naming.states[self._layer(h, last=True)]
+
+    def actions(self, h: int, s: Label) -> tuple[Label, ...]:
+        state = self.state_index(h, s)
+        layer = self.graph.layers[self._layer(h)]
+        pairs = range(int(layer.state_ptr[state]), int(layer.state_ptr[state + 1]))
+        return tuple(self.naming.action(layer, h, p) for p in pairs)
+
+    def successors(self, h: int, s: Label, a: Label) -> tuple[Label, ...]:
+        layer, pair = self.graph.layers[self._layer(h)], self.pair_index(h, s, a)
+        reached = layer.successor[layer.pair_ptr[pair] : layer.pair_ptr[pair + 1]]
+        return tuple(self.naming.states[h + 1][int(i)] for i in reached)
+
+    def seed_action(self, h: int, s: Label) -> Label | None:
+        """The seed's action, None where the seed never comes."""
+        layer = self.graph.layers[self._layer(h)]
+        pair = int(layer.seed[self.state_index(h, s)])
+        return None if pair < 0 else self.naming.action(layer, h, pair)
+
+    def state_index(self, h: int, s: Label) -> int:
+        return self.naming.states[self._layer(h, last=True)].index(s, f"layer {h}")
+
+    def pair_index(self, h: int, s: Label, a: Label) -> int:
+        state = self.state_index(h, s)
+        return self.naming.pair(self.graph.layers[self._layer(h)], h, state, a)
+
+    def edge_index(self, h: int, s: Label, a: Label, s2: Label) -> int:
+        layer, pair = self.graph.layers[self._layer(h)], self.pair_index(h, s, a)
+        target = self.state_index(h + 1, s2)
+        first, end = int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1])
+        for edge in range(first, end):
+            if layer.successor[edge] == target:
+                return edge
+        raise UnknownLabel(
+            "successor is outside the declared support",
+            where=self.naming.at_pair(layer, h, pair),
+            got=repr(s2),
+        )
+
+    def _layer(self, h: int, last: bool = False) -> int:
+        end = self.horizon if last else self.horizon - 1
+        if isinstance(h, bool) or not isinstance(h, (int, np.integer)) or not 0 <= h < end:
+            kind = "layer" if last else "decision layer"
+            raise UnknownLabel(f"no such {kind}", got=f"{h!r}, layers are 0 … {end - 1}")
+        return int(h)
+
+    def pruned(self) -> Problem:
+        """The same problem without states that no action sequence can reach; no value changes."""
+        keep = self.graph.reachable
+        if all(mask.all() for mask in keep):
+            return self
+        states = tuple(
+            names if mask.all() else names.take(np.flatnonzero(mask).tolist())
+            for names, mask in zip(self.naming.states, keep, strict=True)
+        )
+        actions = tuple(
+            None
+            if row is None
+            else tuple(row[p] for p in np.flatnonzero(np.repeat(mask, np.diff(layer.state_ptr))))
+            for row, mask, layer in zip(self.naming.actions, keep, self.graph.layers, strict=False)
+        )
+        return Problem(
+            self.graph.pruned(),
+            Naming(states, actions),
+            self.limits,
+            self.transition_norm,
+            self.stationary_costs,
+            self.stationary_transitions,
+        )
+
+    def __repr__(self) -> str:
+        sizes = [layer.n_edges for layer in self.graph.layers]
+        names = ", ".join(limit.name for limit in self.limits)
+        return (
+            f"Problem(horizon={self.horizon}, triplets={sum(sizes)}, cost_dim={self.graph.cost_dim}, "
+            f"transition_dim={self.graph.transition_dim}, limits=[{names}])"
+        )
+
+    # --- files ------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> Path:
+        """Write the problem to ``path``: JSON for ``.json``, arrays for ``.npz``; exact, versioned, no pickle."""
+        from surefoot.model import files
+
+        return files.save(self, Path(path))
+
+    @staticmethod
+    def load(path: str | Path) -> Problem:
+        """Read a problem that :meth:`save` wrote, validated anew; a bad file is an error, never code run."""
+        from surefoot.model import files
+
+        return files.load(Path(path))
+
+    @cached_property
+    def digest(self) -> str:
+        """A sha256, in hex, of all that is declared; the same for equal problems, however stored."""
+        from surefoot.model import files
+
+        return files.digest(self)
+
+
+def _anchor(anchor: AnchorOf, h: int, cost_dim: int, n_limits: int) -> Anchor | None:
+    given = anchor(h)
+    if given is None:
+        return None
+    where = f"anchor of layer {h}"
+    try:
+        features, cost = given
+    except (TypeError, ValueError):
+        raise InvalidInput("anchor must be (features, cost) or None", where=where, got=repr(given)) from None
+    x = functions.vector("anchor feature", features, where).copy()
+    c = functions.vector("anchor cost", np.atleast_1d(np.asarray(cost, dtype=object)).tolist(), where).copy()
+    for what, row, length in (("anchor feature", x, cost_dim), ("anchor cost", c, n_limits)):
+        if len(row) != length:
+            raise InvalidInput(
+                f"{what} has the wrong length",
+                where=where,
+                got=f"{len(row)} numbers where {length} are expected",
+            )
+        if not np.isfinite(row).all():
+            raise InvalidInput(f"{what} is not finite", where=where, got=repr(row.tolist()))
+    return Anchor(freeze(x), freeze(c))

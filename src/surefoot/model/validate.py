@@ -1,0 +1,248 @@
+"""The rules that a problem keeps, each checked once, each naming its culprit.
+
+Arrays that several layers share are looked at once. Structure comes before content: a rule may rely on
+those above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from surefoot.errors import InvalidInput
+from surefoot.model.labels import Label
+from surefoot.model.layered import (
+    NO_ACTION,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Layer,
+    LayeredGraph,
+    Terminal,
+    freeze,
+)
+from surefoot.model.limits import Limit
+from surefoot.model.naming import Naming
+
+SeedChoice = Callable[[int, IntArray], Sequence[int] | IntArray]
+"""(layer, states) → for each state the number of the seed's action among the state's own, or -1."""
+
+
+def check_limits(limits: Sequence[Limit]) -> tuple[Limit, ...]:
+    if isinstance(limits, Limit):
+        limits = (limits,)
+    if not limits:
+        raise InvalidInput("a problem needs a limit", got="limits is empty", fix="Give at least one Limit.")
+    for limit in limits:
+        if not isinstance(limit, Limit):
+            raise InvalidInput("limits must be Limit objects", got=repr(limit))
+    names = [limit.name for limit in limits]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInput("two limits share a name", got=repr(name))
+    return tuple(limits)
+
+
+def check_horizon(horizon: int) -> int:
+    if isinstance(horizon, bool) or not isinstance(horizon, (int, np.integer)):
+        raise InvalidInput("horizon must be a whole number", got=repr(horizon))
+    if horizon < 2:
+        raise InvalidInput(
+            "horizon is below 2",
+            got=repr(horizon),
+            fix="The last layer takes no action, so one decision needs two layers.",
+        )
+    return int(horizon)
+
+
+def check_layers(layers: Sequence[Layer], terminal: Terminal, naming: Naming) -> None:
+    """Structure and content of every layer; shared arrays are checked the first time only."""
+    seen: set[tuple[str, int, int]] = set()
+
+    def first_time(rule: str, *arrays: object) -> bool:
+        key = (rule, id(arrays[0]), id(arrays[-1]))
+        return key not in seen and not seen.add(key)  # type: ignore[func-returns-value]
+
+    for h, layer in enumerate(layers):
+        n_next = layers[h + 1].n_states if h + 1 < len(layers) else terminal.n_states
+        if first_time("structure", layer.state_ptr, layer.pair_ptr):
+            _check_structure(layer, h, naming)
+        if first_time(f"successors {n_next}", layer.successor, layer.pair_ptr):
+            _check_successors(layer, h, n_next, naming)
+        if first_time("reward", layer.reward):
+            _check_rewards(layer.reward, lambda p, h=h, y=layer: naming.at_pair(y, h, p))  # type: ignore[misc]
+        for kind, features in (
+            ("cost feature", layer.cost_features),
+            ("transition feature", layer.transition_features),
+        ):
+            if first_time("features", features):
+                _check_finite(kind, features, lambda e, h=h, y=layer: naming.at_edge(y, h, e))  # type: ignore[misc]
+    last = len(layers)
+    _check_rewards(terminal.reward, lambda s: naming.at_state(last, s))
+    if terminal.cost_features is not None:
+        _check_finite("terminal cost feature", terminal.cost_features, lambda s: naming.at_state(last, s))
+
+
+def _check_structure(layer: Layer, h: int, naming: Naming) -> None:
+    without = np.flatnonzero(np.diff(layer.state_ptr) == 0)
+    if len(without):
+        raise InvalidInput(
+            "state without actions",
+            where=naming.at_state(h, int(without[0])),
+            fix="Every state before the last layer needs an action; leave out states that do not exist.",
+        )
+    empty = np.flatnonzero(np.diff(layer.pair_ptr) == 0)
+    if len(empty):
+        raise InvalidInput(
+            "empty support",
+            where=naming.at_pair(layer, h, int(empty[0])),
+            got="no successors",
+            fix="Declare every state that the action may lead to.",
+        )
+
+
+def _check_successors(layer: Layer, h: int, n_next: int, naming: Naming) -> None:
+    outside = np.flatnonzero((layer.successor < 0) | (layer.successor >= n_next))
+    if len(outside):
+        edge = int(outside[0])
+        pair = int(np.searchsorted(layer.pair_ptr, edge, side="right")) - 1
+        raise InvalidInput(
+            "successor does not exist",
+            where=naming.at_pair(layer, h, pair),
+            got=f"index {int(layer.successor[edge])}, but layer {h + 1} has {n_next} states",
+        )
+    key = layer.edge_pair() * n_next + layer.successor
+    key.sort()
+    twice = np.flatnonzero(key[1:] == key[:-1])
+    if len(twice):
+        pair, successor = divmod(int(key[twice[0]]), n_next)
+        raise InvalidInput(
+            "duplicate successors",
+            where=naming.at_pair(layer, h, pair),
+            got=f"{naming.states[h + 1][successor]!r} is listed twice",
+            fix="List each possible next state once.",
+        )
+
+
+def _check_rewards(reward: FloatArray, place: Callable[[int], str]) -> None:
+    bad = np.flatnonzero(~((reward >= 0) & (reward <= 1)))  # a NaN is neither
+    if len(bad):
+        i = int(bad[0])
+        raise InvalidInput(
+            "reward is outside [0, 1]",
+            where=place(i),
+            got=repr(float(reward[i])),
+            fix="Rescale the rewards; the value bounds rely on this range.",
+        )
+
+
+def _check_finite(kind: str, features: FloatArray, place: Callable[[int], str]) -> None:
+    step = max(1, (1 << 22) // max(1, features.shape[1]))  # in slices, so that no big temporary is needed
+    for first in range(0, len(features), step):
+        bad = np.flatnonzero(~np.isfinite(features[first : first + step]).all(axis=1))
+        if len(bad):
+            row = first + int(bad[0])
+            raise InvalidInput(f"{kind} is not finite", where=place(row), got=repr(features[row].tolist()))
+
+
+def check_anchors(graph: LayeredGraph, limits: tuple[Limit, ...], stationary_costs: bool) -> None:
+    """An anchor's feature is not zero, its cost is below the bound and possible under the norm bound."""
+    for h, anchor in enumerate(graph.anchors):
+        if anchor is None:
+            continue
+        where = f"anchor of layer {h}"
+        size = float(np.linalg.norm(anchor.features))
+        if size == 0:
+            raise InvalidInput(
+                "anchor feature is zero", where=where, fix="Anchor a feature that says something."
+            )
+        for limit, cost in zip(limits, anchor.cost.tolist(), strict=True):
+            if not cost < limit.bound:
+                raise InvalidInput(
+                    "anchor cost is not below the bound",
+                    where=f"{where}, limit {limit.name!r}",
+                    got=f"cost {cost!r}, bound {limit.bound!r}",
+                )
+            if abs(cost) > limit.norm * size * (1 + 1e-12) + limit.misspecification + 1e-12:
+                raise InvalidInput(
+                    "anchor cost is impossible under the norm bound",
+                    where=f"{where}, limit {limit.name!r}",
+                    got=f"|{cost!r}| > norm {limit.norm!r} × ‖feature‖ {size!r}",
+                    fix="Raise the limit's norm, or correct the anchor.",
+                )
+    if stationary_costs:
+        _check_same_anchor(graph)
+
+
+def _check_same_anchor(graph: LayeredGraph) -> None:
+    costed = graph.anchors if graph.terminal.cost_features is not None else graph.anchors[:-1]
+    first = costed[0]
+    for h, anchor in enumerate(costed):
+        same = (anchor is None and first is None) or (
+            anchor is not None
+            and first is not None
+            and np.array_equal(anchor.features, first.features)
+            and np.array_equal(anchor.cost, first.cost)
+        )
+        if not same:
+            raise InvalidInput(
+                "anchors differ although costs are stationary",
+                where=f"layers 0 and {h}",
+                fix="Stationary costs share one regression: give one anchor for all layers, or none.",
+            )
+
+
+def follow_seed(
+    layers: Sequence[Layer], terminal: Terminal, starts: IntArray, naming: Naming, choose: SeedChoice
+) -> tuple[tuple[Layer, ...], Terminal]:
+    """Lay the seed into the layers along all that it can reach, and refuse one that is not closed."""
+    reached = np.zeros(layers[0].n_states, bool)
+    reached[starts] = True
+    done: list[Layer] = []
+    for h, layer in enumerate(layers):
+        states = np.flatnonzero(reached)
+        actions = np.asarray(choose(h, states), dtype=np.int64)
+        missing = np.flatnonzero((actions < 0) | (actions >= np.diff(layer.state_ptr)[states]))
+        if len(missing):
+            _refuse_open_seed(h, int(states[missing[0]]), int(actions[missing[0]]), done, naming)
+        seed = np.full(layer.n_states, NO_ACTION, np.int64)
+        seed[states] = layer.state_ptr[states] + actions
+        done.append(replace(layer, seed=freeze(seed)))
+        n_next = layers[h + 1].n_states if h + 1 < len(layers) else terminal.n_states
+        reached = _reached_by_seed(done[-1], n_next)
+    return tuple(done), replace(terminal, seed_reached=freeze(reached))
+
+
+def _reached_by_seed(layer: Layer, n_next: int) -> BoolArray:
+    played = np.zeros(layer.n_pairs, bool)
+    played[layer.seed_pairs()] = True
+    reached = np.zeros(n_next, bool)
+    reached[layer.successor[np.repeat(played, np.diff(layer.pair_ptr))]] = True
+    return reached
+
+
+def _refuse_open_seed(h: int, state: int, action: int, done: list[Layer], naming: Naming) -> None:
+    label: Label = naming.states[h][state]
+    problem = "the seed has no action" if action < 0 else f"the seed's action {action} does not exist"
+    if h == 0:
+        raise InvalidInput(
+            "seed is missing",
+            where=naming.at_state(0, state),
+            got=f"{problem} in this start state",
+            fix="Give seed_policy an action there.",
+        )
+    before = done[-1]
+    pair = next(
+        int(p)
+        for p in before.seed_pairs()
+        if state in before.successor[before.pair_ptr[p] : before.pair_ptr[p + 1]]
+    )
+    culprit = int(np.searchsorted(before.state_ptr, pair, side="right")) - 1
+    raise InvalidInput(
+        "seed is not closed",
+        where=naming.at_state(h - 1, culprit),
+        got=f"action {naming.action(before, h - 1, pair)!r} can reach {label!r}, for which {problem}",
+        fix="Give seed_policy an action there, or remove it from successors.",
+    )

@@ -1,0 +1,669 @@
+"""Each constant against a case worked out by hand; tests are named after the paper's labels."""
+
+import dataclasses
+import inspect
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from surefoot import theory
+from surefoot.errors import InvalidInput
+
+E = math.e
+
+
+def close(got: float, expected: float) -> bool:
+    return math.isclose(got, expected, rel_tol=1e-12)
+
+
+# ---------------------------------------------------------------- radii
+
+
+RADIUS: dict[str, float] = {
+    "log_det_ratio": 2.0,
+    "noise": 3.0,
+    "norm": 0.5,
+    "ridge": 4.0,
+    "log_inverse_probability": 1.0,
+}
+
+
+def radius(**changes: float) -> float:
+    return theory.self_normalised_radius(**{**RADIUS, **changes})
+
+
+def test_S3_radius_by_hand() -> None:
+    assert radius() == 3 * 2 + 2 * 0.5  # 3·√(2 + 2·1) + √4·0.5
+
+
+def test_S3_radius_of_a_matrix_with_known_determinant() -> None:
+    # A = I + diag(e − 1, 0, e³ − 1), so logdet(A) − 3·log 1 = 1 + 0 + 3.
+    ratio = math.log(E * 1 * E**3)
+    got = theory.self_normalised_radius(ratio, noise=1.0, norm=2.0, ridge=1.0, log_inverse_probability=2.5)
+    assert close(got, 3 + 2)
+
+
+@pytest.mark.parametrize("factor", [0.0, 0.5, 2.0, 7.0])
+def test_S3_radius_is_affine_in_the_noise(factor: float) -> None:
+    assert close(radius(noise=3.0 * factor), 6.0 * factor + 1.0)
+
+
+@pytest.mark.parametrize("norm", [0.0, 0.25, 1.0, 10.0])
+def test_S3_radius_is_affine_in_the_norm(norm: float) -> None:
+    assert close(radius(norm=norm), 6.0 + 2.0 * norm)
+
+
+@pytest.mark.parametrize("ridge", [0.01, 1.0, 9.0, 400.0])
+def test_S3_radius_takes_the_root_of_the_ridge(ridge: float) -> None:
+    assert close(radius(ridge=ridge), 6.0 + 0.5 * math.sqrt(ridge))
+
+
+@pytest.mark.parametrize("ratio", [0.0, 1.0, 7.0, 1e4])
+def test_S3_radius_squared_is_affine_in_the_log_determinant(ratio: float) -> None:
+    assert close((radius(log_det_ratio=ratio) - 1.0) ** 2, 9.0 * (ratio + 2.0))
+
+
+@pytest.mark.parametrize("log_inverse", [0.0, 0.5, 3.0, 40.0])
+def test_S3_radius_squared_is_affine_in_twice_the_log_probability(log_inverse: float) -> None:
+    got = radius(log_inverse_probability=log_inverse)
+    assert close((got - 1.0) ** 2, 9.0 * (2.0 + 2.0 * log_inverse))
+
+
+def test_S3_rounding_below_zero_is_read_as_zero_and_more_is_refused() -> None:
+    assert radius(log_det_ratio=-1e-13) == radius(log_det_ratio=0.0)
+    with pytest.raises(InvalidInput, match=r"log_det_ratio .* at least 0: got -0\.5"):
+        radius(log_det_ratio=-0.5)
+
+
+@pytest.mark.parametrize("name", RADIUS)
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1.0])
+def test_S3_radius_fails_closed(name: str, value: float) -> None:
+    with pytest.raises(InvalidInput, match=name):
+        radius(**{name: value})
+
+
+def test_S3_log_term() -> None:
+    got = theory.cost_log_term(limits=2, horizon=3, n_ridges=4, failure_probability=0.5)
+    assert close(got, math.log(96))
+
+
+def test_S6_log_term() -> None:
+    assert close(theory.value_log_term(4, 0.5), 4 * math.log(2))
+
+
+def test_S3_and_S6_spend_all_of_p_and_no_more() -> None:
+    p, m, H, ridges = 0.1, 3, 7, 3
+    cost = theory.cost_log_term(limits=m, horizon=H, n_ridges=ridges, failure_probability=p)
+    value = theory.value_log_term(H, p)
+    assert close(m * H * ridges * math.exp(-cost) + H * math.exp(-value), p)
+
+
+def test_S6_radius_by_hand() -> None:
+    got = theory.value_radius(
+        5.0, value_range=6.0, transition_norm=2.0, ridge=0.25, log_inverse_probability=2.0
+    )
+    assert got == 3 * 3 + 0.5 * 2  # 6/2·√(5 + 2·2) + √¼·2
+
+
+def test_S6_radius_without_a_future_is_the_prior_alone() -> None:
+    got = theory.value_radius(
+        5.0, value_range=0.0, transition_norm=2.0, ridge=1.0, log_inverse_probability=2.0
+    )
+    assert got == 2.0
+
+
+# ---------------------------------------------------------------- thm:regret, its parameters
+
+
+BETA_1: dict[str, Any] = {
+    "noise": 0.5,
+    "norm": 3.0,
+    "dimension": 2,
+    "ridge": 4.0,
+    "total_steps": 2,
+    "feature_bound": 1.0,
+    "failure_probability": 3 / E**2,  # (2 + 2·2·1²/4)/p = 3/p = e²
+}
+
+
+def test_thm_regret_beta_1() -> None:
+    assert close(theory.beta_1(**BETA_1), 0.5 * 2 + 2 * 3)  # ½·√(2·2) + √4·3
+
+
+def test_thm_regret_beta_1_squares_the_feature_bound() -> None:
+    # 2 + 2·2·3²/4 = 11
+    got = theory.beta_1(**{**BETA_1, "feature_bound": 3.0, "failure_probability": 11 / E**4})
+    assert close(got, 0.5 * math.sqrt(8) + 6)
+
+
+@pytest.mark.parametrize(("beta_1", "expected"), [(5.0, 6.0), (7.0, 7.0)])
+def test_thm_regret_beta_is_the_larger_of_two(beta_1: float, expected: float) -> None:
+    got = theory.beta(  # ½·2·3·√log(e⁴) = 6
+        beta_1=beta_1,
+        b_beta=0.5,
+        dimension=2,
+        horizon=3,
+        total_steps=10,
+        failure_probability=20 / E**4,
+    )
+    assert close(got, expected)
+
+
+def test_thm_regret_initial_episodes() -> None:
+    got = theory.initial_episodes(  # 4·2.1·0.5·√9·log e = 12.6
+        beta=2.1, feature_bound=0.5, total_steps=9, dimension=1, failure_probability=1 / E
+    )
+    assert got == 13
+    assert isinstance(got, int)
+
+
+def test_thm_regret_kappa() -> None:
+    got = theory.kappa(beta=2.0, feature_bound=3.0, ridge=4.0, lambda_0=0.5, initial_episodes=16)
+    assert got == 2.0  # 24/(4 + 8)
+
+
+# ---------------------------------------------------------------- slack and weights
+
+
+def test_delta_phi_gap_and_future_gap() -> None:
+    assert theory.delta_phi(2.0, 0.25) == 0.5
+    assert theory.gap(bound=1.0, anchor_cost=0.25, delta_phi=0.5) == 0.25
+    costs = (0.25, 0.375, 0.125)
+    assert theory.future_gap(bound=1.0, anchor_costs_from_here=costs, delta_phi=0.5) == 0.125
+    assert theory.future_gap(bound=1.0, anchor_costs_from_here=costs[2:], delta_phi=0.5) == 0.375
+
+
+def test_gaps_may_be_negative() -> None:
+    assert theory.gap(bound=0.5, anchor_cost=0.25, delta_phi=1.0) == -0.75
+
+
+@pytest.mark.parametrize("costs", [(math.nan, 0.0), (0.0, math.nan), ()])
+def test_future_gap_does_not_lose_a_nan(costs: tuple[float, ...]) -> None:
+    with pytest.raises(InvalidInput, match="anchor_cost"):
+        theory.future_gap(bound=1.0, anchor_costs_from_here=costs, delta_phi=0.0)
+
+
+def test_eq_estimateqvalue_epsilon_1() -> None:
+    assert theory.epsilon_1(2.5) == 3.5
+
+
+EPSILON_2: dict[str, Any] = {
+    "beta": 1.0,
+    "horizon": 2,
+    "delta_tilde": 0.5,
+    "gap": 0.5,
+    "future_gap": 0.25,
+    "kappa": 0.25,
+}
+EPSILON_3: dict[str, Any] = {
+    "beta": 1.0,
+    "horizon": 2,
+    "delta_tilde": 0.5,
+    "future_gap": 0.25,
+    "kappa": 0.125,
+}
+
+
+def test_eq_epss() -> None:
+    assert theory.epsilon_2(**EPSILON_2) == 64.0  # 16·½/(¼ − ½·¼)
+
+
+def test_eq_epss_ratio_cancels() -> None:
+    """Spec 7.1: ε₂ = 4βH/(δ̃(gap − κ)), whatever gap⁺ is."""
+    gaps, futures, kappas = (0.3, 0.7, 2.0), (0.01, 0.3, 0.65), (0.0, 0.1, 0.29)
+    for gap, future_gap, kappa in itertools.product(gaps, futures, kappas):
+        got = theory.epsilon_2(
+            beta=1.7, horizon=5, delta_tilde=0.8, gap=gap, future_gap=future_gap, kappa=kappa
+        )
+        assert math.isclose(got, 4 * 1.7 * 5 / (0.8 * (gap - kappa)), rel_tol=1e-9)
+
+
+def test_eq_epss_is_amanis_weight_when_all_states_are_safe() -> None:
+    """Below eq:epss: 4βH/(c̄ − c⁰) with δ̃ = 1, κ = 0 and no spread."""
+    got = theory.epsilon_2(beta=1.0, horizon=3, delta_tilde=1.0, gap=0.5, future_gap=0.5, kappa=0.0)
+    assert got == 24.0
+
+
+def test_eq_epsss() -> None:
+    assert theory.epsilon_3(**EPSILON_3) == 128.0  # 16/(¼ − ⅛)
+
+
+def test_eq_epssss() -> None:
+    assert theory.epsilon_4(beta=1.0, horizon=2, gap_0=0.25) == 32.0
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments"), [(theory.epsilon_2, EPSILON_2), (theory.epsilon_3, EPSILON_3)]
+)
+def test_weights_rise_with_beta_horizon_kappa_and_fall_with_slack(
+    call: Callable[..., float], arguments: dict[str, Any]
+) -> None:
+    base = call(**arguments)
+    for name, value in {"beta": 1.1, "horizon": 3}.items():
+        assert call(**{**arguments, name: value}) > base
+    assert call(**{**arguments, "kappa": arguments["kappa"] * 1.1}) > base
+    assert call(**{**arguments, "delta_tilde": 0.6}) < base
+    own = "gap" if "gap" in arguments else "future_gap"
+    assert call(**{**arguments, own: arguments[own] * 1.1}) < base
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"gap": -0.25}, r"epsilon_2 needs gap = .*gap = -0\.25\. Give more slack .* spread"),
+        ({"gap": 0.0}, r"epsilon_2 needs gap = .*gap = 0\. "),
+        ({"future_gap": -0.5}, r"epsilon_2 needs gap⁺ = .*gap⁺ = -0\.5\. Give more slack"),
+        # both negative: the denominator alone would be positive and the weight negative
+        ({"future_gap": -0.5, "kappa": 0.75}, r"epsilon_2 needs gap⁺ = "),
+        ({"kappa": 0.5}, r"gap > kappa.*gap = 0\.5, kappa = 0\.5, denominator = 0\..*episodes"),
+        ({"kappa": 0.75}, r"kappa = 0\.75, denominator = -0\.125\. Run more episodes"),
+        ({"kappa": math.nan}, "kappa must be at least 0"),
+        ({"gap": math.nan}, "gap = nan"),
+        ({"gap": math.inf}, "gap = inf"),
+        ({"delta_tilde": 0.0}, "delta_tilde must be positive"),
+    ],
+)
+def test_eq_epss_refuses_with_words(changes: dict[str, float], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        theory.epsilon_2(**{**EPSILON_2, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"future_gap": -0.5}, r"epsilon_3 needs gap⁺ = .*gap⁺ = -0\.5\. Give more slack"),
+        ({"kappa": 0.25}, r"gap⁺ > kappa.*denominator = 0\. Run more episodes .* lambda_0"),
+        ({"kappa": 0.5}, r"gap⁺ = 0\.25, kappa = 0\.5, denominator = -0\.25\. "),
+    ],
+)
+def test_eq_epsss_refuses_with_words(changes: dict[str, float], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        theory.epsilon_3(**{**EPSILON_3, **changes})
+
+
+def test_eq_epssss_refuses_with_words() -> None:
+    with pytest.raises(InvalidInput, match=r"epsilon_4 needs gap_0 = .*gap_0 = -1\. Give more"):
+        theory.epsilon_4(beta=1.0, horizon=2, gap_0=-1.0)
+
+
+# ---------------------------------------------------------------- regret
+
+
+REGRET: dict[str, Any] = {
+    "episodes": 4,
+    "horizon": 2,
+    "dimension": 3,
+    "feature_bound": 3.0,
+    "failure_probability": 0.75,
+    "lambda_0": 0.5,
+    "initial_episodes": 8,
+    "epsilon_1": 1.0,
+    "epsilon_2": (1.0, 4.0),
+    "epsilon_3": (5.0, 1.0),
+    "epsilon_4": 2.0,
+}
+
+
+def test_eq_regret() -> None:
+    # T = 8, weights 1 + 2 + max(1 + 5, 4 + 1) = 9; √(2·3·2·8·log 9) = 8√(3·log 3);
+    # 2·2·√(8·log(48/¾)) = 16√(3·log 2); H·K′ = 16; (3/½)(4/8 − 1) = −3.
+    expected = 72 * math.sqrt(3 * math.log(3)) + 16 * math.sqrt(3 * math.log(2)) + 16 - 3
+    assert close(theory.regret_bound(**REGRET), expected)
+
+
+def test_eq_regret_adds_before_it_takes_the_maximum_over_layers() -> None:
+    def at(epsilon_2: float) -> float:
+        return theory.regret_bound(**{**REGRET, "epsilon_2": (1.0, epsilon_2)})
+
+    assert at(4.0) == at(4.9)  # layer 0 still has the larger sum
+    assert close(at(6.0) - at(4.0), 8 * math.sqrt(3 * math.log(3)))
+
+
+def test_eq_regret_with_one_decision_layer() -> None:
+    both = {"epsilon_2": (1.0,), "epsilon_3": (5.0,)}
+    assert theory.regret_bound(**{**REGRET, **both}) == theory.regret_bound(**REGRET)
+
+
+def test_eq_regret_grows_with_episodes() -> None:
+    bounds = [theory.regret_bound(**{**REGRET, "episodes": 10**n}) for n in range(1, 12)]
+    assert bounds == sorted(bounds)
+
+
+@pytest.mark.parametrize("weights", [(), (1.0,), (1.0, math.nan), (1.0, -1.0)])
+def test_eq_regret_refuses_bad_weights(weights: tuple[float, ...]) -> None:
+    with pytest.raises(InvalidInput, match="epsilon"):
+        theory.regret_bound(**{**REGRET, "epsilon_2": weights})
+    with pytest.raises(InvalidInput, match="one entry per decision layer: 0 and 0"):
+        theory.regret_bound(**{**REGRET, "epsilon_2": (), "epsilon_3": ()})
+
+
+def test_eq_lowerbound() -> None:
+    got = theory.lower_bound(8, dimension=1, horizon=2, gap_0=0.5)
+    assert close(got.learning_term, 0.25)  # 2·√8/(16√2)
+    assert close(got.safety_term, 1 / 3)  # (2/24)/¼
+    assert got.value == got.safety_term
+    assert not got.valid  # 8 < 32/3
+    assert got.label == "claimed"
+
+
+@pytest.mark.parametrize(("episodes", "valid"), [(7, False), (8, True), (9, True)])
+def test_eq_lowerbound_holds_from_32_times_itself_on(episodes: int, valid: bool) -> None:
+    got = theory.lower_bound(episodes, dimension=1, horizon=2, gap_0=1.0)
+    assert got.value == got.learning_term
+    assert got.valid is valid
+
+
+def test_eq_lowerbound_needs_slack() -> None:
+    with pytest.raises(InvalidInput, match=r"lower_bound needs gap_0"):
+        theory.lower_bound(8, dimension=1, horizon=2, gap_0=0.0)
+
+
+# ---------------------------------------------------------------- together
+
+
+TOGETHER: dict[str, Any] = {
+    "horizon": 3,
+    "episodes": 10**9,
+    "bounds": (1.0, 2.0),
+    "cost_norms": (0.5, 1.0),
+    "noises": (0.25, 0.125),
+    "transition_norm": 0.75,
+    "anchor_costs": ((0.25, 0.5), (0.125, 1.0), (0.375, 0.25)),
+    "largest_distance": 0.25,
+    "dimension": 2,
+    "feature_bound": 3.0,
+    "failure_probability": 0.1,
+    "ridge": None,
+    "lambda_0": 1.0,
+    "b_beta": 0.125,
+    "delta_tilde": 0.5,
+}
+
+
+def together(**changes: Any) -> theory.PaperConstants:
+    return theory.paper_constants(**{**TOGETHER, **changes})
+
+
+def test_paper_constants_by_hand() -> None:
+    c = together()
+    T = 3 * 10**9
+    assert c.total_steps == T
+    assert c.ridge == 2.0  # None is d
+    # σ = ¼, L = max(½, 1, ¾) = 1, p/(mH) = 0.1/6
+    beta_1 = 0.25 * math.sqrt(2 * math.log((2 + 2 * T * 9 / 2) / (0.1 / 6))) + math.sqrt(2)
+    assert close(c.beta_1, beta_1)
+    assert close(c.beta, max(beta_1, 0.125 * 2 * 3 * math.sqrt(math.log(2 * T / 0.1))))
+    assert c.initial_episodes == math.ceil(4 * c.beta * 3 * math.sqrt(T) * math.log(20))
+    assert close(c.kappa, 4 * c.beta * 3 / (2 + c.initial_episodes))
+    assert c.delta_phi == (0.125, 0.25)
+    # limit 0: 1 − c⁰ − ⅛ = ⅝, ¾, ½;  limit 1: 2 − c⁰ − ¼ = 1¼, ¾, 1½
+    assert c.gaps == (0.625, 0.75)
+    assert c.future_gaps == (0.5, 0.5)  # limit 0, from the terminal anchor
+    assert c.epsilon_1 == c.beta + 1
+    scale = 4 * c.beta * 3 / 0.5
+    assert all(map(close, c.epsilon_2, (scale / (g - c.kappa) for g in c.gaps)))
+    assert all(map(close, c.epsilon_3, (scale / (g - c.kappa) for g in c.future_gaps)))
+    assert len(c.epsilon_2) == len(c.epsilon_3) == 2
+    assert close(c.epsilon_4, 4 * c.beta * 3 / 0.625)
+    assert c.problems() == []
+
+
+def test_paper_constants_without_a_terminal_anchor() -> None:
+    c = together(anchor_costs=TOGETHER["anchor_costs"][:2])
+    assert c.gaps == (0.625, 0.75)
+    assert c.future_gaps == (0.625, 0.75)
+
+
+def test_paper_constants_take_the_worst_limit_of_each_kind() -> None:
+    assert together(transition_norm=5.0).beta_1 > together().beta_1
+    assert together(transition_norm=0.1).beta_1 == together().beta_1
+    assert together(noises=(0.25, 0.2)).beta_1 == together().beta_1
+
+
+def test_paper_constants_use_the_uncapped_initial_phase_in_kappa() -> None:
+    c = together(episodes=10)
+    assert c.initial_episodes > 10 == c.capped_initial_episodes
+    assert close(c.kappa, 4 * c.beta * 3 / (2 + c.initial_episodes))
+    warning = c.cap_warning()
+    assert warning is not None
+    assert f"{c.initial_episodes} episodes" in warning
+    assert "has 10" in warning
+    assert together().cap_warning() is None
+    equal = dataclasses.replace(c, episodes=c.initial_episodes)
+    assert equal.cap_warning() is not None  # not one episode is left to learn in
+    assert dataclasses.replace(c, episodes=c.initial_episodes + 1).cap_warning() is None
+    assert together().capped_initial_episodes == together().initial_episodes
+
+
+def test_kappa_falls_with_episodes() -> None:
+    kappas = [together(episodes=10**n).kappa for n in range(12)]
+    assert kappas == sorted(kappas, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("horizon", 4),
+        ("episodes", 10**8),
+        ("bounds", (1.1, 2.0)),
+        ("cost_norms", (0.6, 1.0)),
+        ("noises", (0.3, 0.125)),
+        ("transition_norm", 1.5),
+        ("anchor_costs", ((0.3, 0.5), (0.125, 1.0), (0.375, 0.25))),
+        ("largest_distance", 0.3),
+        ("dimension", 3),
+        ("feature_bound", 3.5),
+        ("failure_probability", 0.2),
+        ("ridge", 2.5),
+        ("lambda_0", 1.5),
+        ("b_beta", 1.0),
+        ("delta_tilde", 0.6),
+    ],
+)
+def test_every_argument_of_paper_constants_matters(name: str, value: Any) -> None:
+    def numbers(c: theory.PaperConstants) -> tuple[Any, ...]:
+        epsilons = (c.epsilon_1, c.epsilon_2, c.epsilon_3, c.epsilon_4)
+        return (c.beta_1, c.beta, c.initial_episodes, c.kappa, c.gaps, c.future_gaps, *epsilons)
+
+    changes = {name: value}
+    if name == "horizon":
+        changes["anchor_costs"] = (*TOGETHER["anchor_costs"], (0.375, 0.25))
+    assert numbers(together(**changes)) != numbers(together())
+
+
+def test_the_wiring_list_is_complete() -> None:
+    assert set(TOGETHER) == set(inspect.signature(theory.paper_constants).parameters)
+
+
+def test_no_constant_has_a_default() -> None:
+    functions = [f for _, f in inspect.getmembers(theory, inspect.isfunction)]
+    public = [f for f in functions if f.__module__ == theory.__name__ and f.__name__[0] != "_"]
+    callables: list[Callable[..., Any]] = [*public, theory.PaperConstants]
+    assert len(public) >= 19
+    for function in callables:
+        for parameter in inspect.signature(function).parameters.values():
+            assert parameter.default is parameter.empty, (function, parameter)
+
+
+def test_paper_constants_report_instead_of_raising() -> None:
+    # limit 0 keeps 1 − c⁰ − ½·1.25 = 0.125, 0.25 and, at the end, 0: every gap⁺ is 0
+    c = together(largest_distance=1.25, anchor_costs=((0.25, 0.5), (0.125, 0.5), (0.375, 0.25)))
+    assert c.gaps == (0.125, 0.25)
+    assert c.future_gaps == (0.0, 0.0)
+    reasons = c.problems()
+    assert len(reasons) == 4
+    assert all("gap⁺ = 0" in reason and "more slack" in reason for reason in reasons)
+    assert [f"layer {h}" in r for h, r in zip((0, 0, 1, 1), reasons, strict=True)] == [True] * 4
+    with pytest.raises(InvalidInput, match=r"epsilon_2 needs gap⁺.*layer 0"):
+        _ = c.epsilon_2
+    with pytest.raises(InvalidInput, match=r"epsilon_3 needs gap⁺.*layer 0"):
+        _ = c.epsilon_3
+    with pytest.raises(InvalidInput, match="gap_0"):
+        c.lower_bound()
+    assert close(c.epsilon_4, 4 * c.beta * 3 / 0.125)  # needs the first gap only
+
+
+def test_paper_constants_name_the_layer_that_has_no_slack() -> None:
+    c = together(anchor_costs=((0.25, 0.5), (0.875, 0.5)))
+    assert c.gaps == (0.625, 0.0)
+    with pytest.raises(InvalidInput, match=r"epsilon_2 needs gap = .*layer 1: gap = 0\. Give"):
+        dataclasses.replace(c, future_gaps=(0.5, 0.5)).epsilon_2  # noqa: B018
+
+
+def test_paper_constants_report_the_first_gap_for_epsilon_4() -> None:
+    c = together(anchor_costs=((1.0, 0.5), (0.125, 0.5)))
+    assert c.gaps[0] == -0.125
+    assert [r for r in c.problems() if r.startswith("epsilon_4 needs gap_0")]
+    with pytest.raises(InvalidInput, match="epsilon_4"):
+        _ = c.epsilon_4
+
+
+def test_paper_constants_report_a_large_kappa() -> None:
+    c = together(lambda_0=1e-9, episodes=100)
+    reasons = c.problems()
+    assert len(reasons) == 4
+    assert all("more episodes" in r and "kappa = " in r for r in reasons)
+
+
+def test_paper_constants_regret_and_lower_bound() -> None:
+    c = together()
+    expected = theory.regret_bound(
+        10**9,
+        horizon=3,
+        dimension=2,
+        feature_bound=3.0,
+        failure_probability=0.1,
+        lambda_0=1.0,
+        initial_episodes=c.initial_episodes,
+        epsilon_1=c.epsilon_1,
+        epsilon_2=c.epsilon_2,
+        epsilon_3=c.epsilon_3,
+        epsilon_4=c.epsilon_4,
+    )
+    assert c.regret_bound() == expected
+    # c̄⁰_1 is the largest anchor cost of all layers: gap⁺ of layer 0, not its gap
+    c = together(anchor_costs=((0.25, 0.5), (0.125, 0.5), (0.125, 1.5)), episodes=1)
+    assert c.gaps[0] == 0.625
+    assert c.future_gaps[0] == 0.25
+    assert c.lower_bound() == theory.lower_bound(1, dimension=2, horizon=3, gap_0=0.25)
+    assert c.lower_bound().value == c.lower_bound().safety_term
+    first = together(anchor_costs=((0.5, 0.5), (0.25, 0.5)), episodes=1)
+    assert first.future_gaps == (0.375, 0.625)
+    assert first.lower_bound() == theory.lower_bound(1, dimension=2, horizon=3, gap_0=0.375)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"horizon": 1}, "horizon must be at least 2"),
+        ({"episodes": 0}, "episodes must be a whole number"),
+        ({"episodes": 2.5}, r"episodes must be .*got 2\.5"),
+        ({"episodes": True}, "episodes must be .*got True"),
+        ({"bounds": ()}, "limits must be"),
+        ({"bounds": (1.0, math.nan)}, "bound must be finite"),
+        ({"cost_norms": (1.0,)}, r"cost_norms must have one entry per limit \(2\): has 1"),
+        ({"cost_norms": (1.0, math.nan)}, "cost_norm must be at least 0"),
+        ({"noises": (0.1, 0.1, 0.1)}, "noises must have one entry per limit"),
+        ({"noises": (0.1, -0.1)}, "noise must be at least 0"),
+        ({"transition_norm": math.nan}, "transition_norm"),
+        ({"anchor_costs": ((0.1, 0.1), (0.1,))}, r"anchor_costs\[1\] must have"),
+        ({"anchor_costs": ((0.1, 0.1),)}, "1 rows for horizon 3"),
+        ({"anchor_costs": ((0.1, math.nan), (0.1, 0.1))}, "anchor_cost must be finite"),
+        ({"largest_distance": -1.0}, "largest_distance"),
+        ({"dimension": 0}, "dimension must be"),
+        ({"feature_bound": 0.0}, "feature_bound must be positive"),
+        ({"failure_probability": 0.0}, r"failure_probability must lie .*got 0\.0"),
+        ({"failure_probability": 1.0}, r"failure_probability must lie .*got 1\.0"),
+        # 5/(mH) = 0.83 would pass for a probability inside β₁
+        ({"failure_probability": 5.0}, r"failure_probability must lie .*got 5\.0"),
+        ({"ridge": 0.0}, "ridge must be positive"),
+        ({"lambda_0": 0.0}, "lambda_0 must be positive"),
+        ({"b_beta": math.nan}, "b_beta must be"),
+        ({"delta_tilde": 0.0}, "delta_tilde must be positive"),
+    ],
+)
+def test_paper_constants_refuse_with_words(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        together(**changes)
+
+
+# ---------------------------------------------------------------- how many episodes
+
+
+def usable_from(**changes: Any) -> int | None:
+    arguments: dict[str, Any] = {
+        "horizon": 3,
+        "limits": 1,
+        "noise": 0.1,
+        "norm": 1.0,
+        "dimension": 2,
+        "ridge": 2.0,
+        "feature_bound": 0.05,
+        "failure_probability": 0.1,
+        "b_beta": 0.1,
+    }
+    return theory.smallest_usable_episodes(**{**arguments, **changes})
+
+
+def initial_phase(episodes: int, feature_bound: float, horizon: int) -> int:
+    return theory.paper_constants(
+        horizon=horizon,
+        episodes=episodes,
+        bounds=(1.0,),
+        cost_norms=(1.0,),
+        noises=(0.1,),
+        transition_norm=0.5,
+        anchor_costs=((0.1,),) * (horizon - 1),
+        largest_distance=0.0,
+        dimension=2,
+        feature_bound=feature_bound,
+        failure_probability=0.1,
+        ridge=None,
+        lambda_0=1.0,
+        b_beta=0.1,
+        delta_tilde=1.0,
+    ).initial_episodes
+
+
+@pytest.mark.parametrize("feature_bound", [1e-6, 0.01, 0.05, 0.2, 0.7])
+@pytest.mark.parametrize("horizon", [2, 3, 6])
+def test_thm_regret_smallest_usable_episodes_against_a_scan(feature_bound: float, horizon: int) -> None:
+    found = usable_from(feature_bound=feature_bound, horizon=horizon)
+    scan = (K for K in itertools.count(1) if initial_phase(K, feature_bound, horizon) <= K)
+    assert found == next(scan)
+
+
+def test_thm_regret_smallest_usable_episodes_is_a_boundary_far_out() -> None:
+    found = usable_from(feature_bound=50.0)
+    assert found is not None
+    assert found > 10**6
+    assert initial_phase(found, 50.0, 3) <= found
+    assert initial_phase(found - 1, 50.0, 3) > found - 1
+
+
+def test_thm_regret_smallest_usable_episodes_may_not_exist() -> None:
+    assert usable_from(feature_bound=1e9) is None
+
+
+def test_thm_regret_smallest_usable_episodes_stops_where_it_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert theory.MOST_EPISODES == 10**18
+    found = usable_from()
+    assert found is not None
+    monkeypatch.setattr(theory, "MOST_EPISODES", found)
+    assert usable_from() == found
+    monkeypatch.setattr(theory, "MOST_EPISODES", found - 1)
+    assert usable_from() is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [({"horizon": 1}, "horizon"), ({"failure_probability": 2.0}, "failure_probability")],
+)
+def test_smallest_usable_episodes_refuses(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        usable_from(**changes)
