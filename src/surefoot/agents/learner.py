@@ -1,0 +1,134 @@
+"""A learner: an agent that keeps its data in two regressions and plans anew when they have grown."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.agents.base import Agent, Policy, at_least
+from surefoot.estimate.costs import CostConfidence, CostData
+from surefoot.estimate.values import ValueConfidence, ValueData, ValueEllipsoid, value_feature
+from surefoot.model.layered import FloatArray
+from surefoot.model.problem import Problem
+from surefoot.plan.plan import Plan
+
+
+class Learner(Agent):
+    """Costs and transitions as ridge statistics; a new plan between episodes, when it is due (spec 6)."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        cost_confidence: CostConfidence,
+        value_confidence: ValueConfidence,
+        replan_growth: float,
+    ) -> None:
+        super().__init__(problem)
+        self.cost_confidence = cost_confidence
+        self.value_confidence = value_confidence
+        self.replan_growth = at_least("replan_growth", replan_growth, 0.0)
+        self.costs = CostData(problem, min(cost_confidence.ridges))
+        self.transitions = ValueData(problem, value_confidence.ridge)
+        self._replans = 0
+        self._seen = 0  # observations since the last plan
+        self.replan()
+
+    @abstractmethod
+    def _make_plan(self) -> Plan:
+        """A plan from all data so far."""
+
+    @property
+    def plan(self) -> Plan:
+        """The plan in force; it never changes inside an episode."""
+        return self._plan
+
+    @property
+    def replans(self) -> int:
+        return self._replans
+
+    def policy(self) -> Policy:
+        return self.plan.values.action
+
+    def choose(self, h: int, state: int) -> int:
+        return self.plan.pair(h, state)
+
+    def record(self, h: int, pair: int, edge: int, cost: FloatArray | None) -> None:
+        """Count one transition in both regressions; values are those of the plan in force."""
+        layer = self.problem.graph.layers[h]
+        if cost is not None:
+            self.costs.add(h, layer.cost_features[edge], cost)
+        following = self.plan.values.value[h + 1]
+        target = float(following[layer.successor[edge]])
+        self.transitions.add(h, value_feature(layer, pair, following), target)
+        self._seen += 1
+        super().record(h, pair, edge, cost)
+
+    def record_terminal(self, cost: FloatArray | None) -> None:
+        features = self.problem.graph.terminal.cost_features
+        if cost is not None and features is not None:
+            self.costs.add(self.problem.horizon - 1, features[self._state], cost)
+            self._seen += 1
+        super().record_terminal(cost)
+
+    def finish(self) -> None:
+        super().finish()
+        if self._replan_is_due():
+            self.replan()
+
+    def replan(self) -> None:
+        """Make a plan now, from data whose factors are computed anew."""
+        self.costs.bank.refresh()
+        self.transitions.bank.refresh()
+        self._planned_log_dets = self._log_dets()
+        self._planned_data = {name: array.copy() for name, array in self._data().items()}
+        self._seen = 0
+        self._replans += 1
+        self._plan = self._make_plan()
+
+    def value_ellipsoids(self) -> tuple[ValueEllipsoid, ...]:
+        """Step 3: where each decision layer's transition parameter may lie."""
+        decisions = range(self.problem.horizon - 1)
+        return tuple(self.transitions.ellipsoid(h, self.value_confidence) for h in decisions)
+
+    def _replan_is_due(self) -> bool:
+        """(spec 6) some log-determinant has grown by more than log(1 + replan_growth)."""
+        if self._seen == 0 or self.replan_growth == 0:
+            return self._seen > 0
+        growth = self._log_dets() - self._planned_log_dets
+        return bool((growth > math.log1p(self.replan_growth)).any())
+
+    def _log_dets(self) -> FloatArray:
+        return np.concatenate([self.costs.bank.log_det(), self.transitions.bank.log_det()])
+
+    def checkpoint(self) -> dict[str, NDArray[Any]]:
+        now = {f"now/{name}": array.copy() for name, array in self._data().items()}
+        then = {f"then/{name}": array.copy() for name, array in self._planned_data.items()}
+        counters = {"replans": np.array(self._replans), "seen": np.array(self._seen)}
+        return {**super().checkpoint(), **now, **then, **counters}
+
+    def restore(self, saved: Mapping[str, NDArray[Any]]) -> None:
+        """The plan is made again from the very data that it was made from, then the later data are laid on."""
+        super().restore(saved)
+        self._load(saved, "then")
+        self._replans = int(saved["replans"]) - 1
+        self.replan()
+        self._load(saved, "now")
+        self._seen = int(saved["seen"])
+
+    def _load(self, saved: Mapping[str, NDArray[Any]], moment: str) -> None:
+        for name, array in self._data().items():
+            array[...] = saved[f"{moment}/{name}"]
+
+    def _data(self) -> dict[str, NDArray[Any]]:
+        """Every array that observations change, by name."""
+        return {
+            **{f"costs/{name}": array for name, array in self.costs.bank.arrays().items()},
+            **{f"values/{name}": array for name, array in self.transitions.bank.arrays().items()},
+            "costs/spread": self.costs.spread,
+        }

@@ -1,0 +1,40 @@
+"""Agents by name."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from surefoot.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from surefoot.agents.base import Agent
+    from surefoot.model.problem import Problem
+
+_HOMES = {
+    "lsvi-new": ("surefoot.agents.lsvi_new", "LsviNew"),
+    "seed": ("surefoot.agents.seed", "Seed"),
+    "ucrl-vtr": ("surefoot.agents.ucrl_vtr", "UcrlVtr"),
+    "slucb-qvi": ("surefoot.agents.slucb_qvi", "SlucbQvi"),
+}
+
+
+def names() -> tuple[str, ...]:
+    """The agents that :func:`make` knows."""
+    return tuple(_HOMES)
+
+
+def kind(name: str) -> type[Agent]:
+    """The class behind a name."""
+    if name not in _HOMES:
+        near = difflib.get_close_matches(name, _HOMES, n=3, cutoff=0.4) or list(_HOMES)
+        raise InvalidInput("no such agent", got=repr(name), fix=f"Did you mean {', '.join(near)}?")
+    module, attribute = _HOMES[name]
+    found: type[Agent] = getattr(importlib.import_module(module), attribute)
+    return found
+
+
+def make(name: str, problem: Problem, **options: Any) -> Agent:
+    """An agent by name, with its keywords."""
+    return kind(name)(problem, **options)

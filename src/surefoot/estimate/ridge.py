@@ -1,0 +1,67 @@
+"""Ridge statistics: what is kept of the data, and how one observation changes it.
+
+A bank holds R regressions of dimension d with m targets each:
+
+    G = Σ z zᵀ,   b_j = Σ z y_j,   and a Cholesky factor of  λI + G
+
+G and b are sums with a running compensation, so that a million rows are as exact as one. The factor is updated by
+rank one per row and is used only to notice that the data have grown (spec 6, lazy replanning); bounds are computed
+from G anew at every plan, because an updated inverse drifts to the unsafe side.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.estimate.rows import add_row
+from surefoot.model.layered import FloatArray
+
+
+class RidgeBank:
+    """R ridge regressions with one kind of features."""
+
+    def __init__(self, n: int, dim: int, n_targets: int, ridge: float) -> None:
+        self.ridge = ridge  # of the factor
+        self.gram = np.zeros((n, dim, dim))  # (R, d, d)  Σ z zᵀ, its rounding error in gram_low
+        self.gram_low = np.zeros((n, dim, dim))
+        self.targets = np.zeros((n, n_targets, dim))  # (R, m, d)  Σ z y_j, likewise
+        self.targets_low = np.zeros((n, n_targets, dim))
+        self.rows = np.zeros(n, np.int64)  # (R,)  observations
+        self.factor = np.empty((n, dim, dim))  # (R, d, d)  lower, factor·factorᵀ = λI + G
+        self.refresh()
+
+    def add(self, r: int, z: FloatArray, y: FloatArray) -> None:
+        """Count one row z with targets y (m,) in regression r."""
+        add_row(
+            self.gram[r],
+            self.gram_low[r],
+            self.targets[r],
+            self.targets_low[r],
+            self.factor[r],
+            np.ascontiguousarray(z),
+            np.ascontiguousarray(y),
+        )
+        self.rows[r] += 1
+
+    def log_det(self) -> FloatArray:
+        """(R,) log det(λI + G), from the factor."""
+        diagonal: FloatArray = np.diagonal(self.factor, axis1=1, axis2=2)
+        total: FloatArray = 2.0 * np.log(diagonal).sum(axis=1)
+        return total
+
+    def refresh(self) -> None:
+        """Compute the factor anew from G: ends the drift of its updates."""
+        dim = self.gram.shape[1]
+        self.factor[:] = np.linalg.cholesky(self.gram + self.ridge * np.eye(dim))
+
+    def arrays(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
+        """Everything that a checkpoint must keep."""
+        return {
+            "gram": self.gram,
+            "gram_low": self.gram_low,
+            "targets": self.targets,
+            "targets_low": self.targets_low,
+            "rows": self.rows,
+            "factor": self.factor,
+        }

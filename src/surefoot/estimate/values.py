@@ -1,0 +1,100 @@
+"""Value-targeted regression: what is expected to follow a state and an action (spec 6; the paper's Step 3).
+
+P(s'|s,a) = ⟨μ, φ(s,a,s')⟩, so for any V the expected next value is linear in μ (eq:optqvalue):
+
+    Σ_{s'} P(s'|s,a) V(s') = ⟨μ, φ_V(s,a)⟩,   φ_V(s,a) = Σ_{s'} φ(s,a,s') V(s')
+
+Each visit gives a row φ_V with target V(s'), V being that of the plan in force (eq:estimatemodel).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from surefoot.estimate.ridge import RidgeBank
+from surefoot.model.layered import FloatArray, Layer
+from surefoot.model.problem import Problem
+
+ValueRadius = Callable[[int, float], float]
+"""(layer, logdet(A) − d log λ₂) → the radius of the ellipsoid around θ̂."""
+
+
+@dataclass(frozen=True)
+class ValueConfidence:
+    """How optimistic the expected next value is."""
+
+    ridge: float
+    radius: ValueRadius
+    optimism: float  # w₁, on the radius
+
+
+class ValueData:
+    """All observed transitions, as ridge statistics of value targets."""
+
+    def __init__(self, problem: Problem, ridge: float) -> None:
+        self._pooled = problem.stationary_transitions
+        n = 1 if self._pooled else problem.horizon - 1
+        self.bank = RidgeBank(n, problem.graph.transition_dim, 1, ridge)
+
+    def regression(self, h: int) -> int:
+        return 0 if self._pooled else h
+
+    def add(self, h: int, phi_v: FloatArray, target: float) -> None:
+        self.bank.add(self.regression(h), phi_v, np.array([target]))
+
+    def ellipsoid(self, h: int, confidence: ValueConfidence) -> ValueEllipsoid:
+        r = self.regression(h)
+        gram, target = self.bank.gram[r], self.bank.targets[r, 0]
+        eigenvalues, basis = np.linalg.eigh(gram)
+        eigenvalues = np.maximum(eigenvalues, 0.0)
+        weights = 1.0 / (eigenvalues + confidence.ridge)
+        ratio = float(np.log1p(eigenvalues / confidence.ridge).sum())
+        centre = (target @ basis) * weights
+        return ValueEllipsoid(basis, weights, centre, confidence.radius(h, ratio), confidence.optimism)
+
+
+@dataclass(frozen=True, eq=False)
+class ValueEllipsoid:
+    """Where the unknown μ of one layer may lie, in the eigenbasis of the data."""
+
+    basis: FloatArray  # (dp, dp)
+    weights: FloatArray  # (dp,)   1 / (e + λ₂)
+    centre: FloatArray  # (dp,)   Uᵀ θ̂
+    radius: float
+    optimism: float
+
+    def contains(self, mu: FloatArray) -> bool:
+        """‖μ − θ̂‖_A ≤ radius: the value event of spec 8."""
+        gap = mu @ self.basis - self.centre
+        return bool(np.sqrt(((gap * gap) / self.weights).sum()) <= self.radius)
+
+
+def value_features(layer: Layer, value: FloatArray) -> FloatArray:
+    """(N, dp) φ_V of every pair, for the values (S',) of the next layer."""
+    weighted = layer.transition_features * value[layer.successor][:, None]
+    result: FloatArray = np.add.reduceat(weighted, layer.pair_ptr[:-1], axis=0)
+    return result
+
+
+def value_feature(layer: Layer, pair: int, value: FloatArray) -> FloatArray:
+    """(dp,) φ_V of one pair."""
+    edges = slice(layer.pair_ptr[pair], layer.pair_ptr[pair + 1])
+    result: FloatArray = value[layer.successor[edges]] @ layer.transition_features[edges]
+    return result
+
+
+def expected_next_value(layer: Layer, value: FloatArray, known: ValueEllipsoid) -> FloatArray:
+    """(N,) optimistic ⟨μ, φ_V⟩ of every pair, clipped to the range of V on the pair's own support.
+
+    The clip is valid because P is a distribution on a known support.
+    """
+    w = value_features(layer, value) @ known.basis
+    optimistic = w @ known.centre + known.optimism * known.radius * np.sqrt((w * w) @ known.weights)
+    following, first = value[layer.successor], layer.pair_ptr[:-1]
+    lowest = np.minimum.reduceat(following, first)
+    highest = np.maximum.reduceat(following, first)
+    result: FloatArray = np.clip(optimistic, lowest, highest)
+    return result

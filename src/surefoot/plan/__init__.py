@@ -1,0 +1,1 @@
+"""What follows from the bounds: certified sets, exploration, optimistic values, a plan."""

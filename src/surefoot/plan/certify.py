@@ -1,0 +1,100 @@
+"""Which actions are proved safe, for this step and all that may follow (spec 4; Step 2, Idea I).
+
+Backward from the last layer: a pair is certified when each possible successor keeps every limit by its upper bound
+(eq:safetycondition1) and is itself a state with a certified action (eq:safetycondition2). The seed's own pairs are
+certified by assumption. On the event that all bounds hold, no certified action ever violates a limit (Theorem 1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from surefoot.estimate.costs import CostBounds
+from surefoot.model.layered import BoolArray, FloatArray, LayeredGraph
+from surefoot.model.limits import Limit
+from surefoot.plan.kernels import first_marked, segment_all, segment_any, segment_max, spread
+
+TOLERANCE = 1e-12  #: "upper ≤ bound" means upper ≤ bound + TOLERANCE
+
+
+@dataclass(frozen=True, eq=False)
+class Certified:
+    """Masks over the graph."""
+
+    pairs: tuple[BoolArray, ...]  # H-1 of (N,)
+    states: tuple[BoolArray, ...]  # H of (S,)
+
+
+def within_limits(upper: FloatArray, limits: tuple[Limit, ...]) -> BoolArray:
+    """(rows,) True where every limit is kept by its upper bound; False for a NaN."""
+    bounds = np.array([limit.bound for limit in limits])
+    kept: BoolArray = np.all(upper <= bounds + TOLERANCE, axis=1)
+    return kept
+
+
+def certify(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ...]) -> Certified:
+    """The certified pairs and states. Bounds that contradict each other certify the seed alone."""
+    if not bounds.consistent:
+        return seed_only(graph)
+    states = [terminal_states(graph, bounds, limits)]
+    pairs: list[BoolArray] = []
+    for h in reversed(range(len(graph.layers))):
+        layer = graph.layers[h]
+        kept = within_limits(bounds.upper[h], limits) & states[0][layer.successor]
+        safe = segment_all(kept, layer.pair_ptr)
+        safe[layer.seed_pairs()] = True
+        pairs.insert(0, safe)
+        states.insert(0, segment_any(safe, layer.state_ptr))
+    return Certified(tuple(pairs), tuple(states))
+
+
+def terminal_states(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ...]) -> BoolArray:
+    """(S,) terminal states that keep every limit, or have no cost, or end the seed."""
+    last = graph.terminal
+    if bounds.terminal_upper is None:
+        return np.ones(last.n_states, bool)
+    return within_limits(bounds.terminal_upper, limits) | ~last.has_cost | last.seed_reached
+
+
+def seed_only(graph: LayeredGraph) -> Certified:
+    """What is left when the data contradict the assumptions: the seed, safe by assumption alone."""
+    pairs, states = [], []
+    for layer in graph.layers:
+        played = np.zeros(layer.n_pairs, bool)
+        played[layer.seed_pairs()] = True
+        pairs.append(played)
+        states.append(segment_any(played, layer.state_ptr))
+    return Certified(tuple(pairs), (*states, graph.terminal.seed_reached))
+
+
+def certify_one_step(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ...]) -> Certified:
+    """Without Idea I: condition 1 alone, no look-ahead. It can walk into states with no safe action."""
+    pairs, states = [], []
+    for h, layer in enumerate(graph.layers):
+        safe = segment_all(within_limits(bounds.upper[h], limits), layer.pair_ptr)
+        safe[layer.seed_pairs()] = True
+        pairs.append(safe)
+        states.append(segment_any(safe, layer.state_ptr))
+    return Certified(tuple(pairs), (*states, terminal_states(graph, bounds, limits)))
+
+
+def with_least_worst(
+    graph: LayeredGraph, safe: Certified, bounds: CostBounds, limits: tuple[Limit, ...]
+) -> Certified:
+    """Where no pair is certified, add the one whose worst upper bound exceeds its limit least.
+
+    Only for learners without a guarantee, which must do something in a state that they should not be in.
+    """
+    limit = np.array([item.bound for item in limits])
+    pairs = []
+    for h, layer in enumerate(graph.layers):
+        excess = segment_max((bounds.upper[h] - limit).max(axis=1), layer.pair_ptr)
+        least = -segment_max(-excess, layer.state_ptr)
+        best = first_marked(excess == spread(least, layer.state_ptr), layer.state_ptr)
+        chosen = safe.pairs[h].copy()
+        chosen[best[~safe.states[h] & (best >= 0)]] = True
+        pairs.append(chosen)
+    everywhere = tuple(np.ones_like(mask) for mask in safe.states)
+    return Certified(tuple(pairs), everywhere)

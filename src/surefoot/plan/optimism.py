@@ -1,0 +1,55 @@
+"""Optimistic values and the greedy policy (spec 6, S7; Steps 4 and 5).
+
+Q_h(s,a) = r + expected next value + bonus,     V_h(s) = max over certified a of min(Q, cap_h),  0 without one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from surefoot.estimate.values import ValueEllipsoid, expected_next_value
+from surefoot.model.layered import BoolArray, FloatArray, IntArray, Layer, LayeredGraph
+from surefoot.plan.certify import Certified
+from surefoot.plan.kernels import first_marked, segment_max, spread
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """Q of all pairs (unclipped), V of all states, and the greedy pair (-1 where nothing is certified)."""
+
+    q: tuple[FloatArray, ...]  # H-1 of (N,)
+    value: tuple[FloatArray, ...]  # H of (S,)
+    action: tuple[IntArray, ...]  # H-1 of (S,)
+
+
+def optimistic_values(
+    graph: LayeredGraph,
+    allowed: Certified,
+    bonus: Sequence[FloatArray],
+    known: Sequence[ValueEllipsoid],
+    caps: Sequence[float],
+) -> Values:
+    """One backward sweep. ``caps``: the most that can still be collected, per layer."""
+    value = [np.where(allowed.states[-1], graph.terminal.reward, 0.0)]
+    q: list[FloatArray] = []
+    action: list[IntArray] = []
+    for h in reversed(range(len(graph.layers))):
+        layer = graph.layers[h]
+        q.insert(0, layer.reward + expected_next_value(layer, value[0], known[h]) + bonus[h])
+        best, chosen = greedy(layer, q[0], allowed.pairs[h], caps[h])
+        action.insert(0, chosen)
+        value.insert(0, best)
+    return Values(tuple(q), tuple(value), tuple(action))
+
+
+def greedy(layer: Layer, q: FloatArray, allowed: BoolArray, cap: float) -> tuple[FloatArray, IntArray]:
+    """(V, pair) of every state: largest min(Q, cap), ties by the larger Q, then by declaration order."""
+    clipped = np.where(allowed, np.minimum(q, cap), -np.inf)
+    best = segment_max(clipped, layer.state_ptr)
+    tied = allowed & (clipped == spread(best, layer.state_ptr))
+    unclipped = np.where(tied, q, -np.inf)
+    tied &= unclipped == spread(segment_max(unclipped, layer.state_ptr), layer.state_ptr)
+    return np.where(np.isneginf(best), 0.0, best), first_marked(tied, layer.state_ptr)

@@ -1,0 +1,94 @@
+"""A plan: what is certified, what it is worth, what to do. Frozen; it never changes inside an episode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from surefoot.errors import AssumptionBroken
+from surefoot.estimate.costs import CostBounds
+from surefoot.estimate.values import ValueEllipsoid
+from surefoot.model.labels import Label
+from surefoot.model.layered import NO_ACTION, BoolArray, FloatArray
+from surefoot.model.problem import Problem
+from surefoot.plan.certify import Certified, within_limits
+from surefoot.plan.optimism import Values
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Arrays in graph order, and accessors by label."""
+
+    problem: Problem
+    bounds: CostBounds
+    certified_sets: Certified
+    values: Values
+    ellipsoids: tuple[ValueEllipsoid, ...]  # H-1, of the value regressions
+    number: int  # 1 for the first plan
+
+    @property
+    def consistent(self) -> bool:
+        """False when the data contradict the assumptions; then the seed alone is certified."""
+        return self.bounds.consistent
+
+    def upper(self, h: int, s: Label, a: Label, s2: Label) -> FloatArray:
+        """(m,) no limit's cost of this triplet is larger, with the promised probability."""
+        return np.array(self.bounds.upper[h][self.problem.edge_index(h, s, a, s2)])
+
+    def lower(self, h: int, s: Label, a: Label, s2: Label) -> FloatArray:
+        """(m,) no limit's cost of this triplet is smaller."""
+        return np.array(self.bounds.lower[h][self.problem.edge_index(h, s, a, s2)])
+
+    def certified(self, h: int, s: Label, a: Label) -> bool:
+        """True when this action, and all that may follow, is proved to keep every limit."""
+        return bool(self.certified_sets.pairs[h][self.problem.pair_index(h, s, a)])
+
+    def safe(self, h: int, s: Label) -> bool:
+        """True when the state has a certified action (in the last layer: keeps every limit)."""
+        return bool(self.certified_sets.states[h][self.problem.state_index(h, s)])
+
+    def q(self, h: int, s: Label, a: Label) -> float:
+        """The optimistic value of an action, unclipped; defined for uncertified ones too."""
+        return float(self.values.q[h][self.problem.pair_index(h, s, a)])
+
+    def value(self, h: int, s: Label) -> float:
+        """V: the optimistic value of the best certified action, 0 without one."""
+        return float(self.values.value[h][self.problem.state_index(h, s)])
+
+    def action(self, h: int, s: Label) -> Label:
+        """The greedy certified action; a state without one is an error, never a guess."""
+        state = self.problem.state_index(h, s)
+        return self.problem.naming.action(self.problem.graph.layers[h], h, self.pair(h, state))
+
+    def pair(self, h: int, state: int) -> int:
+        pair = int(self.values.action[h][state])
+        if pair == NO_ACTION:
+            raise AssumptionBroken(
+                "no certified action",
+                where=self.problem.naming.at_state(h, state),
+                fix="This state cannot be reached by certified actions within the declared support.",
+            )
+        return pair
+
+    def terminal_upper(self, s: Label) -> FloatArray | None:
+        """(m,) upper bounds on the last layer's own cost, None where it has none."""
+        return self._terminal(self.bounds.terminal_upper, s)
+
+    def terminal_lower(self, s: Label) -> FloatArray | None:
+        return self._terminal(self.bounds.terminal_lower, s)
+
+    def _terminal(self, table: FloatArray | None, s: Label) -> FloatArray | None:
+        state = self.problem.state_index(self.problem.horizon - 1, s)
+        if table is None or not self.problem.graph.terminal.has_cost[state]:
+            return None
+        return np.array(table[state])
+
+    def condition_1(self, h: int) -> BoolArray:
+        """(N,) pairs all of whose successors keep every limit by their upper bounds (eq:safetycondition1)."""
+        kept = within_limits(self.bounds.upper[h], self.problem.limits)
+        result: BoolArray = np.logical_and.reduceat(kept, self.problem.graph.layers[h].pair_ptr[:-1])
+        return result
+
+    def n_certified(self) -> int:
+        return int(sum(mask.sum() for mask in self.certified_sets.pairs))

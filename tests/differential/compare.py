@@ -1,0 +1,99 @@
+"""Put a plan of surefoot beside a plan of the reference, entry by entry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import surefoot as sf
+from tests.reference.lsvi_new import Plan as ReferencePlan
+from tests.reference.lsvi_new import Reference
+from tests.reference.tables import Tables
+
+CLOSE = 1e-9
+
+
+def problem_of(tables: Tables) -> sf.Problem:
+    limits = [
+        sf.Limit(f"limit {j}", x.bound, x.noise, x.norm, x.misspecification)
+        for j, x in enumerate(tables.limits)
+    ]
+    return sf.Problem.from_functions(**tables.functions(), limits=limits)
+
+
+@dataclass
+class Comparison:
+    """What was compared, what was left out because it lies within rounding of a limit, what differed."""
+
+    pairs: int = 0
+    excluded: int = 0
+    mixed: int = 0
+    condition_2_only: int = 0
+    worst: float = 0.0
+    faults: list[str] = field(default_factory=list)
+
+    def number(self, what: Any, ours: Any, theirs: Any) -> None:
+        size = np.maximum(1.0, np.abs(np.asarray(theirs)))  # absolute below 1, relative above
+        difference = float(np.max(np.abs(np.asarray(ours) - np.asarray(theirs)) / size, initial=0.0))
+        self.worst = max(self.worst, difference)
+        if not difference <= CLOSE:
+            self.faults.append(f"{what}: {ours} and {theirs}")
+
+
+def compare(tables: Tables, ours: Any, reference: Reference, tally: Comparison) -> None:
+    """Bounds, masks, values and greedy actions of one plan."""
+    theirs = reference.plan
+    guarded = _guarded(tables, theirs)
+    for key in theirs.upper:
+        tally.number(("upper", key), ours.upper(*key), theirs.upper[key])
+        tally.number(("lower", key), ours.lower(*key), theirs.lower[key])
+    for s in theirs.terminal_upper:
+        tally.number(("terminal upper", s), ours.terminal_upper(s), theirs.terminal_upper[s])
+        tally.number(("terminal lower", s), ours.terminal_lower(s), theirs.terminal_lower[s])
+    if ours.consistent != theirs.consistent:
+        tally.faults.append("consistent")
+    for pair, certified in theirs.certified.items():
+        tally.pairs += 1
+        if pair in guarded:
+            tally.excluded += 1
+        elif ours.certified(*pair) != certified:
+            tally.faults.append(f"certified {pair}: {not certified} and {certified}")
+        tally.condition_2_only += theirs.consistent and theirs.condition1[pair] and not certified
+    if guarded:
+        return  # a mask that may differ changes every value before it
+    for pair, q in theirs.q.items():
+        tally.number(("q", pair), ours.q(*pair), q)
+    for state, value in theirs.value.items():
+        tally.number(("value", state), ours.value(*state), value)
+    for (h, s), action in theirs.action.items():
+        chosen = ours.action(h, s) if ours.safe(h, s) else None
+        if chosen != action and not _tied(theirs, h, s, action, chosen):
+            tally.faults.append(f"action {(h, s)}: {chosen} and {action}")
+
+
+def _guarded(tables: Tables, plan: ReferencePlan) -> set[Any]:
+    """Pairs within rounding of a limit, and all that lead to them."""
+    bounds = [limit.bound for limit in tables.limits]
+
+    def near(upper: Any) -> bool:
+        return any(abs(u - b) <= CLOSE for u, b in zip(upper, bounds, strict=True))
+
+    doubtful = {(tables.horizon - 1, s) for s, upper in plan.terminal_upper.items() if near(upper)}
+    pairs = set()
+    for h, s, a in sorted(tables.successors, key=lambda key: -key[0]):
+        for s2 in tables.successors[h, s, a]:
+            if near(plan.upper[h, s, a, s2]) or (h + 1, s2) in doubtful:
+                pairs.add((h, s, a))
+                doubtful.add((h, s))
+    return pairs
+
+
+def _tied(plan: ReferencePlan, h: int, s: Any, one: Any, other: Any) -> bool:
+    """Both actions are equally good to within rounding, so that the last bit may decide."""
+    return (
+        other is not None
+        and plan.certified[h, s, other]
+        and abs(plan.q[h, s, one] - plan.q[h, s, other]) <= CLOSE
+    )

@@ -1,0 +1,522 @@
+"""LSVI-NEW transcribed from the specification, sections 3 to 6, with dicts and loops.
+
+Slow on purpose. Every plan is computed afresh from the raw rows, nothing is updated incrementally, and every
+formula stands where the specification has it: `spec 3` in a comment points to that section. The hidden truth
+in `Tables` is never read here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .paper import PaperConstants, joint_dimension, paper_constants
+from .tables import Action, PairKey, State, StateKey, Tables, TripletKey, dot, norm
+
+Made = TypeVar("Made")
+Vector = NDArray[np.floating[Any]]
+LIMIT_TOLERANCE = 1e-12  # spec 4: "upper <= bound" means upper <= bound + 1e-12
+CROSSING_TOLERANCE = 1e-9  # how far lower may pass upper before it is more than rounding
+
+
+@dataclass(frozen=True)
+class CostRow:
+    """One observed cost vector; layer H-1 holds the terminal observations."""
+
+    h: int
+    x: list[float]
+    cost: list[float]
+
+
+@dataclass(frozen=True)
+class ValueRow:
+    """One target of the value regression, made with the plan in force at the time (spec 6)."""
+
+    h: int
+    features: list[float]
+    target: float
+
+
+@dataclass(frozen=True)
+class RidgeFit:
+    """The cost regression under one ridge: A, one estimate and one radius per limit."""
+
+    matrix: Vector
+    estimates: list[Vector]
+    radii: list[float]
+
+
+@dataclass(frozen=True)
+class CostFit:
+    """The cost regression of one layer: a fit per ridge, and per limit the weight of misspecified rows."""
+
+    fits: list[RidgeFit]
+    bias: list[float]
+
+
+@dataclass(frozen=True)
+class ValueFit:
+    """The value regression of one layer."""
+
+    matrix: Vector
+    estimate: Vector
+    radius: float
+
+
+@dataclass
+class Plan:
+    """One plan, as dicts. `spread` is what `omega` maximises: relative width, or u in the paper profile."""
+
+    replans: int
+    upper: dict[TripletKey, list[float]] = field(default_factory=dict)
+    lower: dict[TripletKey, list[float]] = field(default_factory=dict)
+    terminal_upper: dict[State, list[float]] = field(default_factory=dict)
+    terminal_lower: dict[State, list[float]] = field(default_factory=dict)
+    spread: dict[TripletKey, float] = field(default_factory=dict)
+    terminal_spread: dict[State, float] = field(default_factory=dict)
+    consistent: bool = True
+    condition1: dict[PairKey, bool] = field(default_factory=dict)
+    certified: dict[PairKey, bool] = field(default_factory=dict)
+    safe: set[StateKey] = field(default_factory=set)
+    omega: dict[PairKey, float] = field(default_factory=dict)
+    future: dict[StateKey, float] = field(default_factory=dict)
+    q: dict[PairKey, float] = field(default_factory=dict)
+    value: dict[StateKey, float] = field(default_factory=dict)
+    action: dict[StateKey, Action] = field(default_factory=dict)
+
+
+class Reference:
+    """The agent: begin_episode, act, observe, observe_terminal, end_episode; `plan` is what it goes by.
+
+    `value_ridge=None` is 1 (certified) or d (paper); `initial_episodes=None` is 0 or the paper's min(K', K).
+    """
+
+    def __init__(
+        self,
+        tables: Tables,
+        failure_probability: float,
+        profile: str = "certified",
+        ridges: Sequence[float] | None = None,
+        value_ridge: float | None = None,
+        optimism: float = 1.0,
+        explore: tuple[float, float, float] = (0.1, 0.02, 0.02),
+        slack: float | Sequence[float] | None = None,
+        replan_growth: float = 0.1,
+        initial_episodes: int | None = None,
+        episodes: float | None = None,
+        feature_bound: float | None = None,
+        coverage_rate: float = 1.0,
+        value_radius_scale: float = 1.0,
+        lipschitz: float = 1.0,
+        safety_radius_scale: float = 1.0,
+        literal_future: bool = False,
+    ) -> None:
+        if profile not in ("certified", "paper"):
+            raise ValueError(f"profile must be 'certified' or 'paper', but got {profile!r}")
+        self.t = tables
+        self.p = failure_probability
+        self.paper = profile == "paper"
+        self.w1, (self.w2, self.w3, self.w4) = optimism, explore
+        self.replan_growth = replan_growth
+        self.safety_radius_scale = safety_radius_scale
+        self.literal_future = literal_future
+        self.H, self.m = tables.horizon, len(tables.limits)
+        self.dc = len(next(iter(tables.x.values())))
+        self.dp = len(next(iter(tables.phi.values())))
+        self.d = joint_dimension(tables)
+        self.layers = [tables.states(h) for h in range(self.H)]
+        self._check_stationary_anchors()
+        self.ridges = self._ridges(ridges)
+        self.value_ridge = (float(self.d) if self.paper else 1.0) if value_ridge is None else value_ridge
+        self.slack = None if self.paper else self._slack(slack)
+        self.constants: PaperConstants | None = None
+        if self.paper:
+            self.constants = paper_constants(
+                tables,
+                failure_probability,
+                ridge=self.ridges[0],
+                episodes=episodes,
+                feature_bound=feature_bound,
+                coverage_rate=coverage_rate,
+                value_radius_scale=value_radius_scale,
+                lipschitz=lipschitz,
+            )
+        self.initial_episodes = self._initial_episodes(initial_episodes, episodes)
+        self.cost_rows: list[CostRow] = []
+        self.value_rows: list[ValueRow] = []
+        self.episodes_ended = 0
+        self.replans = 0
+        self.start: State = tables.starts[0]
+        self.saw_data = False
+        self._make_plan()
+
+    # ------------------------------------------------------------------ the agent's five calls
+
+    @property
+    def plan(self) -> Plan:
+        """The plan in force: that of the episode's own start (they differ in the paper profile only)."""
+        return self.plans[self.start]
+
+    def begin_episode(self, start: State) -> None:
+        if start not in self.t.starts:
+            raise ValueError(f"start must be one of {self.t.starts}, but got {start!r}")
+        self.start = start
+        self.saw_data = False
+
+    def act(self, h: int, s: State) -> Action:
+        if self.episodes_ended < self.initial_episodes:
+            return self.t.seed[h, s]
+        return self.plan.action[h, s]
+
+    def observe(self, h: int, s: State, a: Action, s2: State, cost: Sequence[float]) -> None:
+        self.cost_rows.append(CostRow(h, self.t.x[h, s, a, s2], list(cost)))
+        features = self._value_features(self.plan.value, (h, s, a))
+        self.value_rows.append(ValueRow(h, features, self.plan.value[h + 1, s2]))
+        self.saw_data = True
+
+    def observe_terminal(self, s: State, cost: Sequence[float]) -> None:
+        x = self.t.terminal_features(s)
+        if x is not None:
+            self.cost_rows.append(CostRow(self.H - 1, x, list(cost)))
+            self.saw_data = True
+
+    def end_episode(self) -> None:
+        self.episodes_ended += 1
+        if self._must_replan():
+            self.replans += 1
+            self._make_plan()
+
+    # ------------------------------------------------------------------ settings
+
+    def _check_stationary_anchors(self) -> None:
+        """Spec 6, stationary problems: one anchor for all layers, or none."""
+        if self.t.stationary_costs and any(self.t.anchor(h) != self.t.anchor(0) for h in range(self.H)):
+            raise ValueError("stationary costs need one anchor for all layers, or none")
+
+    def _ridges(self, given: Sequence[float] | None) -> list[float]:
+        """Spec 3: q * {4, 40, 400}; paper profile: the one ridge d."""
+        if given is not None:
+            if self.paper and len(given) != 1:
+                raise ValueError(f"the paper profile has one ridge, but got {len(given)}")
+            return [float(r) for r in given]
+        if self.paper:
+            return [float(self.d)]
+        ratios = [(limit.noise / limit.norm) ** 2 for limit in self.t.limits if limit.norm > 0.0]
+        q = max([1e-6, *ratios])
+        return [4.0 * q, 40.0 * q, 400.0 * q]
+
+    def _slack(self, given: float | Sequence[float] | None) -> list[list[float]]:
+        """Spec 5: bound minus the anchor's cost per layer and limit, 1 without an anchor, or the user's."""
+        out: list[list[float]] = []
+        for h in range(self.H):
+            anchor = self.t.anchor(h)
+            if given is not None:
+                row = [float(given)] * self.m if isinstance(given, int | float) else [float(g) for g in given]
+            elif anchor is not None:
+                row = [limit.bound - c for limit, c in zip(self.t.limits, anchor[1], strict=True)]
+            else:
+                row = [1.0] * self.m
+            if len(row) != self.m or min(row) <= 0.0:
+                raise ValueError(f"slack must be one positive number per limit, but got {row} at layer {h}")
+            out.append(row)
+        return out
+
+    def _initial_episodes(self, given: int | None, episodes: float | None) -> int:
+        if given is not None:
+            return given
+        if self.constants is None or episodes is None:
+            return 0
+        return int(min(self.constants.initial_episodes, episodes))
+
+    # ------------------------------------------------------------------ planning
+
+    def _make_plan(self) -> None:
+        plan = Plan(replans=self.replans)
+        self._bounds(plan)
+        self._certify(plan)
+        self._explore(plan)
+        fits = self._value_fits()
+        if self.paper:
+            self.plans = {start: self._paper_values(plan, fits, start) for start in self.t.starts}
+        else:
+            self._values(plan, fits, first_bonus=0.0)
+            self.plans = dict.fromkeys(self.t.starts, plan)
+        self.planned_at = self._log_determinants()
+
+    # ------------------------------------------------------------------ costs (spec 3)
+
+    def _project(self, h: int, x: Sequence[float]) -> tuple[list[float], list[float], float]:
+        """z, the known part k per limit, and rho."""
+        anchor = self.t.anchor(h)
+        if anchor is None:
+            return list(x), [0.0] * self.m, 0.0
+        x0, c0 = anchor
+        rho = dot(x, x0) / dot(x0, x0)
+        return [xi - rho * x0i for xi, x0i in zip(x, x0, strict=True)], [rho * c for c in c0], rho
+
+    def _cost_rows_of(self, h: int) -> list[CostRow]:
+        """Rows of the layer, or all of them when gamma is the same everywhere."""
+        return [row for row in self.cost_rows if self.t.stationary_costs or row.h == h]
+
+    def _cost_gram(self, h: int) -> Vector:
+        gram = np.zeros((self.dc, self.dc))
+        for row in self._cost_rows_of(h):
+            z = np.array(self._project(row.h, row.x)[0])
+            gram += np.outer(z, z)
+        return gram
+
+    def _cost_fit(self, h: int) -> CostFit:
+        gram = self._cost_gram(h)
+        moments = [np.zeros(self.dc) for _ in range(self.m)]
+        row_weight = 0.0
+        for row in self._cost_rows_of(h):
+            z, known, rho = self._project(row.h, row.x)
+            row_weight += (1.0 + abs(rho)) ** 2
+            for j in range(self.m):
+                moments[j] += np.array(z) * (row.cost[j] - known[j])
+        fits: list[RidgeFit] = []
+        for ridge in self.ridges:
+            matrix = ridge * np.eye(self.dc) + gram
+            estimates = [np.linalg.solve(matrix, b) for b in moments]
+            radii = [self._cost_radius(matrix, ridge, j) for j in range(self.m)]
+            fits.append(RidgeFit(matrix, estimates, radii))
+        bias = [limit.misspecification * math.sqrt(row_weight) for limit in self.t.limits]
+        return CostFit(fits, bias)
+
+    def _cost_radius(self, matrix: Vector, ridge: float, j: int) -> float:
+        """(S3); the paper profile has one beta for all limits. The scale touches nothing else."""
+        if self.constants is not None:
+            return self.safety_radius_scale * self.constants.beta
+        limit = self.t.limits[j]
+        log_union = 2.0 * math.log(2.0 * self.m * self.H * len(self.ridges) / self.p)
+        inside = _log_det(matrix) - self.dc * math.log(ridge) + log_union
+        return self.safety_radius_scale * (limit.noise * math.sqrt(inside) + math.sqrt(ridge) * limit.norm)
+
+    def _interval(self, fit: CostFit, h: int, x: Sequence[float]) -> tuple[list[float], list[float], float]:
+        """(S3): upper and lower per limit, and u under the first ridge."""
+        z, known, rho = self._project(h, x)
+        direction = np.array(z)
+        us = [_weighted_norm(one.matrix, direction) for one in fit.fits]
+        upper: list[float] = []
+        lower: list[float] = []
+        for j, limit in enumerate(self.t.limits):
+            # What is known before any data; the paper profile does without.
+            prior = math.inf if self.paper else limit.norm * norm(z)
+            high, low = prior, -prior
+            for one, u in zip(fit.fits, us, strict=True):
+                mean = float(np.dot(one.estimates[j], direction))
+                width = (one.radii[j] + fit.bias[j]) * u
+                high = min(high, mean + width)
+                low = max(low, mean - width)
+            widening = limit.misspecification * (1.0 + abs(rho))
+            upper.append(known[j] + high + widening)
+            lower.append(known[j] + low - widening)
+        return upper, lower, us[0]
+
+    def _bounds(self, plan: Plan) -> None:
+        fits = self._per_layer(self._cost_fit, self.H, self.t.stationary_costs)
+        for key in self.t.triplets():
+            h = key[0]
+            upper, lower, u = self._interval(fits[h], h, self.t.x[key])
+            plan.upper[key], plan.lower[key] = upper, lower
+            plan.spread[key] = self._spread(h, upper, lower, u)
+            plan.consistent &= not _crossed(upper, lower)
+        for s in self.layers[self.H - 1]:
+            x = self.t.terminal_features(s)
+            plan.terminal_spread[s] = 0.0
+            if x is not None:
+                upper, lower, u = self._interval(fits[self.H - 1], self.H - 1, x)
+                plan.terminal_upper[s], plan.terminal_lower[s] = upper, lower
+                plan.terminal_spread[s] = self._spread(self.H - 1, upper, lower, u)
+                plan.consistent &= not _crossed(upper, lower)
+
+    # ------------------------------------------------------------------ certified sets (spec 4)
+
+    def _within(self, upper: Sequence[float]) -> bool:
+        return all(c <= lim.bound + LIMIT_TOLERANCE for c, lim in zip(upper, self.t.limits, strict=True))
+
+    def _certify(self, plan: Plan) -> None:
+        last = self.H - 1
+        seed_pairs, seed_terminals = self.t.seed_pairs(), self.t.seed_terminals()
+        for s in self.layers[last]:
+            within = s not in plan.terminal_upper or self._within(plan.terminal_upper[s])
+            if s in seed_terminals or (plan.consistent and within):
+                plan.safe.add((last, s))
+        for h in reversed(range(last)):
+            for s in self.layers[h]:
+                for a in self.t.actions[h, s]:
+                    support = self.t.successors[h, s, a]
+                    condition1 = all(self._within(plan.upper[h, s, a, s2]) for s2 in support)
+                    condition2 = all((h + 1, s2) in plan.safe for s2 in support)
+                    earned = plan.consistent and condition1 and condition2
+                    plan.condition1[h, s, a] = condition1
+                    plan.certified[h, s, a] = earned or (h, s, a) in seed_pairs
+                if any(plan.certified[h, s, a] for a in self.t.actions[h, s]):
+                    plan.safe.add((h, s))
+
+    # ------------------------------------------------------------------ exploration (spec 5)
+
+    def _spread(self, h: int, upper: Sequence[float], lower: Sequence[float], u: float) -> float:
+        """Relative uncertainty of a triplet; plain u in the paper profile."""
+        if self.slack is None:
+            return u
+        return max(max(0.0, up - lo) / sl for up, lo, sl in zip(upper, lower, self.slack[h], strict=True))
+
+    def _explore(self, plan: Plan) -> None:
+        """omega of every pair, and U of every state."""
+        for h, s, a in self.t.pairs():
+            plan.omega[h, s, a] = max(plan.spread[h, s, a, s2] for s2 in self.t.successors[h, s, a])
+        for s in self.layers[self.H - 1]:
+            plan.future[self.H - 1, s] = plan.terminal_spread[s]
+        every_action = self.paper or self.literal_future
+        for h in reversed(range(self.H - 1)):
+            for s in self.layers[h]:
+                most = 0.0
+                for a in self.t.actions[h, s]:
+                    if every_action or plan.certified[h, s, a]:
+                        most = max(most, plan.omega[h, s, a], self._next_future(plan, (h, s, a)))
+                plan.future[h, s] = most
+
+    def _next_future(self, plan: Plan, pair: PairKey) -> float:
+        return max(plan.future[pair[0] + 1, s2] for s2 in self.t.successors[pair])
+
+    def _bonus(self, plan: Plan, pair: PairKey) -> float:
+        """Ideas II, III and IV; the paper profile's Idea IV is added by its caller."""
+        h, s, _ = pair
+        if self.constants is not None:
+            idea_2 = self.constants.epsilon_2[h] * plan.omega[pair]
+            return idea_2 + self.constants.epsilon_3[h] * plan.future[h, s]
+        remaining = float(self.H - h)  # R_h
+        bonus = self.w2 * remaining * plan.omega[pair] + self.w3 * remaining * self._next_future(plan, pair)
+        if h == 0:
+            bonus += self.w4 * remaining * plan.omega[pair]
+        return bonus
+
+    # ------------------------------------------------------------------ values (spec 6)
+
+    def _value_features(self, value: dict[StateKey, float], pair: PairKey) -> list[float]:
+        """phi_V = sum over s' of phi(s, a, s') V(s')."""
+        h, s, a = pair
+        total = [0.0] * self.dp
+        for s2 in self.t.successors[pair]:
+            v = value[h + 1, s2]
+            total = [t + f * v for t, f in zip(total, self.t.phi[h, s, a, s2], strict=True)]
+        return total
+
+    def _value_rows_of(self, h: int) -> list[ValueRow]:
+        return [row for row in self.value_rows if self.t.stationary_transitions or row.h == h]
+
+    def _value_matrix(self, h: int) -> Vector:
+        matrix = self.value_ridge * np.eye(self.dp)
+        for row in self._value_rows_of(h):
+            matrix += np.outer(row.features, row.features)
+        return matrix
+
+    def _value_fit(self, h: int) -> ValueFit:
+        matrix = self._value_matrix(h)
+        moment = np.zeros(self.dp)
+        for row in self._value_rows_of(h):
+            moment += np.array(row.features) * row.target
+        return ValueFit(matrix, np.linalg.solve(matrix, moment), self._value_radius(matrix, h))
+
+    def _value_radius(self, matrix: Vector, h: int) -> float:
+        """w1 times (S6); the paper profile has epsilon_1."""
+        if self.constants is not None:
+            return self.constants.epsilon_1
+        half_range = (self.H - 1 if self.t.stationary_transitions else self.H - 1 - h) / 2.0
+        ridge = self.value_ridge
+        inside = _log_det(matrix) - self.dp * math.log(ridge) + 2.0 * math.log(2.0 * self.H / self.p)
+        return self.w1 * (half_range * math.sqrt(inside) + math.sqrt(ridge) * self.t.transition_norm)
+
+    def _value_fits(self) -> list[ValueFit]:
+        return self._per_layer(self._value_fit, self.H - 1, self.t.stationary_transitions)
+
+    def _expected_next(self, fit: ValueFit, value: dict[StateKey, float], pair: PairKey) -> float:
+        features = np.array(self._value_features(value, pair))
+        estimate = float(np.dot(fit.estimate, features)) + fit.radius * _weighted_norm(fit.matrix, features)
+        nexts = [value[pair[0] + 1, s2] for s2 in self.t.successors[pair]]
+        return max(min(nexts), min(max(nexts), estimate))
+
+    def _values(self, plan: Plan, fits: list[ValueFit], first_bonus: float) -> None:
+        """(S7), backward; `first_bonus` is the paper profile's Idea IV."""
+        for s in self.layers[self.H - 1]:
+            is_safe = (self.H - 1, s) in plan.safe
+            plan.value[self.H - 1, s] = self.t.terminal_reward[s] if is_safe else 0.0
+        for h in reversed(range(self.H - 1)):
+            cap = float(self.H if self.paper else self.H - h)
+            for s in self.layers[h]:
+                for a in self.t.actions[h, s]:
+                    expected = self._expected_next(fits[h], plan.value, (h, s, a))
+                    bonus = self._bonus(plan, (h, s, a)) + first_bonus
+                    plan.q[h, s, a] = self.t.reward[h, s, a] + expected + bonus
+                certified = [a for a in self.t.actions[h, s] if plan.certified[h, s, a]]
+                if certified:
+                    best = _best({a: plan.q[h, s, a] for a in certified}, cap)
+                    plan.action[h, s] = best
+                    plan.value[h, s] = min(plan.q[h, s, best], cap)
+                else:
+                    plan.value[h, s] = 0.0
+
+    def _paper_values(self, plan: Plan, fits: list[ValueFit], start: State) -> Plan:
+        """Idea IV literally: one backward pass per certified first action, keep the best (spec 5)."""
+        assert self.constants is not None
+        passes: dict[Action, Plan] = {}
+        for first in self.t.actions[0, start]:
+            if plan.certified[0, start, first]:
+                passes[first] = replace(plan, q={}, value={}, action={})
+                self._values(passes[first], fits, self.constants.epsilon_4 * plan.omega[0, start, first])
+        cap = float(self.H)
+        kept = _best({first: one.q[0, start, first] for first, one in passes.items()}, cap)
+        chosen = passes[kept]
+        # Within the kept pass another first action may look better; the pass was made for this one.
+        chosen.action[0, start] = kept
+        chosen.value[0, start] = min(chosen.q[0, start, kept], cap)
+        return chosen
+
+    # ------------------------------------------------------------------ lazy replanning (spec 6)
+
+    def _log_determinants(self) -> list[float]:
+        smallest = min(self.ridges) * np.eye(self.dc)
+        costs = self._per_layer(
+            lambda h: _log_det(smallest + self._cost_gram(h)), self.H, self.t.stationary_costs
+        )
+        values = self._per_layer(
+            lambda h: _log_det(self._value_matrix(h)), self.H - 1, self.t.stationary_transitions
+        )
+        return costs + values
+
+    def _must_replan(self) -> bool:
+        if self.replan_growth == 0.0:
+            return self.saw_data
+        threshold = math.log(1.0 + self.replan_growth)
+        return any(
+            new - old > threshold for new, old in zip(self._log_determinants(), self.planned_at, strict=True)
+        )
+
+    def _per_layer(self, make: Callable[[int], Made], layers: int, pooled: bool) -> list[Made]:
+        """One result per layer; a pooled regression is the same at all of them, so make it once."""
+        return [make(0)] * layers if pooled else [make(h) for h in range(layers)]
+
+
+def _log_det(matrix: Vector) -> float:
+    return float(np.linalg.slogdet(matrix)[1])
+
+
+def _weighted_norm(matrix: Vector, z: Vector) -> float:
+    """sqrt(z' A^-1 z)."""
+    return math.sqrt(max(0.0, float(np.dot(z, np.linalg.solve(matrix, z)))))
+
+
+def _crossed(upper: Sequence[float], lower: Sequence[float]) -> bool:
+    """Spec 3: some lower above its upper, beyond rounding."""
+    return any(lo > up + CROSSING_TOLERANCE * (1.0 + abs(up)) for up, lo in zip(upper, lower, strict=True))
+
+
+def _best(q: dict[Action, float], cap: float) -> Action:
+    """Spec 6: largest min(Q, cap), then larger Q, then declared first (`max` keeps the first of equals)."""
+    return max(q, key=lambda a: (min(q[a], cap), q[a]))
