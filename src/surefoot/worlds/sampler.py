@@ -1,0 +1,113 @@
+"""Draws from a world, in a fixed order, so that a compiled roll-out can repeat them bit for bit.
+
+Two streams of one seed: ``transitions`` and ``noise`` (:func:`surefoot.streams.stream`). Per step:
+
+1. one ``random()`` from ``transitions``: u; the next edge is the first of the pair with u < cumulative;
+2. for each limit j in declaration order one number from ``noise``, and σ the limit's noise scale:
+
+   ============ ===================== ============================
+   noise        draw                  measured cost
+   ============ ===================== ============================
+   gaussian     ``standard_normal()`` cost + σ·draw
+   uniform      ``random()``          cost + (2·draw − 1)·√3·σ
+   rademacher   ``random()``          cost − σ if draw < ½ else cost + σ
+   ============ ===================== ============================
+
+In a terminal state with a cost, step 2 once more. Nothing else is ever drawn, and a scale of zero draws too:
+neither the order nor the number of draws depends on the numbers of the world.
+Each of the three is sub-Gaussian with scale σ and has variance σ².
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surefoot.errors import InvalidInput, UnknownLabel
+from surefoot.model.layered import FloatArray
+from surefoot.streams import stream
+
+if TYPE_CHECKING:
+    from surefoot.worlds.world import World
+
+ROOT_3 = math.sqrt(3.0)  # uniform on ±√3·σ has variance σ²
+
+
+class Sampler:
+    """One seeded source of transitions and measurements. Make one with ``world.sampler(seed)``."""
+
+    def __init__(self, world: World, seed: int) -> None:
+        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+            raise InvalidInput("seed must be a whole number, zero or more", got=repr(seed))
+        seed = int(seed)
+        self._world = world
+        self._transitions = stream(seed, "transitions")
+        self._noise = stream(seed, "noise")
+        self._scales = [limit.noise for limit in world.problem.limits]
+        draws: dict[str, Callable[[float], float]] = {
+            "gaussian": self._gaussian,
+            "uniform": self._uniform,
+            "rademacher": self._rademacher,
+        }
+        self._draw = draws[world.noise]
+
+    def step(self, h: int, pair: int) -> int:
+        """The edge that follows a pair of layer h; its state is ``layers[h].successor[edge]``."""
+        pointer = self._world.problem.graph.layers[h].pair_ptr
+        first, end = int(pointer[pair]), int(pointer[pair + 1])
+        u = self._transitions.random()
+        within = self._world.cumulative[h][first:end]
+        return first + int(np.searchsorted(within, u, side="right"))
+
+    def measure(self, h: int, edge: int) -> FloatArray:
+        """(m,) the cost of an edge of layer h as a sensor reports it."""
+        return self._measured(self._world.costs[h][edge])
+
+    def measure_terminal(self, state: int) -> FloatArray:
+        """(m,) the reported cost of a terminal state; one without a cost has no measurement."""
+        world = self._world
+        if world.terminal_costs is None or not world.problem.graph.terminal.has_cost[state]:
+            raise UnknownLabel(
+                "no terminal cost",
+                where=world.problem.naming.at_state(world.problem.horizon - 1, state),
+                fix="Measure only terminal states that were declared with cost features.",
+            )
+        return self._measured(world.terminal_costs[state])
+
+    def _measured(self, truth: FloatArray) -> FloatArray:
+        return np.array([c + self._draw(scale) for c, scale in zip(truth.tolist(), self._scales, strict=True)])
+
+    def _gaussian(self, scale: float) -> float:
+        return scale * float(self._noise.standard_normal())
+
+    def _uniform(self, scale: float) -> float:
+        return (2.0 * float(self._noise.random()) - 1.0) * ROOT_3 * scale
+
+    def _rademacher(self, scale: float) -> float:
+        return -scale if self._noise.random() < 0.5 else scale
+
+    @property
+    def generators(self) -> tuple[np.random.Generator, np.random.Generator]:
+        """The streams themselves, transitions and noise, for the compiled roll-out."""
+        return self._transitions, self._noise
+
+    def state(self) -> dict[str, Any]:
+        """Where both streams stand: plain numbers and strings, for a checkpoint in JSON."""
+        return {
+            "transitions": dict(self._transitions.bit_generator.state),
+            "noise": dict(self._noise.bit_generator.state),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go back to what :meth:`state` gave; a bad state changes nothing."""
+        before = self.state()
+        try:
+            self._transitions.bit_generator.state = state["transitions"]
+            self._noise.bit_generator.state = state["noise"]
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            self._transitions.bit_generator.state = before["transitions"]
+            self._noise.bit_generator.state = before["noise"]
+            raise InvalidInput("sampler state cannot be restored", got=repr(error)) from None

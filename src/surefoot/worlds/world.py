@@ -1,0 +1,98 @@
+"""A world: a problem together with the truth that its learner does not know.
+
+    P_h(s'|s,a) = ⟨μ_h, φ(h,s,a,s')⟩        cost_j(h,s,a,s') = ⟨γ_{h,j}, x(h,s,a,s')⟩ + deviation
+
+(spec 1 and 2). Everything is evaluated and checked once, in the constructor; a World never changes.
+Agents are handed ``world.problem`` and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike
+
+from surefoot.errors import InvalidInput
+from surefoot.model.layered import FloatArray
+from surefoot.model.problem import Problem
+from surefoot.worlds import checks, tables
+from surefoot.worlds.sampler import Sampler
+
+if TYPE_CHECKING:
+    from surefoot.worlds.env import SurefootEnv
+
+__all__ = ["Sampler", "World"]
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class World:
+    """A :class:`~surefoot.Problem` plus hidden parameters; every array is read-only."""
+
+    problem: Problem
+    transition: FloatArray  # (H-1, dp) μ
+    cost_parameters: FloatArray  # (H, m, dc) γ; the last entry counts only with a terminal cost
+    probabilities: tuple[FloatArray, ...]  # H-1 of (E,), ≥ 0, one in sum over each pair
+    cumulative: tuple[FloatArray, ...]  # H-1 of (E,), within each pair, see tables.cumulative_tables
+    costs: tuple[FloatArray, ...]  # H-1 of (E, m)
+    terminal_costs: FloatArray | None  # (S, m), -inf in states without a cost; None without any
+    noise: str  # "gaussian", "uniform" or "rademacher", with each limit's scale
+    misspecified_beyond_declaration: bool  # some deviation exceeds its limit's misspecification
+
+    def __init__(
+        self,
+        problem: Problem,
+        transition: ArrayLike,
+        cost: ArrayLike,
+        noise: str | None = None,
+        deviation: Sequence[ArrayLike] | None = None,
+    ) -> None:
+        """Evaluate the truth and refuse one that the problem's declarations exclude.
+
+        Args:
+            problem: what is known.
+            transition: μ, (H-1, dp), or (dp,) for all layers.
+            cost: γ, (H, m, dc), or (m, dc) for all layers; with one limit also (dc,).
+            noise: of measured costs: ``"gaussian"`` (the default), ``"uniform"`` or ``"rademacher"``.
+            deviation: what true costs differ by from ⟨γ, x⟩: an (E, m) array per decision layer, and
+                optionally (S, m) for the terminal layer. It may exceed the declared misspecification;
+                ``misspecified_beyond_declaration`` then says so, and no guarantee holds.
+        """
+        if not isinstance(problem, Problem):
+            raise InvalidInput("a world needs a Problem", got=f"a {type(problem).__name__}")
+        mu = checks.transition_parameters(problem, transition)
+        gamma = checks.cost_parameters(problem, cost)
+        extra = None if deviation is None else checks.deviations(problem, deviation)
+        probabilities = tables.probability_tables(problem, mu)
+        costs, terminal_costs = tables.cost_tables(problem, gamma, extra)
+        checks.check_anchors(problem, gamma)
+        checks.check_seed(problem, probabilities, costs, terminal_costs)
+        self._set(
+            problem=problem,
+            transition=mu,
+            cost_parameters=gamma,
+            probabilities=probabilities,
+            cumulative=tables.cumulative_tables(problem.graph.layers, probabilities),
+            costs=costs,
+            terminal_costs=terminal_costs,
+            noise=checks.check_noise(noise),
+            misspecified_beyond_declaration=(extra is not None and checks.beyond_declaration(problem, extra)),
+        )
+
+    def _set(self, **fields: Any) -> None:
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def sampler(self, seed: int) -> Sampler:
+        """A source of transitions and noisy measurements; the same seed gives the same draws."""
+        return Sampler(self, seed)
+
+    def env(self) -> SurefootEnv:
+        """The world as a Gymnasium environment."""
+        from surefoot.worlds.env import SurefootEnv
+
+        return SurefootEnv(self)
+
+    def __repr__(self) -> str:
+        return f"World({self.problem!r}, noise={self.noise!r})"

@@ -1,0 +1,199 @@
+"""What every named world keeps, at its testing size; the backward inductions here are the test's own."""
+
+import difflib
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from surefoot import worlds
+from surefoot.errors import InvalidInput
+from surefoot.model.layered import NO_ACTION
+from surefoot.worlds.registry import FAMILIES, TRAITS, Family
+from surefoot.worlds.world import World
+
+TOLERANCE = 1e-9
+
+
+class Solution(NamedTuple):
+    best: float  # of safe policies, from the first start
+    seed: float
+    unrestricted: float
+    safe: list[np.ndarray]  # per layer, (S,)
+    traps: int  # pairs that keep every limit now and may lead to an unsafe state
+
+
+def solve(world: World) -> Solution:
+    """Loops over states and actions; safe means over successors with a positive probability."""
+    graph = world.problem.graph
+    bounds = np.array([limit.bound for limit in world.problem.limits])
+    last = graph.terminal
+    fine = np.ones(last.n_states, bool)
+    if world.terminal_costs is not None:
+        fine = (world.terminal_costs <= bounds + TOLERANCE).all(axis=1)
+    safe, traps = [fine], 0
+    best, seed, free = (last.reward.copy() for _ in range(3))
+    for h in reversed(range(len(graph.layers))):
+        layer = graph.layers[h]
+        best_h, seed_h, free_h = (np.full(layer.n_states, -np.inf) for _ in range(3))
+        for state in range(layer.n_states):
+            for pair in range(layer.state_ptr[state], layer.state_ptr[state + 1]):
+                edges = np.arange(layer.pair_ptr[pair], layer.pair_ptr[pair + 1])
+                edges = edges[world.probabilities[h][edges] > 0]
+                p, after = world.probabilities[h][edges], layer.successor[edges]
+                keeps = bool((world.costs[h][edges] <= bounds + TOLERANCE).all())
+                leads_on = bool(safe[0][after].all())
+                traps += keeps and not leads_on
+                if keeps and leads_on:
+                    best_h[state] = max(best_h[state], layer.reward[pair] + p @ best[after])
+                free_h[state] = max(free_h[state], layer.reward[pair] + p @ free[after])
+                if layer.seed[state] == pair:
+                    seed_h[state] = layer.reward[pair] + p @ seed[after]
+        safe.insert(0, best_h > -np.inf)
+        best, seed, free = best_h, seed_h, free_h
+    start = int(graph.starts[0])
+    return Solution(float(best[start]), float(seed[start]), float(free[start]), safe, traps)
+
+
+Case = tuple[Family, World, Solution]
+
+
+@pytest.fixture(params=FAMILIES, ids=lambda family: family.name, scope="module")
+def case(request: pytest.FixtureRequest) -> Case:
+    family: Family = request.param
+    world = worlds.make(f"{family.name}/{family.testing}")
+    return family, world, solve(world)
+
+
+def test_truth_satisfies_the_problem(case: Case) -> None:
+    _, world, _ = case
+    problem = world.problem
+    for layer, p, c in zip(problem.graph.layers, world.probabilities, world.costs, strict=True):
+        assert (p >= 0).all()
+        np.testing.assert_allclose(np.add.reduceat(p, layer.pair_ptr[:-1]), 1.0, rtol=0, atol=1e-12)
+        assert np.isfinite(c).all()
+        assert c.shape == (layer.n_edges, len(problem.limits))
+    assert np.linalg.norm(world.transition, axis=1).max() <= problem.transition_norm + TOLERANCE
+    for j, limit in enumerate(problem.limits):
+        assert np.linalg.norm(world.cost_parameters[:, j], axis=1).max() <= limit.norm + TOLERANCE
+    assert not world.misspecified_beyond_declaration
+
+
+def test_seed_is_truly_safe(case: Case) -> None:
+    _, world, _ = case
+    bounds = np.array([limit.bound for limit in world.problem.limits])
+    graph = world.problem.graph
+    for h, layer in enumerate(graph.layers):
+        for pair in layer.seed[layer.seed != NO_ACTION]:
+            edges = slice(layer.pair_ptr[pair], layer.pair_ptr[pair + 1])
+            possible = world.probabilities[h][edges] > 0
+            assert (world.costs[h][edges][possible] <= bounds + TOLERANCE).all()
+    if world.terminal_costs is not None:
+        assert (world.terminal_costs[graph.terminal.seed_reached] <= bounds + TOLERANCE).all()
+
+
+def test_there_is_something_to_learn(case: Case) -> None:
+    _, _, solution = case
+    assert solution.best >= 1.3 * solution.seed
+    assert solution.unrestricted > solution.best + 1e-6
+
+
+def test_traps_exist_where_promised(case: Case) -> None:
+    family, world, solution = case
+    assert family.traits <= TRAITS
+    if "traps" in family.traits:
+        reached = world.problem.graph.reachable
+        unsafe = sum(int((~ok & seen).sum()) for ok, seen in zip(solution.safe, reached, strict=True))
+        assert unsafe > 0
+        assert solution.traps > 0
+
+
+def test_made_twice_is_the_same(case: Case) -> None:
+    family, world, _ = case
+    again = worlds.make(f"{family.name}/{family.testing}")
+    for one, two in zip(world.costs + world.probabilities, again.costs + again.probabilities, strict=True):
+        assert np.array_equal(one, two)
+
+
+def test_a_seeded_walk_stays_in_the_declared_support(case: Case, seed: int) -> None:
+    _, world, _ = case
+    sampler, rng = world.sampler(seed), np.random.default_rng(seed)
+    for _ in range(100):
+        state = int(world.problem.graph.starts[0])
+        for h, layer in enumerate(world.problem.graph.layers):
+            pair = int(rng.integers(layer.state_ptr[state], layer.state_ptr[state + 1]))
+            edge = sampler.step(h, pair)
+            assert layer.pair_ptr[pair] <= edge < layer.pair_ptr[pair + 1]
+            assert world.probabilities[h][edge] > 0
+            state = int(layer.successor[edge])
+
+
+# ---------------------------------------------------------------- names
+
+
+def test_names_say_what_they_are() -> None:
+    listed = worlds.names()
+    assert {"thermal/testing", "thermal/small", "thermal/medium"} <= set(listed)
+    assert all(text and "\n" not in text for text in listed.values())
+    assert all(family.testing in family.sizes for family in FAMILIES)
+
+
+@pytest.mark.parametrize("name", ["thermal/smal", "termal/small", "thermal"])
+def test_an_unknown_name_offers_the_nearest(name: str) -> None:
+    near = difflib.get_close_matches(name, worlds.names(), n=1, cutoff=0.4)[0]
+    with pytest.raises(InvalidInput, match=f"no such world: '{name}'. Did you mean {near}"):
+        worlds.make(name)
+
+
+def test_a_name_like_no_other_gets_the_list() -> None:
+    with pytest.raises(InvalidInput, match="Known: thermal/testing"):
+        worlds.make("?")
+
+
+# ---------------------------------------------------------------- thermal
+
+
+@pytest.mark.parametrize(
+    ("size", "triplets", "best", "seed_value", "unsafe"),
+    [("testing", 149, 2.5423, 1.0891, 7), ("small", 233, 3.4765, 1.5337, 15)],
+)
+def test_thermal_numbers(size: str, triplets: int, best: float, seed_value: float, unsafe: int) -> None:
+    world = worlds.make(f"thermal/{size}")
+    solution = solve(world)
+    assert sum(layer.n_edges for layer in world.problem.graph.layers) == triplets
+    assert solution.best == pytest.approx(best, abs=1e-4)
+    assert solution.seed == pytest.approx(seed_value, abs=1e-4)
+    assert sum(int((~ok).sum()) for ok in solution.safe) == unsafe
+
+
+def test_thermal_as_its_page_tells_it() -> None:
+    world = worlds.make("thermal/small")
+    problem, safe = world.problem, solve(world).safe
+
+    def cost(h: int, *triplet: int) -> float:
+        edge = problem.edge_index(h, *triplet)
+        return float(world.costs[h][edge, 0])
+
+    assert cost(0, 0, 0, 0) == pytest.approx(0.10)
+    assert cost(3, 2, 2, 4) == pytest.approx(0.10 + 0.10 * 2 / 7 + 0.10 + 0.45 * 4 / 7 + 0.10 * 4 / 7)
+    for heat, power in ((2, 2), (3, 1)):  # keeps the limit wherever it leads …
+        assert all(cost(3, heat, power, after) <= 0.6 for after in problem.successors(3, heat, power))
+        assert 4 in problem.successors(3, heat, power)
+    for h, unsafe in enumerate([[], [], [4, 5], [4, 5, 6, 7], [4, 5, 6, 7], [5, 6, 7], [6, 7]]):
+        assert [problem.states(h)[i] for i in np.flatnonzero(~safe[h])] == unsafe
+    distance = min(float(np.abs(costs - 0.6).min()) for costs in world.costs)
+    assert distance >= 0.028
+    assert problem.stationary_costs
+    assert problem.stationary_transitions
+
+
+def test_thermal_knobs() -> None:
+    assert worlds.make("thermal/small", horizon=3).problem.horizon == 3
+    fine = worlds.make("thermal/small", resolution=2)
+    assert len(fine.problem.states(7)) == 15
+    assert worlds.make("thermal/small", bound=0.7).problem.limits[0].bound == 0.7
+    assert worlds.make("thermal/small", noise_scale=0.2, noise="uniform").problem.limits[0].noise == 0.2
+    with pytest.raises(InvalidInput, match="resolution must be a whole number above 0: 0"):
+        worlds.make("thermal/small", resolution=0)
+    with pytest.raises(InvalidInput, match="probabilities do not sum to one"):
+        worlds.make("thermal/small", climate=(0.5, 0.3, 0.1))
