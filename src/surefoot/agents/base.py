@@ -6,7 +6,6 @@ Every call checks its arguments before it changes anything; a refused call leave
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -73,14 +72,28 @@ class Agent(ABC):
     def policy(self) -> Policy:
         """The pair played in every state of the episode under way, or of the next one."""
 
+    @property
+    def plans_by_start(self) -> bool:
+        """True when the plan depends on the start state of the episode."""
+        return False
+
+    def foresee(self, start: int) -> None:
+        """Let :attr:`plan` and :meth:`policy` speak of an episode that begins in this state."""
+
+    def episodes_before_change(self) -> int | None:
+        """How many more episodes the policy surely stays as it is without new data; None: for ever."""
+        return None
+
+    def skip(self, episodes: int) -> None:
+        """Count episodes whose observations were entered elsewhere, by the compiled roll-out."""
+        self.episodes += episodes
+
     # --- the episode, by labels -------------------------------------------------------------------------
 
     def begin_episode(self, start_state: Label = None) -> None:
         """Start an episode; ``start_state`` may be left out when the problem has one start."""
         if self._layer is not None:
-            raise OutOfOrder(
-                "an episode is already under way", where=self._where(), fix="End or abort it first."
-            )
+            raise OutOfOrder("an episode is already under way", where=self._where(), fix="End or abort it first.")
         starts = self.problem.graph.starts
         if start_state is None and None not in self.problem.starts:
             if len(starts) > 1:
@@ -103,9 +116,7 @@ class Agent(ABC):
         """Tell what the action did: the next state and the measured cost of the transition."""
         self._expect("observe", h, state)
         if h == self.problem.horizon - 1:
-            raise OutOfOrder(
-                "the last layer has no transition", where=self._where(), fix="Use observe_terminal."
-            )
+            raise OutOfOrder("the last layer has no transition", where=self._where(), fix="Use observe_terminal.")
         pair = self.problem.pair_index(h, state, action)
         edge = self.problem.edge_index(h, state, action, next_state)
         self.record(h, pair, edge, self._measured(cost))
@@ -125,13 +136,9 @@ class Agent(ABC):
         if self._layer is None:
             raise OutOfOrder("no episode is under way", fix="Call begin_episode first.")
         if self._layer < self.problem.horizon - 1:
-            raise OutOfOrder(
-                "the episode is not over", where=self._where(), fix="Use abort_episode to stop early."
-            )
+            raise OutOfOrder("the episode is not over", where=self._where(), fix="Use abort_episode to stop early.")
         if self.problem.graph.terminal.has_cost[self._state] and not self._terminal_told:
-            raise OutOfOrder(
-                "the terminal cost was not told", where=self._where(), fix="Call observe_terminal."
-            )
+            raise OutOfOrder("the terminal cost was not told", where=self._where(), fix="Call observe_terminal.")
         self.finish()
 
     def abort_episode(self) -> None:
@@ -206,27 +213,3 @@ class Agent(ABC):
         if not np.isfinite(values).all():
             raise InvalidInput("cost is not finite", where=self._where(), got=repr(cost))
         return values
-
-
-def at_least(name: str, value: float, least: float, *, strictly: bool = False) -> float:
-    """A finite number ≥ least (or > least), or an error that names it."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{name} must be a number", got=repr(value)) from None
-    if not math.isfinite(number) or number < least or (strictly and number == least):
-        raise InvalidInput(f"{name} must be {'above' if strictly else 'at least'} {least:g}", got=repr(value))
-    return number
-
-
-def probability(name: str, value: float) -> float:
-    number = at_least(name, value, 0.0, strictly=True)
-    if number >= 1:
-        raise InvalidInput(f"{name} must be below 1", got=repr(value))
-    return number
-
-
-def whole(name: str, value: int, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise InvalidInput(f"{name} must be a whole number, at least {least}", got=repr(value))
-    return int(value)

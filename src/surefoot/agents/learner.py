@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.agents.base import Agent, Policy, at_least
+from surefoot.agents.base import Agent, Policy
+from surefoot.arguments import at_least
 from surefoot.estimate.costs import CostConfidence, CostData
-from surefoot.estimate.values import ValueConfidence, ValueData, ValueEllipsoid, value_feature
+from surefoot.estimate.values import ValueConfidence, ValueData, ValueEllipsoid
 from surefoot.model.layered import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.plan.plan import Plan
@@ -36,7 +37,7 @@ class Learner(Agent):
         self.costs = CostData(problem, min(cost_confidence.ridges))
         self.transitions = ValueData(problem, value_confidence.ridge)
         self._replans = 0
-        self._seen = 0  # observations since the last plan
+        self._new_data = False  # since the last plan
         self.replan()
 
     @abstractmethod
@@ -63,18 +64,20 @@ class Learner(Agent):
         layer = self.problem.graph.layers[h]
         if cost is not None:
             self.costs.add(h, layer.cost_features[edge], cost)
-        following = self.plan.values.value[h + 1]
-        target = float(following[layer.successor[edge]])
-        self.transitions.add(h, value_feature(layer, pair, following), target)
-        self._seen += 1
+        self.transitions.add(h, layer, pair, edge, self.plan.values.value[h + 1])
+        self._new_data = True
         super().record(h, pair, edge, cost)
 
     def record_terminal(self, cost: FloatArray | None) -> None:
         features = self.problem.graph.terminal.cost_features
         if cost is not None and features is not None:
             self.costs.add(self.problem.horizon - 1, features[self._state], cost)
-            self._seen += 1
+            self._new_data = True
         super().record_terminal(cost)
+
+    def skip(self, episodes: int) -> None:
+        super().skip(episodes)
+        self._new_data = self._new_data or episodes > 0
 
     def finish(self) -> None:
         super().finish()
@@ -85,9 +88,10 @@ class Learner(Agent):
         """Make a plan now, from data whose factors are computed anew."""
         self.costs.bank.refresh()
         self.transitions.bank.refresh()
-        self._planned_log_dets = self._log_dets()
+        self.planned_cost_log_det = self.costs.bank.log_det()
+        self.planned_value_log_det = self.transitions.bank.log_det()
         self._planned_data = {name: array.copy() for name, array in self._data().items()}
-        self._seen = 0
+        self._new_data = False
         self._replans += 1
         self._plan = self._make_plan()
 
@@ -98,18 +102,17 @@ class Learner(Agent):
 
     def _replan_is_due(self) -> bool:
         """(spec 6) some log-determinant has grown by more than log(1 + replan_growth)."""
-        if self._seen == 0 or self.replan_growth == 0:
-            return self._seen > 0
-        growth = self._log_dets() - self._planned_log_dets
-        return bool((growth > math.log1p(self.replan_growth)).any())
-
-    def _log_dets(self) -> FloatArray:
-        return np.concatenate([self.costs.bank.log_det(), self.transitions.bank.log_det()])
+        if not self._new_data or self.replan_growth == 0:
+            return self._new_data
+        threshold = math.log1p(self.replan_growth)
+        return self.costs.bank.has_grown(self.planned_cost_log_det, threshold) or (
+            self.transitions.bank.has_grown(self.planned_value_log_det, threshold)
+        )
 
     def checkpoint(self) -> dict[str, NDArray[Any]]:
         now = {f"now/{name}": array.copy() for name, array in self._data().items()}
         then = {f"then/{name}": array.copy() for name, array in self._planned_data.items()}
-        counters = {"replans": np.array(self._replans), "seen": np.array(self._seen)}
+        counters = {"replans": np.array(self._replans), "new_data": np.array(self._new_data)}
         return {**super().checkpoint(), **now, **then, **counters}
 
     def restore(self, saved: Mapping[str, NDArray[Any]]) -> None:
@@ -119,7 +122,7 @@ class Learner(Agent):
         self._replans = int(saved["replans"]) - 1
         self.replan()
         self._load(saved, "now")
-        self._seen = int(saved["seen"])
+        self._new_data = bool(saved["new_data"])
 
     def _load(self, saved: Mapping[str, NDArray[Any]], moment: str) -> None:
         for name, array in self._data().items():

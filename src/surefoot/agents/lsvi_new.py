@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-from surefoot.agents.base import Policy, probability
+from surefoot.agents.base import Policy
 from surefoot.agents.learner import Learner
 from surefoot.agents.profiles import (
     DEFAULT_EXPLORE,
@@ -27,6 +27,7 @@ from surefoot.agents.profiles import (
     check_ideas,
     paper_profile,
 )
+from surefoot.arguments import probability
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.estimate.costs import bound_costs
 from surefoot.model.layered import NO_ACTION
@@ -150,8 +151,7 @@ class LsviNew(Learner):
         known = self.value_ellipsoids()  # Step 3
         values = self._profile.optimise(problem, self.costs, bounds, allowed, known)  # Step 4
         self._plans = {
-            start: Plan(problem, bounds, certified, each, known, self.replans)
-            for start, each in values.items()
+            start: Plan(problem, bounds, certified, each, known, self.replans) for start, each in values.items()
         }
         return self._plans[self._start]
 
@@ -160,7 +160,17 @@ class LsviNew(Learner):
         if most is not None and self.episodes >= most:
             raise OutOfOrder("the paper's constants were computed for fewer episodes", got=f"episodes={most}")
         super().begin(state)
-        self._plan = self._plans[state]
+        self.foresee(state)
+
+    @property
+    def plans_by_start(self) -> bool:
+        return len({id(plan.values) for plan in self._plans.values()}) > 1
+
+    def foresee(self, start: int) -> None:
+        self._plan = self._plans[start]
+
+    def episodes_before_change(self) -> int | None:
+        return self._profile.initial_episodes - self.episodes if self._playing_seed else None
 
     def choose(self, h: int, state: int) -> int:
         """Step 5: the best certified pair; in the first K′ episodes, the seed's."""
@@ -171,9 +181,7 @@ class LsviNew(Learner):
         return super().choose(h, state)
 
     def policy(self) -> Policy:
-        if self._playing_seed:
-            return tuple(layer.seed for layer in self.problem.graph.layers)
-        return super().policy()
+        return self.problem.graph.seed_policy if self._playing_seed else super().policy()
 
     @property
     def _playing_seed(self) -> bool:

@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from surefoot import theory
-from surefoot.agents.base import at_least, whole
-from surefoot.agents.confidence import cost_confidence, ridge, value_confidence
+from surefoot.arguments import at_least, whole
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds, CostConfidence, CostData
 from surefoot.estimate.values import ValueConfidence, ValueEllipsoid
 from surefoot.model.layered import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
+from surefoot.plan.confidence import cost_confidence, ridge, value_confidence
 from surefoot.plan.explore import bonuses, future_uncertainty, pair_uncertainty, slacks, terminal_uncertainty
 from surefoot.plan.optimism import Values, optimistic_values
 from surefoot.plan.paper import PaperWeights, paper_uncertainty, paper_values
+from surefoot.plan.paper_constants import paper_constants
 
 IDEAS = ("I", "II", "III", "IV")
 DEFAULT_EXPLORE = (0.1, 0.02, 0.02)
@@ -87,9 +87,7 @@ def certified_profile(
     safety_radius_scale: float,
     literal_future: bool,
 ) -> CertifiedProfile:
-    costs = cost_confidence(
-        problem, failure_probability=failure_probability, ridges=ridges, scale=safety_radius_scale
-    )
+    costs = cost_confidence(problem, failure_probability=failure_probability, ridges=ridges, scale=safety_radius_scale)
     values = value_confidence(
         problem,
         failure_probability=failure_probability,
@@ -99,8 +97,7 @@ def certified_profile(
     if len(tuple(explore)) != 3:
         raise InvalidInput("explore must be three weights, for ideas II, III and IV", got=repr(explore))
     w2, w3, w4 = (
-        at_least("explore", w, 0.0) if idea in ideas else 0.0
-        for w, idea in zip(explore, IDEAS[1:], strict=True)
+        at_least("explore", w, 0.0) if idea in ideas else 0.0 for w, idea in zip(explore, IDEAS[1:], strict=True)
     )
     table = slacks(problem, slack)
     first = whole("initial_episodes", initial_episodes or 0, 0)
@@ -148,9 +145,7 @@ class PaperProfile:
     ) -> dict[int, Values]:
         uncertainty, last = paper_uncertainty(problem, data, self.costs)
         return {
-            int(start): paper_values(
-                problem.graph, int(start), allowed, uncertainty, last, known, self.weights
-            )
+            int(start): paper_values(problem.graph, int(start), allowed, uncertainty, last, known, self.weights)
             for start in problem.graph.starts
         }
 
@@ -196,9 +191,7 @@ def paper_profile(
         numbers.epsilon_4 if "IV" in ideas else 0.0,
     )
     scale = at_least("safety_radius_scale", safety_radius_scale, 0.0)
-    ridge_2 = (
-        numbers.ridge if value_ridge is None else at_least("value_ridge", value_ridge, 0.0, strictly=True)
-    )
+    ridge_2 = numbers.ridge if value_ridge is None else at_least("value_ridge", value_ridge, 0.0, strictly=True)
     return PaperProfile(
         costs=CostConfidence((numbers.ridge,), lambda ratio, ridge, limit: numbers.beta, False, scale),
         values=ValueConfidence(ridge_2, lambda h, ratio: numbers.epsilon_1, 1.0),
@@ -225,54 +218,6 @@ def paper_profile(
             "epsilon_3": list(weights.epsilon_3),
             "epsilon_4": weights.epsilon_4,
         },
-    )
-
-
-def paper_constants(
-    problem: Problem,
-    *,
-    failure_probability: float,
-    episodes: int | None,
-    feature_bound: float | None,
-    coverage_rate: float,
-    value_radius_scale: float,
-    lipschitz: float,
-    ridge: float | None,
-) -> theory.PaperConstants:
-    """The paper's numbers for a problem (spec 6). One anchor per layer is required."""
-    if episodes is None:
-        raise InvalidInput("the paper profile needs the number of episodes", fix="Pass episodes=K.")
-    graph = problem.graph
-    costed = graph.anchors if graph.terminal.cost_features is not None else graph.anchors[:-1]
-    anchor_costs = []
-    for h, anchor in enumerate(costed):
-        if anchor is None:
-            raise InvalidInput(
-                "the paper profile needs an anchor at every layer", where=f"layer {h}", got="None"
-            )
-        anchor_costs.append(anchor.cost.tolist())
-    dimension = graph.cost_dim + (0 if graph.shared_features else graph.transition_dim)
-    return theory.paper_constants(
-        horizon=problem.horizon,
-        episodes=whole("episodes", episodes, 1),
-        bounds=[limit.bound for limit in problem.limits],
-        cost_norms=[limit.norm for limit in problem.limits],
-        noises=[limit.noise for limit in problem.limits],
-        transition_norm=problem.transition_norm,
-        anchor_costs=anchor_costs,
-        largest_distance=graph.largest_feature_distance(),
-        dimension=dimension,
-        feature_bound=(
-            # β₁ is used for safety too, so D bounds the cost features as well when they are separate.
-            max(problem.horizon * graph.largest_feature_sum(), graph.largest_cost_norm())
-            if feature_bound is None
-            else at_least("feature_bound", feature_bound, 0.0, strictly=True)
-        ),
-        failure_probability=failure_probability,
-        ridge=ridge,
-        lambda_0=at_least("coverage_rate", coverage_rate, 0.0, strictly=True),
-        b_beta=at_least("value_radius_scale", value_radius_scale, 0.0),
-        delta_tilde=at_least("lipschitz", lipschitz, 0.0, strictly=True),
     )
 
 

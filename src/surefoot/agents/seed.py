@@ -33,4 +33,4 @@ class Seed(Agent):
         return pair
 
     def policy(self) -> Policy:
-        return tuple(layer.seed for layer in self.problem.graph.layers)
+        return self.problem.graph.seed_policy

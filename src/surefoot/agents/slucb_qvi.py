@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from surefoot.agents.base import at_least, probability
-from surefoot.agents.confidence import cost_confidence, value_confidence
 from surefoot.agents.learner import Learner
+from surefoot.arguments import at_least, probability
 from surefoot.estimate.costs import bound_costs
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import certify_one_step, with_least_worst
+from surefoot.plan.confidence import cost_confidence, value_confidence
 from surefoot.plan.explore import pair_uncertainty, slacks
 from surefoot.plan.optimism import optimistic_values
 from surefoot.plan.plan import Plan

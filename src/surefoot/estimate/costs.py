@@ -45,31 +45,34 @@ class CostData:
     """All measured costs, as ridge statistics: one regression per layer, or one for all when stationary."""
 
     def __init__(self, problem: Problem, ridge: float) -> None:
-        self._graph = problem.graph
+        graph, m = problem.graph, len(problem.limits)
         self._pooled = problem.stationary_costs
         n = 1 if self._pooled else problem.horizon
-        self.bank = RidgeBank(n, problem.graph.cost_dim, len(problem.limits), ridge)
+        self.bank = RidgeBank(n, graph.cost_dim, m, ridge)
         self.spread = np.zeros(n)  # (R,)  Σ (1 + |ρ|)², what a model error can add up to
+        # Per layer x⁰, x⁰/‖x⁰‖² and c⁰; zeros where there is no anchor, which projects nothing away.
+        self.anchors = np.zeros((problem.horizon, graph.cost_dim))
+        self.directions = np.zeros((problem.horizon, graph.cost_dim))
+        self.anchor_costs = np.zeros((problem.horizon, m))
+        for h, anchor in enumerate(graph.anchors):
+            if anchor is not None:
+                self.anchors[h], self.anchor_costs[h] = anchor.features, anchor.cost
+                self.directions[h] = anchor.features / float(anchor.features @ anchor.features)
+        self._z, self._rest = np.empty(graph.cost_dim), np.empty(m)
 
     def regression(self, h: int) -> int:
         return 0 if self._pooled else h
 
     def add(self, h: int, x: FloatArray, cost: FloatArray) -> None:
         """Count the measured cost (m,) of a triplet with features x (dc,) at layer h."""
-        anchor = self._graph.anchors[h]
-        rho, z, known = 0.0, x, 0.0 * cost
-        if anchor is not None:
-            rho, z = project(x, anchor.features)
-            known = rho * anchor.cost
         r = self.regression(h)
-        self.bank.add(r, z, cost - known)
+        rho = project(x, cost, self.anchors[h], self.directions[h], self.anchor_costs[h], self._z, self._rest)
+        self.bank.add(r, self._z, self._rest)
         self.spread[r] += (1.0 + abs(rho)) ** 2
 
     def ellipsoids(self, h: int, limits: tuple[Limit, ...], confidence: CostConfidence) -> CostEllipsoids:
         r = self.regression(h)
-        return cost_ellipsoids(
-            self.bank.gram[r], self.bank.targets[r], float(self.spread[r]), limits, confidence
-        )
+        return cost_ellipsoids(self.bank.gram[r], self.bank.targets[r], float(self.spread[r]), limits, confidence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,16 +106,13 @@ def cost_ellipsoids(
         centre = rotated * weight
         ratio = float(np.log1p(eigenvalues / ridge).sum())  # logdet(A) − d log λ
         radius = [
-            confidence.scale * confidence.radius(ratio, ridge, limit)
-            + limit.misspecification * math.sqrt(spread)
+            confidence.scale * confidence.radius(ratio, ridge, limit) + limit.misspecification * math.sqrt(spread)
             for limit in limits
         ]
         # In a little-explored direction u² is off by about ε·λmax/λ of itself, and the prediction by as much
         # of √λ‖γ̂‖u. The factor 2√d was measured to cover it against exact arithmetic.
         lost = 2.0 * math.sqrt(dim) * _EPS * (largest / ridge + 1.0)
-        guard = [
-            lost * (radius[j] + math.sqrt(ridge) * float(np.linalg.norm(row))) for j, row in enumerate(centre)
-        ]
+        guard = [lost * (radius[j] + math.sqrt(ridge) * float(np.linalg.norm(row))) for j, row in enumerate(centre)]
         weights.append(weight)
         centres.append(centre)
         radii.append(radius)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.estimate.rows import add_row
+from surefoot.estimate.rows import add_row, has_grown, log_dets
 from surefoot.model.layered import FloatArray
 
 
@@ -39,16 +39,19 @@ class RidgeBank:
             self.targets[r],
             self.targets_low[r],
             self.factor[r],
-            np.ascontiguousarray(z),
-            np.ascontiguousarray(y),
+            z,
+            y,
         )
         self.rows[r] += 1
 
     def log_det(self) -> FloatArray:
         """(R,) log det(λI + G), from the factor."""
-        diagonal: FloatArray = np.diagonal(self.factor, axis1=1, axis2=2)
-        total: FloatArray = 2.0 * np.log(diagonal).sum(axis=1)
-        return total
+        result: FloatArray = log_dets(self.factor)
+        return result
+
+    def has_grown(self, planned: FloatArray, threshold: float) -> bool:
+        """True when some log det has grown by more than the threshold since it was ``planned`` (R,)."""
+        return bool(has_grown(self.factor, planned, threshold))
 
     def refresh(self) -> None:
         """Compute the factor anew from G: ends the drift of its updates."""

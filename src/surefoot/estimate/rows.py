@@ -7,7 +7,7 @@ import math
 import numba
 import numpy as np
 
-from surefoot.model.layered import FloatArray
+from surefoot.model.layered import FloatArray, IntArray
 
 
 @numba.njit(cache=True, inline="never")
@@ -61,15 +61,52 @@ def add_row(
 
 
 @numba.njit(cache=True)
-def log_det(factor: FloatArray) -> float:
-    """log det of factor·factorᵀ."""
-    total = 0.0
-    for i in range(factor.shape[0]):
-        total += math.log(factor[i, i])
-    return 2.0 * total
+def log_dets(factors: FloatArray) -> FloatArray:
+    """(R,) log det of each factor·factorᵀ."""
+    result = np.empty(factors.shape[0])
+    for r in range(factors.shape[0]):
+        total = 0.0
+        for i in range(factors.shape[1]):
+            total += math.log(factors[r, i, i])
+        result[r] = 2.0 * total
+    return result
 
 
-def project(x: FloatArray, anchor: FloatArray) -> tuple[float, FloatArray]:
-    """ρ = ⟨x, x⁰⟩/‖x⁰‖² and z = x − ρ x⁰ (spec 3)."""
-    rho = float(np.dot(x, anchor) / np.dot(anchor, anchor))
-    return rho, x - rho * anchor
+@numba.njit(cache=True)
+def has_grown(factors: FloatArray, planned: FloatArray, threshold: float) -> bool:
+    """True when some log det exceeds its value at the last plan by more than the threshold (spec 6)."""
+    now = log_dets(factors)
+    return bool(np.any(now - planned > threshold))
+
+
+@numba.njit(cache=True)
+def project(
+    x: FloatArray,
+    cost: FloatArray,
+    anchor: FloatArray,
+    direction: FloatArray,
+    anchor_cost: FloatArray,
+    z: FloatArray,
+    rest: FloatArray,
+) -> float:
+    """ρ = ⟨x, x⁰⟩/‖x⁰‖²; writes z = x − ρ x⁰ and rest = cost − ρ c⁰ (spec 3). All zero without an anchor."""
+    rho = 0.0
+    for i in range(x.shape[0]):
+        rho += x[i] * direction[i]
+    for i in range(x.shape[0]):
+        z[i] = x[i] - rho * anchor[i]
+    for j in range(cost.shape[0]):
+        rest[j] = cost[j] - rho * anchor_cost[j]
+    return rho
+
+
+@numba.njit(cache=True)
+def value_row(
+    features: FloatArray, successor: IntArray, first: int, end: int, value: FloatArray, phi_v: FloatArray
+) -> None:
+    """Writes φ_V = Σ_{s'} φ(s,a,s') V(s') over the edges first … end-1 of a pair (spec 6)."""
+    phi_v[:] = 0.0
+    for edge in range(first, end):
+        v = value[successor[edge]]
+        for i in range(phi_v.shape[0]):
+            phi_v[i] += v * features[edge, i]

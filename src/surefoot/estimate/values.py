@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot.estimate.ridge import RidgeBank
+from surefoot.estimate.rows import value_row
 from surefoot.model.layered import FloatArray, Layer
 from surefoot.model.problem import Problem
 
@@ -38,12 +39,17 @@ class ValueData:
         self._pooled = problem.stationary_transitions
         n = 1 if self._pooled else problem.horizon - 1
         self.bank = RidgeBank(n, problem.graph.transition_dim, 1, ridge)
+        self._phi_v, self._target = np.empty(problem.graph.transition_dim), np.empty(1)
 
     def regression(self, h: int) -> int:
         return 0 if self._pooled else h
 
-    def add(self, h: int, phi_v: FloatArray, target: float) -> None:
-        self.bank.add(self.regression(h), phi_v, np.array([target]))
+    def add(self, h: int, layer: Layer, pair: int, edge: int, value: FloatArray) -> None:
+        """Count the transition of a pair along an edge, with the values (S',) of the plan in force."""
+        first, end = layer.pair_ptr[pair], layer.pair_ptr[pair + 1]
+        value_row(layer.transition_features, layer.successor, first, end, value, self._phi_v)
+        self._target[0] = value[layer.successor[edge]]
+        self.bank.add(self.regression(h), self._phi_v, self._target)
 
     def ellipsoid(self, h: int, confidence: ValueConfidence) -> ValueEllipsoid:
         r = self.regression(h)
@@ -76,13 +82,6 @@ def value_features(layer: Layer, value: FloatArray) -> FloatArray:
     """(N, dp) φ_V of every pair, for the values (S',) of the next layer."""
     weighted = layer.transition_features * value[layer.successor][:, None]
     result: FloatArray = np.add.reduceat(weighted, layer.pair_ptr[:-1], axis=0)
-    return result
-
-
-def value_feature(layer: Layer, pair: int, value: FloatArray) -> FloatArray:
-    """(dp,) φ_V of one pair."""
-    edges = slice(layer.pair_ptr[pair], layer.pair_ptr[pair + 1])
-    result: FloatArray = value[layer.successor[edges]] @ layer.transition_features[edges]
     return result
 
 

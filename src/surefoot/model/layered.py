@@ -129,6 +129,11 @@ class LayeredGraph:
         return self.layers[h].n_states if h < len(self.layers) else self.terminal.n_states
 
     @cached_property
+    def seed_policy(self) -> tuple[IntArray, ...]:
+        """Per decision layer (S,): the seed's pair, NO_ACTION where it never goes."""
+        return tuple(layer.seed for layer in self.layers)
+
+    @cached_property
     def reachable(self) -> tuple[BoolArray, ...]:
         """Per layer (S,): what some action sequence can reach from a start."""
         mask = np.zeros(self.n_states(0), bool)

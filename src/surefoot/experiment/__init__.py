@@ -1,0 +1,1 @@
+"""Seeded runs of an agent on a world, and the record they leave."""

@@ -1,0 +1,124 @@
+"""A run on disk, to go on with later: exact to the bit, no pickle, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from surefoot.agents.base import Agent
+from surefoot.errors import InvalidInput, UnreadableFile
+from surefoot.experiment.run import describe
+from surefoot.model import npz
+from surefoot.worlds.world import World
+
+if TYPE_CHECKING:
+    from surefoot.experiment.runner import Session
+
+MAX_HEADER = 64 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Saved:
+    """What a checkpoint holds."""
+
+    seed: int
+    episodes: int
+    done: int
+    sampler: dict[str, Any]
+    table: dict[str, NDArray[Any]]  # columns, ``done`` rows
+    plans: dict[str, NDArray[Any]]
+    agent: dict[str, NDArray[Any]]
+
+
+def save(path: Path, session: Session) -> None:
+    """Write a session's state between two episodes."""
+    agent, done = session.agent, session.done
+    groups = {
+        "table": {name: column[:done] for name, column in session.table.columns().items()},
+        "plans": session.plans.columns(),
+        "agent": agent.checkpoint(),
+    }
+    header = {
+        "format": "surefoot-checkpoint",
+        "version": 1,
+        "manifest": describe(agent, session.world, session.seed, len(session.table.start), done),
+        "sampler": session.sampler.state(),
+        "shapes": {g: {name: list(a.shape) for name, a in arrays.items()} for g, arrays in groups.items()},
+    }
+    flat = {
+        member(group, i): array.reshape(-1)
+        for group, arrays in groups.items()
+        for i, array in enumerate(arrays.values())
+    }
+    write_atomically(path, json.dumps(header, sort_keys=False).encode(), flat)
+
+
+def member(group: str, i: int) -> str:
+    return f"{group}_{i}"
+
+
+def write_atomically(path: Path, header: bytes, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """The old file stays until the new one is complete on disk."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            npz.write(stream, header, arrays)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def load(path: Path, agent: Agent, world: World) -> Saved:
+    """Read a checkpoint and refuse one that another problem, agent or constant made."""
+    try:
+        with npz.opened(path, MAX_HEADER) as (text, members):
+            header = json.loads(text)
+            if header.get("format") != "surefoot-checkpoint" or header.get("version") != 1:
+                raise UnreadableFile("not a checkpoint of this version", where=str(path))
+            groups = {
+                group: {
+                    name: members[member(group, i)].reshape(shape)
+                    for i, (name, shape) in enumerate(header["shapes"][group].items())
+                }
+                for group in ("table", "plans", "agent")
+            }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, UnreadableFile):
+            raise
+        raise UnreadableFile("the checkpoint cannot be read", where=str(path), got=repr(error)) from error
+    manifest = header["manifest"]
+    _same(manifest, describe(agent, world, manifest["seed"], manifest["episodes"], manifest["done"]))
+    return Saved(
+        seed=manifest["seed"],
+        episodes=manifest["episodes"],
+        done=manifest["done"],
+        sampler=header["sampler"],
+        table=groups["table"],
+        plans=groups["plans"],
+        agent=groups["agent"],
+    )
+
+
+def _same(saved: dict[str, Any], now: dict[str, Any]) -> None:
+    """Versions may differ, everything that decides the run may not."""
+    for name in ("problem", "noise", "agent", "constants", "limits"):
+        if saved[name] != json.loads(json.dumps(now[name])):
+            raise InvalidInput(
+                f"the checkpoint was made with another {name}",
+                got=f"{_short(saved[name])} there, {_short(now[name])} here",
+            )
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 200 else text[:197] + "..."

@@ -1,0 +1,53 @@
+"""A progress bar for work that takes longer than two seconds."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+PATIENCE = 2.0  # seconds before a bar appears
+
+
+class Progress:
+    """Counts quietly, and shows a bar on standard error once the work has taken longer than ``PATIENCE``."""
+
+    def __init__(self, total: int, done: int, shown: bool | None, headline: Callable[[], str]) -> None:
+        self._total, self._done, self._headline = total, done, headline
+        self._allowed = sys.stderr.isatty() if shown is None else shown
+        self._began = time.monotonic()
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def advance(self, episodes: int) -> None:
+        self._done += episodes
+        if self._bar is None and self._allowed and time.monotonic() - self._began > PATIENCE:
+            self._start()
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self._done, headline=self._headline())
+
+    def _start(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        self._bar = Bar(
+            TextColumn("episodes"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[headline]}"),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._bar.start()
+        self._task = self._bar.add_task("episodes", total=self._total, completed=self._done, headline="")

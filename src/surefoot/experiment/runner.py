@@ -1,0 +1,266 @@
+"""One seeded run of an agent on a world, measured exactly.
+
+Per episode: the exact value of the policy played and its regret against the best safe policy, and every violation of
+a true cost. Per plan: whether the cost event and the value event of spec 8 held. The policy's value is computed when
+the plan changes, not every episode.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surefoot.agents.base import Agent, Policy
+from surefoot.agents.learner import Learner
+from surefoot.errors import InvalidInput
+from surefoot.exact import Evaluator, seed_value, solve
+from surefoot.experiment.events import cost_event, value_event
+from surefoot.experiment.interrupt import Interrupt
+from surefoot.experiment.progress import Progress
+from surefoot.experiment.run import Run, describe
+from surefoot.experiment.tables import VIOLATION, EpisodeTable, PlanTable
+from surefoot.model.layered import FloatArray
+from surefoot.streams import stream
+from surefoot.worlds.sampler import Sampler
+from surefoot.worlds.world import World
+
+CHUNK_SECONDS = 0.2  # how long compiled code runs before it looks up, for progress and Ctrl-C
+
+
+def run(
+    agent: Agent,
+    world: World,
+    episodes: int,
+    seed: int = 0,
+    *,
+    compiled: bool = True,
+    progress: bool | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: int | None = None,
+) -> Run:
+    """Let an agent play a number of episodes on a world, and measure it.
+
+    Args:
+        agent: made for ``world.problem``, fresh or as an earlier run left it.
+        episodes: how many to play.
+        seed: of the world's transitions and noise; the same seed gives the same run, to the bit.
+        compiled: False plays step by step, as a real plant would be driven; the result is the same.
+        progress: show a bar; by default on a terminal, when it takes more than two seconds.
+        checkpoint: a file to keep the run in: written at the end, on Ctrl-C, and every ``checkpoint_every``
+            episodes. :func:`resume` goes on from it.
+
+    Ctrl-C ends the run early and keeps what is done; ``run.interrupted`` says so.
+    """
+    session = Session(agent, world, episodes, seed)
+    return session.play(compiled, progress, checkpoint, checkpoint_every)
+
+
+def resume(
+    path: str | Path,
+    agent: Agent,
+    world: World,
+    *,
+    episodes: int | None = None,
+    compiled: bool = True,
+    progress: bool | None = None,
+    checkpoint_every: int | None = None,
+) -> Run:
+    """Go on from a checkpoint, to the same end as an uninterrupted run.
+
+    ``agent`` and ``world`` are made anew, as for the first run; another problem, agent or constant is refused.
+    ``episodes`` may be larger than the first run's.
+    """
+    from surefoot.experiment import checkpoints
+
+    saved = checkpoints.load(Path(path), agent, world)
+    session = Session(agent, world, saved.episodes if episodes is None else episodes, saved.seed)
+    session.restore(saved)
+    return session.play(compiled, progress, path, checkpoint_every)
+
+
+class Session:
+    """The state of a run under way."""
+
+    def __init__(self, agent: Agent, world: World, episodes: int, seed: int) -> None:
+        if isinstance(episodes, bool) or not isinstance(episodes, (int, np.integer)) or episodes < 1:
+            raise InvalidInput("episodes must be a whole number, at least 1", got=repr(episodes))
+        if agent.problem is not world.problem and agent.problem.digest != world.problem.digest:
+            raise InvalidInput("agent and world have different problems", fix="Make the agent from world.problem.")
+        self.agent, self.world, self.seed = agent, world, seed
+        self.sampler: Sampler = world.sampler(seed)
+        graph = world.problem.graph
+        self.table = EpisodeTable.blank(episodes, len(world.problem.limits))
+        self.table.start[:] = graph.starts[_start_numbers(len(graph.starts), episodes, seed)]
+        self.plans = PlanTable()
+        self.done = 0
+        self.best = dict(zip(graph.starts.tolist(), solve(world).start_values, strict=True))
+        self._evaluator = Evaluator(world)
+        self._values: dict[int, float] = {}  # of the policy in force, by start
+        self._policy: Policy | None = None
+
+    # --- playing ----------------------------------------------------------------------------------------
+
+    def play(self, compiled: bool, progress: bool | None, checkpoint: str | Path | None, every: int | None) -> Run:
+        episodes, began = len(self.table.start), time.perf_counter()
+        rollout = self._rollout() if compiled else None
+        chunk = 64
+        with Interrupt() as stop, Progress(episodes, self.done, progress, self._headline) as bar:
+            while self.done < episodes and not stop.requested:
+                before, started = self.done, time.perf_counter()
+                last = min(episodes, self.done + chunk, self._next_save(every), self._next_policy())
+                self._note_plan()
+                due = False
+                if rollout is not None and not self._differs_by_start:
+                    reached, due = rollout.play(self.table, self.done, last)
+                    self.agent.skip(reached - self.done)
+                else:
+                    reached = self.done
+                if reached == self.done:
+                    self._step_episode()
+                    reached = self.done + 1
+                self._account(reached)
+                if due:
+                    assert isinstance(self.agent, Learner)
+                    self.agent.replan()
+                took = time.perf_counter() - started
+                if reached == last and took < CHUNK_SECONDS / 2:
+                    chunk = min(2 * chunk, 1 << 20)
+                bar.advance(self.done - before)
+                if checkpoint is not None and every is not None and self.done % every == 0:
+                    self.save(Path(checkpoint))
+        if checkpoint is not None:
+            self.save(Path(checkpoint))
+        return self._finished(time.perf_counter() - began)
+
+    @property
+    def _differs_by_start(self) -> bool:
+        """Only the paper profile with several starts has a plan per start."""
+        return self.agent.plans_by_start and len(self.world.problem.graph.starts) > 1
+
+    def _rollout(self) -> Any:
+        from surefoot.experiment.rollout import Rollout
+
+        return Rollout(self.agent, self.world, self.sampler)
+
+    def _next_policy(self) -> int:
+        """Up to which episode the policy stays as it is, for agents that play the seed first."""
+        left = self.agent.episodes_before_change()
+        return len(self.table.start) if left is None else self.done + max(1, left)
+
+    def _next_save(self, every: int | None) -> int:
+        return len(self.table.start) if every is None else (self.done // every + 1) * every
+
+    def _step_episode(self) -> None:
+        """One episode by the very calls that a real plant would make, on indices."""
+        agent, world, table, k = self.agent, self.world, self.table, self.done
+        graph = world.problem.graph
+        state, total = int(table.start[k]), 0.0
+        agent.begin(state)
+        for h, layer in enumerate(graph.layers):
+            pair = agent.choose(h, state)
+            edge = self.sampler.step(h, pair)
+            measured = self.sampler.measure(h, edge)
+            total += float(layer.reward[pair])
+            self._note_step(k, world.costs[h][edge], measured)
+            agent.record(h, pair, edge, measured)
+            state = int(layer.successor[edge])
+        total += float(graph.terminal.reward[state])
+        if graph.terminal.has_cost[state] and world.terminal_costs is not None:
+            measured = self.sampler.measure_terminal(state)
+            self._note_step(k, world.terminal_costs[state], measured)
+            agent.record_terminal(measured)
+        table.reward[k] = total
+        agent.finish()
+
+    def _note_step(self, k: int, truth: FloatArray, measured: FloatArray) -> None:
+        bounds = np.array([limit.bound for limit in self.world.problem.limits])
+        self.table.margin[k] = np.minimum(self.table.margin[k], bounds - truth)
+        self.table.highest[k] = np.maximum(self.table.highest[k], measured)
+        self.table.violations[k] += bool((truth > bounds + VIOLATION).any())
+
+    # --- measuring --------------------------------------------------------------------------------------
+
+    def _note_plan(self) -> None:
+        """Before the first episode of a plan: is the truth inside its bounds, how much is certified."""
+        start = int(self.table.start[self.done])
+        self.agent.foresee(start)
+        policy = self.agent.policy()
+        if policy is not self._policy or self._differs_by_start:
+            self._policy, self._values = policy, {}
+        plan = self.agent.plan
+        if plan is None or (self.plans.number and self.plans.number[-1] == plan.number):
+            return
+        self.plans.number.append(plan.number)
+        self.plans.first_episode.append(self.done)
+        self.plans.certified_pairs.append(plan.n_certified())
+        self.plans.certified_states.append(int(sum(mask.sum() for mask in plan.certified_sets.states)))
+        self.plans.value.append(self._value(start))
+        self.plans.consistent.append(plan.consistent)
+        self.plans.cost_event.append(cost_event(self.world, plan.bounds))
+        self.plans.value_event.append(value_event(self.world, plan.ellipsoids))
+
+    def _value(self, start: int) -> float:
+        if start not in self._values:
+            assert self._policy is not None
+            label = self.world.problem.naming.states[0][start]
+            self._values[start] = self._evaluator.value(self._policy, label)
+        return self._values[start]
+
+    def _account(self, reached: int) -> None:
+        """Fill the columns that are the same for all episodes of a stretch under one policy."""
+        stretch, table = slice(self.done, reached), self.table
+        for start in np.unique(table.start[stretch]).tolist():
+            rows = np.flatnonzero(table.start[stretch] == start) + self.done
+            table.value[rows] = self._value(start)
+            table.regret[rows] = self.best[start] - self._value(start)
+        if self.plans.number:
+            table.plan[stretch] = self.plans.number[-1]
+            table.certified[stretch] = self.plans.certified_pairs[-1]
+        self.done = reached
+
+    def _headline(self) -> str:
+        done = max(1, self.done)
+        return f"regret {self.table.regret[done - 1]:.3g}, violations {int(self.table.violations[: self.done].sum())}"
+
+    def _finished(self, seconds: float) -> Run:
+        return Run(
+            episodes_table=self.table.first(self.done),
+            plans_table=self.plans,
+            manifest=describe(self.agent, self.world, self.seed, len(self.table.start), self.done),
+            best_values=self.best,
+            seed_value=seed_value(self.world),
+            replans=self.agent.replans,
+            interrupted=self.done < len(self.table.start),
+            seconds=seconds,
+            plan=self.agent.plan,
+        )
+
+    # --- checkpoints ------------------------------------------------------------------------------------
+
+    def save(self, path: Path) -> None:
+        from surefoot.experiment import checkpoints
+
+        checkpoints.save(path, self)
+
+    def restore(self, saved: Any) -> None:
+        done = saved.done
+        if done > len(self.table.start):
+            raise InvalidInput(
+                "the checkpoint has more episodes", got=f"{done} are played, {len(self.table.start)} were asked for"
+            )
+        for name, column in self.table.columns().items():
+            column[:done] = saved.table[name]
+        self.plans = PlanTable.of(saved.plans)
+        self.sampler.restore(saved.sampler)
+        self.agent.restore(saved.agent)
+        self.done = done
+
+
+def _start_numbers(n: int, episodes: int, seed: int) -> Any:
+    """Which start each episode has: drawn uniformly when there are several."""
+    if n == 1:
+        return np.zeros(episodes, np.int64)
+    return stream(seed, "starts").integers(n, size=episodes)
