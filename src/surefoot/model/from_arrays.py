@@ -41,9 +41,7 @@ def per_layer(name: str, value: PerLayer, n_layers: int) -> list[NDArray[Any]]:
     return list(value)
 
 
-def taken(
-    name: str, array: object, kinds: tuple[np.dtype[Any], ...], ndim: int, h: int | None = None
-) -> NDArray[Any]:
+def taken(name: str, array: object, kinds: tuple[np.dtype[Any], ...], ndim: int, h: int | None = None) -> NDArray[Any]:
     """The array itself, frozen, if it has the right type, dtype, number of axes and layout."""
     where = "" if h is None else f"layer {h}"
     if not isinstance(array, np.ndarray):
@@ -90,9 +88,7 @@ def build_layers(
         for name in ("cost_features", "transition_features"):
             width, first = getattr(layer, name).shape[1], getattr(layers[0], name).shape[1]
             if width != first or width == 0:
-                raise InvalidInput(
-                    f"{name} has the wrong length", where=f"layer {h}", got=f"{width} against {first}"
-                )
+                raise InvalidInput(f"{name} has the wrong length", where=f"layer {h}", got=f"{width} against {first}")
     return layers
 
 

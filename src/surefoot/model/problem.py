@@ -256,9 +256,7 @@ class Problem:
             for names, mask in zip(self.naming.states, keep, strict=True)
         )
         actions = tuple(
-            None
-            if row is None
-            else tuple(row[p] for p in np.flatnonzero(np.repeat(mask, np.diff(layer.state_ptr))))
+            None if row is None else tuple(row[p] for p in np.flatnonzero(np.repeat(mask, np.diff(layer.state_ptr))))
             for row, mask, layer in zip(self.naming.actions, keep, self.graph.layers, strict=False)
         )
         return Problem(

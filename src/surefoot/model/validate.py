@@ -155,9 +155,7 @@ def check_anchors(graph: LayeredGraph, limits: tuple[Limit, ...], stationary_cos
         where = f"anchor of layer {h}"
         size = float(np.linalg.norm(anchor.features))
         if size == 0:
-            raise InvalidInput(
-                "anchor feature is zero", where=where, fix="Anchor a feature that says something."
-            )
+            raise InvalidInput("anchor feature is zero", where=where, fix="Anchor a feature that says something.")
         for limit, cost in zip(limits, anchor.cost.tolist(), strict=True):
             if not cost < limit.bound:
                 raise InvalidInput(
@@ -235,9 +233,7 @@ def _refuse_open_seed(h: int, state: int, action: int, done: list[Layer], naming
         )
     before = done[-1]
     pair = next(
-        int(p)
-        for p in before.seed_pairs()
-        if state in before.successor[before.pair_ptr[p] : before.pair_ptr[p + 1]]
+        int(p) for p in before.seed_pairs() if state in before.successor[before.pair_ptr[p] : before.pair_ptr[p + 1]]
     )
     culprit = int(np.searchsorted(before.state_ptr, pair, side="right")) - 1
     raise InvalidInput(

@@ -1,0 +1,272 @@
+"""A problem as one document, the same for every file format, and back again.
+
+The document is plain JSON except that its arrays may be nested lists or ``{"array": name}``, where the
+name stands for an array stored beside it. ``problem.schema.json`` describes it. Nothing read is trusted:
+types are checked here, and the rules of a problem by :meth:`Problem.from_arrays`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.errors import UnreadableFile
+from surefoot.model import checked
+from surefoot.model.labels import Label
+from surefoot.model.layered import NO_ACTION, Layer
+from surefoot.model.limits import Limit
+from surefoot.model.problem import Problem
+from surefoot.model.validate import check_horizon
+
+FORMAT = "surefoot-problem"
+VERSION = 1
+
+Document = dict[str, Any]
+
+_INT, _SHORT = np.dtype(np.int64), np.dtype(np.int32)
+_FLOAT, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
+_INDEX_TYPES: dict[object, np.dtype[Any]] = {"int32": _SHORT, "int64": _INT}
+_NAME = re.compile(r"[A-Za-z0-9_]{1,64}\Z")
+
+_LIMIT_KEYS = ("name", "bound", "noise", "norm", "misspecification")
+_LAYER_KEYS = (
+    *("states", "actions", "state_ptr", "pair_ptr", "successors", "successor_dtype"),
+    *("rewards", "cost_features", "transition_features", "seed"),
+)
+_TERMINAL_KEYS = ("states", "rewards", "cost_features", "has_cost")
+_TOP_KEYS = (
+    *("format", "version", "horizon", "limits", "transition_norm"),
+    *("stationary_costs", "stationary_transitions", "starts", "labels"),
+    *("layers", "terminal", "anchors"),
+)
+_OPTIONAL_KEYS = ("digest", "arrays")
+
+
+# --- out ------------------------------------------------------------------------------------------------
+
+
+def to_document(problem: Problem) -> Document:
+    """The document, with the arrays themselves in it: each format decides how to write them."""
+    graph, names = problem.graph, problem.naming
+    states, actions = _LabelPool(), _LabelPool()
+    layers = [
+        {
+            "states": states.row(names.states[h].listed),
+            "actions": actions.row(names.actions[h]),
+            "state_ptr": layer.state_ptr,
+            "pair_ptr": layer.pair_ptr,
+            "successors": layer.successor,
+            "successor_dtype": layer.successor.dtype.name,
+            "rewards": layer.reward,
+            "cost_features": layer.cost_features,
+            "transition_features": _unless_same(layer),
+            "seed": np.where(layer.seed == NO_ACTION, NO_ACTION, layer.seed - layer.state_ptr[:-1]),
+        }
+        for h, layer in enumerate(graph.layers)
+    ]
+    last = graph.terminal
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "horizon": problem.horizon,
+        "limits": [{key: getattr(limit, key) for key in _LIMIT_KEYS} for limit in problem.limits],
+        "transition_norm": problem.transition_norm,
+        "stationary_costs": problem.stationary_costs,
+        "stationary_transitions": problem.stationary_transitions,
+        "starts": graph.starts,
+        "layers": layers,
+        "terminal": {
+            "states": states.row(names.states[-1].listed),
+            "rewards": last.reward,
+            "cost_features": last.cost_features,
+            "has_cost": None if last.cost_features is None else last.has_cost,
+        },
+        "anchors": [None if a is None else {"features": a.features, "cost": a.cost} for a in graph.anchors],
+        "labels": {"states": list(states.seen), "actions": list(actions.seen)},
+    }
+
+
+def _unless_same(layer: Layer) -> NDArray[Any] | None:
+    """The transition features; None says that they are the cost features themselves."""
+    return None if layer.transition_features is layer.cost_features else layer.transition_features
+
+
+class _LabelPool:
+    """Distinct labels, written once however many layers use them. (Equal labels never differ in kind.)"""
+
+    def __init__(self) -> None:
+        self.seen: dict[Label, int] = {}
+
+    def row(self, labels: Sequence[Label] | None) -> NDArray[Any] | None:
+        if labels is None:
+            return None
+        return np.array([self.seen.setdefault(label, len(self.seen)) for label in labels], _INT)
+
+
+def arrays_in(node: object) -> Iterator[NDArray[Any]]:
+    """Every array of a document, as often as it is used."""
+    if isinstance(node, np.ndarray):
+        yield node
+    elif isinstance(node, (dict, list)):
+        for child in node.values() if isinstance(node, dict) else node:
+            yield from arrays_in(child)
+
+
+# --- and back -------------------------------------------------------------------------------------------
+
+
+def check_version(document: object) -> Document:
+    """The document if it is one of ours and not from the future; nothing else is looked at."""
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        kind = document.get("format") if isinstance(document, dict) else document
+        raise UnreadableFile(
+            "not a saved problem", where="$.format", got=f"{checked.short(kind)} where {FORMAT!r} is expected"
+        )
+    version = document.get("version")
+    if type(version) is int and version > VERSION:
+        raise UnreadableFile(
+            "the file is of a newer version",
+            where="$.version",
+            got=f"version {checked.short(version)}, this surefoot reads up to {VERSION}",
+            fix="Upgrade surefoot to read it.",
+        )
+    if type(version) is not int or version < 1:
+        raise checked.wrong("$.version", "a whole number from 1", version)
+    return document
+
+
+def from_document(document: Document, stored: Mapping[str, object], budget: int) -> Problem:
+    """The problem, validated anew.
+
+    ``stored`` holds the arrays that the document refers to. ``budget`` bounds the entries of arrays that a
+    problem lays out anew in each layer: by sharing, a small file could ask for more than any memory.
+    """
+    reader = _Reader(stored, budget)
+    top = checked.mapping(document, "$", _TOP_KEYS, _OPTIONAL_KEYS)
+    labels = checked.mapping(top["labels"], "$.labels", ("states", "actions"))
+    states = checked.labels(labels["states"], "$.labels.states")
+    actions = checked.labels(labels["actions"], "$.labels.actions")
+    horizon = check_horizon(checked.whole(top["horizon"], "$.horizon"))
+    layers = checked.sequence(top["layers"], "$.layers", horizon - 1, "horizon - 1")
+    anchors = checked.sequence(top["anchors"], "$.anchors", horizon, "horizon")
+    rows = [reader.layer(layer, f"$.layers[{h}]", states, actions) for h, layer in enumerate(layers)]
+    last = reader.terminal(top["terminal"], states)
+    known = [reader.anchor(anchor, f"$.anchors[{h}]") for h, anchor in enumerate(anchors)]
+    if known[-1] is not None and last["terminal_cost_features"] is None:
+        raise UnreadableFile("the last layer has an anchor but no cost", where=f"$.anchors[{horizon - 1}]")
+    starts = reader.array(top["starts"], "$.starts", _INT)
+    reader.refuse_unused()
+    columns: dict[str, Any] = {key: [row[key] for row in rows] for key in rows[0]}
+    columns["state_labels"].append(last.pop("state_labels"))
+    return Problem.from_arrays(
+        horizon=horizon,
+        start=starts.tolist(),
+        limits=[_limit(limit, i) for i, limit in enumerate(checked.sequence(top["limits"], "$.limits"))],
+        anchor=known.__getitem__,
+        transition_norm=checked.number(top["transition_norm"], "$.transition_norm"),
+        stationary_costs=checked.flag(top["stationary_costs"], "$.stationary_costs"),
+        stationary_transitions=checked.flag(top["stationary_transitions"], "$.stationary_transitions"),
+        **columns,
+        **last,
+    )
+
+
+class _Reader:
+    """Turns the parts of a document into what ``from_arrays`` takes; one stored array, one object."""
+
+    def __init__(self, stored: Mapping[str, object], budget: int) -> None:
+        self._stored, self._budget = stored, budget
+        self._arrays: dict[str, NDArray[Any]] = {}
+
+    def layer(self, value: object, at: str, states: list[Label], actions: list[Label]) -> dict[str, Any]:
+        part = checked.mapping(value, at, _LAYER_KEYS)
+        index_type = part["successor_dtype"]
+        if index_type not in ("int32", "int64"):
+            raise checked.wrong(f"{at}.successor_dtype", "'int32' or 'int64'", index_type)
+        x = self.array(part["cost_features"], f"{at}.cost_features", _FLOAT, 2)
+        phi = part["transition_features"]
+        return {
+            "state_ptr": self.array(part["state_ptr"], f"{at}.state_ptr", _INT),
+            "pair_ptr": self.array(part["pair_ptr"], f"{at}.pair_ptr", _INT),
+            "successors": self.array(part["successors"], f"{at}.successors", _INDEX_TYPES[index_type]),
+            "rewards": self.array(part["rewards"], f"{at}.rewards", _FLOAT),
+            "cost_features": x,
+            "transition_features": x if phi is None else self.array(phi, f"{at}.transition_features", _FLOAT, 2),
+            "seed": self._laid_out(part["seed"], f"{at}.seed", _INT),
+            "state_labels": self._named(part["states"], f"{at}.states", states),
+            "action_labels": self._named(part["actions"], f"{at}.actions", actions),
+        }
+
+    def terminal(self, value: object, states: list[Label]) -> dict[str, Any]:
+        at = "$.terminal"
+        part = checked.mapping(value, at, _TERMINAL_KEYS)
+        x, has_cost = part["cost_features"], part["has_cost"]
+        if (x is None) != (has_cost is None):
+            raise checked.wrong(f"{at}.has_cost", "null exactly where cost_features is null", has_cost)
+        return {
+            "terminal_rewards": self.array(part["rewards"], f"{at}.rewards", _FLOAT),
+            "terminal_cost_features": None if x is None else self.array(x, f"{at}.cost_features", _FLOAT, 2),
+            "terminal_has_cost": None if x is None else self.array(has_cost, f"{at}.has_cost", _BOOL),
+            "state_labels": self._named(part["states"], f"{at}.states", states),
+        }
+
+    def anchor(self, value: object, at: str) -> tuple[NDArray[Any], NDArray[Any]] | None:
+        if value is None:
+            return None
+        part = checked.mapping(value, at, ("features", "cost"))
+        features = self._laid_out(part["features"], f"{at}.features", _FLOAT)
+        return features, self._laid_out(part["cost"], f"{at}.cost", _FLOAT)
+
+    def array(self, value: object, at: str, dtype: np.dtype[Any], ndim: int = 1) -> NDArray[Any]:
+        """A nested list, or what a reference stands for, of exactly this dtype and number of axes."""
+        if not isinstance(value, dict):
+            return checked.converted(value, at, dtype, ndim)
+        name = checked.mapping(value, at, ("array",))["array"]
+        if type(name) is not str or not _NAME.match(name):
+            raise checked.wrong(f"{at}.array", "the name of an array", name)
+        if name not in self._arrays:
+            if name not in self._stored:
+                raise UnreadableFile("an array is missing", where=at, got=f"nothing is stored as {name!r}")
+            self._arrays[name] = checked.converted(self._stored[name], f"$.arrays.{name}", dtype, ndim)
+        array = self._arrays[name]
+        if array.dtype != dtype or array.ndim != ndim:
+            got = f"{array.dtype} with {array.ndim} axes where {dtype} with {ndim} is expected"
+            raise UnreadableFile("an array is of the wrong kind", where=at, got=got)
+        return array
+
+    def _laid_out(self, value: object, at: str, dtype: np.dtype[Any]) -> NDArray[Any]:
+        array = self.array(value, at, dtype)
+        self._budget -= array.size
+        if self._budget < 0:
+            raise UnreadableFile(
+                "arrays are shared beyond the size of the file",
+                where=at,
+                fix="Give each layer a seed, labels and an anchor of its own.",
+            )
+        return array
+
+    def _named(self, value: object, at: str, pool: list[Label]) -> list[Label] | None:
+        if value is None:
+            return None
+        indices = self._laid_out(value, at, _INT)
+        outside = np.flatnonzero((indices < 0) | (indices >= len(pool)))
+        if len(outside):
+            where, got = f"{at}[{int(outside[0])}]", int(indices[outside[0]])
+            raise UnreadableFile("no such label", where=where, got=f"{got}, labels are 0 … {len(pool) - 1}")
+        return [pool[i] for i in indices.tolist()]
+
+    def refuse_unused(self) -> None:
+        for name in self._stored:
+            if name not in self._arrays:
+                raise UnreadableFile("an array is stored but not used", got=checked.short(name))
+
+
+def _limit(value: object, i: int) -> Limit:
+    at = f"$.limits[{i}]"
+    part = checked.mapping(value, at, _LIMIT_KEYS)
+    numbers = {key: checked.number(part[key], f"{at}.{key}") for key in _LIMIT_KEYS[1:]}
+    return Limit(checked.text(part["name"], f"{at}.name"), **numbers)

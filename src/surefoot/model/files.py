@@ -1,0 +1,258 @@
+"""Save and load a problem: JSON (``.json``) for small ones, an archive of arrays (``.npz``) for large ones.
+
+Both hold the same document (:mod:`surefoot.model.document`, ``problem.schema.json``). Round trips are exact,
+arrays that layers share come back shared, a write replaces the file at once or not at all, and a file that
+is truncated, corrupted, hostile or too new is refused without running or unfolding anything in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib import resources
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.errors import InvalidInput, UnreadableFile
+from surefoot.model import checked, npz
+from surefoot.model.document import Document, arrays_in, check_version, from_document, to_document
+from surefoot.model.problem import Problem
+
+# Parsed JSON takes up to 25 times its size, most of it for brackets: together these bound it near 1 GiB.
+MAX_JSON_BYTES = 64 << 20
+MAX_JSON_BRACKETS = 4 << 20
+
+_RESTORE = "Restore it from a copy, or save the problem anew."
+_LEAST_BUDGET = 1 << 20
+
+
+def save(problem: Problem, path: Path) -> Path:
+    """Write the problem to ``path`` in the format of its suffix, whole or not at all; returns ``path``."""
+    suffix = _suffix(path)
+    document = to_document(problem)
+    document["digest"] = problem.digest
+    if suffix == ".json":
+        _replace(path, partial(_write, data=_as_json(document)))
+    else:
+        header, arrays = _as_archive(document)
+        _replace(path, partial(npz.write, header=header, arrays=arrays))
+    return path
+
+
+def load(path: Path) -> Problem:
+    """Read what :func:`save` wrote, every rule checked anew; anything else raises UnreadableFile."""
+    suffix = _suffix(path)
+    if path.exists() and not path.is_file():  # a pipe or device might never end
+        raise UnreadableFile("not a regular file", where=str(path), fix="Give the path of a saved problem.")
+    try:
+        return _load_json(path) if suffix == ".json" else _load_archive(path)
+    except (UnreadableFile, InvalidInput) as error:
+        where = f"{path}, {error.where}" if error.where else str(path)
+        fix = error.fix or _RESTORE
+        raise UnreadableFile(error.rule, where=where, got=error.got[:300], fix=fix) from error
+    except RecursionError:
+        raise UnreadableFile("the file is nested too deeply", where=str(path), fix=_RESTORE) from None
+    except MemoryError:
+        fix = "Load it where more memory is free."
+        raise UnreadableFile("the file does not fit in memory", where=str(path), fix=fix) from None
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of the document in both formats."""
+    text = resources.files("surefoot.model").joinpath("problem.schema.json").read_text("utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def digest(problem: Problem) -> str:
+    """sha256, in hex, of the declared content: arrays with dtype and shape, labels, limits, flags.
+
+    It depends neither on the file format nor on which arrays are shared objects.
+    """
+    document = to_document(problem)
+    del document["format"], document["version"]
+    for layer in document["layers"]:
+        if layer["transition_features"] is None:
+            layer["transition_features"] = layer["cost_features"]
+    known: dict[int, list[object]] = {}  # the document keeps the arrays alive, so ids stay theirs
+
+    def fingerprint(array: NDArray[Any]) -> list[object]:
+        if id(array) not in known:
+            little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+            content = hashlib.sha256(little.reshape(-1).view(np.uint8).data).hexdigest()
+            known[id(array)] = [little.dtype.str, list(array.shape), content]
+        return known[id(array)]
+
+    text = json.dumps(document, default=fingerprint, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(b"surefoot-problem 1\n" + text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# --- writing --------------------------------------------------------------------------------------------
+
+
+def _suffix(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix not in (".json", ".npz"):
+        raise InvalidInput(
+            "a problem's file ends in .json or .npz",
+            got=repr(path.name),
+            fix="Use .json for a small problem, .npz for a large one.",
+        )
+    return suffix
+
+
+def _as_json(document: Document) -> bytes:
+    """Arrays in place as nested lists; those used more than once in a table at the end."""
+    uses = Counter(map(id, arrays_in(document)))
+    arrays = {id(array): array for array in arrays_in(document)}
+    if 2 * sum(array.size for array in arrays.values()) > MAX_JSON_BYTES:  # each number takes two bytes or more
+        raise _too_large(".json")
+    shared = [array for key, array in arrays.items() if uses[key] > 1]
+    names = {id(array): f"a{i}" for i, array in enumerate(shared)}
+    if shared:
+        document["arrays"] = {names[id(array)]: array.tolist() for array in shared}
+
+    def write_array(array: NDArray[Any]) -> object:
+        return {"array": names[id(array)]} if id(array) in names else array.tolist()
+
+    return _checked_text(document, write_array, ".json")
+
+
+def _as_archive(document: Document) -> tuple[bytes, Mapping[str, NDArray[Any]]]:
+    arrays = {id(array): array for array in arrays_in(document)}
+    names = {key: f"a{i}" for i, key in enumerate(arrays)}
+    header = _checked_text(document, lambda array: {"array": names[id(array)]}, ".npz")
+    size = len(header) + sum(array.nbytes + npz.MEMBER_BYTES for array in arrays.values())
+    if len(names) > npz.MAX_MEMBERS or size > npz.MAX_BYTES:
+        raise _too_large(".npz")
+    return header, {names[key]: array for key, array in arrays.items()}
+
+
+def _checked_text(document: Document, write_array: Callable[[Any], object], suffix: str) -> bytes:
+    """JSON with a line for each entry and layer; refused if load would refuse it."""
+
+    def line(value: object) -> str:
+        return json.dumps(value, default=write_array, ensure_ascii=False, allow_nan=False)
+
+    entries = {key: line(value) for key, value in document.items() if key != "layers"}
+    entries["layers"] = "[\n  " + ",\n  ".join(map(line, document["layers"])) + "\n]"
+    text = "{\n" + ",\n".join(f'"{key}": {entries[key]}' for key in document) + "\n}\n"
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidInput(
+            "a label or name holds half a character",
+            got="a surrogate code point, which files cannot hold",
+            fix="Use complete characters in labels and limits' names.",
+        ) from None
+    if len(data) > MAX_JSON_BYTES or data.count(b"[") + data.count(b"{") > MAX_JSON_BRACKETS:
+        raise _too_large(suffix)
+    return data
+
+
+def _too_large(suffix: str) -> InvalidInput:
+    fix = "Save it as .npz." if suffix == ".json" else "Use numbers instead of labels, or fewer layers."
+    return InvalidInput(f"the problem is too large for a {suffix} file", fix=fix)
+
+
+def _write(stream: BinaryIO, data: bytes) -> None:
+    stream.write(data)
+
+
+def _replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write beside the target and move into its place, so that it is always the old or the new one whole."""
+    target = path.resolve()  # a link stays a link
+    beside = target.parent / f".surefoot-{secrets.token_hex(8)}.tmp"
+    try:
+        with open(beside, "xb") as stream:
+            write(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(beside, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise
+    with contextlib.suppress(OSError):  # not every system can sync a directory
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+# --- reading --------------------------------------------------------------------------------------------
+
+
+def _load_json(path: Path) -> Problem:
+    with path.open("rb") as file:
+        data = file.read(MAX_JSON_BYTES + 1)
+    document = check_version(_parsed(data))
+    stored = document.get("arrays", {})
+    if not isinstance(stored, dict):
+        raise checked.wrong("$.arrays", "an object", stored)
+    return _verified(document, stored, len(data))
+
+
+def _load_archive(path: Path) -> Problem:
+    with npz.opened(path, MAX_JSON_BYTES) as (header, open_members):
+        document = check_version(_parsed(header, npz.HEADER))
+        if "arrays" in document:
+            raise UnreadableFile("unknown entry", where=f"{npz.HEADER}, $", got="'arrays'")
+        members = open_members()
+        return _verified(document, members, members.size)
+
+
+def _verified(document: Document, stored: Mapping[str, object], size: int) -> Problem:
+    problem = from_document(document, stored, max(size, _LEAST_BUDGET))
+    expected = document.get("digest", problem.digest)
+    if expected != problem.digest:
+        raise UnreadableFile(
+            "the content does not match its digest",
+            where="$.digest",
+            got=f"{checked.short(expected)} where {problem.digest!r} is expected",
+            fix=f"{_RESTORE} If it was edited on purpose, remove its digest.",
+        )
+    return problem
+
+
+def _parsed(data: bytes, where: str = "") -> object:
+    """The JSON value, without anything that JSON leaves open: no NaN, no key twice."""
+    brackets = data.count(b"[") + data.count(b"{")
+    if len(data) > MAX_JSON_BYTES or brackets > MAX_JSON_BRACKETS:
+        got = f"at most {MAX_JSON_BYTES} bytes and {MAX_JSON_BRACKETS} brackets are read"
+        raise UnreadableFile("the JSON is too large", where=where, got=got, fix="Save it as .npz.")
+    try:
+        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        raise UnreadableFile("not UTF-8 text", where=where, got=f"byte {error.start}") from None
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise UnreadableFile(
+            "not complete, valid JSON", where=f"{where}, {place}" if where else place, got=error.msg
+        ) from None
+    except UnreadableFile:
+        raise
+    except ValueError as error:  # Python refuses to read whole numbers of thousands of digits
+        raise UnreadableFile("a number is too large", where=where, got=str(error)) from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
+        raise UnreadableFile("an entry is there twice", got=checked.short(twice))
+    return found
+
+
+def _no_constant(name: str) -> object:
+    raise UnreadableFile("a number is not finite", got=name)
