@@ -1,0 +1,1 @@
+"""Seeing results: summaries, plots, pages. It reads records and plans, never agents."""

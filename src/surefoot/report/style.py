@@ -1,0 +1,61 @@
+"""How plots look: colours that a colour-blind person can tell apart, on light and on dark paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+# Okabe and Ito's palette, with a dash pattern and a marker each, so that no plot relies on colour alone.
+LOOKS: dict[str, tuple[str, Any, str]] = {
+    "lsvi-new": ("#0072B2", "-", "o"),
+    "seed": ("#8a8a8a", (0, (1, 1.5)), "s"),
+    "ucrl-vtr": ("#D55E00", (0, (5, 2)), "^"),
+    "slucb-qvi": ("#CC79A7", (0, (6, 2, 1, 2)), "D"),
+}
+OTHERS = ("#009E73", "#E69F00", "#56B4E9", "#F0E442")
+
+
+@dataclass(frozen=True)
+class Paper:
+    """Colours of one background."""
+
+    name: str
+    background: str
+    ink: str
+    faint: str
+
+
+LIGHT = Paper("light", "#ffffff", "#1f2328", "#d0d7de")
+DARK = Paper("dark", "#0d1117", "#e6edf3", "#30363d")
+
+
+def look(agent: str, others: int = 0) -> tuple[str, Any, str]:
+    """Colour, dash pattern and marker of an agent; unknown ones take turns."""
+    return LOOKS.get(agent, (OTHERS[others % len(OTHERS)], "-", "v"))
+
+
+def parameters(paper: Paper) -> dict[str, Any]:
+    """Matplotlib settings."""
+    return {
+        "figure.facecolor": paper.background,
+        "axes.facecolor": paper.background,
+        "savefig.facecolor": paper.background,
+        "axes.edgecolor": paper.ink,
+        "axes.labelcolor": paper.ink,
+        "axes.titlecolor": paper.ink,
+        "text.color": paper.ink,
+        "xtick.color": paper.ink,
+        "ytick.color": paper.ink,
+        "axes.grid": True,
+        "grid.color": paper.faint,
+        "grid.linewidth": 0.6,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "font.size": 11,
+        "axes.titlesize": 12,
+        "axes.titleweight": "bold",
+        "axes.titlelocation": "left",
+        "legend.frameon": False,
+        "svg.fonttype": "none",
+        "svg.hashsalt": "surefoot",
+    }
