@@ -1,0 +1,83 @@
+"""`exact.solve` against QuantEcon's `backward_induction` on the same stationary problem, one thread each.
+
+Ours finds the truly safe states and actions besides values and policy. ``ratio`` is theirs / ours.
+The last rows are what a replanning loop pays to evaluate one policy.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from quantecon.markov import DiscreteDP, backward_induction
+
+import surefoot as sf
+from benchmarks.timing import best_of, show
+from surefoot import exact
+from tests.made_worlds import random_world, stationary_world
+
+PERIODS = 10
+# (states, actions per state, successors per action, repeats)
+SIZES = [(500, 5, 4, 200), (1000, 100, 10, 9), (20_000, 10, 5, 9), (50_000, 5, 4, 9)]
+
+
+def as_ddp(world: sf.World) -> DiscreteDP:
+    """The layer that all layers of a stationary world share, in QuantEcon's pair formulation."""
+    layer = world.problem.graph.layers[0]
+    actions = np.diff(layer.state_ptr)
+    matrix = sp.csr_matrix(
+        (world.probabilities[0], layer.successor, layer.pair_ptr), shape=(layer.n_pairs, layer.n_states)
+    )
+    number = np.arange(layer.n_pairs) - np.repeat(layer.state_ptr[:-1], actions)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # beta = 1 is what a finite horizon means
+        return DiscreteDP(layer.reward, matrix, 1.0, layer.pair_state(), number)
+
+
+def run() -> list[dict[str, Any]]:
+    threads = numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        return [_against_quantecon(*size) for size in SIZES] + [_replanning(20), _replanning(1000)]
+    finally:
+        numba.set_num_threads(threads)
+
+
+def _against_quantecon(states: int, actions: int, successors: int, repeats: int) -> dict[str, Any]:
+    world = stationary_world(
+        np.random.default_rng(0),
+        horizon=PERIODS + 1,
+        states=states,
+        actions=actions,
+        successors=successors,
+    )
+    ddp = as_ddp(world)
+    values, _ = backward_induction(ddp, PERIODS)
+    if not np.allclose(values[0], exact.solve(world).values[0], rtol=0, atol=1e-10):
+        raise AssertionError("the two disagree: there is nothing to compare")
+    ours, theirs = best_of(repeats, lambda: exact.solve(world), lambda: backward_induction(ddp, PERIODS))
+    return {
+        "name": f"solve, {states} states × {actions} actions × {successors} successors, {PERIODS} periods",
+        "edges": states * actions * successors,
+        "ours_seconds": ours,
+        "theirs_seconds": theirs,
+        "ratio": theirs / ours,
+    }
+
+
+def _replanning(states: int) -> dict[str, Any]:
+    world = random_world(np.random.default_rng(0), horizon=10, states=states, unsafe=0.02)
+    evaluator, pairs = exact.Evaluator(world), exact.solve(world).policy.pairs
+    ours, general = best_of(200, lambda: evaluator.value(pairs), lambda: exact.evaluate(world, pairs))
+    return {
+        "name": f"value of one policy, 10 layers of up to {states} states",
+        "ours_seconds": ours,
+        "evaluate_seconds": general,
+    }
+
+
+if __name__ == "__main__":
+    show(run())

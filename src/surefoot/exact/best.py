@@ -1,0 +1,121 @@
+"""The best policy among the truly safe ones, by one backward sweep."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+
+from surefoot.errors import InvalidInput
+from surefoot.exact.policies import Policy
+from surefoot.model.layered import BoolArray, FloatArray, IntArray, freeze
+from surefoot.model.problem import Problem
+from surefoot.worlds.world import World
+
+TOLERANCE = 1e-9  # a true cost breaks a limit only beyond this (spec 8)
+PARALLEL_EDGES = 100_000  # below, starting threads takes longer than the layer
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What an all-knowing but safe agent would do (formulas: :mod:`surefoot.exact`)."""
+
+    value: float  # V_0 of the first start
+    start_values: FloatArray  # (n,) V_0 of every start, in the order of problem.starts
+    values: tuple[FloatArray, ...]  # H arrays (S,): V_h, NaN in states that are not truly safe
+    policy: Policy  # H-1 arrays (S,): the lowest best pair, -1 in states that are not truly safe
+    safe_states: tuple[BoolArray, ...]  # H arrays (S,)
+    safe_actions: tuple[BoolArray, ...]  # H-1 arrays (N,), one entry per pair
+
+
+def bounds(problem: Problem) -> FloatArray:
+    """(m,) the largest true cost that counts as within each limit: bound_j + 1e-9."""
+    return np.array([limit.bound + TOLERANCE for limit in problem.limits])
+
+
+def terminal_within(world: World) -> BoolArray:
+    """(S,) terminal states whose cost is within all bounds; those without a cost are."""
+    if world.terminal_costs is None:
+        return np.ones(world.problem.graph.terminal.n_states, bool)
+    within: BoolArray = np.all(world.terminal_costs <= bounds(world.problem), axis=1)
+    return within
+
+
+def solve(world: World) -> Solution:
+    """Truly safe states and actions, and the best policy among them; ties go to the lowest pair.
+
+    A start state from which no policy is truly safe is an error that names it.
+    """
+    from surefoot.exact import kernels
+
+    graph, limit = world.problem.graph, bounds(world.problem)
+    last = terminal_within(world)
+    values = [freeze(np.where(last, graph.terminal.reward, np.nan))]
+    states, actions, policy = [freeze(last)], [], []
+    known: dict[tuple[int, ...], BoolArray] = {}  # layers may share arrays: look at each once
+    for h in range(graph.horizon - 2, -1, -1):
+        layer, probability, cost = graph.layers[h], world.probabilities[h], world.costs[h]
+        key = (id(layer.pair_ptr), id(probability), id(cost))
+        n_states, n_pairs = layer.n_states, layer.n_pairs
+        if key not in known:
+            known[key] = np.empty(n_pairs, bool)
+            kernels.pairs_within(layer.pair_ptr, probability, cost, limit, known[key])
+        value, chosen, safe = np.empty(n_states), np.empty(n_states, np.int64), np.empty(n_pairs, bool)
+        arrays = (
+            layer.state_ptr,
+            layer.pair_ptr,
+            layer.successor,
+            layer.reward,
+            probability,
+            known[key],
+            values[-1],
+            value,
+            chosen,
+            safe,
+        )
+        if layer.n_edges >= PARALLEL_EDGES and (threads := _threads()) > 1:
+            kernels.best_in_blocks(4 * threads, *arrays)
+        else:
+            kernels.best_between(0, n_states, *arrays)
+        is_safe = value == value  # a NaN is not equal to itself
+        for array in (value, is_safe, safe, chosen):
+            array.setflags(write=False)
+        values.append(value)
+        states.append(is_safe)
+        actions.append(safe)
+        policy.append(chosen)
+    start_values = freeze(values[-1][graph.starts])
+    _refuse_unsafe_start(world.problem, graph.starts[np.isnan(start_values)])
+    return Solution(
+        value=float(start_values[0]),
+        start_values=start_values,
+        values=tuple(reversed(values)),
+        policy=Policy(world.problem, tuple(reversed(policy))),
+        safe_states=tuple(reversed(states)),
+        safe_actions=tuple(reversed(actions)),
+    )
+
+
+def _threads() -> int:
+    """How many threads may sweep a layer.
+
+    Thread pools survive neither a fork nor a second caller, and a worker process has its core already.
+    """
+    import numba
+
+    worker = multiprocessing.parent_process() is not None
+    if worker or threading.current_thread() is not threading.main_thread():
+        return 1
+    return int(numba.get_num_threads())
+
+
+def _refuse_unsafe_start(problem: Problem, unsafe: IntArray) -> None:
+    if len(unsafe):
+        raise InvalidInput(
+            "start is not truly safe",
+            where=problem.naming.at_state(0, int(unsafe[0])),
+            got="every policy can break a limit from there",
+            fix="In this world the seed is not safe either: correct the world, the limits or the seed.",
+        )

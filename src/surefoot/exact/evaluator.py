@@ -1,0 +1,92 @@
+"""The value of one deterministic policy after another, as fast as a replanning loop needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.errors import InvalidInput
+from surefoot.exact.values import refuse_idle, start_state
+from surefoot.model.labels import Label
+from surefoot.model.layered import IntArray, freeze
+from surefoot.worlds.world import World
+
+
+class Evaluator:
+    """Lays a world out once; then :meth:`value` is one compiled call over what the policy reaches.
+
+    The numbers are the same, bit by bit, as those of :func:`surefoot.exact.evaluate`. Scratch space is
+    reused between calls, so an Evaluator serves one thread.
+    """
+
+    def __init__(self, world: World) -> None:
+        graph = world.problem.graph
+        layers = graph.layers
+        self.world = world
+        self._sizes = [layer.n_states for layer in layers]
+        pools = (
+            _pool(layer.state_ptr for layer in layers),
+            _pool(layer.pair_ptr for layer in layers),
+            _pool(layer.successor for layer in layers),
+            _pool(layer.reward for layer in layers),
+            _pool(world.probabilities),
+        )
+        of_pairs = np.concatenate([[0], np.cumsum(self._sizes)])[:-1]
+        offsets = np.array([*(where for _, where in pools), of_pairs], np.int64)
+        sizes = [*self._sizes, graph.terminal.n_states]
+        self._pairs = np.empty(sum(self._sizes), np.int64)
+        self._arguments: tuple[Any, ...] = (
+            freeze(np.ascontiguousarray(offsets.T)),
+            *(flat for flat, _ in pools),
+            graph.terminal.reward,
+            self._pairs,
+            np.empty(sum(sizes), np.int64),  # scratch from here on
+            np.empty(len(sizes) + 1, np.int64),
+            np.full(max(sizes), -1, np.int64),
+            np.empty((2, max(sizes))),
+        )
+        self._stamp = 0
+
+    def value(self, pairs: Sequence[NDArray[np.integer[Any]]], start: Label | None = None) -> float:
+        """V_0(start) of the policy that plays ``pairs``: H-1 integer arrays (S,), -1 for no action.
+
+        Only reached states are looked at; one without an action of its own is an error that names it.
+        """
+        from surefoot.exact import kernels
+
+        if [len(row) for row in pairs] != self._sizes:
+            raise InvalidInput(
+                "policy has the wrong shape",
+                got=f"arrays of {[len(row) for row in pairs]} entries where {self._sizes} are expected",
+            )
+        np.concatenate(pairs, out=self._pairs, casting="same_kind")
+        state = start_state(self.world, start)
+        value, h, idle = kernels.value_along(state, self._stamp, *self._arguments)
+        self._stamp += len(self._sizes)
+        if h >= 0:
+            refuse_idle(self.world, h, idle)
+        return float(value)
+
+
+def evaluate_pairs(world: World, pairs: Sequence[NDArray[np.integer[Any]]], start: Label | None = None) -> float:
+    """:meth:`Evaluator.value`, once. To evaluate many policies of a world, keep an Evaluator."""
+    return Evaluator(world).value(pairs, start)
+
+
+def _pool(arrays: Iterable[NDArray[Any]]) -> tuple[NDArray[Any], IntArray]:
+    """The distinct arrays one after the other, each once, and where that of every layer begins."""
+    begins: dict[int, int] = {}
+    distinct: list[NDArray[Any]] = []
+    offsets: list[int] = []
+    end = 0
+    for array in arrays:
+        if id(array) not in begins:
+            begins[id(array)] = end
+            distinct.append(array)
+            end += len(array)
+        offsets.append(begins[id(array)])
+    flat = distinct[0] if len(distinct) == 1 else np.concatenate(distinct)
+    return freeze(flat), np.array(offsets, np.int64)

@@ -1,0 +1,270 @@
+"""Sweeps over one layer, or over all of them: arrays in, arrays out, compiled.
+
+Letters as in :mod:`surefoot.model.layered`: S states, N pairs, E edges of the layer, S' states of the
+next one, m limits. Values are NaN where there is none; a NaN then reaches whatever can arrive there,
+which is how unsafe states, and states without an action, make themselves known for free.
+
+An edge counts unless P ≤ 0. Written so, a P that is not a number counts as well: fail closed.
+Indices are unsigned, because a signed one costs a test for "from the end" at every access: half the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+
+from surefoot.model.layered import BoolArray, FloatArray, IntArray
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+uint = np.uintp
+Index = int | np.integer[Any]
+BLOCK = uint(256)
+
+
+def compiled(function: Kernel) -> Kernel:
+    return cast(Kernel, numba.njit(cache=True, nogil=True)(function))
+
+
+def compiled_parallel(function: Kernel) -> Kernel:
+    return cast(Kernel, numba.njit(cache=True, nogil=True, parallel=True)(function))
+
+
+@compiled
+def pairs_within(
+    pair_ptr: IntArray, probability: FloatArray, cost: FloatArray, bound: FloatArray, out: BoolArray
+) -> None:
+    """out (N,): cost (E, m) ≤ bound (m,) on every edge of the pair with P > 0."""
+    out[:] = True
+    pair, n_edges = uint(0), uint(len(probability))
+    for first in range(uint(0), n_edges, BLOCK):  # a block without a cost beyond its bound is left at once
+        end = min(first + BLOCK, n_edges)
+        beyond = 0
+        for j in range(uint(len(bound))):
+            limit = bound[j]
+            for edge in range(first, end):
+                beyond += not cost[edge, j] <= limit
+        if beyond == 0:
+            continue
+        for edge in range(first, end):
+            within = True
+            for j in range(uint(len(bound))):
+                within &= cost[edge, j] <= bound[j]
+            if not within and not probability[edge] <= 0.0:
+                while uint(pair_ptr[pair + uint(1)]) <= edge:
+                    pair += uint(1)
+                out[pair] = False
+
+
+@compiled
+def expected(
+    first: Index,
+    end: Index,
+    successor: IntArray,
+    reward: float,
+    probability: FloatArray,
+    next_value: FloatArray,
+) -> float:
+    """r + Σ P V' over the edges first … end-1 that have P > 0."""
+    total = reward
+    for edge in range(uint(first), uint(end)):
+        p = probability[edge]
+        if not p <= 0.0:
+            total += p * next_value[uint(successor[edge])]
+    return total
+
+
+@compiled
+def best_between(
+    first: Index,
+    end: Index,
+    state_ptr: IntArray,
+    pair_ptr: IntArray,
+    successor: IntArray,
+    reward: FloatArray,
+    probability: FloatArray,
+    within: BoolArray,
+    next_value: FloatArray,
+    value: FloatArray,
+    policy: IntArray,
+    safe_pair: BoolArray,
+) -> None:
+    """For states first … end-1: V(s) = max over safe a of r + Σ P V', its lowest pair, the safe pairs.
+
+    ``within`` (N,) bool, ``next_value`` (S',); written: ``value`` (S,), NaN where no action is safe,
+    ``policy`` (S,) pair index or -1, ``safe_pair`` (N,) bool.
+    """
+    pair = uint(state_ptr[uint(first)])
+    edge = uint(pair_ptr[pair])
+    for state in range(uint(first), uint(end)):
+        best = -np.inf
+        chosen = np.int64(-1)
+        end_pair = uint(state_ptr[state + uint(1)])
+        while pair < end_pair:
+            total = reward[pair]
+            first_edge, end_edge = edge, uint(pair_ptr[pair + uint(1)])
+            while edge + uint(1) < end_edge:  # by twos, still one after the other: a tenth faster
+                total += probability[edge] * next_value[uint(successor[edge])]
+                total += probability[edge + uint(1)] * next_value[uint(successor[edge + uint(1)])]
+                edge += uint(2)
+            if edge < end_edge:
+                total += probability[edge] * next_value[uint(successor[edge])]
+                edge = end_edge
+            if not within[pair]:
+                total = np.nan
+            elif total != total:  # some successor is unsafe: only now ask whether it has P > 0
+                total = expected(first_edge, end_edge, successor, reward[pair], probability, next_value)
+            safe_pair[pair] = total == total
+            if total > best:
+                best = total
+                chosen = np.int64(pair)
+            pair += uint(1)
+        value[state] = best if chosen >= 0 else np.nan
+        policy[state] = chosen
+
+
+@compiled_parallel
+def best_in_blocks(
+    blocks: int,
+    state_ptr: IntArray,
+    pair_ptr: IntArray,
+    successor: IntArray,
+    reward: FloatArray,
+    probability: FloatArray,
+    within: BoolArray,
+    next_value: FloatArray,
+    value: FloatArray,
+    policy: IntArray,
+    safe_pair: BoolArray,
+) -> None:
+    """:func:`best_between` over all states, in blocks that share nothing; the same bits by any threads."""
+    n = len(value)
+    for block in numba.prange(blocks):
+        best_between(
+            n * block // blocks,
+            n * (block + 1) // blocks,
+            state_ptr,
+            pair_ptr,
+            successor,
+            reward,
+            probability,
+            within,
+            next_value,
+            value,
+            policy,
+            safe_pair,
+        )
+
+
+@compiled
+def mixed_values(
+    state_ptr: IntArray,
+    pair_ptr: IntArray,
+    successor: IntArray,
+    reward: FloatArray,
+    probability: FloatArray,
+    weight: FloatArray,
+    next_value: FloatArray,
+    value: FloatArray,
+) -> None:
+    """value (S,): V(s) = Σ_a π(a|s) (r + Σ P V'), with π = ``weight`` (N,); NaN where no π is positive."""
+    for state in range(uint(len(value))):
+        mean = 0.0
+        acts = False
+        for pair in range(uint(state_ptr[state]), uint(state_ptr[state + uint(1)])):
+            if weight[pair] > 0.0:
+                acts = True
+                first, end = pair_ptr[pair], pair_ptr[pair + uint(1)]
+                q = expected(first, end, successor, reward[pair], probability, next_value)
+                mean += weight[pair] * q
+        value[state] = mean if acts else np.nan
+
+
+@compiled
+def visits(
+    state_ptr: IntArray,
+    pair_ptr: IntArray,
+    successor: IntArray,
+    probability: FloatArray,
+    weight: FloatArray,
+    here: FloatArray,
+    pair_visits: FloatArray,
+    there: FloatArray,
+) -> None:
+    """From d = ``here`` (S,): d(s)π(a|s) into ``pair_visits`` (N,); Σ d π P is added to ``there`` (S',)."""
+    for state in range(uint(len(here))):
+        for pair in range(uint(state_ptr[state]), uint(state_ptr[state + uint(1)])):
+            mass = here[state] * weight[pair]
+            pair_visits[pair] = mass
+            if mass > 0.0:
+                for edge in range(uint(pair_ptr[pair]), uint(pair_ptr[pair + uint(1)])):
+                    p = probability[edge]
+                    if not p <= 0.0:
+                        there[uint(successor[edge])] += mass * p
+
+
+@compiled
+def value_along(
+    start: int,
+    stamp: int,
+    offsets: IntArray,
+    state_ptr: IntArray,
+    pair_ptr: IntArray,
+    successor: IntArray,
+    reward: FloatArray,
+    probability: FloatArray,
+    terminal_reward: FloatArray,
+    pairs: IntArray,
+    found: IntArray,
+    ends: IntArray,
+    mark: IntArray,
+    values: FloatArray,
+) -> tuple[float, int, int]:
+    """V of a deterministic policy from one state, touching only what it reaches; one call for all layers.
+
+    The arrays of all layers lie one after the other, each distinct one once; ``offsets`` (H-1, 6) says
+    where layer h begins in state_ptr, pair_ptr, successor, reward, probability, pairs. Scratch space:
+    ``found`` (all states,), ``ends`` (H+1,), ``mark`` (largest S,), which has no entry from stamp on, and
+    ``values`` (2, largest S).
+    Returns (value, -1, -1), or (NaN, h, s) for the first reached state in which ``pairs`` has no action.
+    """
+    n_layers = len(offsets)
+    found[0] = start
+    ends[0], ends[1] = 0, 1
+    for h in range(n_layers):
+        o_state, o_pair, o_successor, o_probability = (
+            offsets[h, 0],
+            offsets[h, 1],
+            offsets[h, 2],
+            offsets[h, 4],
+        )
+        count = ends[h + 1]
+        for i in range(ends[h], ends[h + 1]):
+            state = found[i]
+            pair = pairs[offsets[h, 5] + state]
+            if pair < state_ptr[o_state + state] or pair >= state_ptr[o_state + state + 1]:
+                return np.nan, h, state
+            for edge in range(pair_ptr[o_pair + pair], pair_ptr[o_pair + pair + 1]):
+                if not probability[o_probability + edge] <= 0.0:
+                    target = successor[o_successor + edge]
+                    if mark[target] != stamp + h:
+                        mark[target] = stamp + h
+                        found[count] = target
+                        count += 1
+        ends[h + 2] = count
+    for i in range(ends[n_layers], ends[n_layers + 1]):
+        values[n_layers % 2, found[i]] = terminal_reward[found[i]]
+    for h in range(n_layers - 1, -1, -1):
+        o_pair, o_successor, o_probability = offsets[h, 1], offsets[h, 2], offsets[h, 4]
+        for i in range(ends[h], ends[h + 1]):
+            state = found[i]
+            pair = pairs[offsets[h, 5] + state]
+            total = reward[offsets[h, 3] + pair]
+            for edge in range(pair_ptr[o_pair + pair], pair_ptr[o_pair + pair + 1]):
+                p = probability[o_probability + edge]
+                if not p <= 0.0:
+                    total += p * values[(h + 1) % 2, successor[o_successor + edge]]
+            values[h % 2, state] = total
+    return values[0, start], -1, -1

@@ -1,0 +1,178 @@
+"""What may be evaluated: every way to say what is done where, turned into one array per layer.
+
+A policy is any of
+
+- a :class:`Policy`, or anything with ``action(h, s)``, such as a plan of the same labels;
+- a function ``(h, s) -> action`` or a dict ``{(h, s): action}``, asked only where it leads itself;
+- H-1 integer arrays (S,): the pair played in each state, -1 for none;
+- H-1 float arrays (N,): the probability of each pair; each state's add up to 1, or to 0 for none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.errors import InvalidInput
+from surefoot.model.labels import Label
+from surefoot.model.layered import NO_ACTION, FloatArray, IntArray, Layer, freeze
+from surefoot.model.problem import Problem
+from surefoot.worlds.world import World
+
+Rows = tuple[NDArray[Any], ...]
+"""H-1 arrays, each (S,) of pairs or (N,) of probabilities."""
+
+_SUM_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """One action per state: ``pairs`` are H-1 arrays (S,) of pair indices, -1 where there is none."""
+
+    problem: Problem
+    pairs: tuple[IntArray, ...]
+
+    def action(self, h: int, s: Label) -> Label | None:
+        """The action in state ``s`` of layer ``h``, None where the policy has none."""
+        problem = self.problem
+        state = problem.state_index(h, s)
+        problem.actions(h, s)  # refuses the last layer, where nothing is done
+        pair = int(self.pairs[h][state])
+        if pair == NO_ACTION:
+            return None
+        return problem.naming.action(problem.graph.layers[h], h, pair)
+
+    def __call__(self, h: int, s: Label) -> Label | None:
+        return self.action(h, s)
+
+
+AnyPolicy = Policy | Callable[[int, Label], Label] | Mapping[tuple[int, Label], Label] | Sequence[NDArray[Any]]
+
+
+def seed_policy(problem: Problem) -> Policy:
+    """The seed: -1 where it never comes."""
+    return Policy(problem, tuple(layer.seed for layer in problem.graph.layers))
+
+
+def rows_of(world: World, policy: AnyPolicy, starts: IntArray) -> Rows:
+    """The policy as checked arrays; labels are asked along what ``starts`` (states of layer 0) lead to."""
+    problem: Problem = world.problem
+    if isinstance(policy, Policy) and policy.problem is problem:
+        return _checked(problem, policy.pairs)
+    if isinstance(policy, Mapping):
+        table = policy
+        return _asked(world, lambda h, s: table.get((h, s)), starts)
+    ask = getattr(policy, "action", policy)
+    if callable(ask):
+        return _asked(world, ask, starts)
+    if isinstance(policy, (tuple, list)):
+        return _checked(problem, policy)
+    raise InvalidInput(
+        "policy cannot be read",
+        got=f"a {type(policy).__name__}",
+        fix="Give a Policy, a function (h, s) -> action, a dict {(h, s): action}, or H-1 arrays.",
+    )
+
+
+def weights(layer: Layer, row: NDArray[Any]) -> FloatArray:
+    """(N,) the probability of each pair; all zero in states without an action."""
+    if row.dtype.kind == "f":
+        return row
+    chances = np.zeros(layer.n_pairs)
+    chances[row[row != NO_ACTION]] = 1.0
+    return chances
+
+
+def _checked(problem: Problem, given: Sequence[Any]) -> Rows:
+    layers = problem.graph.layers
+    if len(given) != len(layers):
+        raise InvalidInput(
+            "policy has the wrong number of layers",
+            got=f"{len(given)} arrays where horizon - 1 = {len(layers)} are expected",
+        )
+    return tuple(
+        _checked_row(problem, h, np.asarray(row), layer)
+        for h, (row, layer) in enumerate(zip(given, layers, strict=True))
+    )
+
+
+def _checked_row(problem: Problem, h: int, row: NDArray[Any], layer: Layer) -> NDArray[Any]:
+    if row.dtype.kind not in "iuf":
+        raise InvalidInput(
+            "policy has the wrong dtype",
+            where=f"layer {h}",
+            got=str(row.dtype),
+            fix="Give pair indices (integers, one per state) or probabilities (floats, one per pair).",
+        )
+    chances = row.dtype.kind == "f"
+    size, of = (layer.n_pairs, "pair") if chances else (layer.n_states, "state")
+    if row.shape != (size,):
+        raise InvalidInput(
+            "policy has the wrong shape",
+            where=f"layer {h}",
+            got=f"{row.shape} where one entry per {of} ({size}) is expected",
+        )
+    if chances:
+        return _checked_chances(problem, h, row.astype(np.float64, copy=False), layer)
+    row = row.astype(np.int64, copy=False)
+    foreign = (row != NO_ACTION) & ((row < layer.state_ptr[:-1]) | (row >= layer.state_ptr[1:]))
+    if foreign.any():
+        state = int(np.flatnonzero(foreign)[0])
+        first, end = layer.state_ptr[state : state + 2].tolist()
+        raise InvalidInput(
+            "policy plays a pair of another state",
+            where=problem.naming.at_state(h, state),
+            got=f"pair {int(row[state])} where {first} … {end - 1} are its own",
+        )
+    return row
+
+
+def _checked_chances(problem: Problem, h: int, row: FloatArray, layer: Layer) -> FloatArray:
+    bad = np.flatnonzero(~((row >= 0) & (row < np.inf)))
+    if len(bad):
+        raise InvalidInput(
+            "action probability is negative or not finite",
+            where=problem.naming.at_pair(layer, h, int(bad[0])),
+            got=repr(float(row[bad[0]])),
+        )
+    total = np.add.reduceat(row, layer.state_ptr[:-1])  # every state has an action, so no empty sums
+    wrong = np.flatnonzero((total != 0) & ~(np.abs(total - 1) <= _SUM_TOLERANCE))
+    if len(wrong):
+        raise InvalidInput(
+            "action probabilities do not add up to 1",
+            where=problem.naming.at_state(h, int(wrong[0])),
+            got=repr(float(total[wrong[0]])),
+        )
+    return row
+
+
+def _asked(world: World, ask: Callable[[int, Label], Label], starts: IntArray) -> Rows:
+    problem: Problem = world.problem
+    reached = np.zeros(problem.graph.n_states(0), bool)
+    reached[starts] = True
+    rows: list[IntArray] = []
+    for h, layer in enumerate(problem.graph.layers):
+        row = np.full(layer.n_states, NO_ACTION, np.int64)
+        for state in np.flatnonzero(reached).tolist():
+            row[state] = _asked_pair(problem, ask, layer, h, state)
+        rows.append(freeze(row))
+        played = np.repeat(weights(layer, row) > 0, np.diff(layer.pair_ptr))
+        reached = np.zeros(problem.graph.n_states(h + 1), bool)
+        reached[layer.successor[played & (world.probabilities[h] > 0)]] = True
+    return tuple(rows)
+
+
+def _asked_pair(problem: Problem, ask: Callable[[int, Label], Label], layer: Layer, h: int, state: int) -> int:
+    try:
+        action = ask(h, problem.naming.states[h][state])
+    except LookupError:  # a table without an entry: whoever arrives there says where
+        return NO_ACTION
+    listed = problem.naming.actions[h]
+    first, end = layer.state_ptr[state : state + 2].tolist()
+    if action is None and (listed is None or None not in listed[first:end]):
+        return NO_ACTION
+    return problem.naming.pair(layer, h, state, action)
