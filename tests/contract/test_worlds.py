@@ -61,7 +61,7 @@ Case = tuple[Family, World, Solution]
 @pytest.fixture(params=FAMILIES, ids=lambda family: family.name, scope="module")
 def case(request: pytest.FixtureRequest) -> Case:
     family: Family = request.param
-    world = worlds.make(f"{family.name}/{family.testing}")
+    world = worlds.make(family.id_of(family.testing))
     return family, world, solve(world)
 
 
@@ -110,7 +110,7 @@ def test_traps_exist_where_promised(case: Case) -> None:
 
 def test_made_twice_is_the_same(case: Case) -> None:
     family, world, _ = case
-    again = worlds.make(f"{family.name}/{family.testing}")
+    again = worlds.make(family.id_of(family.testing))
     for one, two in zip(world.costs + world.probabilities, again.costs + again.probabilities, strict=True):
         assert np.array_equal(one, two)
 
@@ -133,9 +133,9 @@ def test_a_seeded_walk_stays_in_the_declared_support(case: Case, seed: int) -> N
 
 def test_names_say_what_they_are() -> None:
     listed = worlds.names()
-    assert {"thermal/testing", "thermal/small", "thermal/medium"} <= set(listed)
+    assert {"thermal/testing", "thermal/small", "thermal/medium", "figure1", "ablation/past"} <= set(listed)
     assert all(text and "\n" not in text for text in listed.values())
-    assert all(family.testing in family.sizes for family in FAMILIES)
+    assert all(family.id_of(family.testing) in family.ids() for family in FAMILIES)
 
 
 @pytest.mark.parametrize("name", ["thermal/smal", "termal/small", "thermal"])
