@@ -13,6 +13,7 @@ __all__ = [
     "SurefootError",
     "UnknownLabel",
     "UnreadableFile",
+    "UnwritableFile",
 ]
 
 
@@ -43,3 +44,7 @@ class AssumptionBroken(SurefootError, RuntimeError):
 
 class UnreadableFile(SurefootError, ValueError):
     """A file that is truncated, corrupted, hostile, or of a newer version."""
+
+
+class UnwritableFile(SurefootError, OSError):
+    """A disk that is full or failing; what was acknowledged before is safe, the call that failed did nothing."""

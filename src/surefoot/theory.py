@@ -142,9 +142,7 @@ def initial_episodes(
     return math.ceil(4 * beta * feature_bound * math.sqrt(total_steps) * log_term)
 
 
-def kappa(
-    *, beta: float, feature_bound: float, ridge: float, lambda_0: float, initial_episodes: int
-) -> float:
+def kappa(*, beta: float, feature_bound: float, ridge: float, lambda_0: float, initial_episodes: int) -> float:
     """κ = 4·β·D / (λ + λ₀·K′), thm:regret, as printed (spec 7.2: a square root is missing)."""
     _positive(beta=beta, feature_bound=feature_bound, ridge=ridge, lambda_0=lambda_0)
     _count(initial_episodes=initial_episodes)
@@ -182,9 +180,7 @@ def epsilon_1(beta: float) -> float:
     return beta + 1
 
 
-def epsilon_2(
-    *, beta: float, horizon: int, delta_tilde: float, gap: float, future_gap: float, kappa: float
-) -> float:
+def epsilon_2(*, beta: float, horizon: int, delta_tilde: float, gap: float, future_gap: float, kappa: float) -> float:
     """ε₂ = (4βH/δ̃)·(gap⁺/gap) / (gap⁺ − (gap⁺/gap)·κ), Idea II, eq:epss, as printed.
 
     The ratio cancels: ε₂ = 4βH / (δ̃·(gap − κ)) (spec 7.1).
@@ -409,9 +405,7 @@ class PaperConstants:
 
     def lower_bound(self) -> LowerBound:
         """eq:lowerbound at this K, claimed only; raises if gap⁺ of layer 0 is not positive."""
-        return lower_bound(
-            self.episodes, dimension=self.dimension, horizon=self.horizon, gap_0=self.future_gaps[0]
-        )
+        return lower_bound(self.episodes, dimension=self.dimension, horizon=self.horizon, gap_0=self.future_gaps[0])
 
     def _epsilon_2_at(self, h: int) -> float:
         with _layer(h):

@@ -77,11 +77,15 @@ class Agent(ABC):
         """True when the plan depends on the start state of the episode."""
         return False
 
-    def foresee(self, start: int) -> None:
+    def foresee(self, start: int) -> None:  # noqa: B027, most agents plan alike for all starts
         """Let :attr:`plan` and :meth:`policy` speak of an episode that begins in this state."""
 
     def episodes_before_change(self) -> int | None:
         """How many more episodes the policy surely stays as it is without new data; None: for ever."""
+        return None
+
+    def episodes_left(self) -> int | None:
+        """How many more episodes the agent's constants allow; None: any number."""
         return None
 
     def skip(self, episodes: int) -> None:
@@ -176,7 +180,17 @@ class Agent(ABC):
         return {"episodes": np.array(self.episodes), "start": np.array(self._start)}
 
     def restore(self, saved: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from a checkpoint of an agent that was made alike."""
+        """Continue from a checkpoint of an agent that was made alike; only between episodes."""
+        if self._layer is not None:
+            raise OutOfOrder("a checkpoint is restored between episodes", where=self._where())
+        for name, array in self.checkpoint().items():
+            if name not in saved or np.shape(saved[name]) != array.shape:
+                found = f"shape {np.shape(saved[name])}" if name in saved else "nothing"
+                raise InvalidInput(
+                    "the checkpoint is of another agent", where=name, got=f"{found} where {array.shape} is expected"
+                )
+        if int(saved["start"]) not in self.problem.graph.starts:
+            raise InvalidInput("the checkpoint is of another agent", where="start", got=repr(int(saved["start"])))
         self.episodes, self._start = int(saved["episodes"]), int(saved["start"])
 
     # --- checks -----------------------------------------------------------------------------------------
@@ -199,7 +213,10 @@ class Agent(ABC):
             return None
         m = len(self.problem.limits)
         try:
-            values = np.atleast_1d(np.asarray(cost, dtype=np.float64))
+            given = np.atleast_1d(np.asarray(cost))
+            if given.dtype.kind not in "fiub":  # "0.5" would convert, and is a mistake all the same
+                raise TypeError
+            values = given.astype(np.float64)
         except (TypeError, ValueError):
             raise InvalidInput(
                 "cost must be a number or a list of numbers", where=self._where(), got=repr(cost)

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from surefoot.agents.base import Agent, Policy
 from surefoot.arguments import at_least
+from surefoot.errors import OutOfOrder
 from surefoot.estimate.costs import CostConfidence, CostData
+from surefoot.estimate.threads import one_blas_thread
 from surefoot.estimate.values import ValueConfidence, ValueData, ValueEllipsoid
 from surefoot.model.layered import FloatArray
 from surefoot.model.problem import Problem
@@ -85,15 +87,18 @@ class Learner(Agent):
             self.replan()
 
     def replan(self) -> None:
-        """Make a plan now, from data whose factors are computed anew."""
-        self.costs.bank.refresh()
-        self.transitions.bank.refresh()
-        self.planned_cost_log_det = self.costs.bank.log_det()
-        self.planned_value_log_det = self.transitions.bank.log_det()
-        self._planned_data = {name: array.copy() for name, array in self._data().items()}
-        self._new_data = False
-        self._replans += 1
-        self._plan = self._make_plan()
+        """Make a plan now, from data whose factors are computed anew; only between episodes."""
+        if self._layer is not None:
+            raise OutOfOrder("a plan never changes inside an episode", where=self._where())
+        with one_blas_thread():
+            self.costs.bank.refresh()
+            self.transitions.bank.refresh()
+            self.planned_cost_log_det = self.costs.bank.log_det()
+            self.planned_value_log_det = self.transitions.bank.log_det()
+            self._planned_data = {name: array.copy() for name, array in self._data().items()}
+            self._new_data = False
+            self._replans += 1
+            self._plan = self._make_plan()
 
     def value_ellipsoids(self) -> tuple[ValueEllipsoid, ...]:
         """Step 3: where each decision layer's transition parameter may lie."""

@@ -156,8 +156,8 @@ class LsviNew(Learner):
         return self._plans[self._start]
 
     def begin(self, state: int) -> None:
-        most = self._profile.most_episodes
-        if most is not None and self.episodes >= most:
+        if self.episodes_left() == 0:
+            most = self._profile.most_episodes
             raise OutOfOrder("the paper's constants were computed for fewer episodes", got=f"episodes={most}")
         super().begin(state)
         self.foresee(state)
@@ -171,6 +171,10 @@ class LsviNew(Learner):
 
     def episodes_before_change(self) -> int | None:
         return self._profile.initial_episodes - self.episodes if self._playing_seed else None
+
+    def episodes_left(self) -> int | None:
+        most = self._profile.most_episodes
+        return None if most is None else max(0, most - self.episodes)
 
     def choose(self, h: int, state: int) -> int:
         """Step 5: the best certified pair; in the first K′ episodes, the seed's."""

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from surefoot.estimate import kernels
 from surefoot.estimate.ridge import RidgeBank
 from surefoot.estimate.rows import project
 from surefoot.model.layered import Anchor, FloatArray, LayeredGraph
@@ -65,8 +66,8 @@ class CostData:
 
     def add(self, h: int, x: FloatArray, cost: FloatArray) -> None:
         """Count the measured cost (m,) of a triplet with features x (dc,) at layer h."""
-        r = self.regression(h)
-        rho = project(x, cost, self.anchors[h], self.directions[h], self.anchor_costs[h], self._z, self._rest)
+        r, anchors = self.regression(h), (self.anchors, self.directions, self.anchor_costs)
+        rho = project(x.reshape(1, -1), 0, cost, h, *anchors, self._z, self._rest)
         self.bank.add(r, self._z, self._rest)
         self.spread[r] += (1.0 + abs(rho)) ** 2
 
@@ -130,30 +131,38 @@ def cost_ellipsoids(
 
 def bound_rows(x: FloatArray, anchor: Anchor | None, known: CostEllipsoids) -> tuple[FloatArray, FloatArray]:
     """(upper, lower), each (rows, m), of the costs of features x (rows, dc)."""
-    rho, z = _split(x, anchor)
-    w = z @ known.basis
-    squares = w * w
-    with np.errstate(invalid="ignore"):  # ∞ · 0 where there is no prior bound and z = 0
-        reach = np.where(np.isinf(known.norms), np.inf, np.sqrt(squares.sum(axis=1))[:, None] * known.norms)
-    upper, lower = reach, -reach
-    for n, (weight, centre, radius) in enumerate(zip(known.weights, known.centres, known.radii, strict=True)):
-        u = np.sqrt(squares @ weight)[:, None]
-        predicted = w @ centre.T
-        upper = np.minimum(upper, predicted + (radius + known.guards[n]) * u)
-        lower = np.maximum(lower, predicted - radius * u)
-    error = known.errors * (1.0 + np.abs(rho))[:, None]
-    along = np.zeros_like(upper) if anchor is None else rho[:, None] * anchor.cost
-    return along + upper + error, along + lower - error
+    dim, m = len(known.basis), len(known.norms)
+    turn, direction, cost = known.basis, np.zeros(dim), np.zeros(m)
+    if anchor is not None:
+        direction, cost = anchor.features / float(anchor.features @ anchor.features), anchor.cost
+        turn = known.basis - np.outer(direction, anchor.features @ known.basis)  # Uᵀz = Uᵀx − ρ Uᵀx⁰
+    upper, lower = np.empty((len(x), m)), np.empty((len(x), m))
+    kernels.bounds(
+        x,
+        turn,
+        direction,
+        known.weights,
+        known.centres,
+        known.radii,
+        known.guards,
+        known.norms,
+        known.errors,
+        np.array(cost),
+        upper,
+        lower,
+    )
+    return upper, lower
 
 
 def uncertainty_rows(x: FloatArray, anchor: Anchor | None, known: CostEllipsoids) -> FloatArray:
     """(rows,) u = ‖z‖ in the inverse data metric of the first ridge: the paper's ‖ψ(U⊥, φ)‖_{Λ⁻¹}."""
-    w = _split(x, anchor)[1] @ known.basis
+    w = split(x, anchor)[1] @ known.basis
     result: FloatArray = np.sqrt((w * w) @ known.weights[0])
     return result
 
 
-def _split(x: FloatArray, anchor: Anchor | None) -> tuple[FloatArray, FloatArray]:
+def split(x: FloatArray, anchor: Anchor | None) -> tuple[FloatArray, FloatArray]:
+    """ρ (rows,) and z (rows, dc) of features x (rows, dc); 0 and x itself without an anchor (spec 3)."""
     if anchor is None:
         return np.zeros(len(x)), x
     rho = x @ (anchor.features / float(anchor.features @ anchor.features))

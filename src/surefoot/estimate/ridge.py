@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.estimate.rows import add_row, has_grown, log_dets
+from surefoot.estimate.rows import add_row, has_grown, log_det
 from surefoot.model.layered import FloatArray
 
 
@@ -31,23 +31,18 @@ class RidgeBank:
         self.factor = np.empty((n, dim, dim))  # (R, d, d)  lower, factor·factorᵀ = λI + G
         self.refresh()
 
+    @property
+    def state(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, NDArray[np.int64]]:
+        """The arrays that :func:`surefoot.estimate.rows.add_row` changes, in its order."""
+        return (self.gram, self.gram_low, self.targets, self.targets_low, self.factor, self.rows)
+
     def add(self, r: int, z: FloatArray, y: FloatArray) -> None:
-        """Count one row z with targets y (m,) in regression r."""
-        add_row(
-            self.gram[r],
-            self.gram_low[r],
-            self.targets[r],
-            self.targets_low[r],
-            self.factor[r],
-            z,
-            y,
-        )
-        self.rows[r] += 1
+        """Count one row z (d,) with targets y (m,) in regression r."""
+        add_row(r, *self.state, z.copy(), y)
 
     def log_det(self) -> FloatArray:
         """(R,) log det(λI + G), from the factor."""
-        result: FloatArray = log_dets(self.factor)
-        return result
+        return np.array([log_det(self.factor, r) for r in range(len(self.factor))])
 
     def has_grown(self, planned: FloatArray, threshold: float) -> bool:
         """True when some log det has grown by more than the threshold since it was ``planned`` (R,)."""

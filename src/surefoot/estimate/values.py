@@ -14,9 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from surefoot.estimate import kernels
 from surefoot.estimate.ridge import RidgeBank
 from surefoot.estimate.rows import value_row
-from surefoot.model.layered import FloatArray, Layer
+from surefoot.model.layered import FloatArray, IntArray, Layer
 from surefoot.model.problem import Problem
 
 ValueRadius = Callable[[int, float], float]
@@ -47,7 +48,7 @@ class ValueData:
     def add(self, h: int, layer: Layer, pair: int, edge: int, value: FloatArray) -> None:
         """Count the transition of a pair along an edge, with the values (S',) of the plan in force."""
         first, end = layer.pair_ptr[pair], layer.pair_ptr[pair + 1]
-        value_row(layer.transition_features, layer.successor, first, end, value, self._phi_v)
+        value_row(layer.transition_features, layer.successor, first, end, value, 0, self._phi_v)
         self._target[0] = value[layer.successor[edge]]
         self.bank.add(self.regression(h), self._phi_v, self._target)
 
@@ -78,22 +79,24 @@ class ValueEllipsoid:
         return bool(np.sqrt(((gap * gap) / self.weights).sum()) <= self.radius)
 
 
-def value_features(layer: Layer, value: FloatArray) -> FloatArray:
-    """(N, dp) φ_V of every pair, for the values (S',) of the next layer."""
-    weighted = layer.transition_features * value[layer.successor][:, None]
-    result: FloatArray = np.add.reduceat(weighted, layer.pair_ptr[:-1], axis=0)
-    return result
+def expected_next_value(
+    layer: Layer, value: FloatArray, known: ValueEllipsoid, wanted: IntArray | None = None
+) -> FloatArray:
+    """(N,) optimistic ⟨μ, φ_V⟩ of the wanted pairs (default: all), NaN of the others.
 
-
-def expected_next_value(layer: Layer, value: FloatArray, known: ValueEllipsoid) -> FloatArray:
-    """(N,) optimistic ⟨μ, φ_V⟩ of every pair, clipped to the range of V on the pair's own support.
-
-    The clip is valid because P is a distribution on a known support.
+    Clipped to the range of V on the pair's own support: valid because P is a distribution on a known support.
     """
-    w = value_features(layer, value) @ known.basis
-    optimistic = w @ known.centre + known.optimism * known.radius * np.sqrt((w * w) @ known.weights)
-    following, first = value[layer.successor], layer.pair_ptr[:-1]
-    lowest = np.minimum.reduceat(following, first)
-    highest = np.maximum.reduceat(following, first)
-    result: FloatArray = np.clip(optimistic, lowest, highest)
+    result = np.full(layer.n_pairs, np.nan)
+    kernels.expectations(
+        layer.transition_features,
+        layer.successor,
+        layer.pair_ptr,
+        np.arange(layer.n_pairs) if wanted is None else wanted,
+        value,
+        known.basis,
+        known.weights,
+        known.centre,
+        known.optimism * known.radius,
+        result,
+    )
     return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from surefoot.errors import InvalidInput
 from surefoot.exact.values import refuse_idle, start_state
 from surefoot.model.labels import Label
-from surefoot.model.layered import IntArray, freeze
+from surefoot.model.layered import freeze, pool
 from surefoot.worlds.world import World
 
 
@@ -28,11 +28,11 @@ class Evaluator:
         self.world = world
         self._sizes = [layer.n_states for layer in layers]
         pools = (
-            _pool(layer.state_ptr for layer in layers),
-            _pool(layer.pair_ptr for layer in layers),
-            _pool(layer.successor for layer in layers),
-            _pool(layer.reward for layer in layers),
-            _pool(world.probabilities),
+            pool(layer.state_ptr for layer in layers),
+            pool(layer.pair_ptr for layer in layers),
+            pool(layer.successor for layer in layers),
+            pool(layer.reward for layer in layers),
+            pool(world.probabilities),
         )
         of_pairs = np.concatenate([[0], np.cumsum(self._sizes)])[:-1]
         offsets = np.array([*(where for _, where in pools), of_pairs], np.int64)
@@ -74,19 +74,3 @@ class Evaluator:
 def evaluate_pairs(world: World, pairs: Sequence[NDArray[np.integer[Any]]], start: Label | None = None) -> float:
     """:meth:`Evaluator.value`, once. To evaluate many policies of a world, keep an Evaluator."""
     return Evaluator(world).value(pairs, start)
-
-
-def _pool(arrays: Iterable[NDArray[Any]]) -> tuple[NDArray[Any], IntArray]:
-    """The distinct arrays one after the other, each once, and where that of every layer begins."""
-    begins: dict[int, int] = {}
-    distinct: list[NDArray[Any]] = []
-    offsets: list[int] = []
-    end = 0
-    for array in arrays:
-        if id(array) not in begins:
-            begins[id(array)] = end
-            distinct.append(array)
-            end += len(array)
-        offsets.append(begins[id(array)])
-    flat = distinct[0] if len(distinct) == 1 else np.concatenate(distinct)
-    return freeze(flat), np.array(offsets, np.int64)

@@ -110,8 +110,8 @@ def _violating(world: World) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, 
 
 
 def start_state(world: World, start: Label | None) -> int:
-    """The index of a state of layer 0; the first start if None is given."""
-    if start is None:
+    """The index of a state of layer 0; the first start if None is given, unless a start is called so."""
+    if start is None and None not in world.problem.starts:
         return int(world.problem.graph.starts[0])
     return world.problem.state_index(0, start)
 

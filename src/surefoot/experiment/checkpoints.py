@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from surefoot.experiment.runner import Session
 
 MAX_HEADER = 64 << 20
+DECISIVE = ("problem", "limits", "world", "noise", "agent", "constants")  # of a manifest: what decides the run
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,42 +82,46 @@ def write_atomically(path: Path, header: bytes, arrays: Mapping[str, NDArray[Any
 def load(path: Path, agent: Agent, world: World) -> Saved:
     """Read a checkpoint and refuse one that another problem, agent or constant made."""
     try:
-        with npz.opened(path, MAX_HEADER) as (text, members):
-            header = json.loads(text)
-            if header.get("format") != "surefoot-checkpoint" or header.get("version") != 1:
-                raise UnreadableFile("not a checkpoint of this version", where=str(path))
-            groups = {
-                group: {
-                    name: members[member(group, i)].reshape(shape)
-                    for i, (name, shape) in enumerate(header["shapes"][group].items())
-                }
-                for group in ("table", "plans", "agent")
+        manifest, saved = _read(path)
+        made_with = {name: manifest[name] for name in DECISIVE}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        got = str(error) if isinstance(error, UnreadableFile) else repr(error)
+        raise UnreadableFile("the checkpoint cannot be read", where=str(path), got=got) from error
+    _same(made_with, describe(agent, world, saved.seed, saved.episodes, saved.done))
+    return saved
+
+
+def _read(path: Path) -> tuple[dict[str, Any], Saved]:
+    with npz.opened(path, MAX_HEADER) as (text, open_members):
+        header = json.loads(text)
+        if header["format"] != "surefoot-checkpoint" or header["version"] != 1:
+            raise UnreadableFile("not a checkpoint of this version")
+        members = open_members()
+        groups = {
+            group: {
+                name: members[member(group, i)].reshape(shape)
+                for i, (name, shape) in enumerate(header["shapes"][group].items())
             }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, UnreadableFile):
-            raise
-        raise UnreadableFile("the checkpoint cannot be read", where=str(path), got=repr(error)) from error
+            for group in ("table", "plans", "agent")
+        }
     manifest = header["manifest"]
-    _same(manifest, describe(agent, world, manifest["seed"], manifest["episodes"], manifest["done"]))
-    return Saved(
-        seed=manifest["seed"],
-        episodes=manifest["episodes"],
-        done=manifest["done"],
-        sampler=header["sampler"],
-        table=groups["table"],
-        plans=groups["plans"],
-        agent=groups["agent"],
-    )
+    seed, episodes, done = (int(manifest[name]) for name in ("seed", "episodes", "done"))
+    return manifest, Saved(seed, episodes, done, header["sampler"], **groups)
 
 
 def _same(saved: dict[str, Any], now: dict[str, Any]) -> None:
-    """Versions may differ, everything that decides the run may not."""
-    for name in ("problem", "noise", "agent", "constants", "limits"):
-        if saved[name] != json.loads(json.dumps(now[name])):
-            raise InvalidInput(
-                f"the checkpoint was made with another {name}",
-                got=f"{_short(saved[name])} there, {_short(now[name])} here",
-            )
+    """Versions may differ, everything that decides the run may not; the difference is named."""
+    for name in DECISIVE:
+        there, here = saved[name], json.loads(json.dumps(now[name]))
+        if there == here:
+            continue
+        if isinstance(there, dict) and isinstance(here, dict):
+            differ = [key for key in {**there, **here} if there.get(key) != here.get(key)]
+            there, here = ({key: side.get(key) for key in differ} for side in (there, here))
+        raise InvalidInput(
+            f"the checkpoint was made with another {name}",
+            got=f"{_short(there)} there, {_short(here)} here",
+        )
 
 
 def _short(value: Any) -> str:

@@ -9,7 +9,7 @@ from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.layered import FloatArray
 from surefoot.worlds.world import World
 
-ROUNDING = 1e-9
+ROUNDING = 5e-10  # below tables.VIOLATION by more than certify.TOLERANCE: an event that held excludes violations
 
 
 def cost_event(world: World, bounds: CostBounds) -> bool:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,8 @@ def save(run: Run, path: Path, format: str | None) -> Path:
         format = "parquet" if importlib.util.find_spec("pyarrow") else "npz"
     if format not in FORMATS:
         raise InvalidInput("no such ledger format", got=repr(format), fix=f"Use {' or '.join(FORMATS)}.")
+    if format == "parquet" and not importlib.util.find_spec("pyarrow"):
+        raise InvalidInput("Parquet needs pyarrow", fix="pip install 'surefoot[parquet]', or use format='npz'.")
     try:
         path.mkdir(parents=True)
     except FileExistsError:
@@ -71,7 +74,7 @@ def _summary(run: Run) -> dict[str, Any]:
     return {
         "best_value": run.best_value,
         "seed_value": run.seed_value,
-        "last_value": float(run.value[-1]),
+        "last_value": run.last_value,
         "gap_closed": run.gap_closed(),
         "total_regret": float(run.regret.sum()),
         "violations": int(run.violations.sum()),
@@ -106,21 +109,33 @@ def load(path: Path) -> Ledger:
     source = path / "manifest.json"
     if not source.is_file():
         raise UnreadableFile("not a ledger", where=str(path), got="it has no manifest.json")
-    try:
+    with _blaming(source):
         if source.stat().st_size > MAX_MANIFEST:
-            raise UnreadableFile("the manifest is too large", where=str(source))
+            raise UnreadableFile("the manifest is too large")
         manifest = json.loads(source.read_text(encoding="utf-8"))
         if manifest["format"] != "surefoot-run":
-            raise UnreadableFile("not a ledger of surefoot", where=str(source))
+            raise UnreadableFile("not a ledger of surefoot")
         if manifest["version"] > 1:
-            raise UnreadableFile("written by a newer version", where=str(source), fix="Upgrade surefoot.")
+            raise UnreadableFile("written by a newer version", fix="Upgrade surefoot.")
         read = {"parquet": _read_parquet, "npz": _read_npz}[manifest["tables"]]
-        tables = [read(path / f"{name}.{manifest['tables']}") for name in ("episodes", "plans")]
-    except UnreadableFile:
-        raise
-    except Exception as error:  # pyarrow, json and the file system each have their own
-        raise UnreadableFile("the ledger is damaged", where=str(path), got=str(error)) from error
+    tables = []
+    for name in ("episodes", "plans"):
+        source = path / f"{name}.{manifest['tables']}"
+        with _blaming(source):
+            tables.append(read(source))
     return Ledger(manifest, *tables)
+
+
+@contextmanager
+def _blaming(source: Path) -> Iterator[None]:
+    """Whatever goes wrong with a file becomes one error that names it."""
+    try:
+        yield
+    except UnreadableFile as error:
+        got = ": ".join(part for part in (error.where, error.got) if part)
+        raise UnreadableFile(error.rule, where=str(source), got=got, fix=error.fix) from error
+    except Exception as error:  # pyarrow, json and the file system each have their own
+        raise UnreadableFile("the ledger is damaged", where=str(source), got=repr(error)) from error
 
 
 def _read_parquet(path: Path) -> dict[str, NDArray[Any]]:
@@ -131,6 +146,6 @@ def _read_parquet(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def _read_npz(path: Path) -> dict[str, NDArray[Any]]:
-    with npz.opened(path, MAX_MANIFEST) as (text, members):
-        names = json.loads(text)["columns"]
-        return {name: members[f"c{i}"] for i, name in enumerate(names)}
+    with npz.opened(path, MAX_MANIFEST) as (text, open_members):
+        members = open_members()
+        return {name: members[f"c{i}"] for i, name in enumerate(json.loads(text)["columns"])}

@@ -11,40 +11,44 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.typed import List
 
 from surefoot.agents.base import Agent
 from surefoot.agents.learner import Learner
+from surefoot.errors import AssumptionBroken
 from surefoot.estimate.costs import CostData
-from surefoot.estimate.ridge import RidgeBank
-from surefoot.estimate.rows import add_row, has_grown, project, value_row
+from surefoot.estimate.rows import add_row, has_grown, project
 from surefoot.estimate.values import ValueData
 from surefoot.experiment.tables import VIOLATION, EpisodeTable
-from surefoot.model.layered import FloatArray, IntArray, freeze
+from surefoot.model.layered import BoolArray, FloatArray, IntArray, freeze, pool
 from surefoot.worlds.sampler import ROOT_3, Sampler
 from surefoot.worlds.world import World
 
 NOISES = ("gaussian", "uniform", "rademacher")
+# Columns of the table of offsets.
+STATES, POINTERS, SUCCESSORS, REWARDS, COST_FEATURES, TRANSITION_FEATURES, CHANCES, COSTS = range(8)
 
 
 @numba.njit(cache=True)
-def measure(truth: FloatArray, scales: FloatArray, kind: int, noise: np.random.Generator, measured: FloatArray) -> None:
-    """measured = truth + noise, drawn as the sampler does."""
-    for j in range(truth.shape[0]):
+def measure(
+    truth: FloatArray, row: int, scales: FloatArray, kind: int, noise: np.random.Generator, measured: FloatArray
+) -> None:
+    """measured = truth[row] + noise, drawn as the sampler does."""
+    for j in range(measured.shape[0]):
         if kind == 0:
-            measured[j] = truth[j] + scales[j] * noise.standard_normal()
+            measured[j] = truth[row, j] + scales[j] * noise.standard_normal()
         elif kind == 1:
-            measured[j] = truth[j] + (2.0 * noise.random() - 1.0) * ROOT_3 * scales[j]
+            measured[j] = truth[row, j] + (2.0 * noise.random() - 1.0) * ROOT_3 * scales[j]
         elif noise.random() < 0.5:
-            measured[j] = truth[j] + -scales[j]
+            measured[j] = truth[row, j] + -scales[j]
         else:
-            measured[j] = truth[j] + scales[j]
+            measured[j] = truth[row, j] + scales[j]
 
 
 @numba.njit(cache=True)
 def note(
     k: int,
     truth: FloatArray,
+    row: int,
     measured: FloatArray,
     bounds: FloatArray,
     tolerance: float,
@@ -54,36 +58,37 @@ def note(
 ) -> None:
     """Enter one step's true and measured costs into the record of episode k."""
     broken = False
-    for j in range(truth.shape[0]):
-        margins[k, j] = min(margins[k, j], bounds[j] - truth[j])
+    for j in range(measured.shape[0]):
+        margins[k, j] = min(margins[k, j], bounds[j] - truth[row, j])
         highest[k, j] = max(highest[k, j], measured[j])
-        broken = broken or truth[j] > bounds[j] + tolerance
+        broken = broken or truth[row, j] > bounds[j] + tolerance
     if broken:
         violations[k] += 1
 
 
 @numba.njit(cache=True)
 def roll(
-    # the graph, a list entry per decision layer
-    pair_ptr: Any,
-    successor: Any,
-    reward: Any,
-    cost_features: Any,
-    transition_features: Any,
+    # the graph, layers one after the other; offsets (H, …) say where each layer's part of an array begins
+    offsets: IntArray,
+    pair_ptr: IntArray,
+    successor: IntArray,
+    reward: FloatArray,
+    cost_features: FloatArray,
+    transition_features: FloatArray,
     terminal_reward: FloatArray,
     terminal_features: FloatArray,
-    terminal_has_cost: IntArray,
+    terminal_has_cost: BoolArray,
     # the truth
-    cumulative: Any,
-    costs: Any,
+    cumulative: FloatArray,
+    costs: FloatArray,
     terminal_costs: FloatArray,
     scales: FloatArray,
     kind: int,
     transitions: np.random.Generator,
     noise: np.random.Generator,
-    # the plan
-    policy: Any,
-    value: Any,
+    # the plan, layers one after the other
+    policy: IntArray,
+    value: FloatArray,
     # the learner: cost regressions, value regressions
     learn: bool,
     cost_of: IntArray,
@@ -92,8 +97,8 @@ def roll(
     directions: FloatArray,
     anchor_costs: FloatArray,
     spread: FloatArray,
-    cost_bank: tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, IntArray],
-    value_bank: tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, IntArray],
+    cost_bank: Any,
+    value_bank: Any,
     planned_cost: FloatArray,
     planned_value: FloatArray,
     threshold: float,
@@ -107,74 +112,71 @@ def roll(
     violations: IntArray,
     margins: FloatArray,
     highest: FloatArray,
-) -> tuple[int, bool]:
-    """Plays episodes first … last-1; stops early when a new plan is due. → (the next episode, is one due)."""
-    n_layers = len(pair_ptr)
+) -> tuple[int, bool, int, int]:
+    """Plays episodes first … last-1; stops early when a new plan is due, or in a state without an action.
+
+    → (the next episode, is a plan due, layer and state without an action or -1, -1)
+    """
+    n_layers = offsets.shape[0] - 1
     m = bounds.shape[0]
-    measured, rest = np.empty(m), np.empty(m)
+    measured, rest, target = np.empty(m), np.empty(m), np.empty(1)
     z, phi_v = np.empty(anchors.shape[1]), np.empty(value_bank[0].shape[1])
-    target = np.empty(1)
     for k in range(first, last):
         state = starts[k]
         total = 0.0
         for h in range(n_layers):
-            pair = policy[h][state]
+            pair = policy[offsets[h, STATES] + state]
             if pair < 0:
-                return k, False  # nothing is certified here: the step-by-step path says what is wrong
-            begin, end = pair_ptr[h][pair], pair_ptr[h][pair + 1]
+                return k, False, h, state
+            begin = pair_ptr[offsets[h, POINTERS] + pair]
+            end = pair_ptr[offsets[h, POINTERS] + pair + 1]
             u = transitions.random()
             edge = begin
-            while u >= cumulative[h][edge]:
+            while u >= cumulative[offsets[h, CHANCES] + edge]:
                 edge += 1
-            measure(costs[h][edge], scales, kind, noise, measured)
-            total += reward[h][pair]
-            note(k, costs[h][edge], measured, bounds, tolerance, violations, margins, highest)
+            cost_row = offsets[h, COSTS] + edge
+            measure(costs, cost_row, scales, kind, noise, measured)
+            note(k, costs, cost_row, measured, bounds, tolerance, violations, margins, highest)
+            total += reward[offsets[h, REWARDS] + pair]
+            following = successor[offsets[h, SUCCESSORS] + edge]
             if learn:
-                r = cost_of[h]
-                rho = project(cost_features[h][edge], measured, anchors[h], directions[h], anchor_costs[h], z, rest)
-                add_row(cost_bank[0][r], cost_bank[1][r], cost_bank[2][r], cost_bank[3][r], cost_bank[4][r], z, rest)
-                cost_bank[5][r] += 1
-                spread[r] += (1.0 + abs(rho)) ** 2
-                q = value_of[h]
-                value_row(transition_features[h], successor[h], begin, end, value[h + 1], phi_v)
-                target[0] = value[h + 1][successor[h][edge]]
-                add_row(
-                    value_bank[0][q],
-                    value_bank[1][q],
-                    value_bank[2][q],
-                    value_bank[3][q],
-                    value_bank[4][q],
-                    phi_v,
-                    target,
-                )
-                value_bank[5][q] += 1
-            state = successor[h][edge]
-        total += terminal_reward[state]
-        if terminal_has_cost[state]:
-            measure(terminal_costs[state], scales, kind, noise, measured)
-            note(k, terminal_costs[state], measured, bounds, tolerance, violations, margins, highest)
-            if learn:
-                r = cost_of[n_layers]
                 rho = project(
-                    terminal_features[state],
+                    cost_features,
+                    offsets[h, COST_FEATURES] + edge,
                     measured,
-                    anchors[n_layers],
-                    directions[n_layers],
-                    anchor_costs[n_layers],
+                    h,
+                    anchors,
+                    directions,
+                    anchor_costs,
                     z,
                     rest,
                 )
-                add_row(cost_bank[0][r], cost_bank[1][r], cost_bank[2][r], cost_bank[3][r], cost_bank[4][r], z, rest)
-                cost_bank[5][r] += 1
-                spread[r] += (1.0 + abs(rho)) ** 2
+                add_row(cost_of[h], *cost_bank, z, rest)
+                spread[cost_of[h]] += (1.0 + abs(rho)) ** 2
+                target[0] = value[offsets[h + 1, STATES] + following]
+                phi_v[:] = 0.0
+                for e in range(begin, end):
+                    v = value[offsets[h + 1, STATES] + successor[offsets[h, SUCCESSORS] + e]]
+                    for i in range(phi_v.shape[0]):
+                        phi_v[i] += v * transition_features[offsets[h, TRANSITION_FEATURES] + e, i]
+                add_row(value_of[h], *value_bank, phi_v, target)
+            state = following
+        total += terminal_reward[state]
+        if terminal_has_cost[state]:
+            measure(terminal_costs, state, scales, kind, noise, measured)
+            note(k, terminal_costs, state, measured, bounds, tolerance, violations, margins, highest)
+            if learn:
+                rho = project(terminal_features, state, measured, n_layers, anchors, directions, anchor_costs, z, rest)
+                add_row(cost_of[n_layers], *cost_bank, z, rest)
+                spread[cost_of[n_layers]] += (1.0 + abs(rho)) ** 2
         rewards[k] = total
         if learn and (
             threshold == 0.0
             or has_grown(cost_bank[4], planned_cost, threshold)
             or has_grown(value_bank[4], planned_value, threshold)
         ):
-            return k + 1, True
-    return last, False
+            return k + 1, True, -1, -1
+    return last, False, -1, -1
 
 
 class Rollout:
@@ -184,20 +186,31 @@ class Rollout:
         problem, graph = world.problem, world.problem.graph
         self._agent, self._sampler = agent, sampler
         last = graph.terminal
+        pools = {
+            POINTERS: pool(layer.pair_ptr for layer in graph.layers),
+            SUCCESSORS: pool(layer.successor for layer in graph.layers),
+            REWARDS: pool(layer.reward for layer in graph.layers),
+            COST_FEATURES: pool(layer.cost_features for layer in graph.layers),
+            TRANSITION_FEATURES: pool(layer.transition_features for layer in graph.layers),
+            CHANCES: pool(world.cumulative),
+            COSTS: pool(world.costs),
+        }
+        offsets = np.zeros((graph.horizon, len(pools) + 1), np.int64)
+        for column, (_, where) in pools.items():
+            offsets[:-1, column] = where
+        sizes = [graph.n_states(h) for h in range(graph.horizon)]
+        offsets[:, STATES] = np.concatenate([[0], np.cumsum(sizes)])[:-1]
         self._graph = (
-            List([layer.pair_ptr for layer in graph.layers]),
-            List([layer.successor for layer in graph.layers]),
-            List([layer.reward for layer in graph.layers]),
-            List([layer.cost_features for layer in graph.layers]),
-            List([layer.transition_features for layer in graph.layers]),
+            offsets,
+            *(pools[column][0] for column in (POINTERS, SUCCESSORS, REWARDS, COST_FEATURES, TRANSITION_FEATURES)),
             last.reward,
             last.cost_features if last.cost_features is not None else freeze(np.zeros((1, graph.cost_dim))),
             last.has_cost,
         )
         costs = world.terminal_costs
         self._truth = (
-            List(list(world.cumulative)),
-            List(list(world.costs)),
+            pools[CHANCES][0],
+            pools[COSTS][0],
             costs if costs is not None else freeze(np.zeros((1, len(problem.limits)))),
             np.array([limit.noise for limit in problem.limits]),
             NOISES.index(world.noise),
@@ -222,21 +235,21 @@ class Rollout:
             costs.directions,
             costs.anchor_costs,
             costs.spread,
-            _bank(costs.bank),
-            _bank(values.bank),
+            costs.bank.state,
+            values.bank.state,
         )
 
     def play(self, table: EpisodeTable, first: int, last: int) -> tuple[int, bool]:
         """Episodes first … last-1 under the policy in force; → (the next episode, is a new plan due)."""
         agent = self._agent
-        policy = List([np.array(row, dtype=np.int64) for row in agent.policy()])
+        policy = np.concatenate(agent.policy())
         if isinstance(agent, Learner):
-            value = List([np.array(row) for row in agent.plan.values.value])
+            value = np.concatenate(agent.plan.values.value)
             planned = (agent.planned_cost_log_det, agent.planned_value_log_det, math.log1p(agent.replan_growth))
         else:
-            value = List([np.zeros(1)] * (len(policy) + 1))
+            value = np.zeros(1)
             planned = (np.zeros(1), np.zeros(1), 1.0)
-        done, due = roll(
+        arguments: tuple[Any, ...] = (
             *self._graph,
             *self._truth,
             *self._sampler.generators,
@@ -254,8 +267,9 @@ class Rollout:
             table.margin,
             table.highest,
         )
+        done, due, h, stuck = roll(*arguments)
+        if h >= 0:
+            agent.choose(h, stuck)  # says what is wrong, as on the step-by-step path
+            where = agent.problem.naming.at_state(h, stuck)
+            raise AssumptionBroken("the agent's policy has no action", where=where)
         return int(done), bool(due)
-
-
-def _bank(bank: RidgeBank) -> tuple[Any, ...]:
-    return (bank.gram, bank.gram_low, bank.targets, bank.targets_low, bank.factor, bank.rows)

@@ -86,8 +86,12 @@ class Run:
     def gap_closed(self) -> float:
         """Share of the gap from the seed's value to the best safe value that the last episode closes."""
         gap = self.best_value - self.seed_value
-        last = float(self.value[-1]) - self.seed_value
-        return 1.0 if gap == 0 else last / gap
+        return 1.0 if gap == 0 else (self.last_value - self.seed_value) / gap
+
+    @property
+    def last_value(self) -> float:
+        """Exact value of the last policy played; the seed's before the first episode."""
+        return float(self.value[-1]) if self.episodes else self.seed_value
 
     def save(self, path: str | Path, *, format: str | None = None) -> Path:
         """Write the ledger to a new directory: Parquet where pyarrow is installed, else NPZ."""
@@ -118,6 +122,7 @@ def describe(agent: Agent, world: World, seed: int, episodes: int, done: int) ->
         ),
         "problem": problem.digest,
         "limits": [{"name": limit.name, "bound": limit.bound} for limit in problem.limits],
+        "world": world.digest,
         "noise": world.noise,
         "seed": int(seed),
         "episodes": int(episodes),

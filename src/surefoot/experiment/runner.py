@@ -15,6 +15,7 @@ import numpy as np
 
 from surefoot.agents.base import Agent, Policy
 from surefoot.agents.learner import Learner
+from surefoot.arguments import whole
 from surefoot.errors import InvalidInput
 from surefoot.exact import Evaluator, seed_value, solve
 from surefoot.experiment.events import cost_event, value_event
@@ -85,8 +86,7 @@ class Session:
     """The state of a run under way."""
 
     def __init__(self, agent: Agent, world: World, episodes: int, seed: int) -> None:
-        if isinstance(episodes, bool) or not isinstance(episodes, (int, np.integer)) or episodes < 1:
-            raise InvalidInput("episodes must be a whole number, at least 1", got=repr(episodes))
+        episodes = whole("episodes", episodes, 1)
         if agent.problem is not world.problem and agent.problem.digest != world.problem.digest:
             raise InvalidInput("agent and world have different problems", fix="Make the agent from world.problem.")
         self.agent, self.world, self.seed = agent, world, seed
@@ -105,6 +105,7 @@ class Session:
 
     def play(self, compiled: bool, progress: bool | None, checkpoint: str | Path | None, every: int | None) -> Run:
         episodes, began = len(self.table.start), time.perf_counter()
+        self._check(checkpoint, every)
         rollout = self._rollout() if compiled else None
         chunk = 64
         with Interrupt() as stop, Progress(episodes, self.done, progress, self._headline) as bar:
@@ -117,8 +118,6 @@ class Session:
                     reached, due = rollout.play(self.table, self.done, last)
                     self.agent.skip(reached - self.done)
                 else:
-                    reached = self.done
-                if reached == self.done:
                     self._step_episode()
                     reached = self.done + 1
                 self._account(reached)
@@ -134,6 +133,22 @@ class Session:
         if checkpoint is not None:
             self.save(Path(checkpoint))
         return self._finished(time.perf_counter() - began)
+
+    def _check(self, checkpoint: str | Path | None, every: int | None) -> None:
+        """What would go wrong later goes wrong now."""
+        left, wanted = self.agent.episodes_left(), len(self.table.start) - self.done
+        if left is not None and wanted > left:
+            raise InvalidInput(
+                "the paper's constants were computed for fewer episodes",
+                got=f"{wanted} to play, {left} left",
+                fix="Make the agent with a larger episodes=.",
+            )
+        if every is not None:
+            whole("checkpoint_every", every, 1)
+            if checkpoint is None:
+                raise InvalidInput("checkpoint_every has no effect without checkpoint")
+        if checkpoint is not None and (Path(checkpoint).is_dir() or not Path(checkpoint).parent.is_dir()):
+            raise InvalidInput("checkpoint must be a file in a directory that exists", got=str(checkpoint))
 
     @property
     def _differs_by_start(self) -> bool:
@@ -231,7 +246,7 @@ class Session:
             plans_table=self.plans,
             manifest=describe(self.agent, self.world, self.seed, len(self.table.start), self.done),
             best_values=self.best,
-            seed_value=seed_value(self.world),
+            seed_value=seed_value(self.world, self.world.problem.starts[0]),
             replans=self.agent.replans,
             interrupted=self.done < len(self.table.start),
             seconds=seconds,

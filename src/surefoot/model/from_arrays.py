@@ -6,15 +6,17 @@ right kind and C-contiguous, or refused. A silent conversion would copy gigabyte
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput
-from surefoot.model.labels import Label, Names, Register
-from surefoot.model.layered import BoolArray, FloatArray, IntArray, Layer, Terminal, freeze
+from surefoot.model.labels import Label, Names, Register, shown
+from surefoot.model.layered import NO_ACTION, BoolArray, FloatArray, IntArray, Layer, LayeredGraph, Terminal, freeze
 from surefoot.model.naming import Naming
 from surefoot.model.validate import SeedChoice
 
@@ -42,9 +44,10 @@ def per_layer(name: str, value: PerLayer, n_layers: int) -> list[NDArray[Any]]:
 
 
 def taken(name: str, array: object, kinds: tuple[np.dtype[Any], ...], ndim: int, h: int | None = None) -> NDArray[Any]:
-    """The array itself, frozen, if it has the right type, dtype, number of axes and layout."""
+    """The array itself if it has the right type, dtype, number of axes and layout."""
     where = "" if h is None else f"layer {h}"
-    if not isinstance(array, np.ndarray):
+    # Not a masked array or a matrix, which compute otherwise.
+    if not isinstance(array, np.ndarray) or type(array) not in (np.ndarray, np.memmap):
         raise InvalidInput(f"{name} must be a numpy array", where=where, got=f"a {type(array).__name__}")
     if array.dtype not in kinds:
         raise InvalidInput(
@@ -60,7 +63,15 @@ def taken(name: str, array: object, kinds: tuple[np.dtype[Any], ...], ndim: int,
         )
     if not array.flags.c_contiguous:
         raise InvalidInput(f"{name} is not C-contiguous", where=where, fix="Pass np.ascontiguousarray(…).")
-    return freeze(array)
+    return array
+
+
+def claim(graph: LayeredGraph) -> None:
+    """Make the user's arrays the problem's own: read-only, and with them those that they are views of."""
+    for part in (*graph.layers, graph.terminal):
+        for array in vars(part).values():
+            while isinstance(array, np.ndarray):
+                array = freeze(array).base
 
 
 def build_layers(
@@ -88,7 +99,11 @@ def build_layers(
         for name in ("cost_features", "transition_features"):
             width, first = getattr(layer, name).shape[1], getattr(layers[0], name).shape[1]
             if width != first or width == 0:
-                raise InvalidInput(f"{name} has the wrong length", where=f"layer {h}", got=f"{width} against {first}")
+                raise InvalidInput(
+                    f"{name} has the wrong length",
+                    where=f"layer {h}",
+                    got=f"{width} columns where {first or 'one or more'} are expected",
+                )
     return layers
 
 
@@ -107,8 +122,8 @@ def _layer(
     taken("rewards", reward, _NUMBER, 1, h)
     taken("cost_features", x, _NUMBER, 2, h)
     taken("transition_features", phi, _NUMBER, 2, h)
-    _check_pointer("state_ptr", state_ptr, len(pair_ptr) - 1, "pairs (len(pair_ptr) - 1)", h)
     _check_pointer("pair_ptr", pair_ptr, len(successor), "edges (len(successors))", h)
+    _check_pointer("state_ptr", state_ptr, len(pair_ptr) - 1, "pairs (len(pair_ptr) - 1)", h)
     for name, array, size, of in (
         ("rewards", reward, len(pair_ptr) - 1, "pair"),
         ("cost_features", x, len(successor), "edge"),
@@ -134,7 +149,8 @@ def _check_pointer(name: str, pointer: IntArray, end: int, of: str, h: int) -> N
         )
     if (pointer[1:] < pointer[:-1]).any():
         at = int(np.flatnonzero(pointer[1:] < pointer[:-1])[0])
-        raise InvalidInput(f"{name} decreases", where=f"layer {h}, entry {at + 1}")
+        got = f"{pointer[at + 1]} after {pointer[at]}"
+        raise InvalidInput(f"{name} decreases", where=f"layer {h}, entry {at + 1}", got=got)
 
 
 def build_terminal(
@@ -145,10 +161,7 @@ def build_terminal(
 ) -> Terminal:
     last = layers[-1]
     if rewards is None:
-        # A template's last layer has the template's states; otherwise, those that are arrived at.
-        n = int(last.successor.max()) + 1 if len(last.successor) else 0
-        shared = len(layers) > 1 and layers[0].successor is last.successor
-        rewards = freeze(np.zeros(max(n, last.n_states) if shared else n))
+        rewards = np.zeros(_last_states(layers))
     taken("terminal_rewards", rewards, _NUMBER, 1)
     if cost_features is not None:
         taken("terminal_cost_features", cost_features, _NUMBER, 2)
@@ -163,7 +176,23 @@ def build_terminal(
     else:
         _check_has_cost(has_cost, cost_features)
     unreached = np.zeros(len(rewards), bool)
-    return Terminal(rewards, cost_features, freeze(has_cost), freeze(unreached))
+    return Terminal(rewards, cost_features, has_cost, unreached)
+
+
+def _last_states(layers: list[Layer]) -> int:
+    """A template's last layer has the template's states; otherwise, those that are arrived at."""
+    last = layers[-1]
+    if len(layers) > 1 and layers[0].successor is last.successor:
+        return last.n_states
+    n = max(0, int(last.successor.max(initial=-1)) + 1)
+    if n > len(last.successor):  # most likely a wrong number, and it may be larger than any memory
+        raise InvalidInput(
+            "the number of last states is not clear",
+            where=f"layer {len(layers) - 1}",
+            got=f"{len(last.successor)} successors, and one of them is state {n - 1}",
+            fix="Correct successors, or say with terminal_rewards how many there are.",
+        )
+    return n
 
 
 def _check_has_cost(has_cost: BoolArray, cost_features: FloatArray | None) -> None:
@@ -185,17 +214,23 @@ def _check_has_cost(has_cost: BoolArray, cost_features: FloatArray | None) -> No
 
 def start_indices(start: object, n_states: int) -> IntArray:
     """State numbers of the starts; one number or a list of several."""
-    starts = np.atleast_1d(np.asarray(start))
+    try:
+        starts = np.atleast_1d(np.asarray(start))
+    except ValueError:  # lists of different lengths
+        starts = np.empty(0)
     if starts.ndim != 1 or len(starts) == 0 or starts.dtype.kind not in "iu":
-        raise InvalidInput("start must be a state number or a list of them", got=repr(start))
-    if (starts < 0).any() or (starts >= n_states).any():
-        raise InvalidInput("start state does not exist", got=f"{start!r}, layer 0 has {n_states} states")
+        raise InvalidInput("start must be a state number or a list of them", got=shown(start))
+    for state in starts.tolist():
+        if not 0 <= state < n_states:
+            raise InvalidInput(
+                "start state does not exist", where="start", got=f"{state}, layer 0 has {n_states} states"
+            )
     if len(np.unique(starts)) < len(starts):
-        raise InvalidInput("a start state is listed twice", got=repr(start))
+        raise InvalidInput("a start state is listed twice", where="start", got=shown(start))
     return freeze(starts.astype(np.int64))
 
 
-def seed_choice(seed: PerLayer, layers: list[Layer]) -> SeedChoice:
+def seed_choice(seed: PerLayer, layers: list[Layer], names: Naming) -> SeedChoice:
     """The seed as the number of an action within each state's own list; -1 where it has none."""
     columns = per_layer("seed", seed, len(layers))
     for h, (column, layer) in enumerate(zip(columns, layers, strict=True)):
@@ -206,7 +241,21 @@ def seed_choice(seed: PerLayer, layers: list[Layer]) -> SeedChoice:
                 where=f"layer {h}",
                 got=f"{column.shape} where one entry per state ({layer.n_states}) is expected",
             )
-    return lambda h, states: columns[h][states]
+
+    def choose(h: int, states: IntArray) -> IntArray:
+        counts = np.diff(layers[h].state_ptr)
+        outside = np.flatnonzero((columns[h] < NO_ACTION) | (columns[h] >= counts))
+        if len(outside):  # also where the seed never comes: a wrong number is a mistake anywhere
+            state = int(outside[0])
+            raise InvalidInput(
+                "seed's action does not exist",
+                where=names.at_state(h, state),
+                got=f"number {columns[h][state]}, the state has {counts[state]} actions",
+                fix="Give the number of one of the state's own actions, or -1.",
+            )
+        return columns[h][states]
+
+    return choose
 
 
 def naming(
@@ -217,33 +266,42 @@ def naming(
 ) -> Naming:
     """Labels per layer where given (states: H lists; actions: H-1 lists, one per pair), else numbers."""
     sizes = [layer.n_states for layer in layers] + [terminal.n_states]
-    states = _listed("state", state_labels, sizes)
-    actions = _listed("action", action_labels, [layer.n_pairs for layer in layers])
+    states = _listed("state", state_labels, sizes, sizes)
+    most = [int(np.diff(layer.state_ptr).max()) for layer in layers]
+    actions = _listed("action", action_labels, [layer.n_pairs for layer in layers], most)
     names = tuple(Names(size, row) for size, row in zip(sizes, states, strict=True))
     result = Naming(names, actions)
     for h, row in enumerate(states):
         if row is not None and len(set(row)) < len(row):
-            raise InvalidInput("two states of a layer share a label", where=f"layer {h}")
+            twice = next(label for label, n in Counter(row).items() if n > 1)
+            raise InvalidInput("two states of a layer share a label", where=f"layer {h}", got=shown(twice))
     for h, (row, layer) in enumerate(zip(actions, layers, strict=True)):
         if row is not None:
             _check_distinct_actions(row, layer, h, result)
     return result
 
 
-def _listed(kind: str, labels: Labels | None, sizes: list[int]) -> tuple[tuple[Label, ...] | None, ...]:
+def _listed(
+    kind: str, labels: Labels | None, sizes: list[int], numbers: list[int]
+) -> tuple[tuple[Label, ...] | None, ...]:
+    """Each layer's labels, checked; a layer without uses the first ``numbers[h]`` whole numbers."""
     if labels is None:
         return (None,) * len(sizes)
+    if not isinstance(labels, (list, tuple)):
+        raise InvalidInput(f"{kind}_labels must be a list with a list for each layer", got=shown(labels))
     if len(labels) != len(sizes):
         raise InvalidInput(
             f"{kind}_labels has the wrong number of layers",
             got=f"{len(labels)} lists where {len(sizes)} are expected",
         )
-    register = Register(kind)
+    register = Register(kind, max((n for row, n in zip(labels, numbers, strict=True) if row is None), default=0))
     rows: list[tuple[Label, ...] | None] = []
     for h, (row, size) in enumerate(zip(labels, sizes, strict=True)):
         if row is None:
             rows.append(None)
             continue
+        if not isinstance(row, (list, tuple)):
+            raise InvalidInput(f"{kind}_labels must hold lists", where=f"layer {h}", got=shown(row))
         if len(row) != size:
             raise InvalidInput(
                 f"{kind}_labels has the wrong shape",
@@ -258,6 +316,6 @@ def _listed(kind: str, labels: Labels | None, sizes: list[int]) -> tuple[tuple[L
 
 def _check_distinct_actions(row: tuple[Label, ...], layer: Layer, h: int, names: Naming) -> None:
     pointer = layer.state_ptr.tolist()
-    for state, (first, end) in enumerate(zip(pointer, pointer[1:], strict=False)):
+    for state, (first, end) in enumerate(pairwise(pointer)):
         if len(set(row[first:end])) < end - first:
-            raise InvalidInput("duplicate actions", where=names.at_state(h, state), got=repr(row[first:end]))
+            raise InvalidInput("duplicate actions", where=names.at_state(h, state), got=shown(list(row[first:end])))

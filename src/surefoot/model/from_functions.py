@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.errors import InvalidInput, SurefootError
-from surefoot.model.labels import Label, Names, Register, same_label
+from surefoot.errors import InvalidInput
+from surefoot.model.labels import Label, Names, Register, same_label, shown
 from surefoot.model.layered import NO_ACTION, FloatArray, IntArray, Layer, Terminal, freeze
 from surefoot.model.naming import Naming
+from surefoot.model.reals import real, vector
 from surefoot.model.validate import SeedChoice
 
 Actions = Callable[[int, Label], Iterable[Label]]
@@ -19,6 +20,37 @@ Successors = Callable[[int, Label, Label], Iterable[Label]]
 Reward = Callable[[int, Label, Label], float]
 Features = Callable[[int, Label, Label, Label], ArrayLike]
 SeedPolicy = Callable[[int, Label], Label]
+
+Result = TypeVar("Result")
+
+
+def check_functions(given: Mapping[str, object]) -> None:
+    for name, function in given.items():
+        if not callable(function):
+            raise InvalidInput(f"{name} must be a function", got=shown(function))
+
+
+def call(name: str, function: Callable[..., Result], *arguments: object) -> Result:
+    """Call a user's function; an error of its own leaves with a note that says which call it was."""
+    try:
+        return function(*arguments)
+    except Exception as error:
+        error.add_note(f"surefoot was calling {name}({', '.join(map(shown, arguments))})")
+        raise
+
+
+def call_for_list(name: str, function: Callable[..., object], where: str, *arguments: object) -> list[Label]:
+    """The labels that a user's function gives, in its order; refused where there is none to rely on."""
+    given = call(name, function, *arguments)
+    if isinstance(given, (set, frozenset)):
+        fix = "A set has no order, and the order breaks ties: sort it into a list."
+    elif isinstance(given, Mapping):
+        fix = "Its values would be ignored: give a list of its keys."
+    elif isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        fix = "Put a single label into a list, too."
+    else:
+        return call(name, lambda *_: list(given), *arguments)  # a generator does its work only here
+    raise InvalidInput(f"{name} must give a list", where=where, got=shown(given), fix=fix)
 
 
 def start_labels(start: Label | list[Label]) -> list[Label]:
@@ -46,22 +78,11 @@ class Explorer:
         self._actions = Register("action")
         self._cost_dim: int | None = None
         self._transition_dim: int | None = None
-        self._now: tuple[Any, ...] = ("actions",)
 
     def walk(self, horizon: int, starts: list[Label]) -> tuple[list[Layer], Naming]:
-        try:
-            return self._walk(horizon, starts)
-        except SurefootError:
-            raise
-        except Exception as error:  # the user's own: say in which of their functions it came up
-            function, *arguments = self._now
-            error.add_note(f"surefoot was calling {function}({', '.join(map(repr, arguments))})")
-            raise
-
-    def _walk(self, horizon: int, starts: list[Label]) -> tuple[list[Layer], Naming]:
         states = self._new_states(starts, "start")
         if len(states) < len(starts):
-            raise InvalidInput("a start state is listed twice", got=repr(starts))
+            raise InvalidInput("a start state is listed twice", where="start", got=shown(starts))
         layers: list[Layer] = []
         names = [Names(len(states), list(states))]
         action_names: list[tuple[Label, ...]] = []
@@ -85,34 +106,22 @@ class Explorer:
         action_labels: list[Label] = []
         state_ptr, pair_ptr, successor = [0], [0], []
         rewards: list[float] = []
-        x_rows: list[Any] = []
-        phi_rows: list[Any] = []
-        triplets: list[tuple[Label, Label, Label]] = []
+        x_rows: list[FloatArray] = []
+        phi_rows: list[FloatArray] = []
         for s in states:
             for a in self._actions_of(h, s):
                 action_labels.append(a)
                 rewards.append(self._reward_of(h, s, a))
                 for s2 in self._successors_of(h, s, a):
                     successor.append(found.setdefault(s2, len(found)))
-                    triplets.append((s, a, s2))
-                    self._now = ("cost_features", h, s, a, s2)
-                    x_rows.append(self.cost_features(h, s, a, s2))
+                    x_rows.append(self._cost_features_of(h, s, a, s2))
                     if self.transition_features is not None:
-                        self._now = ("transition_features", h, s, a, s2)
-                        phi_rows.append(self.transition_features(h, s, a, s2))
+                        phi_rows.append(self._transition_features_of(h, s, a, s2))
                 pair_ptr.append(len(successor))
             state_ptr.append(len(action_labels))
-
-        def place(edge: int) -> str:
-            s, a, s2 = triplets[edge]
-            return f"layer {h}, state {s!r}, action {a!r}, successor {s2!r}"
-
-        x = stack("cost feature", x_rows, self._cost_dim, place)
-        self._cost_dim = x.shape[1]
-        phi = x
+        x = phi = table(x_rows, self._cost_dim)
         if self.transition_features is not None:
-            phi = stack("transition feature", phi_rows, self._transition_dim, place)
-            self._transition_dim = phi.shape[1]
+            phi = table(phi_rows, self._transition_dim)
         layer = Layer(
             state_ptr=freeze(np.array(state_ptr, np.int64)),
             pair_ptr=freeze(np.array(pair_ptr, np.int64)),
@@ -125,25 +134,46 @@ class Explorer:
         return layer, action_labels, found
 
     def _actions_of(self, h: int, s: Label) -> list[Label]:
-        self._now = ("actions", h, s)
-        labels = list(self.actions(h, s))
+        where = f"layer {h}, state {s!r}"
+        labels = call_for_list("actions", self.actions, where, h, s)
         for a in labels:
-            self._actions.add(a, f"layer {h}, state {s!r}, action")
+            self._actions.add(a, f"{where}, action")
         if len(set(labels)) < len(labels):
-            raise InvalidInput("duplicate actions", where=f"layer {h}, state {s!r}", got=repr(labels))
+            raise InvalidInput("duplicate actions", where=where, got=shown(labels))
         return labels
 
     def _reward_of(self, h: int, s: Label, a: Label) -> float:
-        self._now = ("reward", h, s, a)
-        value = self.reward(h, s, a)
-        return number("reward", value, f"layer {h}, state {s!r}, action {a!r}")
+        value = call("reward", self.reward, h, s, a)
+        return real("reward", value, f"layer {h}, state {s!r}, action {a!r}")
 
     def _successors_of(self, h: int, s: Label, a: Label) -> list[Label]:
-        self._now = ("successors", h, s, a)
-        labels = list(self.successors(h, s, a))
+        where = f"layer {h}, state {s!r}, action {a!r}"
+        labels = call_for_list("successors", self.successors, where, h, s, a)
         for s2 in labels:
-            self._states.add(s2, f"layer {h}, state {s!r}, action {a!r}, successor")
+            self._states.add(s2, f"{where}, successor")
         return labels
+
+    def _cost_features_of(self, *triplet: Label) -> FloatArray:
+        value = call("cost_features", self.cost_features, *triplet)
+        row = vector("cost feature", value, self._cost_dim, _place(*triplet))
+        self._cost_dim = len(row)
+        return row
+
+    def _transition_features_of(self, *triplet: Label) -> FloatArray:
+        assert self.transition_features is not None
+        value = call("transition_features", self.transition_features, *triplet)
+        row = vector("transition feature", value, self._transition_dim, _place(*triplet))
+        self._transition_dim = len(row)
+        return row
+
+
+def _place(h: int, s: Label, a: Label, s2: Label) -> str:
+    return f"layer {h}, state {s!r}, action {a!r}, successor {s2!r}"
+
+
+def table(rows: list[FloatArray], length: int | None) -> FloatArray:
+    """(rows, length)"""
+    return np.array(rows) if rows else np.empty((0, length or 0))
 
 
 def terminal_layer(
@@ -155,21 +185,17 @@ def terminal_layer(
 ) -> Terminal:
     """The last layer; a state whose cost_features are None has no cost there."""
     labels = [names[i] for i in range(len(names))]
-    places = [f"layer {h}, state {s!r}" for s in labels]
-    rewards = [
-        0.0 if reward is None else number("terminal reward", reward(s), place)
-        for s, place in zip(labels, places, strict=True)
-    ]
-    rows = [None if cost_features is None else cost_features(s) for s in labels]
-    has_cost = np.array([row is not None for row in rows], bool)
-    x = None
-    if has_cost.any():
-        zero = np.zeros(cost_dim)
-        filled = [zero if row is None else row for row in rows]
-        x = freeze(stack("terminal cost feature", filled, cost_dim, places.__getitem__))
+    rewards, rows, has_cost = np.zeros(len(labels)), np.zeros((len(labels), cost_dim)), np.zeros(len(labels), bool)
+    for i, s in enumerate(labels):
+        where = f"layer {h}, state {s!r}"
+        if reward is not None:
+            rewards[i] = real("terminal reward", call("terminal_reward", reward, s), where)
+        x = None if cost_features is None else call("terminal_cost_features", cost_features, s)
+        if x is not None:
+            rows[i], has_cost[i] = vector("terminal cost feature", x, cost_dim, where), True
     return Terminal(
-        reward=freeze(np.array(rewards, np.float64)),
-        cost_features=x,
+        reward=freeze(rewards),
+        cost_features=freeze(rows) if has_cost.any() else None,
         has_cost=freeze(has_cost),
         seed_reached=freeze(np.zeros(len(labels), bool)),
     )
@@ -190,59 +216,17 @@ def _seed_action(policy: SeedPolicy, layer: Layer, h: int, state: int, naming: N
     listed = naming.actions[h]
     available = listed[first:end] if listed is not None else tuple(range(end - first))
     try:
-        action = policy(h, label)
+        action = call("seed_policy", policy, h, label)
     except LookupError:
         return NO_ACTION  # a table without an entry here: the caller says where the seed leaks
-    for number_, candidate in enumerate(available):
-        if candidate == action and same_label(candidate, action):
-            return number_
+    for number, candidate in enumerate(available):
+        if same_label(candidate, action):
+            return number
     if action is None:
         return NO_ACTION
     raise InvalidInput(
         "seed's action does not exist",
         where=naming.at_state(h, state),
-        got=f"seed_policy gives {action!r}",
+        got=f"seed_policy gives {shown(action)}",
         fix=f"Actions there: {', '.join(map(repr, available[:12]))}.",
     )
-
-
-def number(what: str, value: object, where: str) -> float:
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{what} must be a number", where=where, got=repr(value)) from None
-
-
-def vector(what: str, value: object, where: str) -> FloatArray:
-    """A flat float64 vector, or an error that says what came instead."""
-    try:
-        row = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        row = np.empty((0, 0))
-    if row.ndim != 1 or len(row) == 0:
-        raise InvalidInput(f"{what} must be a list of numbers", where=where, got=_short(value))
-    return row
-
-
-def stack(what: str, rows: list[Any], length: int | None, place: Callable[[int], str]) -> FloatArray:
-    """(rows, length) float64; a row that does not fit is named by its place."""
-    if not rows:
-        return np.empty((0, length or 0))
-    if length is None:
-        length = len(vector(what, rows[0], place(0)))
-    table = np.empty((len(rows), length))
-    for i, value in enumerate(rows):
-        row = vector(what, value, place(i))
-        if len(row) != length:
-            raise InvalidInput(
-                f"{what} has the wrong length",
-                where=place(i),
-                got=f"{len(row)} numbers where {length} are expected: {_short(value)}",
-            )
-        table[i] = row
-    return table
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."

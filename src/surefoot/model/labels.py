@@ -18,6 +18,15 @@ _SCALARS = (str, int, float, bool, type(None))
 _DEEPEST = 16  # nesting of tuples; deeper ones are mistakes or attacks
 
 
+def shown(value: object) -> str:
+    """For messages: the repr, cut where it is long. Integers of thousands of digits have none."""
+    try:
+        text = repr(value)
+    except Exception:
+        return f"<{type(value).__name__} that cannot be shown>"
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
 def check_label(label: Label, where: str) -> None:
     """Refuse a label that cannot be a dictionary key or would not survive JSON."""
     fault = _fault(label)
@@ -25,7 +34,7 @@ def check_label(label: Label, where: str) -> None:
         raise InvalidInput(
             "label cannot be used",
             where=where,
-            got=f"{label!r} {fault}",
+            got=f"{shown(label)} holds {fault}" if type(label) is tuple else fault,
             fix="Use str, int, finite float, bool, None, or tuples of these.",
         )
 
@@ -34,18 +43,19 @@ def _fault(label: Label, depth: int = 0) -> str:
     kind = type(label)
     if kind is tuple:
         if depth == _DEEPEST:
-            return f"is nested deeper than {_DEEPEST} tuples"
+            return f"more than {_DEEPEST} tuples in one another"
         return next((f for part in label if (f := _fault(part, depth + 1))), "")
     if kind not in _SCALARS:
         # Exact types only: numpy scalars subclass float or str but come back from JSON as something else.
         if kind.__module__ == "numpy":
-            return f"is a numpy {kind.__name__}; convert it with .item()"
-        hashable = kind.__hash__ is not None
-        return f"of type {kind.__name__} is not {'JSON-able' if hashable else 'hashable'}"
+            convert = "tuple(….tolist())" if kind.__hash__ is None else ".item()"
+            return f"{shown(label)}, a numpy {kind.__name__}; convert it with {convert}"
+        fault = "hashable" if kind.__hash__ is None else "JSON-able"
+        return f"{shown(label)}, a {kind.__name__}, which is not {fault}"
     if kind is float and not math.isfinite(label):
-        return "is not a finite number"
+        return f"{label!r}, which is not finite"
     if kind is int and not -(2**63) <= label < 2**63:
-        return "does not fit in 64 bits"
+        return f"{shown(label)}, which does not fit in 64 bits"
     return ""
 
 
@@ -60,27 +70,52 @@ def same_label(a: Label, b: Label) -> bool:
     return bool(a == b)
 
 
+def hashable(label: Label) -> bool:
+    """False for what can never be a label; comparing it may even fail, as an array does."""
+    try:
+        hash(label)
+    except TypeError:
+        return False
+    return True
+
+
+def position(label: Label, size: int) -> int | None:
+    """The whole number from 0 to size - 1 that equals the label, None if there is none."""
+    if not hashable(label):
+        return None
+    try:
+        number = int(label)
+        return number if number == label and 0 <= number < size else None
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
 class Register:
     """Sees every label once, so that equal but different ones (1, 1.0, True) are refused together."""
 
-    def __init__(self, kind: str) -> None:
-        self._kind = kind
+    def __init__(self, kind: str, numbers: int = 0) -> None:
+        """``numbers``: the labels 0 … numbers-1 are in use already."""
+        self._kind, self._numbers = kind, numbers
         self._seen: dict[Label, Label] = {}
 
     def add(self, label: Label, where: str) -> None:
         check_label(label, where)
-        known = self._seen.setdefault(label, label)
+        number = position(label, self._numbers) if self._numbers else None
+        known = self._seen.setdefault(label, label) if number is None else number
         if known is not label and not same_label(known, label):
             raise InvalidInput(
                 f"{self._kind} labels compare equal but differ",
                 where=where,
-                got=f"{label!r} and {known!r}",
+                got=f"{shown(label)} and {shown(known)}",
                 fix="Use one spelling for one thing.",
             )
 
 
 class Names:
-    """The labels of one layer's states, in index order; without a list they are 0 … n-1."""
+    """The labels of one layer's states, in index order; without a list they are 0 … n-1.
+
+    They are looked up by equality, as in a dictionary: labels that compare equal are never two.
+    """
 
     __slots__ = ("_index", "_labels", "_size")
 
@@ -104,20 +139,16 @@ class Names:
 
     def index(self, label: Label, where: str) -> int:
         """The index of a label; an unknown one is an error, never a guess."""
+        found = None
         if self._labels is None:
-            try:
-                position = int(label)
-                if position == label and 0 <= position < self._size:
-                    return position
-            except (TypeError, ValueError, OverflowError):
-                pass
-            raise UnknownLabel("no such state", where=where, got=repr(label))
-        if self._index is None:
-            self._index = {name: i for i, name in enumerate(self._labels)}
-        try:
-            return self._index[label]
-        except (KeyError, TypeError):
-            raise UnknownLabel("no such state", where=where, got=repr(label)) from None
+            found = position(label, self._size)
+        elif hashable(label):
+            if self._index is None:
+                self._index = {name: i for i, name in enumerate(self._labels)}
+            found = self._index.get(label)
+        if found is None:
+            raise UnknownLabel("no such state", where=where, got=shown(label))
+        return found
 
     def take(self, kept: Iterable[int]) -> Names:
         chosen = [self[i] for i in kept]

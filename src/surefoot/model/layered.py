@@ -13,6 +13,7 @@ Layers may hold the very same array objects; what is the same object is computed
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -60,15 +61,16 @@ class Layer:
 
     def pair_state(self) -> IntArray:
         """(N,) the state that each pair belongs to."""
-        return np.repeat(np.arange(self.n_states), np.diff(self.state_ptr))
+        return np.repeat(np.arange(self.n_states, dtype=np.int64), np.diff(self.state_ptr))
 
     def edge_pair(self) -> IntArray:
         """(E,) the pair that each edge belongs to."""
-        return np.repeat(np.arange(self.n_pairs), np.diff(self.pair_ptr))
+        return np.repeat(np.arange(self.n_pairs, dtype=np.int64), np.diff(self.pair_ptr))
 
     def seed_pairs(self) -> IntArray:
         """Pairs that the seed plays."""
-        return self.seed[self.seed != NO_ACTION]
+        played: IntArray = self.seed[self.seed != NO_ACTION]
+        return played
 
     def successors_of(self, states: BoolArray, n_next: int) -> BoolArray:
         """(S',) what some action of the marked states can reach."""
@@ -141,7 +143,7 @@ class LayeredGraph:
         masks = [mask]
         for h, layer in enumerate(self.layers):
             masks.append(layer.successors_of(masks[-1], self.n_states(h + 1)))
-        return tuple(masks)
+        return tuple(map(freeze, masks))
 
     def largest_feature_distance(self) -> float:
         """max over pairs and two successors of one pair of ‖x(s,a,s′) − x(s,a,s″)‖ (for Δ_φ, eq:epss)."""
@@ -209,9 +211,25 @@ def _restrict(layer: Layer, keep: BoolArray, keep_next: BoolArray) -> Layer:
     return Layer(
         state_ptr=_pointer(np.diff(layer.state_ptr)[keep]),
         pair_ptr=_pointer(np.diff(layer.pair_ptr)[pairs]),
-        successor=freeze(_renumber(keep_next)[layer.successor[edges]]),
+        successor=freeze(_renumber(keep_next)[layer.successor[edges]].astype(layer.successor.dtype)),
         reward=freeze(layer.reward[pairs]),
         cost_features=cost_features,
         transition_features=cost_features if shared else freeze(layer.transition_features[edges]),
         seed=freeze(np.where(seed == NO_ACTION, NO_ACTION, _renumber(pairs)[seed])),
     )
+
+
+def pool(arrays: Iterable[NDArray[Any]]) -> tuple[NDArray[Any], IntArray]:
+    """The distinct arrays one after the other, each once, and where that of every layer begins."""
+    begins: dict[int, int] = {}
+    distinct: list[NDArray[Any]] = []
+    offsets: list[int] = []
+    end = 0
+    for array in arrays:
+        if id(array) not in begins:
+            begins[id(array)] = end
+            distinct.append(array)
+            end += len(array)
+        offsets.append(begins[id(array)])
+    flat = distinct[0] if len(distinct) == 1 else np.concatenate(distinct)
+    return freeze(flat), np.array(offsets, np.int64)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from surefoot.errors import InvalidInput
+from surefoot.model.labels import shown
+from surefoot.model.reals import constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +25,10 @@ class Limit:
 
     def __post_init__(self) -> None:
         if type(self.name) is not str or not self.name:
-            raise InvalidInput("a limit needs a name", got=repr(self.name), fix="Give it a word.")
+            raise InvalidInput("a limit needs a name", got=shown(self.name), fix="Give it a word.")
         where = f"limit {self.name!r}"
         for field in ("bound", "noise", "norm", "misspecification"):
-            value = getattr(self, field)
-            try:
-                number = float(value)
-            except (TypeError, ValueError, OverflowError):
-                raise InvalidInput(f"{field} must be a number", where=where, got=repr(value)) from None
-            if not math.isfinite(number):
-                raise InvalidInput(f"{field} is not finite", where=where, got=repr(value))
+            number = constant(field, getattr(self, field), where)
             if field != "bound" and number < 0:
-                raise InvalidInput(f"{field} is negative", where=where, got=repr(value))
+                raise InvalidInput(f"{field} is negative", where=where, got=repr(number))
             object.__setattr__(self, field, number)

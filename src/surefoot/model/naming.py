@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot.errors import UnknownLabel
-from surefoot.model.labels import Label, Names
+from surefoot.model.labels import Label, Names, hashable, position, shown
 from surefoot.model.layered import Layer
 
 
@@ -28,15 +28,14 @@ class Naming:
     def pair(self, layer: Layer, h: int, state: int, action: Label) -> int:
         """The index of a pair, by linear search: a state has few actions."""
         first, end = int(layer.state_ptr[state]), int(layer.state_ptr[state + 1])
-        listed = self.actions[h]
+        listed, number = self.actions[h], None
         if listed is None:
-            if type(action) is not bool and action in range(end - first):
-                return first + int(action)
-        else:
-            for pair in range(first, end):
-                if listed[pair] == action:
-                    return pair
-        raise UnknownLabel("no such action", where=self.at_state(h, state), got=repr(action))
+            number = position(action, end - first)
+        elif hashable(action):
+            number = next((i for i, label in enumerate(listed[first:end]) if label == action), None)
+        if number is None:
+            raise UnknownLabel("no such action", where=self.at_state(h, state), got=shown(action))
+        return first + number
 
     def at_state(self, h: int, state: int) -> str:
         return f"layer {h}, state {self.states[h][state]!r}"

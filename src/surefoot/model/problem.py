@@ -18,13 +18,15 @@ from numpy.typing import ArrayLike
 from surefoot.errors import InvalidInput, UnknownLabel
 from surefoot.model import from_arrays as arrays
 from surefoot.model import from_functions as functions
-from surefoot.model.labels import Label, Names
+from surefoot.model.labels import Label, Names, shown
 from surefoot.model.layered import Anchor, BoolArray, FloatArray, Layer, LayeredGraph, Terminal, freeze
 from surefoot.model.limits import Limit
 from surefoot.model.naming import Naming
+from surefoot.model.reals import constant, reals, vector
 from surefoot.model.validate import (
     SeedChoice,
     check_anchors,
+    check_flag,
     check_horizon,
     check_layers,
     check_limits,
@@ -84,6 +86,21 @@ class Problem:
             stationary_costs, stationary_transitions: the hidden parameters are the same at every layer.
         """
         horizon = check_horizon(horizon)
+        required = {
+            "actions": actions,
+            "successors": successors,
+            "reward": reward,
+            "cost_features": cost_features,
+            "seed_policy": seed_policy,
+        }
+        optional = {
+            "transition_features": transition_features,
+            "terminal_reward": terminal_reward,
+            "terminal_cost_features": terminal_cost_features,
+            "anchor": anchor,
+        }
+        functions.check_functions(required)
+        functions.check_functions({name: function for name, function in optional.items() if function is not None})
         starts = functions.start_labels(start)
         walk = functions.Explorer(actions, successors, reward, cost_features, transition_features)
         layers, naming = walk.walk(horizon, starts)
@@ -128,7 +145,8 @@ class Problem:
         state_labels: arrays.Labels | None = None,
         action_labels: arrays.Labels | None = None,
     ) -> Problem:
-        """Declare a problem by CSR arrays, without copies: they are frozen and become the problem's own.
+        """Declare a problem by CSR arrays, without copies: they become the problem's own, read-only, and with
+        them the arrays that they are views of.
 
         Each of the first arrays is one ``ndarray`` shared by all H-1 decision layers, or a list of H-1 arrays.
         Shapes as in :mod:`surefoot.model.layered`: ``state_ptr`` (S+1,) int64, ``pair_ptr`` (N+1,) int64,
@@ -145,18 +163,20 @@ class Problem:
         )
         terminal = arrays.build_terminal(layers, terminal_rewards, terminal_cost_features, terminal_has_cost)
         naming = arrays.naming(layers, terminal, state_labels, action_labels)
-        return cls._assemble(
+        problem = cls._assemble(
             layers,
             terminal,
             naming,
             arrays.start_indices(start, layers[0].n_states),
-            arrays.seed_choice(seed, layers),
+            arrays.seed_choice(seed, layers, naming),
             limits,
             anchor,
             transition_norm,
             stationary_costs,
             stationary_transitions,
         )
+        arrays.claim(problem.graph)  # last: a refused declaration changes nothing
+        return problem
 
     @classmethod
     def _assemble(
@@ -173,10 +193,12 @@ class Problem:
         stationary_transitions: bool,
     ) -> Problem:
         """What both constructors share: every rule that a problem keeps is checked here."""
-        limits = check_limits(limits)  # type: ignore[arg-type]
-        norm = functions.number("transition_norm", transition_norm, "")
-        if not 0 < norm < np.inf:
-            raise InvalidInput("transition_norm must be positive and finite", got=repr(transition_norm))
+        limits = check_limits(limits)
+        norm = constant("transition_norm", transition_norm)
+        if norm <= 0:
+            raise InvalidInput("transition_norm must be positive", got=repr(norm))
+        stationary_costs = check_flag("stationary_costs", stationary_costs)
+        stationary_transitions = check_flag("stationary_transitions", stationary_transitions)
         check_layers(layers, terminal, naming)
         done, terminal = follow_seed(layers, terminal, starts, naming, seed)
         dim = layers[0].cost_features.shape[1]
@@ -185,7 +207,7 @@ class Problem:
         anchors += [None] * (len(layers) + 1 - costed)
         graph = LayeredGraph(done, terminal, starts, tuple(anchors))
         check_anchors(graph, limits, stationary_costs)
-        return cls(graph, naming, limits, norm, bool(stationary_costs), bool(stationary_transitions))
+        return cls(graph, naming, limits, norm, stationary_costs, stationary_transitions)
 
     # --- reading it -------------------------------------------------------------------------------------
 
@@ -236,14 +258,14 @@ class Problem:
         raise UnknownLabel(
             "successor is outside the declared support",
             where=self.naming.at_pair(layer, h, pair),
-            got=repr(s2),
+            got=shown(s2),
         )
 
     def _layer(self, h: int, last: bool = False) -> int:
         end = self.horizon if last else self.horizon - 1
         if isinstance(h, bool) or not isinstance(h, (int, np.integer)) or not 0 <= h < end:
             kind = "layer" if last else "decision layer"
-            raise UnknownLabel(f"no such {kind}", got=f"{h!r}, layers are 0 … {end - 1}")
+            raise UnknownLabel(f"no such {kind}", got=f"{shown(h)}, layers are 0 … {end - 1}")
         return int(h)
 
     def pruned(self) -> Problem:
@@ -300,23 +322,19 @@ class Problem:
 
 
 def _anchor(anchor: AnchorOf, h: int, cost_dim: int, n_limits: int) -> Anchor | None:
-    given = anchor(h)
+    functions.check_functions({"anchor": anchor})
+    given = functions.call("anchor", anchor, h)
     if given is None:
         return None
     where = f"anchor of layer {h}"
     try:
         features, cost = given
     except (TypeError, ValueError):
-        raise InvalidInput("anchor must be (features, cost) or None", where=where, got=repr(given)) from None
-    x = functions.vector("anchor feature", features, where).copy()
-    c = functions.vector("anchor cost", np.atleast_1d(np.asarray(cost, dtype=object)).tolist(), where).copy()
-    for what, row, length in (("anchor feature", x, cost_dim), ("anchor cost", c, n_limits)):
-        if len(row) != length:
-            raise InvalidInput(
-                f"{what} has the wrong length",
-                where=where,
-                got=f"{len(row)} numbers where {length} are expected",
-            )
+        raise InvalidInput("anchor must be (features, cost) or None", where=where, got=shown(given)) from None
+    x = vector("anchor feature", features, cost_dim, where)
+    single = (number := reals(cost)) is not None and number.ndim == 0
+    c = vector("anchor cost", [cost] if single else cost, n_limits, where)
+    for what, row in (("anchor feature", x), ("anchor cost", c)):
         if not np.isfinite(row).all():
-            raise InvalidInput(f"{what} is not finite", where=where, got=repr(row.tolist()))
+            raise InvalidInput(f"{what} is not finite", where=where, got=shown(row.tolist()))
     return Anchor(freeze(x), freeze(c))

@@ -6,15 +6,18 @@ those above it.
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from surefoot.errors import InvalidInput
-from surefoot.model.labels import Label
+from surefoot.model.labels import Label, shown
 from surefoot.model.layered import (
     NO_ACTION,
+    Anchor,
     BoolArray,
     FloatArray,
     IntArray,
@@ -26,18 +29,22 @@ from surefoot.model.layered import (
 from surefoot.model.limits import Limit
 from surefoot.model.naming import Naming
 
+MAX_HORIZON = 1_000_000
+
 SeedChoice = Callable[[int, IntArray], Sequence[int] | IntArray]
 """(layer, states) → for each state the number of the seed's action among the state's own, or -1."""
 
 
-def check_limits(limits: Sequence[Limit]) -> tuple[Limit, ...]:
+def check_limits(limits: Sequence[Limit] | Limit) -> tuple[Limit, ...]:
     if isinstance(limits, Limit):
         limits = (limits,)
+    if not isinstance(limits, (list, tuple)):  # the order is that of the measured costs
+        raise InvalidInput("limits must be a Limit or a list of them", got=shown(limits))
     if not limits:
         raise InvalidInput("a problem needs a limit", got="limits is empty", fix="Give at least one Limit.")
     for limit in limits:
         if not isinstance(limit, Limit):
-            raise InvalidInput("limits must be Limit objects", got=repr(limit))
+            raise InvalidInput("limits must be Limit objects", got=shown(limit))
     names = [limit.name for limit in limits]
     for name in names:
         if names.count(name) > 1:
@@ -45,15 +52,23 @@ def check_limits(limits: Sequence[Limit]) -> tuple[Limit, ...]:
     return tuple(limits)
 
 
+def check_flag(name: str, value: bool) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidInput(f"{name} must be True or False", got=shown(value))
+    return bool(value)
+
+
 def check_horizon(horizon: int) -> int:
     if isinstance(horizon, bool) or not isinstance(horizon, (int, np.integer)):
-        raise InvalidInput("horizon must be a whole number", got=repr(horizon))
+        raise InvalidInput("horizon must be a whole number", got=shown(horizon))
     if horizon < 2:
         raise InvalidInput(
             "horizon is below 2",
-            got=repr(horizon),
+            got=shown(horizon),
             fix="The last layer takes no action, so one decision needs two layers.",
         )
+    if horizon > MAX_HORIZON:  # a slip of the pen, and more layers than any memory holds
+        raise InvalidInput(f"horizon is above {MAX_HORIZON}", got=shown(horizon))
     return int(horizon)
 
 
@@ -153,9 +168,15 @@ def check_anchors(graph: LayeredGraph, limits: tuple[Limit, ...], stationary_cos
         if anchor is None:
             continue
         where = f"anchor of layer {h}"
-        size = float(np.linalg.norm(anchor.features))
-        if size == 0:
-            raise InvalidInput("anchor feature is zero", where=where, fix="Anchor a feature that says something.")
+        length = math.hypot(*anchor.features.tolist())
+        if not sys.float_info.min <= length * length < math.inf:
+            size = "zero" if length == 0 else "too small" if length < 1 else "too large"
+            raise InvalidInput(
+                f"anchor feature is {size}",
+                where=where,
+                got=shown(anchor.features.tolist()),
+                fix="Anchor a feature whose squared length is a number to divide by.",
+            )
         for limit, cost in zip(limits, anchor.cost.tolist(), strict=True):
             if not cost < limit.bound:
                 raise InvalidInput(
@@ -163,11 +184,11 @@ def check_anchors(graph: LayeredGraph, limits: tuple[Limit, ...], stationary_cos
                     where=f"{where}, limit {limit.name!r}",
                     got=f"cost {cost!r}, bound {limit.bound!r}",
                 )
-            if abs(cost) > limit.norm * size * (1 + 1e-12) + limit.misspecification + 1e-12:
+            if abs(cost) > (limit.norm * length + limit.misspecification) * (1 + 1e-12):  # rounding, no more
                 raise InvalidInput(
                     "anchor cost is impossible under the norm bound",
                     where=f"{where}, limit {limit.name!r}",
-                    got=f"|{cost!r}| > norm {limit.norm!r} × ‖feature‖ {size!r}",
+                    got=f"|{cost!r}| > norm {limit.norm!r} × ‖feature‖ {length!r}",
                     fix="Raise the limit's norm, or correct the anchor.",
                 )
     if stationary_costs:
@@ -188,8 +209,13 @@ def _check_same_anchor(graph: LayeredGraph) -> None:
             raise InvalidInput(
                 "anchors differ although costs are stationary",
                 where=f"layers 0 and {h}",
+                got=f"{_told(first)} and {_told(anchor)}",
                 fix="Stationary costs share one regression: give one anchor for all layers, or none.",
             )
+
+
+def _told(anchor: Anchor | None) -> str:
+    return "none" if anchor is None else shown((anchor.features.tolist(), anchor.cost.tolist()))
 
 
 def follow_seed(
@@ -202,9 +228,9 @@ def follow_seed(
     for h, layer in enumerate(layers):
         states = np.flatnonzero(reached)
         actions = np.asarray(choose(h, states), dtype=np.int64)
-        missing = np.flatnonzero((actions < 0) | (actions >= np.diff(layer.state_ptr)[states]))
+        missing = np.flatnonzero(actions < 0)
         if len(missing):
-            _refuse_open_seed(h, int(states[missing[0]]), int(actions[missing[0]]), done, naming)
+            _refuse_open_seed(h, int(states[missing[0]]), done, naming)
         seed = np.full(layer.n_states, NO_ACTION, np.int64)
         seed[states] = layer.state_ptr[states] + actions
         done.append(replace(layer, seed=freeze(seed)))
@@ -221,14 +247,13 @@ def _reached_by_seed(layer: Layer, n_next: int) -> BoolArray:
     return reached
 
 
-def _refuse_open_seed(h: int, state: int, action: int, done: list[Layer], naming: Naming) -> None:
+def _refuse_open_seed(h: int, state: int, done: list[Layer], naming: Naming) -> None:
     label: Label = naming.states[h][state]
-    problem = "the seed has no action" if action < 0 else f"the seed's action {action} does not exist"
     if h == 0:
         raise InvalidInput(
             "seed is missing",
             where=naming.at_state(0, state),
-            got=f"{problem} in this start state",
+            got="the seed has no action in this start state",
             fix="Give seed_policy an action there.",
         )
     before = done[-1]
@@ -239,6 +264,6 @@ def _refuse_open_seed(h: int, state: int, action: int, done: list[Layer], naming
     raise InvalidInput(
         "seed is not closed",
         where=naming.at_state(h - 1, culprit),
-        got=f"action {naming.action(before, h - 1, pair)!r} can reach {label!r}, for which {problem}",
+        got=f"action {naming.action(before, h - 1, pair)!r} can reach {label!r}, for which the seed has no action",
         fix="Give seed_policy an action there, or remove it from successors.",
     )

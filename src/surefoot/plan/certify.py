@@ -71,6 +71,8 @@ def seed_only(graph: LayeredGraph) -> Certified:
 
 def certify_one_step(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ...]) -> Certified:
     """Without Idea I: condition 1 alone, no look-ahead. It can walk into states with no safe action."""
+    if not bounds.consistent:
+        return seed_only(graph)
     pairs, states = [], []
     for h, layer in enumerate(graph.layers):
         safe = segment_all(within_limits(bounds.upper[h], limits), layer.pair_ptr)
@@ -80,9 +82,7 @@ def certify_one_step(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limi
     return Certified(tuple(pairs), (*states, terminal_states(graph, bounds, limits)))
 
 
-def with_least_worst(
-    graph: LayeredGraph, safe: Certified, bounds: CostBounds, limits: tuple[Limit, ...]
-) -> Certified:
+def with_least_worst(graph: LayeredGraph, safe: Certified, bounds: CostBounds, limits: tuple[Limit, ...]) -> Certified:
     """Where no pair is certified, add the one whose worst upper bound exceeds its limit least.
 
     Only for learners without a guarantee, which must do something in a state that they should not be in.

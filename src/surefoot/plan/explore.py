@@ -25,7 +25,10 @@ def slacks(problem: Problem, given: float | Sequence[float] | None) -> FloatArra
     m = len(problem.limits)
     table = np.ones((problem.horizon, m))
     if given is not None:
-        values = np.asarray(given, dtype=np.float64)
+        try:
+            values = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            values = np.empty((0, 0))
         if values.ndim > 1 or (values.ndim == 1 and len(values) != m):
             raise InvalidInput("slack must be one number, or one per limit", got=repr(given))
         table[:] = values

@@ -38,9 +38,7 @@ def paper_uncertainty(
     graph = problem.graph
     pairs = tuple(
         segment_max(
-            uncertainty_rows(
-                layer.cost_features, graph.anchors[h], data.ellipsoids(h, problem.limits, confidence)
-            ),
+            uncertainty_rows(layer.cost_features, graph.anchors[h], data.ellipsoids(h, problem.limits, confidence)),
             layer.pair_ptr,
         )
         for h, layer in enumerate(graph.layers)
@@ -73,9 +71,7 @@ def paper_values(
     caps = [float(graph.horizon)] * len(graph.layers)
     first = graph.layers[0]
     candidates = [
-        pair
-        for pair in range(int(first.state_ptr[start]), int(first.state_ptr[start + 1]))
-        if allowed.pairs[0][pair]
+        pair for pair in range(int(first.state_ptr[start]), int(first.state_ptr[start + 1])) if allowed.pairs[0][pair]
     ]
     best, best_score = None, (-np.inf, -np.inf)
     for pair in candidates:

@@ -8,10 +8,13 @@ Agents are handed ``world.problem`` and nothing else.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
@@ -33,6 +36,7 @@ class World:
     problem: Problem
     transition: FloatArray  # (H-1, dp) μ
     cost_parameters: FloatArray  # (H, m, dc) γ; the last entry counts only with a terminal cost
+    deviation: tuple[FloatArray, ...] | None  # what true costs differ by from ⟨γ, x⟩, as given
     probabilities: tuple[FloatArray, ...]  # H-1 of (E,), ≥ 0, one in sum over each pair
     cumulative: tuple[FloatArray, ...]  # H-1 of (E,), within each pair, see tables.cumulative_tables
     costs: tuple[FloatArray, ...]  # H-1 of (E, m)
@@ -72,6 +76,7 @@ class World:
             problem=problem,
             transition=mu,
             cost_parameters=gamma,
+            deviation=extra,
             probabilities=probabilities,
             cumulative=tables.cumulative_tables(problem.graph.layers, probabilities),
             costs=costs,
@@ -83,6 +88,15 @@ class World:
     def _set(self, **fields: Any) -> None:
         for name, value in fields.items():
             object.__setattr__(self, name, value)
+
+    @cached_property
+    def digest(self) -> str:
+        """A sha256, in hex, of the problem and its truth; the same for equal worlds."""
+        known = hashlib.sha256(f"{self.problem.digest} {self.noise}".encode())
+        for array in (self.transition, self.cost_parameters, *(self.deviation or ())):
+            known.update(f" {array.shape} ".encode())
+            known.update(np.ascontiguousarray(array, "<f8").tobytes())
+        return known.hexdigest()
 
     def sampler(self, seed: int) -> Sampler:
         """A source of transitions and noisy measurements; the same seed gives the same draws."""

@@ -1,0 +1,321 @@
+"""Can the first plan, made before any data, leave the seed? If not, what is nearest, and what would help?
+
+Before any data (spec 3)   upper_j = k_j + ζ_j(1 + |ρ|) + L_j‖z‖,   and certification (spec 4) asks upper_j ≤ c̄_j
+of every triplet that may follow. Both are monotone in c̄_j and in L_j, so one backward sweep finds what it takes:
+
+    need(s,a) = max over s' of max( need(s,a,s'), need(s') ),   need(s) = min over a of need(s,a),   −∞ for the seed
+
+With need(s,a,s') = upper_j this is the smallest c̄_j that certifies (s,a); with −(c̄_j − k_j − ζ_j(1+|ρ|))/‖z‖ it is
+minus the largest such L_j. The first step off the seed is taken where the seed comes: the least need there decides.
+
+**After the seed's data.** Until it moves, all data are the seed's. Their z span a subspace W; let z = z_W + z_⊥. Then
+γ̂ lies in W, and u² = u_W² + ‖z_⊥‖²/λ with u_W = ‖z_W‖_{A⁻¹} ≤ ‖z_W‖/√λ. On the event of (S3), ‖γ̂ − γ_W‖_A ≤ radius;
+with radius ≥ √λ L, for each λ,
+
+    ⟨γ̂,z⟩ + radius·u ≥ ⟨γ_W,z_W⟩ − radius·u_W + radius·u ≥ −L‖z_W‖ + L(‖z‖ − ‖z_W‖)
+
+so no amount of seed data brings upper_j below k_j + ζ_j(1+|ρ|) + L_j(‖z‖ − 2‖z_W‖). If even that certifies nothing,
+nothing will, with probability at least 1 − p.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from surefoot.diagnosis.features import NEGLIGIBLE, slices, span, triangle
+from surefoot.diagnosis.records import Blocked, ColdStart
+from surefoot.estimate.costs import CostBounds, split
+from surefoot.model.layered import NO_ACTION, Anchor, BoolArray, FloatArray, Layer, LayeredGraph
+from surefoot.model.problem import Problem
+from surefoot.plan.certify import TOLERANCE, Certified, certify
+from surefoot.plan.kernels import segment_max
+
+Tables = list[FloatArray]
+"""One array per decision layer, rows = triplets; then one for the last layer, rows = states."""
+
+
+@dataclass(frozen=True, eq=False)
+class Needs:
+    """What it takes to certify each pair and state; −∞ where nothing is needed, ∞ where nothing helps."""
+
+    pairs: tuple[FloatArray, ...]  # H-1 of (N,)
+    states: tuple[FloatArray, ...]  # H of (S,)
+
+
+def sweep(graph: LayeredGraph, needs: Tables) -> Needs:
+    """The recursion above, from the needs of triplets and of last states."""
+    states = [np.where(graph.terminal.seed_reached | ~graph.terminal.has_cost, -np.inf, needs[-1])]
+    pairs: list[FloatArray] = []
+    for h in reversed(range(len(graph.layers))):
+        layer = graph.layers[h]
+        need = segment_max(np.maximum(needs[h], states[0][layer.successor]), layer.pair_ptr)
+        need[layer.seed_pairs()] = -np.inf
+        pairs.insert(0, need)
+        states.insert(0, -segment_max(-need, layer.state_ptr))
+    return Needs(tuple(pairs), tuple(states))
+
+
+def alternatives(layer: Layer) -> BoolArray:
+    """(N,) the actions beyond the seed's in states that the seed reaches."""
+    mask = np.repeat(layer.seed != NO_ACTION, np.diff(layer.state_ptr))
+    mask[layer.seed_pairs()] = False
+    return mask
+
+
+def least(graph: LayeredGraph, needs: Needs) -> float:
+    """The smallest need of an alternative, ∞ without one."""
+    return min(
+        float(pairs[alternatives(layer)].min(initial=np.inf))
+        for layer, pairs in zip(graph.layers, needs.pairs, strict=True)
+    )
+
+
+def certified_moves(graph: LayeredGraph, certified: Certified) -> tuple[int, ...]:
+    """Per decision layer: pairs beyond the seed's that are certified and reached by certified ones."""
+    reached = np.zeros(graph.n_states(0), bool)
+    reached[graph.starts] = True
+    counts = []
+    for h, layer in enumerate(graph.layers):
+        played = certified.pairs[h] & np.repeat(reached, np.diff(layer.state_ptr))
+        reached = np.zeros(graph.n_states(h + 1), bool)
+        reached[layer.successor[np.repeat(played, np.diff(layer.pair_ptr))]] = True
+        played[layer.seed_pairs()] = False
+        counts.append(int(played.sum()))
+    return tuple(counts)
+
+
+# --- what the prior bound is made of ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """upper = fixed + L·size before any data."""
+
+    fixed: Tables  # (rows, m)   k + ζ(1 + |ρ|)
+    size: Tables  # (rows,)     ‖z‖
+
+
+def prior(problem: Problem) -> Prior:
+    """The two parts of every row's prior bound; layers with the same features and anchor share them."""
+    graph = problem.graph
+    errors = np.array([limit.misspecification for limit in problem.limits])
+    done: dict[tuple[int, bytes], tuple[FloatArray, FloatArray]] = {}
+    tables = [_features(graph, h) for h in range(graph.horizon)]
+    result = Prior([], [])
+    for x, anchor in zip(tables, graph.anchors, strict=True):
+        key = id(x), b"" if anchor is None else anchor.features.tobytes() + anchor.cost.tobytes()
+        if key not in done:
+            done[key] = _prior(x, anchor, errors)
+        result.fixed.append(done[key][0])
+        result.size.append(done[key][1])
+    return result
+
+
+def _prior(x: FloatArray, anchor: Anchor | None, errors: FloatArray) -> tuple[FloatArray, FloatArray]:
+    fixed, size = np.empty((len(x), len(errors))), np.empty(len(x))
+    for rows in slices(x):
+        rho, z = split(x[rows], anchor)
+        lengths = np.linalg.norm(z, axis=1)
+        size[rows] = np.where(lengths <= NEGLIGIBLE * np.linalg.norm(x[rows], axis=1), 0.0, lengths)
+        fixed[rows] = errors * (1.0 + np.abs(rho))[:, None]
+        if anchor is not None:
+            fixed[rows] += rho[:, None] * anchor.cost
+    return fixed, size
+
+
+def inside(problem: Problem, bases: Sequence[FloatArray]) -> Tables:
+    """(rows,) ‖z_W‖ of every row; ``bases``: per layer an orthonormal basis of W (dc, rank)."""
+    graph = problem.graph
+    result = []
+    for h, basis in enumerate(bases):
+        x = _features(graph, h)
+        lengths = [np.linalg.norm(split(x[rows], graph.anchors[h])[1] @ basis, axis=1) for rows in slices(x)]
+        result.append(np.concatenate(lengths))
+    return result
+
+
+def _features(graph: LayeredGraph, h: int) -> FloatArray:
+    if h < len(graph.layers):
+        return graph.layers[h].cost_features
+    last = graph.terminal
+    return np.zeros((last.n_states, graph.cost_dim)) if last.cost_features is None else last.cost_features
+
+
+def seed_spans(problem: Problem) -> list[FloatArray]:
+    """Per layer (dc, rank): the directions that the seed's own triplets can teach, pooled when stationary."""
+    graph = problem.graph
+    rows = []
+    for layer in graph.layers:
+        played = np.zeros(layer.n_pairs, bool)
+        played[layer.seed_pairs()] = True
+        rows.append(layer.cost_features[np.repeat(played, np.diff(layer.pair_ptr))])
+    last = graph.terminal
+    rows.append(_features(graph, graph.horizon - 1)[last.seed_reached & last.has_cost])
+    if problem.stationary_costs:
+        everything = _span(np.vstack(rows), graph.anchors[0])
+        return [everything] * graph.horizon
+    return [_span(x, graph.anchors[h]) for h, x in enumerate(rows)]
+
+
+def _span(x: FloatArray, anchor: Anchor | None) -> FloatArray:
+    if len(x) == 0:
+        return np.empty((x.shape[1], 0))
+    # Measured against x, not z: where z is all rounding there is nothing to learn.
+    return span(triangle([split(x, anchor)[1]]), float(np.linalg.norm(x)))
+
+
+# --- what would help ----------------------------------------------------------------------------------------
+
+
+class Remedies:
+    """The smallest bounds and largest norms with which the first plan leaves the seed."""
+
+    def __init__(self, problem: Problem, bounds: CostBounds, known: Prior) -> None:
+        self.problem, self.graph = problem, problem.graph
+        self.bounds = np.array([limit.bound for limit in problem.limits])
+        self.norms = np.array([limit.norm for limit in problem.limits])
+        self.known = known
+        self.upper = [*bounds.upper, _last_upper(problem, bounds)]
+        self._over = [upper > self.bounds + TOLERANCE for upper in self.upper]
+        roofs: dict[int, FloatArray] = {}
+        for fixed, size in zip(known.fixed, known.size, strict=True):
+            if id(fixed) not in roofs:
+                roofs[id(fixed)] = _largest_norms(self.bounds - fixed, size)
+        self._roofs = [roofs[id(fixed)] for fixed in known.fixed]
+
+    def smallest_bound(self, j: int) -> float | None:
+        """The least c̄_j, all else kept; None if no c̄_j would do."""
+        scores = [upper[:, j] for upper in self.upper]
+        found = least(self.graph, sweep(self.graph, self._unless_others_block(j, scores)))
+        lowest = [float(anchor.cost[j]) for anchor in self.graph.anchors if anchor is not None]
+        return None if found == np.inf else max([found, *lowest])
+
+    def largest_norm(self, j: int) -> float | None:
+        """The largest L_j, all else kept; None if none would do that the anchors leave possible."""
+        scores = [-roof[:, j] for roof in self._roofs]
+        found = -least(self.graph, sweep(self.graph, self._unless_others_block(j, scores)))
+        return found + 0.0 if found >= self.least_norm(j) else None  # + 0.0: no −0
+
+    def least_norm(self, j: int) -> float:
+        """A known cost c⁰ of x⁰ asks for ‖γ‖ ≥ (|c⁰| − ζ)/‖x⁰‖."""
+        error = self.problem.limits[j].misspecification
+        asked = [
+            (abs(float(anchor.cost[j])) - error) / float(np.linalg.norm(anchor.features))
+            for anchor in self.graph.anchors
+            if anchor is not None
+        ]
+        return max([0.0, *asked])
+
+    def common_raise(self) -> Needs:
+        """By how much all bounds would have to grow together."""
+        return sweep(self.graph, [(upper - self.bounds).max(axis=1) for upper in self.upper])
+
+    def common_factor(self) -> float | None:
+        """The largest factor on all norms together; None if none would do."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = [np.where(np.isnan(roof / self.norms), np.inf, roof / self.norms) for roof in self._roofs]
+        found = -least(self.graph, sweep(self.graph, [-share.min(axis=1) for share in shares]))
+        kept = all(found * norm >= self.least_norm(j) for j, norm in enumerate(self.norms.tolist()))
+        return found if found > 0 and kept else None
+
+    def _unless_others_block(self, j: int, scores: Tables) -> Tables:
+        """∞ where another limit fails its own test: changing limit j cannot help there."""
+        return [
+            np.where(over.sum(axis=1) > over[:, j], np.inf, score)
+            for over, score in zip(self._over, scores, strict=True)
+        ]
+
+
+def _largest_norms(room: FloatArray, size: FloatArray) -> FloatArray:
+    """(rows, m) the largest L with L·size ≤ room: ∞ where size is 0 and there is room, −∞ where there is none."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        roof = np.maximum(room, 0.0) / size[:, None]
+    result: FloatArray = np.where(room < -TOLERANCE, -np.inf, np.where(size[:, None] == 0, np.inf, roof))
+    return result
+
+
+def _last_upper(problem: Problem, bounds: CostBounds) -> FloatArray:
+    if bounds.terminal_upper is None:
+        return np.full((problem.graph.terminal.n_states, len(problem.limits)), -np.inf)
+    return bounds.terminal_upper
+
+
+# --- the answer ---------------------------------------------------------------------------------------------
+
+
+def describe_cold_start(problem: Problem, bounds: CostBounds, certified: Certified, remedies: Remedies) -> ColdStart:
+    graph = problem.graph
+    moves = sum(certified_moves(graph, certified))
+    n = sum(int(alternatives(layer).sum()) for layer in graph.layers)
+    if moves:
+        return ColdStart(True, moves, n, None, None, None, "not needed")
+    if n == 0:
+        return ColdStart(False, 0, 0, None, None, None, "impossible")
+    needs = remedies.common_raise()
+    return ColdStart(
+        can_move=False,
+        moves=0,
+        alternatives=n,
+        closest=_closest(problem, remedies, needs),
+        all_bounds_raised_by=least(graph, needs),
+        all_norms_times=remedies.common_factor(),
+        opens_with_seed_data="possible" if seed_data_may_help(problem, bounds, remedies.known) else "impossible",
+    )
+
+
+def seed_data_may_help(problem: Problem, bounds: CostBounds, known: Prior) -> bool:
+    """False: no amount of seed data certifies an action beyond the seed's (see the module's text)."""
+    norms = np.array([limit.norm for limit in problem.limits])
+    taught = inside(problem, seed_spans(problem))
+    floors = [
+        fixed + norms * (size - 2.0 * part)[:, None]
+        for fixed, size, part in zip(known.fixed, known.size, taught, strict=True)
+    ]
+    costed = bounds.terminal_upper is not None
+    best = replace(bounds, upper=tuple(floors[:-1]), terminal_upper=floors[-1] if costed else None)
+    return sum(certified_moves(problem.graph, certify(problem.graph, best, problem.limits))) > 0
+
+
+def _closest(problem: Problem, remedies: Remedies, needs: Needs) -> Blocked:
+    """The alternative of least need, and the triplet or last state that it stumbles over."""
+    graph, naming = problem.graph, problem.naming
+    best = least(graph, needs)
+    tied = [alternatives(layer) & (needs.pairs[h] == best) for h, layer in enumerate(graph.layers)]
+    h = next(h for h, mask in enumerate(tied) if mask.any())
+    layer, pair = graph.layers[h], int(np.flatnonzero(tied[h])[0])
+    (at, row), where = _follow(problem, remedies, needs, h, pair)
+    excess = remedies.upper[at][row] - remedies.bounds
+    j = int(excess.argmax())
+    return Blocked(
+        layer=h,
+        state=naming.states[h][int(np.searchsorted(layer.state_ptr, pair, side="right")) - 1],
+        action=naming.action(layer, h, pair),
+        limit=problem.limits[j].name,
+        excess=float(excess[j]),
+        upper=float(remedies.upper[at][row, j]),
+        bound=problem.limits[j].bound,
+        later=at > h,
+        where=where,
+    )
+
+
+def _follow(problem: Problem, remedies: Remedies, needs: Needs, h: int, pair: int) -> tuple[tuple[int, int], str]:
+    """((layer, row), in words) of what decides a pair's need, along the hardest successors' easiest actions."""
+    graph = problem.graph
+    while True:
+        layer = graph.layers[h]
+        edges = np.arange(layer.pair_ptr[pair], layer.pair_ptr[pair + 1])
+        here = (remedies.upper[h][edges] - remedies.bounds).max(axis=1)
+        after = needs.states[h + 1][layer.successor[edges]]
+        worst = int(np.maximum(here, after).argmax())
+        edge = int(edges[worst])
+        if here[worst] >= after[worst]:
+            return (h, edge), problem.naming.at_edge(layer, h, edge)
+        h, state = h + 1, int(layer.successor[edge])
+        if h == graph.horizon - 1:
+            return (h, state), problem.naming.at_state(h, state)
+        own = slice(int(graph.layers[h].state_ptr[state]), int(graph.layers[h].state_ptr[state + 1]))
+        pair = own.start + int(needs.pairs[h][own].argmin())

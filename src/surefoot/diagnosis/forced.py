@@ -1,0 +1,89 @@
+"""What no data can certify, because the graph forces it (and whether the seed itself is among it).
+
+Before any data a cost is at least  lower = k − L‖z‖ − ζ(1 + |ρ|)  (spec 3), for every truth that the declaration
+allows. A triplet with lower > c̄ for some limit is over it in all of them. Backward from the last layer, an action
+is lost when one of its triplets is over a limit or leads to a lost state, and a state when all its actions are.
+The seed's are never lost (spec 4).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surefoot.diagnosis.records import Forced, SeedFault
+from surefoot.estimate.costs import CostBounds
+from surefoot.model.layered import BoolArray, FloatArray
+from surefoot.model.limits import Limit
+from surefoot.model.problem import Problem
+from surefoot.plan.certify import TOLERANCE, Certified
+from surefoot.plan.kernels import segment_all, segment_any
+
+_EXAMPLES = 5
+
+
+def surely_over(lower: FloatArray, limits: tuple[Limit, ...]) -> BoolArray:
+    """(rows, m) True where even the lower bound exceeds the limit."""
+    result: BoolArray = lower > np.array([limit.bound for limit in limits]) + TOLERANCE
+    return result
+
+
+def lost_sets(problem: Problem, bounds: CostBounds) -> Certified:
+    """Masks of the pairs and states that can never be certified."""
+    graph = problem.graph
+    last = graph.terminal
+    lost = np.zeros(last.n_states, bool)
+    if bounds.terminal_lower is not None:
+        lost = surely_over(bounds.terminal_lower, problem.limits).any(axis=1) & ~last.seed_reached
+    states: list[BoolArray] = [lost]
+    pairs: list[BoolArray] = []
+    for h in reversed(range(len(graph.layers))):
+        layer = graph.layers[h]
+        bad = surely_over(bounds.lower[h], problem.limits).any(axis=1) | states[0][layer.successor]
+        lost_pairs = segment_any(bad, layer.pair_ptr)
+        lost_pairs[layer.seed_pairs()] = False
+        pairs.insert(0, lost_pairs)
+        states.insert(0, segment_all(lost_pairs, layer.state_ptr))
+    return Certified(tuple(pairs), tuple(states))
+
+
+def describe_forced(problem: Problem, lost: Certified) -> Forced:
+    """Totals over reachable states, and a few of them by name, latest layers last."""
+    reachable = problem.graph.reachable
+    states = [mask & reached for mask, reached in zip(lost.states, reachable, strict=True)]
+    actions = sum(lost_actions(problem, lost, h) for h in range(problem.horizon - 1))
+    examples = [
+        (h, problem.naming.states[h][int(i)]) for h, mask in enumerate(states) for i in np.flatnonzero(mask)[:_EXAMPLES]
+    ]
+    return Forced(int(sum(mask.sum() for mask in states)), actions, tuple(examples[:_EXAMPLES]))
+
+
+def lost_actions(problem: Problem, lost: Certified, h: int) -> int:
+    """How many pairs of layer h, in reachable states, can never be certified."""
+    layer = problem.graph.layers[h]
+    possible = np.repeat(problem.graph.reachable[h], np.diff(layer.state_ptr))
+    return int((lost.pairs[h] & possible).sum())
+
+
+def find_seed_fault(problem: Problem, bounds: CostBounds) -> SeedFault | None:
+    """The first of the seed's own triplets that is over a limit for every truth, None if there is none."""
+    graph, naming = problem.graph, problem.naming
+    count, first = 0, None
+    for h, layer in enumerate(graph.layers):
+        played = np.zeros(layer.n_pairs, bool)
+        played[layer.seed_pairs()] = True
+        own = np.repeat(played, np.diff(layer.pair_ptr))
+        over = surely_over(bounds.lower[h], problem.limits) & own[:, None]
+        count += int(over.any(axis=1).sum())
+        if first is None and over.any():
+            edge, j = (int(i) for i in np.argwhere(over)[0])
+            first = naming.at_edge(layer, h, edge), j, float(bounds.lower[h][edge, j])
+    if bounds.terminal_lower is not None:
+        over = surely_over(bounds.terminal_lower, problem.limits) & graph.terminal.seed_reached[:, None]
+        count += int(over.any(axis=1).sum())
+        if first is None and over.any():
+            state, j = (int(i) for i in np.argwhere(over)[0])
+            first = naming.at_state(problem.horizon - 1, state), j, float(bounds.terminal_lower[state, j])
+    if first is None:
+        return None
+    where, j, lowest = first
+    return SeedFault(count, where, problem.limits[j].name, lowest, problem.limits[j].bound)

@@ -1,0 +1,196 @@
+"""What a diagnosis holds: plain Python values, frozen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from surefoot.diagnosis.text import lay_out
+from surefoot.model.labels import Label
+
+
+@dataclass(frozen=True)
+class LimitReport:
+    """A limit as declared, and how far its numbers alone could change with the cold start moving.
+
+    With all else kept, the first plan moves exactly when norm ≤ largest_norm; and exactly when bound ≥ smallest_bound.
+    """
+
+    name: str
+    bound: float
+    noise: float
+    norm: float
+    misspecification: float
+    smallest_bound: float | None  # never below the anchors' costs; None: no bound alone would do
+    largest_norm: float | None  # ∞: any; None: no norm alone would do that the anchors leave possible
+    least_norm: float  # what the anchors' known costs leave possible, (|c⁰| − ζ)/‖x⁰‖; 0 without anchors
+
+
+@dataclass(frozen=True)
+class LayerReport:
+    """One layer in numbers. The last one has states only."""
+
+    layer: int
+    states: int
+    reachable: int  # by some action sequence
+    seed_states: int  # that the seed can reach
+    actions: int  # pairs of a state and one of its actions
+    triplets: int
+    moves: int  # actions beyond the seed's that the first plan certifies and can come to
+    never_states: int  # reachable, and never certified whatever the data
+    never_actions: int
+    slack: tuple[float, ...] | None  # per limit, bound − the anchor's cost; None without an anchor
+
+
+@dataclass(frozen=True)
+class Regression:
+    """The features of one regression: those of one layer, or of all when stationary."""
+
+    layers: tuple[int, ...]
+    rank: int
+    redundant: tuple[int, ...]  # columns that are combinations of the others, dim − rank of them
+
+
+@dataclass(frozen=True)
+class Features:
+    cost_dim: int
+    transition_dim: int
+    shared: bool  # transitions use the cost features themselves
+    costs: tuple[Regression, ...]
+    transitions: tuple[Regression, ...]
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """The action beyond the seed's that comes closest to being certified before any data."""
+
+    layer: int
+    state: Label
+    action: Label
+    limit: str  # the one that stands in the way
+    excess: float  # upper − bound of that limit; with all bounds larger by this, it would be certified
+    upper: float
+    bound: float
+    later: bool  # True: not this step but one that may follow it fails the test (condition 2)
+    where: str  # the triplet, or the last state, that fails the test
+
+
+@dataclass(frozen=True)
+class ColdStart:
+    """The first plan, made before any data: what it certifies, and what it would take to move."""
+
+    can_move: bool
+    moves: int  # actions beyond the seed's that are certified and reached by certified ones
+    alternatives: int  # actions beyond the seed's in states that the seed reaches
+    closest: Blocked | None  # None when it moves, or when there is no alternative
+    all_bounds_raised_by: float | None  # the least common raise that would let it move; None as above
+    all_norms_times: float | None  # the largest common factor that would; None as above, or if none would
+    opens_with_seed_data: str  # "not needed", "possible" (not excluded) or "impossible" (proved)
+
+
+@dataclass(frozen=True)
+class Forced:
+    """States that no data can certify: each action may lead to a cost that is over a limit for every truth."""
+
+    states: int  # reachable ones
+    actions: int  # in reachable states
+    examples: tuple[tuple[int, Label], ...]  # (layer, state), the first few
+
+
+@dataclass(frozen=True)
+class SeedFault:
+    """The seed against the declaration: a triplet of its own that is over a limit for every truth."""
+
+    triplets: int  # how many, last states included
+    where: str
+    limit: str
+    lowest: float  # the least cost that anchor and norm leave possible there
+    bound: float
+
+
+@dataclass(frozen=True)
+class Paper:
+    """The constants of the paper's theorem (spec 6). Numbers are None where they are not defined."""
+
+    episodes: int
+    usable: bool
+    reasons: tuple[str, ...]  # why not
+    smallest_usable_episodes: int | None  # the least K with K′ ≤ K; None if above 10¹⁸
+    dimension: int | None = None
+    ridge: float | None = None
+    feature_bound: float | None = None
+    beta: float | None = None
+    initial_episodes: int | None = None  # K′, not capped
+    kappa: float | None = None
+    delta_phi: tuple[float, ...] | None = None  # per limit
+    gaps: tuple[float, ...] | None = None  # per decision layer, the smallest over limits
+    future_gaps: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the verdict. Levels: problem, warning, note, ok."""
+
+    level: str
+    text: str
+    fix: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.text} {self.fix}".rstrip()
+
+
+@dataclass(frozen=True, repr=False)
+class Diagnosis:
+    """What :func:`surefoot.check` found. ``print`` it, or use its fields."""
+
+    failure_probability: float
+    horizon: int
+    limits: tuple[LimitReport, ...]
+    layers: tuple[LayerReport, ...]  # H
+    features: Features
+    cold_start: ColdStart
+    forced: Forced
+    seed_fault: SeedFault | None
+    unreachable_states: int
+    paper: Paper
+    findings: tuple[Finding, ...]
+
+    @property
+    def problems(self) -> list[str]:
+        """What must be changed: learning cannot begin, or the declaration contradicts itself."""
+        return self._at("problem")
+
+    @property
+    def warnings(self) -> list[str]:
+        """What deserves a look before a run."""
+        return self._at("warning")
+
+    @property
+    def notes(self) -> list[str]:
+        """What is good to know."""
+        return self._at("note")
+
+    def _at(self, level: str) -> list[str]:
+        return [str(finding) for finding in self.findings if finding.level == level]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as JSON-able values: tuples as lists, "any" for an infinite norm."""
+        result: dict[str, Any] = _plain(asdict(self))
+        return result
+
+    def __str__(self) -> str:
+        return lay_out(self)
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.problems)} problems, {len(self.warnings)} warnings"
+        return f"<Diagnosis: {counts}, can_move={self.cold_start.can_move}; print it to read it>"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(item) for item in value]
+    return "any" if value == math.inf else value

@@ -1,0 +1,174 @@
+"""A diagnosis as plain text: the verdict first, then tables."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from surefoot.diagnosis.records import Diagnosis, LayerReport, Regression
+
+_WIDTH = 100
+_MOST_LAYERS = 16  # lines of the layers' table
+_MOST_LIMITS = 4  # with a slack column each
+
+
+def lay_out(found: Diagnosis) -> str:
+    parts = [_head(found), _verdict(found), _limits(found), _layers(found), _features(found), _paper(found)]
+    return "\n\n".join(parts)
+
+
+def _head(found: Diagnosis) -> str:
+    totals = [sum(getattr(layer, name) for layer in found.layers) for name in ("states", "actions", "triplets")]
+    return (
+        f"Problem with {found.horizon} layers, {totals[0]} states, {totals[1]} actions, "
+        f"{totals[2]} triplets; {len(found.limits)} limit{'s' if len(found.limits) > 1 else ''}"
+    )
+
+
+def _verdict(found: Diagnosis) -> str:
+    lines = [
+        textwrap.fill(
+            str(finding),
+            _WIDTH,
+            initial_indent=f"{finding.level.upper():<9}",
+            subsequent_indent=" " * 9,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for finding in found.findings
+    ]
+    return "\n".join(lines)
+
+
+def _limits(found: Diagnosis) -> str:
+    rows = [["limit", "bound", "norm", "noise", "moves with bound ≥", "moves with norm ≤"]]
+    for limit in found.limits:
+        rows.append(
+            [
+                limit.name,
+                number(limit.bound),
+                number(limit.norm),
+                number(limit.noise),
+                "–" if limit.smallest_bound is None else rounded_up(limit.smallest_bound),
+                "–" if limit.largest_norm is None else rounded_down(limit.largest_norm),
+            ]
+        )
+    return f"Before any data, all else kept (– where this alone would not do)\n{table(rows)}"
+
+
+def _layers(found: Diagnosis) -> str:
+    each = len(found.limits) <= _MOST_LIMITS
+    slack_names = [f"slack {limit.name}" for limit in found.limits] if each else ["least slack"]
+    head = ["layer", "states", "reached", "seed's", "actions", "triplets", "moves", "never", *slack_names]
+    rows = []
+    for cells, group in groupby(found.layers, key=lambda layer: _cells(layer, each, len(slack_names))):
+        rows.append([layer_range([layer.layer for layer in group]), *cells])
+    if len(rows) > _MOST_LAYERS:
+        half = _MOST_LAYERS // 2
+        rows = [*rows[:half], ["…"] * len(head), *rows[1 - half :]]
+    legend = "moves: actions beyond the seed's, certified before any data; never: states that no data can certify"
+    return f"{table([head, *rows])}\n{legend}"
+
+
+def _cells(layer: LayerReport, each: bool, columns: int) -> list[str]:
+    counts = [layer.states, layer.reachable, layer.seed_states, layer.actions, layer.triplets]
+    counts += [layer.moves, layer.never_states]
+    slack = ["–"] * columns
+    if layer.slack is not None:
+        slack = [number(value) for value in (layer.slack if each else [min(layer.slack)])]
+    return [*map(str, counts), *slack]
+
+
+def _features(found: Diagnosis) -> str:
+    features = found.features
+    rows = [["features", "length", "rank", "regressions"]]
+    for name, dim, regressions in (
+        ("costs", features.cost_dim, features.costs),
+        ("transitions", features.transition_dim, features.transitions),
+    ):
+        rows.append([name, str(dim), _ranks(regressions), _pooling(regressions)])
+    shared = "\ntransitions use the cost features" if features.shared else ""
+    return table(rows) + shared
+
+
+def _ranks(regressions: Sequence[Regression]) -> str:
+    lowest, highest = (pick(regression.rank for regression in regressions) for pick in (min, max))
+    return str(lowest) if lowest == highest else f"{lowest}–{highest}"
+
+
+def _pooling(regressions: Sequence[Regression]) -> str:
+    return "one for all layers" if len(regressions) == 1 else "one per layer"
+
+
+def _paper(found: Diagnosis) -> str:
+    paper = found.paper
+    head = (
+        f"The paper's constants at {paper.episodes} episodes, p = {found.failure_probability:g}: "
+        f"{'usable' if paper.usable else 'not usable'}"
+    )
+    if paper.gaps is None or paper.future_gaps is None or paper.delta_phi is None:
+        return head
+    enough = paper.smallest_usable_episodes
+    rows = [
+        ["d", "ridge", "D", "β", "K′", "K′ ≤ K from", "κ", "largest Δφ", "least gap", "least gap⁺"],
+        [
+            str(paper.dimension),
+            *(number(value) for value in (paper.ridge, paper.feature_bound, paper.beta)),
+            str(paper.initial_episodes),
+            "over 10¹⁸" if enough is None else str(enough),
+            *(number(value) for value in (paper.kappa, max(paper.delta_phi))),
+            *(number(value) for value in (min(paper.gaps), min(paper.future_gaps))),
+        ],
+    ]
+    return f"{head}\n{table(rows)}"
+
+
+# --- small pieces -------------------------------------------------------------------------------------------
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Columns, the first to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *others in rows:
+        cells = [
+            first.ljust(widths[0]),
+            *(text.rjust(width) for text, width in zip(others, widths[1:], strict=True)),
+        ]
+        lines.append("  " + "  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def layer_range(layers: Sequence[int]) -> str:
+    """Layers in short: 0, 2–5."""
+    ordered = sorted(layers)
+    starts = [h for i, h in enumerate(ordered) if i == 0 or ordered[i - 1] != h - 1]
+    ends = [h for i, h in enumerate(ordered) if i == len(ordered) - 1 or ordered[i + 1] != h + 1]
+    return ", ".join(
+        str(first) if first == last else f"{first}–{last}" for first, last in zip(starts, ends, strict=True)
+    )
+
+
+def number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}"
+
+
+def rounded_up(value: float) -> str:
+    """Four digits, never less than the value: a bound that is copied from the text does what it says."""
+    return _rounded(value, math.ceil, -1e-9)
+
+
+def rounded_down(value: float) -> str:
+    """Four digits, never more than the value; "any" for ∞."""
+    return "any" if value == math.inf else _rounded(value, math.floor, 1e-9)
+
+
+def _rounded(value: float, towards: Callable[[float], int], slack: float) -> str:
+    if value == 0:
+        return "0"
+    unit = 10.0 ** (math.floor(math.log10(abs(value))) - 3)
+    return f"{towards(value / unit + slack) * unit:.4g}"

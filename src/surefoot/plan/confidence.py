@@ -1,0 +1,66 @@
+"""The proved confidence sets of spec 3 and 6, from an agent's keywords. Shared by all learners."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from surefoot import theory
+from surefoot.arguments import at_least
+from surefoot.errors import InvalidInput
+from surefoot.estimate.costs import CostConfidence
+from surefoot.estimate.values import ValueConfidence
+from surefoot.model.limits import Limit
+from surefoot.model.problem import Problem
+
+
+def default_ridges(problem: Problem) -> tuple[float, ...]:
+    """Λ = q·{4, 40, 400}, q = max(10⁻⁶, largest (σ_j/L_j)²) (spec 3)."""
+    ratios = [(limit.noise / limit.norm) ** 2 for limit in problem.limits if limit.norm > 0]
+    q = max([1e-6, *ratios])
+    return (4 * q, 40 * q, 400 * q)
+
+
+def ridge(value: float) -> float:
+    return at_least("ridges", value, 0.0, strictly=True)
+
+
+def cost_confidence(
+    problem: Problem, *, failure_probability: float, ridges: Sequence[float] | None, scale: float
+) -> CostConfidence:
+    """(S3): a self-normalised ellipsoid per ridge, and the prior bound."""
+    grid = default_ridges(problem) if ridges is None else tuple(ridge(value) for value in ridges)
+    if not grid:
+        raise InvalidInput("ridges must not be empty", got=repr(ridges))
+    log_term = theory.cost_log_term(
+        limits=len(problem.limits),
+        horizon=problem.horizon,
+        n_ridges=len(grid),
+        failure_probability=failure_probability,
+    )
+
+    def radius(log_det_ratio: float, lam: float, limit: Limit) -> float:
+        return theory.self_normalised_radius(
+            log_det_ratio, noise=limit.noise, norm=limit.norm, ridge=lam, log_inverse_probability=log_term
+        )
+
+    return CostConfidence(grid, radius, prior=True, scale=at_least("safety_radius_scale", scale, 0.0))
+
+
+def value_confidence(
+    problem: Problem, *, failure_probability: float, value_ridge: float, optimism: float
+) -> ValueConfidence:
+    """(S6): an ellipsoid around θ̂, of which the share ``optimism`` is used."""
+    lam = at_least("value_ridge", value_ridge, 0.0, strictly=True)
+    log_term = theory.value_log_term(problem.horizon, failure_probability)
+
+    def radius(h: int, log_det_ratio: float) -> float:
+        last = problem.horizon - 1
+        return theory.value_radius(
+            log_det_ratio,
+            value_range=last if problem.stationary_transitions else last - h,
+            transition_norm=problem.transition_norm,
+            ridge=lam,
+            log_inverse_probability=log_term,
+        )
+
+    return ValueConfidence(lam, radius, at_least("optimism", optimism, 0.0))
