@@ -132,22 +132,21 @@ def cost_ellipsoids(
 def bound_rows(x: FloatArray, anchor: Anchor | None, known: CostEllipsoids) -> tuple[FloatArray, FloatArray]:
     """(upper, lower), each (rows, m), of the costs of features x (rows, dc)."""
     dim, m = len(known.basis), len(known.norms)
-    turn, direction, cost = known.basis, np.zeros(dim), np.zeros(m)
+    turn, direction, anchor_cost = known.basis, np.zeros(dim), np.zeros(m)
     if anchor is not None:
-        direction, cost = anchor.features / float(anchor.features @ anchor.features), anchor.cost
+        direction, anchor_cost = anchor.features / float(anchor.features @ anchor.features), np.array(anchor.cost)
         turn = known.basis - np.outer(direction, anchor.features @ known.basis)  # Uᵀz = Uᵀx − ρ Uᵀx⁰
+    predictions = known.centres.reshape(-1, dim) @ turn.T  # ⟨γ̂, z⟩ as a function of x
     upper, lower = np.empty((len(x), m)), np.empty((len(x), m))
     kernels.bounds(
         x,
-        turn,
-        direction,
-        known.weights,
-        known.centres,
+        np.vstack([turn.T, direction, predictions]),
+        np.vstack([np.ones(dim), known.weights]),
         known.radii,
         known.guards,
         known.norms,
         known.errors,
-        np.array(cost),
+        anchor_cost,
         upper,
         lower,
     )

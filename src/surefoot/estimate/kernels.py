@@ -1,8 +1,9 @@
 """Compiled: bounds and expected values of many rows, block by block.
 
-Each block is one matrix product, done by BLAS, and a few passes that run along the block's rows, so that every row is
-computed alike wherever it stands. Blocks are fixed by the number of rows alone and write to their own places: the
-result does not depend on the number of threads. BLAS itself is held to one thread (surefoot.estimate.threads).
+A block is one matrix product, done by BLAS, and a few passes along its rows while they are in the cache. Everything
+that is linear in a row (its coordinates in the eigenbasis, the predictions of all ridges, ρ) comes out of that one
+product. Blocks are cut by the number of rows alone and write to their own places: the result does not depend on the
+number of threads. BLAS itself is held to one thread (surefoot.estimate.threads).
 """
 
 from __future__ import annotations
@@ -15,15 +16,31 @@ import numpy as np
 
 from surefoot.model.layered import FloatArray, IntArray
 
-BLOCK = 512  # rows: with 64 features a block and its product stay in the second-level cache
+BLOCK = 504  # rows; not a power of two, so that the rows of a block do not compete for the same cache lines
+WORTH_THREADS = 1 << 19  # numbers read: waking threads up takes longer than less work than this
+
+
+@numba.njit(cache=True)
+def _norms(w: FloatArray, weights: FloatArray) -> FloatArray:
+    """(n, rows) √Σ_i w_i² weights_ki, from w (≥ d, rows) and weights (n, d)."""
+    n, d = weights.shape
+    rows = w.shape[1]
+    u = np.zeros((n, rows))
+    for i in range(d):
+        for k in range(n):
+            weight = weights[k, i]
+            for r in range(rows):
+                u[k, r] += w[i, r] * w[i, r] * weight
+    for k in range(n):
+        for r in range(rows):
+            u[k, r] = np.sqrt(u[k, r])
+    return u
 
 
 @numba.njit(cache=True)
 def _bound_block(
-    w: FloatArray,  # (dc, rows)  Uᵀz
-    rho: FloatArray,  # (rows,)
-    weights: FloatArray,  # (n, dc)
-    centres: FloatArray,  # (n, m, dc)
+    w: FloatArray,  # (dc + 1 + n·m, rows)  Uᵀz, then ρ, then ⟨γ̂, z⟩ of every ridge and limit
+    weights: FloatArray,  # (1 + n, dc)  ones, then 1/(e + λ)
     radii: FloatArray,  # (n, m)
     guards: FloatArray,  # (n, m)
     norms: FloatArray,  # (m,)
@@ -32,90 +49,56 @@ def _bound_block(
     upper: FloatArray,  # (rows, m)
     lower: FloatArray,  # (rows, m)
 ) -> None:
-    d, rows = w.shape
+    rows, d = w.shape[1], weights.shape[1]
     n, m = radii.shape
-    squares = np.empty((d, rows))
-    total, u, predicted = np.zeros(rows), np.empty(rows), np.empty(rows)
-    for i in range(d):
-        for r in range(rows):
-            squares[i, r] = w[i, r] * w[i, r]
-            total[r] += squares[i, r]
+    u = _norms(w, weights)
     for j in range(m):
         for r in range(rows):
-            reach = norms[j] * np.sqrt(total[r]) if norms[j] < np.inf else np.inf
+            reach = norms[j] * u[0, r] if norms[j] < np.inf else np.inf
             upper[r, j] = reach
             lower[r, j] = -reach
-    for k in range(n):
-        u[:] = 0.0
-        for i in range(d):
-            weight = weights[k, i]
-            for r in range(rows):
-                u[r] += squares[i, r] * weight
-        for r in range(rows):
-            u[r] = np.sqrt(u[r])
-        for j in range(m):
-            predicted[:] = 0.0
-            for i in range(d):
-                centre = centres[k, j, i]
-                for r in range(rows):
-                    predicted[r] += w[i, r] * centre
-            radius, guarded = radii[k, j], radii[k, j] + guards[k, j]
+        for k in range(n):
+            radius, guarded, predicted = radii[k, j], radii[k, j] + guards[k, j], d + 1 + k * m + j
             for r in range(rows):
                 # np.minimum and np.maximum pass a NaN on, and a NaN certifies nothing
-                upper[r, j] = np.minimum(upper[r, j], predicted[r] + guarded * u[r])
-                lower[r, j] = np.maximum(lower[r, j], predicted[r] - radius * u[r])
-    for j in range(m):
+                upper[r, j] = np.minimum(upper[r, j], w[predicted, r] + guarded * u[k + 1, r])
+                lower[r, j] = np.maximum(lower[r, j], w[predicted, r] - radius * u[k + 1, r])
         for r in range(rows):
-            along = rho[r] * anchor_cost[j]
-            error = errors[j] * (1.0 + abs(rho[r]))
+            along = w[d, r] * anchor_cost[j]
+            error = errors[j] * (1.0 + abs(w[d, r]))
             upper[r, j] = along + upper[r, j] + error
             lower[r, j] = along + lower[r, j] - error
 
 
 def _bounds(
     x: FloatArray,  # (rows, dc)
-    turn: FloatArray,  # (dc, dc)  takes x to w: projects the anchor away, then turns into the eigenbasis
-    direction: FloatArray,  # (dc,)  x⁰/‖x⁰‖²; zero without an anchor
+    linear: FloatArray,  # (dc + 1 + n·m, dc)  takes x to w
     weights: FloatArray,
-    centres: FloatArray,
     radii: FloatArray,
     guards: FloatArray,
     norms: FloatArray,
     errors: FloatArray,
     anchor_cost: FloatArray,
-    upper: FloatArray,
-    lower: FloatArray,
+    upper: FloatArray,  # (rows, m)
+    lower: FloatArray,  # (rows, m)
 ) -> None:
-    """Fills upper and lower, (rows, m) each; see :func:`surefoot.estimate.costs.bound_rows`."""
+    """Fills upper and lower; see :func:`surefoot.estimate.costs.bound_rows`."""
     blocks = (x.shape[0] + BLOCK - 1) // BLOCK
     for b in numba.prange(blocks):
         first = b * BLOCK
         last = min(x.shape[0], first + BLOCK)
-        part = x[first:last]
-        _bound_block(
-            np.dot(turn.T, part.T),
-            np.dot(part, direction),
-            weights,
-            centres,
-            radii,
-            guards,
-            norms,
-            errors,
-            anchor_cost,
-            upper[first:last],
-            lower[first:last],
-        )
+        w = np.dot(linear, x[first:last].T)
+        _bound_block(w, weights, radii, guards, norms, errors, anchor_cost, upper[first:last], lower[first:last])
 
 
 def _expectations(
     features: FloatArray,  # (E, dp)
     successor: IntArray,  # (E,)
     pair_ptr: IntArray,  # (N+1,)
-    wanted: IntArray,  # (n,) pairs
+    wanted: IntArray,  # (n,)  pairs
     value: FloatArray,  # (S',)
-    basis: FloatArray,  # (dp, dp)
-    weights: FloatArray,  # (dp,)
-    centre: FloatArray,  # (dp,)
+    linear: FloatArray,  # (dp + 1, dp)  takes φ_V to Uᵀφ_V, then ⟨θ̂, φ_V⟩
+    weights: FloatArray,  # (1, dp)  1/(e + λ₂)
     radius: float,
     out: FloatArray,  # (N,)
 ) -> None:
@@ -124,8 +107,7 @@ def _expectations(
     blocks = (wanted.shape[0] + BLOCK - 1) // BLOCK
     for b in numba.prange(blocks):
         first = b * BLOCK
-        last = min(wanted.shape[0], first + BLOCK)
-        rows = last - first
+        rows = min(wanted.shape[0], first + BLOCK) - first
         phi_v = np.zeros((rows, d))
         lowest, highest = np.empty(rows), np.empty(rows)
         for r in range(rows):
@@ -137,14 +119,10 @@ def _expectations(
                 for i in range(d):
                     phi_v[r, i] += v * features[edge, i]
             lowest[r], highest[r] = low, high
-        w = np.dot(basis.T, phi_v.T)
-        mean, spread = np.zeros(rows), np.zeros(rows)
-        for i in range(d):
-            for r in range(rows):
-                mean[r] += w[i, r] * centre[i]
-                spread[r] += w[i, r] * w[i, r] * weights[i]
+        w = np.dot(linear, phi_v.T)
+        u = _norms(w, weights)
         for r in range(rows):
-            optimistic = mean[r] + radius * np.sqrt(spread[r])
+            optimistic = w[d, r] + radius * u[0, r]
             out[wanted[first + r]] = min(max(optimistic, lowest[r]), highest[r])
 
 
@@ -154,14 +132,17 @@ _bounds_serial, _bounds_parallel = _serial(_bounds), _parallel(_bounds)
 _expectations_serial, _expectations_parallel = _serial(_expectations), _parallel(_expectations)
 
 
-def bounds(x: FloatArray, *arguments: FloatArray) -> None:
-    _pick(_bounds_serial, _bounds_parallel, x.shape[0])(x, *arguments)
+def bounds(x: FloatArray, *rest: FloatArray) -> None:
+    """:func:`_bounds`, on threads where that pays."""
+    (_bounds_parallel if _worth_threads(x.size) else _bounds_serial)(x, *rest)
 
 
 def expectations(features: FloatArray, successor: IntArray, pair_ptr: IntArray, wanted: IntArray, *rest: Any) -> None:
-    _pick(_expectations_serial, _expectations_parallel, len(wanted))(features, successor, pair_ptr, wanted, *rest)
+    """:func:`_expectations`, on threads where that pays."""
+    work = len(wanted) * features.size // max(1, len(pair_ptr) - 1)
+    kernel = _expectations_parallel if _worth_threads(work) else _expectations_serial
+    kernel(features, successor, pair_ptr, wanted, *rest)
 
 
-def _pick(serial: Callable[..., Any], parallel: Callable[..., Any], rows: int) -> Callable[..., Any]:
-    """Threads where there is work for them; waking them up takes longer than a few blocks."""
-    return parallel if rows >= 16 * BLOCK and numba.get_num_threads() > 1 else serial
+def _worth_threads(numbers: int) -> bool:
+    return numbers >= WORTH_THREADS and bool(numba.get_num_threads() > 1)

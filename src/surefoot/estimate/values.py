@@ -93,9 +93,8 @@ def expected_next_value(
         layer.pair_ptr,
         np.arange(layer.n_pairs) if wanted is None else wanted,
         value,
-        known.basis,
-        known.weights,
-        known.centre,
+        np.vstack([known.basis.T, known.basis @ known.centre]),
+        known.weights[None, :],
         known.optimism * known.radius,
         result,
     )

@@ -18,9 +18,10 @@ from surefoot.plan.kernels import first_marked, segment_max, spread
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """Q of all pairs (unclipped), V of all states, and the greedy pair (-1 where nothing is certified)."""
+    """Q of allowed pairs (unclipped), V of all states, and the greedy pair (-1 where nothing is allowed)."""
 
-    q: tuple[FloatArray, ...]  # H-1 of (N,)
+    q: tuple[FloatArray, ...]  # H-1 of (N,), NaN where not allowed: Plan.q computes those when asked
+    bonus: tuple[FloatArray, ...]  # H-1 of (N,)
     value: tuple[FloatArray, ...]  # H of (S,)
     action: tuple[IntArray, ...]  # H-1 of (S,)
 
@@ -38,11 +39,12 @@ def optimistic_values(
     action: list[IntArray] = []
     for h in reversed(range(len(graph.layers))):
         layer = graph.layers[h]
-        q.insert(0, layer.reward + expected_next_value(layer, value[0], known[h]) + bonus[h])
+        wanted = np.flatnonzero(allowed.pairs[h])
+        q.insert(0, layer.reward + expected_next_value(layer, value[0], known[h], wanted) + bonus[h])
         best, chosen = greedy(layer, q[0], allowed.pairs[h], caps[h])
         action.insert(0, chosen)
         value.insert(0, best)
-    return Values(tuple(q), tuple(value), tuple(action))
+    return Values(tuple(q), tuple(bonus), tuple(value), tuple(action))
 
 
 def greedy(layer: Layer, q: FloatArray, allowed: BoolArray, cap: float) -> tuple[FloatArray, IntArray]:

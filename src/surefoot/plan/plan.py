@@ -8,9 +8,9 @@ import numpy as np
 
 from surefoot.errors import AssumptionBroken
 from surefoot.estimate.costs import CostBounds
-from surefoot.estimate.values import ValueEllipsoid
+from surefoot.estimate.values import ValueEllipsoid, expected_next_value
 from surefoot.model.labels import Label
-from surefoot.model.layered import NO_ACTION, BoolArray, FloatArray
+from surefoot.model.layered import NO_ACTION, BoolArray, FloatArray, IntArray
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, within_limits
 from surefoot.plan.optimism import Values
@@ -34,27 +34,46 @@ class Plan:
 
     def upper(self, h: int, s: Label, a: Label, s2: Label) -> FloatArray:
         """(m,) no limit's cost of this triplet is larger, with the promised probability."""
-        return np.array(self.bounds.upper[h][self.problem.edge_index(h, s, a, s2)])
+        edge = self.problem.edge_index(h, s, a, s2)
+        return np.array(self.bounds.upper[h][edge])
 
     def lower(self, h: int, s: Label, a: Label, s2: Label) -> FloatArray:
         """(m,) no limit's cost of this triplet is smaller."""
-        return np.array(self.bounds.lower[h][self.problem.edge_index(h, s, a, s2)])
+        edge = self.problem.edge_index(h, s, a, s2)
+        return np.array(self.bounds.lower[h][edge])
 
     def certified(self, h: int, s: Label, a: Label) -> bool:
         """True when this action, and all that may follow, is proved to keep every limit."""
-        return bool(self.certified_sets.pairs[h][self.problem.pair_index(h, s, a)])
+        pair = self.problem.pair_index(h, s, a)
+        return bool(self.certified_sets.pairs[h][pair])
 
     def safe(self, h: int, s: Label) -> bool:
         """True when the state has a certified action (in the last layer: keeps every limit)."""
-        return bool(self.certified_sets.states[h][self.problem.state_index(h, s)])
+        state = self.problem.state_index(h, s)
+        return bool(self.certified_sets.states[h][state])
 
     def q(self, h: int, s: Label, a: Label) -> float:
         """The optimistic value of an action, unclipped; defined for uncertified ones too."""
-        return float(self.values.q[h][self.problem.pair_index(h, s, a)])
+        pair = self.problem.pair_index(h, s, a)
+        known = float(self.values.q[h][pair])
+        return known if known == known else float(self._q_of(h, np.array([pair]))[pair])
+
+    def q_row(self, h: int) -> FloatArray:
+        """(N,) Q of every pair of a layer, certified or not."""
+        row = self.values.q[h]
+        missing = np.flatnonzero(np.isnan(row))
+        return np.where(np.isnan(row), self._q_of(h, missing), row)
+
+    def _q_of(self, h: int, pairs: IntArray) -> FloatArray:
+        layer = self.problem.graph.layers[h]
+        expected = expected_next_value(layer, self.values.value[h + 1], self.ellipsoids[h], pairs)
+        row: FloatArray = layer.reward + expected + self.values.bonus[h]
+        return row
 
     def value(self, h: int, s: Label) -> float:
         """V: the optimistic value of the best certified action, 0 without one."""
-        return float(self.values.value[h][self.problem.state_index(h, s)])
+        state = self.problem.state_index(h, s)
+        return float(self.values.value[h][state])
 
     def action(self, h: int, s: Label) -> Label:
         """The greedy certified action; a state without one is an error, never a guess."""
