@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-from surefoot.agents.base import Policy
+from surefoot.agents.base import Policy, check_problem
 from surefoot.agents.learner import Learner
 from surefoot.agents.profiles import (
     DEFAULT_EXPLORE,
@@ -34,6 +34,7 @@ from surefoot.model.layered import NO_ACTION
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import certify, certify_one_step, with_least_worst
 from surefoot.plan.plan import Plan
+from surefoot.plan.scope import Scope
 
 
 class LsviNew(Learner):
@@ -52,6 +53,7 @@ class LsviNew(Learner):
         optimism, explore, slack, literal_future: certified profile; w₁, (w₂, w₃, w₄), what uncertainty is measured
             against, and whether Idea III looks over uncertified actions too (spec 5).
         episodes, feature_bound, coverage_rate, value_radius_scale, lipschitz: paper profile; K, D, λ₀, b_β, δ̃.
+        skip_hopeless: leave out pairs that are proved unsafe and what only they lead to; nothing else changes.
     """
 
     name: ClassVar[str] = "lsvi-new"
@@ -77,7 +79,9 @@ class LsviNew(Learner):
         coverage_rate: float | None = None,
         value_radius_scale: float | None = None,
         lipschitz: float | None = None,
+        skip_hopeless: bool = False,
     ) -> None:
+        check_problem(problem)
         p = probability("failure_probability", failure_probability)
         chosen = check_ideas(ideas)
         self._profile: Profile
@@ -118,6 +122,12 @@ class LsviNew(Learner):
             raise InvalidInput("no such profile", got=repr(profile), fix="Use 'certified' or 'paper'.")
         self.failure_probability = p
         self.ideas = chosen
+        if skip_hopeless and (profile == "paper" or literal_future or "I" not in chosen):
+            raise InvalidInput(
+                "skip_hopeless needs Idea I and an Idea III that looks along certified pairs",
+                fix="Leave it out with profile='paper', literal_future, or without idea I.",
+            )
+        self._scope = Scope(problem.graph) if skip_hopeless else None
         super().__init__(
             problem,
             cost_confidence=self._profile.costs,
@@ -137,12 +147,14 @@ class LsviNew(Learner):
 
     @property
     def constants(self) -> dict[str, Any]:
-        return {**self._profile.describe(), "replan_growth": self.replan_growth}
+        switches = {"replan_growth": self.replan_growth, "skip_hopeless": self._scope is not None}
+        return {**self._profile.describe(), **switches}
 
     def _make_plan(self) -> Plan:
         """Steps 1 to 4; one plan per start state where the paper's Idea IV asks for it."""
         problem = self.problem
-        bounds = bound_costs(problem, self.costs, self.cost_confidence)  # Step 1
+        wanted = None if self._scope is None else self._scope.edges()
+        bounds = bound_costs(problem, self.costs, self.cost_confidence, wanted)  # Step 1
         if "I" in self.ideas:  # Step 2
             certified = allowed = certify(problem.graph, bounds, problem.limits)
         else:
@@ -150,6 +162,8 @@ class LsviNew(Learner):
             allowed = with_least_worst(problem.graph, certified, bounds, problem.limits)
         known = self.value_ellipsoids()  # Step 3
         values = self._profile.optimise(problem, self.costs, bounds, allowed, known)  # Step 4
+        if self._scope is not None:
+            self._scope.narrow(bounds, problem.limits)
         self._plans = {
             start: Plan(problem, bounds, certified, each, known, self.replans) for start, each in values.items()
         }

@@ -14,7 +14,7 @@ One eigendecomposition Σ z zᵀ = U diag(e) Uᵀ serves all λ: with w = Uᵀz,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ import numpy as np
 from surefoot.estimate import kernels
 from surefoot.estimate.ridge import RidgeBank
 from surefoot.estimate.rows import project
-from surefoot.model.layered import Anchor, FloatArray, LayeredGraph
+from surefoot.model.layered import Anchor, BoolArray, FloatArray, IntArray, LayeredGraph
 from surefoot.model.limits import Limit
 from surefoot.model.problem import Problem
 
@@ -129,17 +129,20 @@ def cost_ellipsoids(
     )
 
 
-def bound_rows(x: FloatArray, anchor: Anchor | None, known: CostEllipsoids) -> tuple[FloatArray, FloatArray]:
-    """(upper, lower), each (rows, m), of the costs of features x (rows, dc)."""
+def bound_rows(
+    x: FloatArray, anchor: Anchor | None, known: CostEllipsoids, rows: IntArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """(upper, lower), each (n, m), of the costs of features x (n, dc); only of the given rows, else (∞, −∞)."""
     dim, m = len(known.basis), len(known.norms)
     turn, direction, anchor_cost = known.basis, np.zeros(dim), np.zeros(m)
     if anchor is not None:
         direction, anchor_cost = anchor.features / float(anchor.features @ anchor.features), np.array(anchor.cost)
         turn = known.basis - np.outer(direction, anchor.features @ known.basis)  # Uᵀz = Uᵀx − ρ Uᵀx⁰
     predictions = known.centres.reshape(-1, dim) @ turn.T  # ⟨γ̂, z⟩ as a function of x
-    upper, lower = np.empty((len(x), m)), np.empty((len(x), m))
+    upper, lower = np.full((len(x), m), np.inf), np.full((len(x), m), -np.inf)
     kernels.bounds(
         x,
+        rows,
         np.vstack([turn.T, direction, predictions]),
         np.vstack([np.ones(dim), known.weights]),
         known.radii,
@@ -179,9 +182,15 @@ class CostBounds:
     consistent: bool  # False when some lower bound exceeds its upper: an assumption is wrong
 
 
-def bound_costs(problem: Problem, data: CostData, confidence: CostConfidence) -> CostBounds:
-    """Bounds for all triplets of the graph; layers with the same features and data share the work."""
+def bound_costs(
+    problem: Problem, data: CostData, confidence: CostConfidence, wanted: Sequence[BoolArray] | None = None
+) -> CostBounds:
+    """Bounds for the triplets of the graph; layers with the same features and data share the work.
+
+    ``wanted``: per decision layer (E,) the triplets to look at, by default all; the others get (−∞, ∞).
+    """
     graph = problem.graph
+    rows = _wanted_rows(graph, data, wanted)
     done: dict[tuple[int, int], tuple[FloatArray, FloatArray]] = {}
     known: dict[int, CostEllipsoids] = {}
 
@@ -190,16 +199,24 @@ def bound_costs(problem: Problem, data: CostData, confidence: CostConfidence) ->
         if r not in known:
             known[r] = data.ellipsoids(h, problem.limits, confidence)
         if (r, id(x)) not in done:
-            done[r, id(x)] = bound_rows(x, graph.anchors[h], known[r])
+            done[r, id(x)] = bound_rows(x, graph.anchors[h], known[r], rows.get((r, id(x))))
         return done[r, id(x)]
 
     pairs = [bounds(h, layer.cost_features) for h, layer in enumerate(graph.layers)]
     last_upper, last_lower = _terminal(graph, bounds)
-    upper, lower = tuple(u for u, _ in pairs), tuple(low for _, low in pairs)
-    everything = list(pairs)
-    if last_upper is not None and last_lower is not None:
-        everything.append((last_upper, last_lower))
-    return CostBounds(upper, lower, last_upper, last_lower, all(_possible(u, low) for u, low in everything))
+    consistent = all(_possible(upper, lower) for upper, lower in done.values())
+    return CostBounds(tuple(u for u, _ in pairs), tuple(low for _, low in pairs), last_upper, last_lower, consistent)
+
+
+def _wanted_rows(
+    graph: LayeredGraph, data: CostData, wanted: Sequence[BoolArray] | None
+) -> dict[tuple[int, int], IntArray]:
+    """The rows to look at, by regression and feature array: what any layer that shares both wants."""
+    marks: dict[tuple[int, int], BoolArray] = {}
+    for h, mask in enumerate(wanted or ()):
+        key = (data.regression(h), id(graph.layers[h].cost_features))
+        marks[key] = marks[key] | mask if key in marks else mask
+    return {key: np.flatnonzero(mask) for key, mask in marks.items() if not mask.all()}
 
 
 def _terminal(

@@ -91,6 +91,35 @@ def _bounds(
         _bound_block(w, weights, radii, guards, norms, errors, anchor_cost, upper[first:last], lower[first:last])
 
 
+def _bounds_of(
+    x: FloatArray,
+    rows: IntArray,  # (n,)  the rows to look at
+    linear: FloatArray,
+    weights: FloatArray,
+    radii: FloatArray,
+    guards: FloatArray,
+    norms: FloatArray,
+    errors: FloatArray,
+    anchor_cost: FloatArray,
+    upper: FloatArray,
+    lower: FloatArray,
+) -> None:
+    """:func:`_bounds` of some rows only: a block gathers them first."""
+    m = radii.shape[1]
+    blocks = (rows.shape[0] + BLOCK - 1) // BLOCK
+    for b in numba.prange(blocks):
+        first = b * BLOCK
+        n = min(rows.shape[0], first + BLOCK) - first
+        part = np.empty((n, x.shape[1]))
+        for r in range(n):
+            part[r] = x[rows[first + r]]
+        top, low = np.empty((n, m)), np.empty((n, m))
+        _bound_block(np.dot(linear, part.T), weights, radii, guards, norms, errors, anchor_cost, top, low)
+        for r in range(n):
+            upper[rows[first + r]] = top[r]
+            lower[rows[first + r]] = low[r]
+
+
 def _expectations(
     features: FloatArray,  # (E, dp)
     successor: IntArray,  # (E,)
@@ -126,22 +155,26 @@ def _expectations(
             out[wanted[first + r]] = min(max(optimistic, lowest[r]), highest[r])
 
 
-_serial: Callable[..., Any] = numba.njit(cache=True)
-_parallel: Callable[..., Any] = numba.njit(cache=True, parallel=True)
-_bounds_serial, _bounds_parallel = _serial(_bounds), _parallel(_bounds)
-_expectations_serial, _expectations_parallel = _serial(_expectations), _parallel(_expectations)
+def _both(kernel: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """A kernel compiled for one thread and for several."""
+    return numba.njit(cache=True)(kernel), numba.njit(cache=True, parallel=True)(kernel)
 
 
-def bounds(x: FloatArray, *rest: FloatArray) -> None:
-    """:func:`_bounds`, on threads where that pays."""
-    (_bounds_parallel if _worth_threads(x.size) else _bounds_serial)(x, *rest)
+_bounds_all, _bounds_some, _expected = _both(_bounds), _both(_bounds_of), _both(_expectations)
+
+
+def bounds(x: FloatArray, rows: IntArray | None, *rest: FloatArray) -> None:
+    """:func:`_bounds` of all rows, or of the given ones, on threads where that pays."""
+    if rows is None:
+        _bounds_all[_worth_threads(x.size)](x, *rest)
+    else:
+        _bounds_some[_worth_threads(len(rows) * x.shape[1])](x, rows, *rest)
 
 
 def expectations(features: FloatArray, successor: IntArray, pair_ptr: IntArray, wanted: IntArray, *rest: Any) -> None:
     """:func:`_expectations`, on threads where that pays."""
     work = len(wanted) * features.size // max(1, len(pair_ptr) - 1)
-    kernel = _expectations_parallel if _worth_threads(work) else _expectations_serial
-    kernel(features, successor, pair_ptr, wanted, *rest)
+    _expected[_worth_threads(work)](features, successor, pair_ptr, wanted, *rest)
 
 
 def _worth_threads(numbers: int) -> bool:

@@ -1,0 +1,61 @@
+"""What still matters: pairs that are not proved unsafe, in states that such pairs can reach from a start.
+
+A pair is *hopeless* once some successor's lower bound exceeds a limit, or some successor is a state with hopeless pairs
+only: on the event that all bounds hold it is truly unsafe, and will never be certified. Confidence sets stay valid, so
+hopeless once is hopeless for ever. What only hopeless pairs lead to need not be looked at: no certified action, value
+or bonus of the rest depends on it (Idea III looks along certified pairs only).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surefoot.estimate.costs import CostBounds
+from surefoot.model.layered import BoolArray, FloatArray, LayeredGraph
+from surefoot.model.limits import Limit
+from surefoot.plan.kernels import segment_any
+
+ROUNDING = 1e-9
+
+
+class Scope:
+    """Shrinks from plan to plan; the seed's pairs always stay."""
+
+    def __init__(self, graph: LayeredGraph) -> None:
+        self._graph = graph
+        self.hopeful = [np.ones(layer.n_pairs, bool) for layer in graph.layers]  # H-1 of (N,)
+
+    def edges(self) -> tuple[BoolArray, ...]:
+        """H-1 of (E,): the triplets that still matter."""
+        graph = self._graph
+        reached = np.zeros(graph.n_states(0), bool)
+        reached[graph.starts] = True
+        result = []
+        for h, layer in enumerate(graph.layers):
+            pairs = self.hopeful[h] & np.repeat(reached, np.diff(layer.state_ptr))
+            edges = np.repeat(pairs, np.diff(layer.pair_ptr))
+            reached = np.zeros(graph.n_states(h + 1), bool)
+            reached[layer.successor[edges]] = True
+            result.append(edges)
+        return tuple(result)
+
+    def narrow(self, bounds: CostBounds, limits: tuple[Limit, ...]) -> None:
+        """Drop what the bounds prove unsafe, backward from the last layer."""
+        if not bounds.consistent:
+            return  # bounds that contradict each other prove nothing
+        graph, last = self._graph, self._graph.terminal
+        limit = np.array([item.bound for item in limits])
+        dead = np.zeros(last.n_states, bool)
+        if bounds.terminal_lower is not None:
+            dead = _exceeds(bounds.terminal_lower, limit) & last.has_cost & ~last.seed_reached
+        for h in reversed(range(len(graph.layers))):
+            layer = graph.layers[h]
+            bad = _exceeds(bounds.lower[h], limit) | dead[layer.successor]
+            self.hopeful[h] &= ~segment_any(bad, layer.pair_ptr)
+            self.hopeful[h][layer.seed_pairs()] = True
+            dead = ~segment_any(self.hopeful[h], layer.state_ptr)
+
+
+def _exceeds(lower: FloatArray, limit: FloatArray) -> BoolArray:
+    over: BoolArray = np.any(lower > limit + ROUNDING, axis=1)
+    return over
