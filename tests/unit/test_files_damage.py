@@ -97,7 +97,7 @@ JSON_DAMAGE: dict[str, tuple[Edit, str]] = {
     "reference more": (lambda d: d.update(starts={"array": "a0", "b": 1}), r"unknown entry.*\$\.starts"),
     "path": (lambda d: d.update(starts={"array": "../../etc/passwd"}), r"\$\.starts\.array"),
     "null array": (lambda d: d["layers"][0].update(seed=None), r"\$\.layers\[0\]\.seed.*None where"),
-    "seed": (lambda d: d["layers"][1]["seed"].__setitem__(2, 4), "seed is not closed"),
+    "seed": (lambda d: d["layers"][1]["seed"].__setitem__(2, 4), "seed's action does not exist.*number 4"),
     "seed gone": (lambda d: d["layers"][0]["seed"].__setitem__(2, -1), "seed is missing"),
     "seed length": (lambda d: d["layers"][0]["seed"].pop(), "seed has the wrong shape"),
     "has_cost": (lambda d: d["terminal"].update(has_cost=[True] * 6), r"\$\.terminal\.has_cost.*null"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,16 +41,25 @@ def call(name: str, function: Callable[..., Result], *arguments: object) -> Resu
 
 def call_for_list(name: str, function: Callable[..., object], where: str, *arguments: object) -> list[Label]:
     """The labels that a user's function gives, in its order; refused where there is none to rely on."""
-    given = call(name, function, *arguments)
+    given: Any = call(name, function, *arguments)
+    fix = ""
     if isinstance(given, (set, frozenset)):
         fix = "A set has no order, and the order breaks ties: sort it into a list."
     elif isinstance(given, Mapping):
         fix = "Its values would be ignored: give a list of its keys."
-    elif isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+    elif isinstance(given, (str, bytes)) or not _has_entries(given):
         fix = "Put a single label into a list, too."
-    else:
-        return call(name, lambda *_: list(given), *arguments)  # a generator does its work only here
-    raise InvalidInput(f"{name} must give a list", where=where, got=shown(given), fix=fix)
+    if fix:
+        raise InvalidInput(f"{name} must give a list", where=where, got=shown(given), fix=fix)
+    return call(name, lambda *_: list(given), *arguments)  # a generator does its work only here
+
+
+def _has_entries(value: Any) -> bool:
+    try:
+        iter(value)
+    except TypeError:
+        return False
+    return True
 
 
 def start_labels(start: Label | list[Label]) -> list[Label]:

@@ -43,7 +43,7 @@ def _fault(label: Label, depth: int = 0) -> str:
     kind = type(label)
     if kind is tuple:
         if depth == _DEEPEST:
-            return f"more than {_DEEPEST} tuples in one another"
+            return f"tuples nested deeper than {_DEEPEST}"
         return next((f for part in label if (f := _fault(part, depth + 1))), "")
     if kind not in _SCALARS:
         # Exact types only: numpy scalars subclass float or str but come back from JSON as something else.

@@ -27,9 +27,9 @@ from surefoot.model.validate import (
     SeedChoice,
     check_anchors,
     check_flag,
-    check_horizon,
     check_layers,
     check_limits,
+    check_number_of_layers,
     follow_seed,
 )
 
@@ -85,7 +85,7 @@ class Problem:
             transition_norm: a bound on ‖μ‖.
             stationary_costs, stationary_transitions: the hidden parameters are the same at every layer.
         """
-        horizon = check_horizon(horizon)
+        horizon = check_number_of_layers(horizon)
         required = {
             "actions": actions,
             "successors": successors,
@@ -157,7 +157,7 @@ class Problem:
         actions are numbers unless ``state_labels`` (H lists, one per state) and ``action_labels`` (H-1 lists,
         one per pair) name them; a None among the lists leaves that layer to its numbers.
         """
-        horizon = check_horizon(horizon)
+        horizon = check_number_of_layers(horizon)
         layers = arrays.build_layers(
             horizon, state_ptr, pair_ptr, successors, rewards, cost_features, transition_features
         )

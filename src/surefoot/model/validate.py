@@ -67,7 +67,12 @@ def check_horizon(horizon: int) -> int:
             got=shown(horizon),
             fix="The last layer takes no action, so one decision needs two layers.",
         )
-    if horizon > MAX_HORIZON:  # a slip of the pen, and more layers than any memory holds
+    return int(horizon)
+
+
+def check_number_of_layers(horizon: int) -> int:
+    """A horizon whose layers can be laid out: a slip of the pen may ask for more than any memory holds."""
+    if check_horizon(horizon) > MAX_HORIZON:
         raise InvalidInput(f"horizon is above {MAX_HORIZON}", got=shown(horizon))
     return int(horizon)
 
