@@ -16,10 +16,7 @@ CLOSE = 1e-9
 
 
 def problem_of(tables: Tables) -> sf.Problem:
-    limits = [
-        sf.Limit(f"limit {j}", x.bound, x.noise, x.norm, x.misspecification)
-        for j, x in enumerate(tables.limits)
-    ]
+    limits = [sf.Limit(f"limit {j}", x.bound, x.noise, x.norm, x.misspecification) for j, x in enumerate(tables.limits)]
     return sf.Problem.from_functions(**tables.functions(), limits=limits)
 
 
@@ -92,8 +89,4 @@ def _guarded(tables: Tables, plan: ReferencePlan) -> set[Any]:
 
 def _tied(plan: ReferencePlan, h: int, s: Any, one: Any, other: Any) -> bool:
     """Both actions are equally good to within rounding, so that the last bit may decide."""
-    return (
-        other is not None
-        and plan.certified[h, s, other]
-        and abs(plan.q[h, s, one] - plan.q[h, s, other]) <= CLOSE
-    )
+    return other is not None and plan.certified[h, s, other] and abs(plan.q[h, s, one] - plan.q[h, s, other]) <= CLOSE

@@ -14,6 +14,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from surefoot.estimate.threads import usable_threads
 from surefoot.model.layered import FloatArray, IntArray
 
 BLOCK = 504  # rows; not a power of two, so that the rows of a block do not compete for the same cache lines
@@ -178,4 +179,4 @@ def expectations(features: FloatArray, successor: IntArray, pair_ptr: IntArray, 
 
 
 def _worth_threads(numbers: int) -> bool:
-    return numbers >= WORTH_THREADS and bool(numba.get_num_threads() > 1)
+    return numbers >= WORTH_THREADS and usable_threads() > 1

@@ -1,7 +1,13 @@
-"""BLAS on one thread, while a plan is made: with more, the last digits would depend on the machine."""
+"""How many threads work, and on what.
+
+BLAS has one while a plan is made: with more, the last digits would depend on the machine. Our own kernels use several,
+each block on its own.
+"""
 
 from __future__ import annotations
 
+import multiprocessing
+import threading
 from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
@@ -20,3 +26,16 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     """A context in which every BLAS of this process uses one thread; what was set before comes back."""
     context: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
     return context
+
+
+def usable_threads() -> int:
+    """How many threads our kernels may use.
+
+    Thread pools survive neither a fork nor a second caller, and a worker process has its core already.
+    """
+    import numba
+
+    worker = multiprocessing.parent_process() is not None
+    if worker or threading.current_thread() is not threading.main_thread():
+        return 1
+    return int(numba.get_num_threads())

@@ -16,7 +16,7 @@ regret is never negative.
 
 from __future__ import annotations
 
-from surefoot.exact.best import Solution, solve
+from surefoot.exact.best import SafeSets, Solution, safe_sets, solve
 from surefoot.exact.evaluator import Evaluator, evaluate_pairs
 from surefoot.exact.policies import Policy, seed_policy
 from surefoot.exact.values import (
@@ -31,12 +31,14 @@ from surefoot.exact.values import (
 __all__ = [
     "Evaluator",
     "Policy",
+    "SafeSets",
     "Solution",
     "Violations",
     "evaluate",
     "evaluate_all",
     "evaluate_pairs",
     "occupancy",
+    "safe_sets",
     "seed_policy",
     "seed_value",
     "solve",

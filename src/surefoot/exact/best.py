@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import threading
 from dataclasses import dataclass
 
 import numpy as np
 
 from surefoot.errors import InvalidInput
+from surefoot.estimate.threads import usable_threads
 from surefoot.exact.policies import Policy
 from surefoot.model.layered import BoolArray, FloatArray, IntArray, freeze
 from surefoot.model.problem import Problem
@@ -75,7 +74,7 @@ def solve(world: World) -> Solution:
             chosen,
             safe,
         )
-        if layer.n_edges >= PARALLEL_EDGES and (threads := _threads()) > 1:
+        if layer.n_edges >= PARALLEL_EDGES and (threads := usable_threads()) > 1:
             kernels.best_in_blocks(4 * threads, *arrays)
         else:
             kernels.best_between(0, n_states, *arrays)
@@ -98,17 +97,53 @@ def solve(world: World) -> Solution:
     )
 
 
-def _threads() -> int:
-    """How many threads may sweep a layer.
+def safe_sets(world: World) -> tuple[tuple[BoolArray, ...], tuple[BoolArray, ...]]:
+    """(safe_states, safe_actions) of :func:`solve`, without policy and values: H arrays (S,), H-1 arrays (N,)."""
+    return SafeSets(world).sets()
 
-    Thread pools survive neither a fork nor a second caller, and a worker process has its core already.
+
+class SafeSets:
+    """Lays out once what decides safety: which pairs keep all limits, and where they can really lead (P > 0).
+
+    Then :meth:`sets` is one compiled backward sweep over all layers.
     """
-    import numba
 
-    worker = multiprocessing.parent_process() is not None
-    if worker or threading.current_thread() is not threading.main_thread():
-        return 1
-    return int(numba.get_num_threads())
+    def __init__(self, world: World) -> None:
+        from surefoot.exact import kernels
+
+        graph, limit = world.problem.graph, bounds(world.problem)
+        self._last = terminal_within(world)
+        sizes = [graph.n_states(h) for h in range(graph.horizon)]
+        self._states = _cuts(sizes)
+        self._pairs = _cuts([layer.n_pairs for layer in graph.layers])
+        within, widths, successors, states = [], [], [], []
+        for h, layer in enumerate(graph.layers):
+            kept = np.empty(layer.n_pairs, bool)
+            kernels.pairs_within(layer.pair_ptr, world.probabilities[h], world.costs[h], limit, kept)
+            possible = world.probabilities[h] > 0
+            within.append(kept)
+            widths.append(np.add.reduceat(possible, layer.pair_ptr[:-1], dtype=np.int64))
+            successors.append(layer.successor[possible] + sum(sizes[: h + 1]))
+            states.append(np.diff(layer.state_ptr))
+        small = np.int32 if sum(map(len, successors)) < 2**31 else np.int64
+        self._within = np.concatenate(within)
+        self._pair_ptr = np.concatenate([[0], np.cumsum(np.concatenate(widths))]).astype(small)
+        self._successor = np.concatenate(successors).astype(small)
+        self._state_ptr = np.concatenate([[0], np.cumsum(np.concatenate(states))]).astype(small)
+
+    def sets(self) -> tuple[tuple[BoolArray, ...], tuple[BoolArray, ...]]:
+        from surefoot.exact import kernels
+
+        states, pairs = np.empty(self._states[-1].stop, bool), np.empty(len(self._within), bool)
+        states[self._states[-1]] = self._last
+        kernels.safe_backward(self._state_ptr, self._pair_ptr, self._successor, self._within, states, pairs)
+        return tuple(states[cut] for cut in self._states), tuple(pairs[cut] for cut in self._pairs)
+
+
+def _cuts(sizes: list[int]) -> list[slice]:
+    """Where each of several arrays lies when they stand one after the other."""
+    ends = np.cumsum(sizes).tolist()
+    return [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
 
 
 def _refuse_unsafe_start(problem: Problem, unsafe: IntArray) -> None:

@@ -59,6 +59,34 @@ def pairs_within(
 
 
 @compiled
+def safe_backward(
+    state_ptr: IntArray,
+    pair_ptr: IntArray,
+    successor: IntArray,
+    within: BoolArray,
+    states: BoolArray,
+    pairs: BoolArray,
+) -> None:
+    """Truly safe states and pairs, all layers one after the other; the last layer's states are given.
+
+    A successor always has a higher number than its state, so one pass from the end is a backward induction. A pair is
+    left at its first unsafe successor.
+    """
+    for state in range(len(state_ptr) - 2, -1, -1):
+        some = False
+        for pair in range(uint(state_ptr[state]), uint(state_ptr[state + 1])):
+            safe = within[pair]
+            if safe:
+                for edge in range(uint(pair_ptr[pair]), uint(pair_ptr[pair + uint(1)])):
+                    if not states[successor[edge]]:
+                        safe = False
+                        break
+            pairs[pair] = safe
+            some |= safe
+        states[state] = some
+
+
+@compiled
 def expected(
     first: Index,
     end: Index,

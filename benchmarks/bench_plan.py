@@ -1,0 +1,182 @@
+"""Plans: against the machine's limit, against plain NumPy, and how they grow.
+
+The floor of a plan is the longer of two times, both measured in this run: its bytes at the bandwidth of two threads
+that read memory, and its floating-point operations at the rate of the matrix product that it consists of, N×d by d×d,
+streamed, on two threads. Counted per layer of N triplets with d features, b successors each, of which a share c of the
+pairs is certified:
+
+    bytes  8·N·d  (the features, once)  +  8·c·N·d  (again for φ_V)  +  4·N (successors)  +  2·8·N·m (both bounds)
+    flops  2·N·d·(d + 1 + Λ·m)  (the product)  +  2·(1+Λ)·N·d (norms)  +  c·(2·N·d + 2·N/b·d·(d+1) + 2·N/b·d)
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import time
+from typing import Any
+
+import numba
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import surefoot as sf
+from benchmarks.numpy_plan import numpy_plan
+from benchmarks.problems import learned, random_problem
+from benchmarks.timing import best_of, show
+
+SIZES = [(10_000, 16, 5.0), (100_000, 32, 2.0), (1_000_000, 64, 2.0)]  # triplets per layer, features, target
+HORIZON, BRANCHING = 10, 5
+
+
+@numba.njit(parallel=True, fastmath=True)
+def _read(data: Any) -> float:
+    total = 0.0
+    for i in numba.prange(data.shape[0]):
+        total += data[i]
+    return total
+
+
+def bandwidth() -> float:
+    """Bytes per second that all threads together read from memory."""
+    data = np.ones(1 << 26)
+    (seconds,) = best_of(5, lambda: _read(data))
+    return data.nbytes / seconds
+
+
+def product_rate(rows: int, dim: int) -> float:
+    """Flops per second of a streamed product of that shape, on as many BLAS threads as cores."""
+    rng = np.random.default_rng(0)
+    x, square, out = rng.normal(size=(rows, dim)), rng.normal(size=(dim, dim)), np.empty((rows, dim))
+    with threadpool_limits(numba.config.NUMBA_NUM_THREADS, user_api="blas"):
+        (seconds,) = best_of(5, lambda: np.dot(x, square, out=out))
+    return 2.0 * rows * dim * dim / seconds
+
+
+def counts(agent: sf.LsviNew) -> tuple[float, float]:
+    """(bytes, flops) of one plan."""
+    graph, n_ridges, m = agent.problem.graph, len(agent.cost_confidence.ridges), len(agent.problem.limits)
+    total_bytes = total_flops = 0.0
+    for layer, certified in zip(graph.layers, agent.plan.certified_sets.pairs, strict=True):
+        n, d, share = layer.n_edges, graph.cost_dim, float(certified.mean())
+        pairs = share * layer.n_pairs
+        total_bytes += 8 * n * d * (1 + share) + 4 * n + 16 * n * m
+        total_flops += 2 * n * d * (d + 1 + n_ridges * m) + 2 * (1 + n_ridges) * n * d
+        total_flops += share * 2 * n * d + 2 * pairs * d * (d + 1) + 2 * pairs * d
+    return total_bytes, total_flops
+
+
+def _agent(triplets: int, dim: int, horizon: int = HORIZON, **options: Any) -> sf.LsviNew:
+    agent = learned(random_problem(triplets, dim, horizon, BRANCHING, **options))
+    agent.replan()
+    return agent
+
+
+def against_the_limit() -> list[dict[str, Any]]:
+    """(a) and (b): one plan, its floor, and plain NumPy."""
+    speed = bandwidth()
+    rows = []
+    for triplets, dim, target in SIZES:
+        agent = _agent(triplets, dim)
+        flops_per_second = product_rate(triplets, dim)
+        (seconds,) = best_of(7 if triplets < 1_000_000 else 3, agent.replan)
+        begin = time.perf_counter()
+        numpy_plan(agent)
+        plain = time.perf_counter() - begin
+        size, work = counts(agent)
+        floor = max(size / speed, work / flops_per_second)
+        rows.append(
+            {
+                "name": f"(a) plan at {triplets:,} triplets per layer, {dim} features: time over its floor",
+                "value": seconds / floor,
+                "target": target,
+                "better": "lower",
+                "seconds": seconds,
+                "floor_seconds": floor,
+                "bytes": size,
+                "flops": work,
+                "bandwidth": speed,
+                "product_rate": flops_per_second,
+            }
+        )
+        rows.append(
+            {
+                "name": f"(b) plan at {triplets:,} × {dim}: plain NumPy over ours",
+                "value": plain / seconds,
+                "target": 8.0 if triplets == 1_000_000 else None,
+                "better": "higher",
+            }
+        )
+    return rows
+
+
+def growth() -> list[dict[str, Any]]:
+    """(g) plan time against N, d, |Λ| and H."""
+
+    def slope(sizes: list[float], times: list[float]) -> float:
+        return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+
+    def timed(agent: sf.LsviNew) -> float:
+        return best_of(3, agent.replan)[0]
+
+    triplets = [100_000, 1_000_000, 10_000_000]
+    by_n = [timed(_agent(n, 8, 4)) for n in triplets]
+    dims = [8, 16, 32, 64]
+    by_d = [timed(_agent(100_000, d, 4)) for d in dims]
+    horizons = [5, 10, 20]
+    by_h = [timed(_agent(50_000, 16, h)) for h in horizons]
+    by_ridges = []
+    for n in (1, 3, 9):
+        agent = sf.LsviNew(random_problem(100_000, 16, 4), ridges=list(np.geomspace(0.01, 100, n)))
+        by_ridges.append(timed(agent))
+    return [
+        {
+            "name": "(g) growth of plan time with N, 1e5 to 1e7: log-log slope",
+            "value": slope([float(n) for n in triplets], by_n),
+            "target": (0.9, 1.1),
+            "better": "within",
+            "seconds": by_n,
+        },
+        {"name": "(g) growth with d, 8 to 64: slope", "value": slope([float(d) for d in dims], by_d), "seconds": by_d},
+        {"name": "(g) growth with H, 5 to 20: slope", "value": slope([float(h) for h in horizons], by_h)},
+        {"name": "(g) nine ridges instead of one: time ratio", "value": by_ridges[2] / by_ridges[0]},
+    ]
+
+
+def memory() -> list[dict[str, Any]]:
+    """(h) the most memory that planning takes above its arrays, at 1e7 triplets per layer; in its own process."""
+    code = "from benchmarks.bench_plan import _memory; _memory()"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    arrays, before, peak = (float(part) for part in out.split())
+    return [
+        {
+            "name": "(h) planning 1e7 triplets per layer, 16 shared features, H = 10: GiB above its arrays",
+            "value": (peak - max(before, arrays)) / 2**30,
+            "target": 2.5,
+            "better": "lower",
+            "arrays_gib": arrays / 2**30,
+        }
+    ]
+
+
+def _memory() -> None:
+    problem = random_problem(10_000_000, 16, 10)
+    layer = problem.graph.layers[0]
+    arrays = sum(a.nbytes for a in (layer.cost_features, layer.successor, layer.pair_ptr, layer.reward))
+    with open("/proc/self/statm") as status:
+        before = int(status.read().split()[1]) * resource.getpagesize()
+    with open("/proc/self/clear_refs", "w") as peaks:
+        peaks.write("5")  # forget the peak of building it
+    sf.LsviNew(problem)
+    with open("/proc/self/status") as status:
+        peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) * 1024
+    print(arrays, before, peak)
+
+
+def run() -> list[dict[str, Any]]:
+    return [*against_the_limit(), *growth(), *memory()]
+
+
+if __name__ == "__main__":
+    show(run())

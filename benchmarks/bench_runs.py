@@ -1,0 +1,127 @@
+"""Episodes: against the reference, compiled against step by step, and how often a plan is made."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+import surefoot as sf
+from benchmarks.timing import show
+from tests.reference.lsvi_new import Reference
+from tests.reference.tables import LimitSpec, Tables
+
+
+def tables_of(world: sf.World) -> Tables:
+    """A world's problem as the reference reads it."""
+    problem, graph = world.problem, world.problem.graph
+    H = problem.horizon
+    actions: dict[Any, Any] = {}
+    successors: dict[Any, Any] = {}
+    reward: dict[Any, Any] = {}
+    x: dict[Any, Any] = {}
+    phi: dict[Any, Any] = {}
+    seed: dict[Any, Any] = {}
+    for h, layer in enumerate(graph.layers):
+        for s in (problem.states(h)[i] for i in range(layer.n_states)):
+            actions[h, s] = list(problem.actions(h, s))
+            if (chosen := problem.seed_action(h, s)) is not None:
+                seed[h, s] = chosen
+            for a in actions[h, s]:
+                pair = problem.pair_index(h, s, a)
+                successors[h, s, a] = list(problem.successors(h, s, a))
+                reward[h, s, a] = float(layer.reward[pair])
+                for s2 in successors[h, s, a]:
+                    edge = problem.edge_index(h, s, a, s2)
+                    x[h, s, a, s2] = layer.cost_features[edge].tolist()
+                    phi[h, s, a, s2] = layer.transition_features[edge].tolist()
+    last = [problem.states(H - 1)[i] for i in range(graph.terminal.n_states)]
+    return Tables(
+        horizon=H,
+        starts=list(problem.starts),
+        actions=actions,
+        successors=successors,
+        reward=reward,
+        x=x,
+        phi=phi,
+        shared_features=graph.shared_features,
+        terminal_reward={s: float(r) for s, r in zip(last, graph.terminal.reward, strict=True)},
+        terminal_x=None,
+        seed=seed,
+        anchors={h: None if a is None else (a.features.tolist(), a.cost.tolist()) for h, a in enumerate(graph.anchors)},
+        limits=[LimitSpec(c.bound, c.noise, c.norm, c.misspecification) for c in problem.limits],
+        transition_norm=problem.transition_norm,
+        stationary_costs=problem.stationary_costs,
+        stationary_transitions=problem.stationary_transitions,
+        mu=world.transition.tolist(),
+        gamma=world.cost_parameters.tolist(),
+    )
+
+
+def reference_seconds(world: sf.World, episodes: int) -> float:
+    """Per episode, of the reference: the same world, the same replan schedule (it plans by the same rule)."""
+    reference, sampler, problem = Reference(tables_of(world), 0.05), world.sampler(0), world.problem
+    begin = time.perf_counter()
+    for _ in range(episodes):
+        s = problem.starts[0]
+        reference.begin_episode(s)
+        for h, layer in enumerate(problem.graph.layers):
+            a = reference.act(h, s)
+            edge = sampler.step(h, problem.pair_index(h, s, a))
+            s2 = problem.states(h + 1)[int(layer.successor[edge])]
+            reference.observe(h, s, a, s2, sampler.measure(h, edge).tolist())
+            s = s2
+        reference.end_episode()
+    return (time.perf_counter() - begin) / episodes
+
+
+def run() -> list[dict[str, Any]]:
+    world = sf.worlds.make("thermal/small")
+    sf.run(sf.LsviNew(world.problem), world, 100, 0)  # compiled, warm
+    few = sf.run(sf.LsviNew(world.problem), world, 10_000, 0)
+    many = sf.run(sf.LsviNew(world.problem), world, 1_000_000, 0)
+    ours = sf.run(sf.LsviNew(world.problem), world, 200, 0).seconds / 200
+    theirs = reference_seconds(world, 200)
+    stepped = sf.run(sf.LsviNew(world.problem, replan_growth=10.0), world, 3000, 0, compiled=False).seconds / 3000
+    rolled = sf.run(sf.LsviNew(world.problem, replan_growth=10.0), world, 300_000, 0).seconds / 300_000
+    regret = np.cumsum(many.regret)
+    return [
+        {
+            "name": "(c) thermal/small: the reference's time per episode (first 200) over ours (1e6)",
+            "value": theirs / (many.seconds / 1_000_000),
+            "target": 1000.0,
+            "better": "higher",
+            "ours_seconds": many.seconds / 1_000_000,
+            "reference_seconds": theirs,
+        },
+        {"name": "(c) the same, both over their first 200 episodes", "value": theirs / ours},
+        {
+            "name": "(f) thermal/small: compiled roll-out over step by step, episodes per second",
+            "value": stepped / rolled,
+            "episodes_per_second": 1 / rolled,
+        },
+        {
+            "name": "(g) plans made at 1e6 episodes over those at 1e4",
+            "value": many.replans / few.replans,
+            "target": 2.5,
+            "better": "lower",
+            "plans": [few.replans, many.replans],
+        },
+        {
+            "name": "thermal/small: violations in 1e6 episodes",
+            "value": float(many.violations.sum()),
+            "target": 0.0,
+            "better": "lower",
+        },
+        {
+            "name": "thermal/small: slope of cumulative regret from 1e5 to 1e6 episodes, log-log",
+            "value": float(np.log(regret[-1] / regret[99_999]) / np.log(10)),
+            "target": 0.75,
+            "better": "lower",
+        },
+    ]
+
+
+if __name__ == "__main__":
+    show(run())
