@@ -41,12 +41,18 @@ def run() -> list[dict[str, Any]]:
     threads = numba.get_num_threads()
     numba.set_num_threads(1)
     try:
-        return [_against_quantecon(*size) for size in SIZES] + [_replanning(20), _replanning(1000)]
+        rows = [_against_quantecon(*size, target=1.0, threads="one thread") for size in SIZES]
+        rows += [_replanning(20), _replanning(1000)]
     finally:
         numba.set_num_threads(threads)
+    # QuantEcon's induction runs on one thread whatever is available
+    large = [size for size in SIZES if size[0] * size[1] * size[2] >= 1_000_000]
+    return rows + [_against_quantecon(*size, target=1.5, threads=f"{threads} threads") for size in large]
 
 
-def _against_quantecon(states: int, actions: int, successors: int, repeats: int) -> dict[str, Any]:
+def _against_quantecon(
+    states: int, actions: int, successors: int, repeats: int, *, target: float, threads: str
+) -> dict[str, Any]:
     world = stationary_world(
         np.random.default_rng(0),
         horizon=PERIODS + 1,
@@ -60,11 +66,13 @@ def _against_quantecon(states: int, actions: int, successors: int, repeats: int)
         raise AssertionError("the two disagree: there is nothing to compare")
     ours, theirs = best_of(repeats, lambda: exact.solve(world), lambda: backward_induction(ddp, PERIODS))
     return {
-        "name": f"solve, {states} states × {actions} actions × {successors} successors, {PERIODS} periods",
+        "name": f"(e) backward induction: QuantEcon over ours, {states} × {actions} × {successors}, {threads}",
         "edges": states * actions * successors,
         "ours_seconds": ours,
         "theirs_seconds": theirs,
-        "ratio": theirs / ours,
+        "value": theirs / ours,
+        "target": target,
+        "better": "higher",
     }
 
 
