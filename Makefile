@@ -32,7 +32,7 @@ test: $(STAMP)  ## run the tests (SEED=3 for another seed, ARGS='-k ridge' for p
 	@echo "test: two processes, seed $(SEED), one BLAS thread each"
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 10 --seed=$(SEED) $(ARGS)
 
-check: $(STAMP)  ## lint, formatting, types, import direction
+check: $(STAMP)  ## lint, formatting, types, import direction, docs
 	@echo "check: lint"
 	$(BIN)/ruff check .
 	@echo "check: formatting"
@@ -41,6 +41,8 @@ check: $(STAMP)  ## lint, formatting, types, import direction
 	$(BIN)/mypy
 	@echo "check: import direction"
 	$(BIN)/lint-imports
+	@echo "check: docs"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir build/site
 
 format: $(STAMP)  ## rewrite the sources in the house format
 	$(BIN)/ruff check --fix-only .
