@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     from surefoot.worlds.world import World
 
 #: What tests and users may count on in a world, beyond what every world keeps.
+#: ``gain``: the best safe value is at least 1.3 times the seed's, and can be learnt.
+#: ``lookahead``: a learner that looks one step ahead comes to a state without a safe action.
+#: ``stochastic``: some action has more than one possible successor.
+#: ``unsafe_states``: some states that can be reached have no safe action.
 #: ``traps``: somewhere an action that breaks nothing now can lead where every action breaks a limit.
-TRAITS = frozenset({"traps"})
+TRAITS = frozenset({"gain", "lookahead", "stochastic", "traps", "unsafe_states"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,34 +58,115 @@ FAMILIES: tuple[Family, ...] = (
             "medium": "a finer grid",
         },
         testing="testing",
-        traits=frozenset({"traps"}),
+        traits=frozenset({"gain", "lookahead", "stochastic", "traps", "unsafe_states"}),
+    ),
+    Family(
+        name="power",
+        function="surefoot.worlds.power:power",
+        description="a load pocket with a dear generator and a storage, whose lines must not be overloaded",
+        sizes={
+            "testing": "for tests: case6ww, three hours a step",
+            "testing-ac": "the same with AC flow as truth",
+            "case9": "two hours a step",
+            "case9-ac": "the same with AC flow as truth",
+            "case30": "one hour a step",
+            "case30-ac": "the same with AC flow as truth",
+        },
+        testing="testing",
+        traits=frozenset({"gain", "lookahead", "stochastic", "traps", "unsafe_states"}),
+    ),
+    Family(
+        name="driving",
+        function="surefoot.worlds.driving:driving",
+        description="a lorry that follows a car, and must be able to stop in time",
+        sizes={
+            "testing": "for tests: up to 15 m/s",
+            "small": "up to 20 m/s",
+            "medium": "up to 30 m/s",
+        },
+        testing="testing",
+        traits=frozenset({"gain", "lookahead", "stochastic", "traps", "unsafe_states"}),
+    ),
+    Family(
+        name="rover",
+        function="surefoot.worlds.rover:rover",
+        description="a rover on a real elevation map, whose best rock slides into ravines",
+        sizes={
+            "testing": "for tests: 6 x 6 cells",
+            "small": "10 x 10 cells",
+            "medium": "16 x 16 cells",
+        },
+        testing="testing",
+        traits=frozenset({"gain", "lookahead", "stochastic", "traps", "unsafe_states"}),
     ),
     Family(
         name="figure1",
         function="surefoot.worlds.figure1:figure1",
         description="the paper's sketch of safe and unsafe subgraphs, five steps and two actions",
-        traits=frozenset({"traps"}),
+        traits=frozenset({"gain", "lookahead", "stochastic", "traps", "unsafe_states"}),
+    ),
+    Family(
+        name="toy-text",
+        function="surefoot.worlds.toy_text:toy_text",
+        description="Gymnasium's small grids, with holes, cliffs and wrong stops as limits",
+        sizes={
+            "cliff-walking": "the way along the edge is shorter; for tests",
+            "cliff-walking-slippery": "moves slip to the side",
+            "frozen-lake-4x4": "thin ice around the holes",
+            "frozen-lake-8x8": "a larger lake",
+            "taxi": "a passenger to fetch, and stops that are not allowed",
+        },
+        testing="cliff-walking",
+        traits=frozenset({"gain"}),
+    ),
+    Family(
+        name="ladder",
+        function="surefoot.worlds.ladder:ladder",
+        description="generated, star-convex and full of traps, of any size",
+        sizes={
+            "testing": "for tests: 1e3 triplets a layer, 4 features",
+            "1e4": "1e4 triplets a layer, 16 features",
+            "1e5": "1e5 triplets a layer, 32 features",
+            "1e6": "1e6 triplets a layer, 64 features, half a gigabyte",
+        },
+        testing="testing",
+        traits=frozenset({"gain", "lookahead", "stochastic", "traps", "unsafe_states"}),
+    ),
+    Family(
+        name="lower-bound/1",
+        function="surefoot.worlds.lower_bound:first",
+        description="Theorem 3's first instance: an action that pays and is unsafe",
+        traits=frozenset({"gain", "unsafe_states"}),
+    ),
+    Family(
+        name="lower-bound/2",
+        function="surefoot.worlds.lower_bound:second",
+        description="Theorem 3's second instance: the same action is safe, which no safe learner can find out",
+        traits=frozenset({"unsafe_states"}),
     ),
     Family(
         name="ablation/look-ahead",
         function="surefoot.worlds.ablation:look_ahead",
         description="a shortcut that is harmless for two steps and then has no way out: needs Idea I",
-        traits=frozenset({"traps"}),
+        traits=frozenset({"gain", "lookahead", "traps", "unsafe_states"}),
     ),
     Family(
         name="ablation/transition",
         function="surefoot.worlds.ablation:transition",
         description="a trial that opens the best action and pays less than idling: needs Idea II",
+        traits=frozenset({"gain"}),
     ),
     Family(
         name="ablation/future",
         function="surefoot.worlds.ablation:future",
         description="a seldom reached test bench whose bonus the clip swallows: needs Idea III",
+        traits=frozenset({"gain", "stochastic"}),
     ),
     Family(
         name="ablation/past",
         function="surefoot.worlds.ablation:past",
         description="a first decision that needs more push than Idea II gives: needs Idea IV",
+        traits=frozenset({"gain"}),
     ),
 )
 

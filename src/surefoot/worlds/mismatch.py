@@ -1,0 +1,55 @@
+"""A truth that the linear model misses by ζ, placed where it hurts most.
+
+    cost = ⟨γ, x⟩ + η,    η = −ζ  where ⟨γ, x⟩ ≤ bound − ζ, and on all triplets of the seed
+                          η = +ζ  elsewhere: all of these truly break the limit
+                          η =  0  at the anchor, whose cost was declared
+
+So whatever a learner measures while it is safe reads ζ too low, and the line through it promises room that is not
+there: where ⟨γ, x⟩ lies within ζ of the bound, it predicts a cost below the bound, and the true one is above it.
+With ``Limit(misspecification=ζ)`` the bounds of spec 3 are wide enough for that; without, no guarantee holds.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.errors import InvalidInput
+from surefoot.model.layered import FloatArray
+from surefoot.model.problem import Problem
+from surefoot.worlds.tables import edge_ranges
+from surefoot.worlds.world import World
+
+__all__ = ["allowance", "mismatched"]
+
+
+def allowance(mismatch: float, declared: bool) -> float:
+    """The ``misspecification`` that a limit declares when the truth is off by ``mismatch``."""
+    if isinstance(mismatch, bool) or not (isinstance(mismatch, (int, float)) and 0.0 <= mismatch < math.inf):
+        raise InvalidInput("mismatch must be a number, zero or more", got=repr(mismatch))
+    return float(mismatch) if declared else 0.0
+
+
+def mismatched(problem: Problem, mismatch: float, *, cost: ArrayLike, **truth: Any) -> World:
+    """The world of the problem whose true costs miss the line by ``mismatch``, as the module's page says.
+
+    ``cost`` is γ, (m, dc), or (dc,) with one limit, the same at all layers; ``truth`` are the other keywords of
+    :class:`~surefoot.World`. Terminal costs stay as they are.
+    """
+    deviation = None if mismatch == 0.0 else [_layer(problem, h, cost, mismatch) for h in range(problem.horizon - 1)]
+    return World(problem, cost=cost, deviation=deviation, **truth)
+
+
+def _layer(problem: Problem, h: int, cost: ArrayLike, size: float) -> FloatArray:
+    """(E, m) η of one layer."""
+    layer, anchor = problem.graph.layers[h], problem.graph.anchors[h]
+    linear = layer.cost_features @ np.atleast_2d(np.asarray(cost, dtype=np.float64)).T
+    bounds = np.array([limit.bound for limit in problem.limits])
+    result: FloatArray = np.where(linear <= bounds - size, -size, size)
+    result[edge_ranges(layer, layer.seed_pairs())] = -size
+    if anchor is not None:
+        result[(layer.cost_features == anchor.features).all(axis=1)] = 0.0
+    return result

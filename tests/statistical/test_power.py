@@ -1,0 +1,103 @@
+"""The power world at its testing size, ten seeded runs per claim (issue 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+from surefoot import exact
+from surefoot.agents.base import Agent
+from surefoot.experiment.run import Run
+
+pytestmark = pytest.mark.statistical
+
+RUNS = 10
+
+
+def runs(world: sf.World, episodes: int, seed: int) -> list[Run]:
+    return [sf.run(sf.LsviNew(world.problem), world, episodes, s) for s in range(RUNS * seed, RUNS * (seed + 1))]
+
+
+@pytest.fixture(scope="module")
+def world() -> sf.World:
+    return sf.worlds.make("power/testing")
+
+
+def test_lsvi_new_closes_the_gap_without_a_violation(world: sf.World, seed: int) -> None:
+    for run in runs(world, 20_000, seed):
+        assert run.guaranteed
+        assert run.best_value >= 1.3 * run.seed_value
+        assert run.regret[0] == pytest.approx(run.best_value - run.seed_value)  # it begins with the seed …
+        assert run.value[100] > run.seed_value + 0.5 * (run.best_value - run.seed_value)  # … and soon leaves it
+        assert run.gap_closed() >= 0.8
+        assert run.violations.sum() == 0 or not run.cost_event
+
+
+def enters(world: sf.World, agent: Agent, unsafe: Callable[[int, int], bool], episodes: int, seed: int) -> bool:
+    """Does it come to an unsafe state? The steps are those of a real plant; what is played is what is counted."""
+    sampler = world.sampler(seed)
+    for _ in range(episodes):
+        state = int(world.problem.graph.starts[0])
+        agent.begin(state)
+        for h, layer in enumerate(world.problem.graph.layers):
+            if unsafe(h, state):
+                return True
+            pair = agent.choose(h, state)
+            edge = sampler.step(h, pair)
+            agent.record(h, pair, edge, sampler.measure(h, edge))
+            state = int(layer.successor[edge])
+        agent.finish()
+    return False
+
+
+@pytest.mark.parametrize(("name", "at_least", "at_most"), [("slucb-qvi", 8, RUNS), ("lsvi-new", 0, 0)])
+def test_who_does_not_look_ahead_empties_the_storage(
+    name: str, at_least: int, at_most: int, world: sf.World, seed: int
+) -> None:
+    safe = exact.solve(world).safe_states
+    entered = sum(
+        enters(world, sf.agents.make(name, world.problem), lambda h, s: not safe[h][s], 300, RUNS * seed + number)
+        for number in range(RUNS)
+    )
+    assert at_least <= entered <= at_most
+
+
+def test_it_goes_on_emptying_it(world: sf.World, seed: int) -> None:
+    """Not by an early mistake: about every second day the learner without look-ahead comes to the evening empty."""
+    safe = exact.solve(world).safe_states
+    agent = sf.agents.make("slucb-qvi", world.problem)
+    run = sf.run(agent, world, 3000, seed)
+    assert run.violations.sum() > 100
+    assert agent.plan is not None
+    played = exact.occupancy(world, agent.plan.values.action)[6]
+    visits = np.add.reduceat(played, world.problem.graph.layers[6].state_ptr[:-1])
+    assert visits[~safe[6]].sum() > 0.3
+
+
+# ---------------------------------------------------------------- misspecification
+
+
+def test_with_ac_flow_declared_nothing_is_violated(seed: int) -> None:
+    ac = sf.worlds.make("power/testing-ac")
+    for run in runs(ac, 1000, seed):
+        assert run.guaranteed
+        assert run.violations.sum() == 0
+        assert run.gap_closed() > 0.5  # and it is no empty promise
+
+
+def test_with_a_declared_mismatch_nothing_is_violated(seed: int) -> None:
+    off = sf.worlds.make("power/testing", mismatch=0.05)
+    for run in runs(off, 1000, seed):
+        assert run.guaranteed
+        assert run.violations.sum() == 0
+        assert run.gap_closed() > 0.3
+
+
+def test_an_undeclared_mismatch_is_violated(seed: int) -> None:
+    off = sf.worlds.make("power/testing", mismatch=0.05, declared=False)
+    done = runs(off, 1000, seed)
+    assert sum(run.violations.any() for run in done) >= 8
+    assert not any(run.guaranteed for run in done)

@@ -1,0 +1,352 @@
+"""The power world: its flows against pandapower's own, its seed, and every number that its page tells."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pandapower
+import pandapower.networks
+import pytest
+
+import surefoot as sf
+from surefoot import exact
+from surefoot.errors import InvalidInput, SurefootError
+from surefoot.worlds import power_grid
+from surefoot.worlds.power import LAYOUTS, SIZES, grid, picture, power
+from surefoot.worlds.power_grid import Grid, read_grid
+
+Point = tuple[float, float, float]
+CASES = list(LAYOUTS)
+
+
+@functools.cache
+def as_read(case: str) -> Any:
+    return getattr(pandapower.networks, case)()
+
+
+def network_at(size: str, point: Point) -> Any:
+    """The case as pandapower reads it, at an operating point; nothing here comes from surefoot's reading of it."""
+    layout = LAYOUTS[size]
+    net = copy.deepcopy(as_read(layout.case))
+    net.load.p_mw *= point[0]
+    net.load.q_mvar *= point[0]
+    for name, output in ((layout.local, point[1]), (layout.storage, point[2])):
+        bus = int(net.bus.index[[str(each) == name for each in net.bus.name]][0])
+        pandapower.create_sgen(net, bus, p_mw=output)
+    return net
+
+
+def some(points: list[Point], number: int, seed: int) -> list[Point]:
+    chosen = np.random.default_rng(seed).choice(len(points), size=number, replace=False)
+    return [points[int(i)] for i in chosen]
+
+
+def seed_points(size: str) -> list[Point]:
+    """Operating points that the seed can come to, following the layout alone."""
+    layout = LAYOUTS[size]
+    states, points = {(layout.levels // 2, layout.capacity // 2)}, set()
+    for h in range(len(layout.profile)):
+        steps = [(layout.seed(h, s), s2) for s in states for s2 in layout.successors(s, layout.seed(h, s))]
+        points |= {layout.point(h, action, after) for action, after in steps}
+        states = {after for _, after in steps}
+    return sorted(points)
+
+
+def monitored(size: str) -> list[int]:
+    return [grid(size).lines.index(name) for name in LAYOUTS[size].monitored]
+
+
+# ---------------------------------------------------------------- flows
+
+
+@pytest.mark.parametrize("size", CASES)
+def test_dc_flows_are_those_of_pandapower(size: str, seed: int) -> None:
+    points = some(LAYOUTS[size].points(), 12, seed)
+    flows = grid(size).dc_loading(np.array(points)) * grid(size).rating
+    for point, flow in zip(points, flows, strict=True):
+        net = network_at(size, point)
+        pandapower.rundcpp(net)
+        np.testing.assert_allclose(flow, net.res_line.p_from_mw, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("size", CASES)
+def test_ac_flows_are_those_of_pandapower(size: str, seed: int) -> None:
+    points = some(LAYOUTS[size].points(), 2, seed)
+    flows = grid(size).ac_loading(np.array(points)) * grid(size).rating
+    for point, flow in zip(points, flows, strict=True):
+        net = network_at(size, point)
+        pandapower.runpp(net, numba=False, tolerance_mva=1e-9)
+        np.testing.assert_allclose(flow, net.res_line.p_from_mw, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("size", "ratings"),
+    [
+        ("testing", [40, 60, 40, 40, 60, 30, 90, 70, 80, 20, 40]),
+        ("case9", [250, 250, 150, 300, 150, 250, 250, 250, 250]),
+    ],
+)
+def test_ratings_are_those_of_the_textbooks(size: str, ratings: list[int]) -> None:
+    np.testing.assert_allclose(grid(size).rating, ratings, rtol=1e-12)
+
+
+def test_an_ac_flow_does_not_depend_on_what_was_solved_before() -> None:
+    ends = [(0.8, 0.0, -28.0), (1.35, 30.0, 24.0)]
+    power_grid._ac_flow.cache_clear()
+    one = grid("testing").ac_loading(np.array(ends))
+    power_grid._ac_flow.cache_clear()
+    two = grid("testing").ac_loading(np.array(ends[::-1]))[::-1]
+    assert np.array_equal(one, two)
+
+
+def test_a_network_by_hand() -> None:
+    """A triangle with equal reactances: a third of a transfer goes the long way, two thirds the short one."""
+    ptdf = power_grid._ptdf(np.array([[0, 1], [1, 2], [0, 2]]), np.full(3, 7.0), 3, reference=0)
+    np.testing.assert_allclose(ptdf, np.array([[0, -2, -1], [0, 1, -1], [0, -1, -2]]) / 3, atol=1e-15)
+
+
+@pytest.mark.parametrize("size", CASES)
+def test_injections_balance(size: str) -> None:
+    points = np.array(LAYOUTS[size].points())
+    assert np.abs(grid(size).injections(points).sum(axis=1)).max() < 1e-9
+    assert np.abs(grid(size).ptdf).max() <= 1.0 + 1e-12  # no line carries more than all
+
+
+# ---------------------------------------------------------------- the seed
+
+
+@pytest.mark.parametrize("size", CASES)
+def test_the_seed_keeps_every_rating_without_and_with_losses(size: str) -> None:
+    points = np.array(seed_points(size))
+    assert np.abs(grid(size).dc_loading(points)).max() < 0.95
+    assert np.abs(grid(size).ac_loading(points)).max() < 0.992
+
+
+@pytest.mark.parametrize("size", CASES)
+def test_the_seed_runs_everything_and_comes_to_the_peak_charged(size: str) -> None:
+    layout = LAYOUTS[size]
+    top = layout.generation[-1]
+    assert {point[1] for point in seed_points(size)} == {top}
+    worst = (layout.factor(layout.peak[0], layout.levels - 1), top, layout.discharge)
+    assert worst in seed_points(size)
+    assert (*worst[:2], 0.0) not in seed_points(size)
+
+
+# ---------------------------------------------------------------- what the page tells
+
+
+def test_numbers_of_the_testing_size() -> None:
+    world = sf.worlds.make("power/testing")
+    problem, solution = world.problem, exact.solve(world)
+    assert sum(layer.n_edges for layer in problem.graph.layers) == 1408
+    assert problem.horizon == 9
+    assert [limit.name for limit in problem.limits][:2] == ["1-2 forward", "1-2 backward"]
+    assert solution.value == pytest.approx(5.1859, abs=1e-4)
+    assert exact.seed_value(world) == pytest.approx(2.1786, abs=1e-4)
+    unsafe = {h: {problem.states(h)[i] for i in np.flatnonzero(~ok)} for h, ok in enumerate(solution.safe_states)}
+    empty = {(level, 0) for level in range(3)}
+    assert unsafe == {h: set() for h in range(9)} | {3: empty, 5: empty, 4: empty - {(0, 0)}, 6: empty - {(0, 0)}}
+
+
+def test_the_evening_needs_the_storage() -> None:
+    layout, network = LAYOUTS["testing"], grid("testing")
+    assert layout.factor(6, 2) == 1.35
+    without, discharging = network.dc_loading(np.array([(1.35, 30.0, 0.0), (1.35, 30.0, 24.0)]))[
+        :, monitored("testing")
+    ]
+    assert without[2] == pytest.approx(1.065, abs=5e-4)
+    assert without.max() == without[2]
+    assert discharging[2] == pytest.approx(0.886, abs=5e-4)
+    assert discharging.max() < 1.0
+
+
+def test_an_empty_storage_is_not_charged_again() -> None:
+    """From 9 to 12 (layer 3) and from 15 (layer 5) on at any level, from 12 to 15 (layer 4) unless it is the lowest."""
+    world = sf.worlds.make("power/testing")
+    problem = world.problem
+
+    def worst(h: int, level: int) -> float:
+        steps = [
+            problem.edge_index(h, (level, 0), (3, -1), after) for after in problem.successors(h, (level, 0), (3, -1))
+        ]
+        return float(world.costs[h][steps, 0].max())
+
+    assert all(worst(h, level) > 1.0 for h in (3, 5, 6) for level in range(3))
+    assert [worst(4, level) > 1.0 for level in range(3)] == [False, True, True]
+    assert all(worst(2, level) < 1.0 for level in range(3))
+
+
+def test_discharging_in_the_morning_saves_two_levels_and_breaks_nothing() -> None:
+    world = sf.worlds.make("power/testing")
+    layer = world.problem.graph.layers[3]
+
+    def keeps(action: tuple[int, int]) -> bool:
+        pair = world.problem.pair_index(3, (1, 1), action)
+        return bool((world.costs[3][layer.pair_ptr[pair] : layer.pair_ptr[pair + 1]] <= 1.0).all())
+
+    assert [keeps((level, 0)) for level in range(4)] == [False, False, False, True]
+    assert [keeps((level, 1)) for level in range(4)] == [False, True, True, True]
+
+
+def test_what_is_safe_does_not_hang_on_a_hair() -> None:
+    world = sf.worlds.make("power/testing")
+    worst = [
+        np.maximum.reduceat(costs.max(axis=1), layer.pair_ptr[:-1])
+        for costs, layer in zip(world.costs, world.problem.graph.layers, strict=True)
+    ]
+    assert np.abs(np.concatenate(worst) - 1.0).min() > 0.011
+
+
+@pytest.mark.parametrize("size", CASES)
+def test_every_line_that_can_be_overloaded_is_monitored(size: str) -> None:
+    loading = np.abs(grid(size).dc_loading(np.array(LAYOUTS[size].points())))
+    others = np.delete(loading, monitored(size), axis=1)
+    assert others.max() < 0.79
+    assert (loading[:, monitored(size)] > 1.0).any()
+
+
+@pytest.mark.parametrize("size", CASES)
+def test_parameters_are_the_networks(size: str) -> None:
+    world = power(size)
+    network, lines = grid(size), monitored(size)
+    points = LAYOUTS[size].points()
+    x = np.array([LAYOUTS[size].features(network, point) for point in points])
+    forward = x @ world.cost_parameters[0, ::2].T
+    np.testing.assert_allclose(forward, network.dc_loading(np.array(points))[:, lines], rtol=0, atol=1e-12)
+    assert np.array_equal(world.cost_parameters[:, 1::2], -world.cost_parameters[:, ::2])
+    shares = np.abs(world.cost_parameters[0, ::2]) * network.rating[lines][:, None] / 100.0
+    most = {"testing": [0.6] * 4, "case9": [1.1] * 4, "case30": [1 / 3, 1 / 3, 1.0, 1.0]}[size]
+    assert (shares <= most).all()
+    assert np.linalg.norm(most) <= LAYOUTS[size].share + 1e-12
+
+
+def test_the_bill_by_hand() -> None:
+    layout = LAYOUTS["testing"]
+    assert layout.bill((3, 0)) == 60.0
+    assert layout.bills == (-24.0, 88.0)
+    assert layout.earnings((0, 0)) == pytest.approx(88 / 112)
+    assert layout.earnings((3, -1)) == 0.0
+    assert layout.earnings((0, 1)) == 1.0
+    assert layout.worth(1) == pytest.approx(layout.earnings((2, 1)) - layout.earnings((2, 0)))
+    assert layout.day_types(0, 0) == pytest.approx([0.9, 0.8, 0.5])
+    assert layout.day_types(1, 2) == pytest.approx([0.1, 0.2, 0.5])
+    assert layout.successors((2, 1), (0, 1)) == [(1, 0), (2, 0)]
+
+
+# ---------------------------------------------------------------- AC flow
+
+
+@pytest.mark.parametrize(
+    ("size", "error", "from_dc"),
+    [
+        ("testing", 0.0397, 0.275),
+        pytest.param("case9", 0.0116, 0.078, marks=pytest.mark.slow),
+        pytest.param("case30", 0.0010, 0.014, marks=pytest.mark.slow),
+    ],
+)
+def test_ac_flow_is_declared_as_misspecification(size: str, error: float, from_dc: float) -> None:
+    layout, network = LAYOUTS[size], grid(size)
+    world = sf.worlds.make(f"power/{size}-ac")
+    declared = [limit.misspecification for limit in world.problem.limits]
+    assert max(declared) == pytest.approx(error, abs=1e-9)
+    assert not world.misspecified_beyond_declaration
+    assert world.deviation is not None
+    measured = np.max([np.abs(rows).max(axis=0) for rows in world.deviation], axis=0)
+    assert (measured <= declared).all()
+    assert (measured >= np.array(declared) - 1e-4).all()  # not a digit too much
+    points = np.array(layout.points())
+    ac = network.ac_loading(points)
+    off = np.abs(ac - network.dc_loading(points))[:, monitored(size)]
+    assert off.max() == pytest.approx(from_dc, abs=5e-4)
+    assert np.abs(np.delete(ac, monitored(size), axis=1)).max() < 0.79
+    state, action = (layout.levels // 2, layout.capacity // 2), (1, 0)
+    edge = world.problem.edge_index(0, state, action, state)
+    truth = network.ac_loading(np.array([layout.point(0, action, state)]))[0, monitored(size)]
+    np.testing.assert_allclose(world.costs[0][edge], np.stack([truth, -truth], axis=1).ravel(), atol=1e-12)
+
+
+def test_ac_undeclared() -> None:
+    world = power("testing", truth="ac", declared=False)
+    assert world.misspecified_beyond_declaration
+    assert {limit.misspecification for limit in world.problem.limits} == {0.0}
+
+
+# ---------------------------------------------------------------- knobs and refusals
+
+
+def test_knobs() -> None:
+    world = power("testing", bound=1.1, noise_scale=0.02, noise="uniform", day=(0.2, 0.3, 0.5))
+    assert {(limit.bound, limit.noise) for limit in world.problem.limits} == {(1.1, 0.02)}
+    assert world.noise == "uniform"
+    assert world.transition[0].tolist() == [0.2, 0.3, 0.5]
+    off = power("testing", mismatch=0.05)
+    assert {limit.misspecification for limit in off.problem.limits} == {0.05}
+    assert power("testing", mismatch=0.05, declared=False).misspecified_beyond_declaration
+    assert set(SIZES) == {name.partition("/")[2] for name in sf.worlds.names() if name.startswith("power/")}
+
+
+def test_refusals() -> None:
+    with pytest.raises(InvalidInput, match=r"no such size: 'case5'\. Choose from testing, case9, case30"):
+        power("case5")
+    with pytest.raises(InvalidInput, match=r"no such truth: 'hvdc'\. Choose from dc, ac"):
+        power("testing", truth="hvdc")
+    with pytest.raises(InvalidInput, match="mismatch must be a number, zero or more: -1"):
+        power("testing", mismatch=-1)
+    with pytest.raises(InvalidInput, match=r"AC flow deviates by itself: mismatch 0\.1"):
+        power("testing", truth="ac", mismatch=0.1, declared=False)
+    with pytest.raises(InvalidInput, match="seed is not safe"):
+        power("testing", bound=0.8)
+    with pytest.raises(InvalidInput, match="must consist of lines"):
+        read_grid("case57", local="1", storage="1")
+
+
+def test_without_pandapower_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandapower", None)
+    power_grid._case.cache_clear()
+    with pytest.raises(SurefootError, match=r"needs pandapower\. Install it with: pip install 'surefoot\[power\]'"):
+        read_grid("case9", local="5", storage="9")
+
+
+def test_pandapower_is_imported_only_for_power() -> None:
+    code = "import sys, surefoot as sf; from surefoot.worlds import power; sf.worlds.names();"
+    code += "sf.worlds.make('thermal/testing'); sys.exit('pandapower' in sys.modules or 'pandas' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# ---------------------------------------------------------------- what a picture needs
+
+
+def test_picture() -> None:
+    world = sf.worlds.make("power/testing")
+    drawn = picture(world)
+    network = drawn.grid
+    assert isinstance(network, Grid)
+    assert network.buses == ("1", "2", "3", "4", "5", "6")
+    assert network.coordinates.shape == (6, 2)
+    assert len(np.unique(network.coordinates, axis=0)) == 6
+    assert network.ends.shape == (11, 2)
+    assert [network.lines[i] for i in drawn.monitored] == ["1-2", "1-4", "1-5"]
+    places = (network.reference, network.local, network.storage)
+    assert [network.buses[i] for i in places] == ["1", "5", "6"]
+    triplet = ((1, 1), (2, 1), (0, 0))
+    loading = drawn.loading(5, *triplet)
+    edge = world.problem.edge_index(5, *triplet)
+    assert loading.shape == (11,)
+    assert loading[list(drawn.monitored)].tolist() == world.costs[5][edge, ::2].tolist()
+    np.testing.assert_allclose(loading, network.dc_loading(np.array([[1.15, 20.0, 24.0]]))[0], atol=1e-12)
+    bent = picture(power("testing", mismatch=0.05)).loading(5, *triplet)
+    np.testing.assert_allclose((bent - loading)[list(drawn.monitored)], -0.05, atol=1e-12)  # the truth of that world
+    with pytest.raises(InvalidInput, match="not a power world"):
+        picture(sf.worlds.make("thermal/testing"))
+
+
+@pytest.mark.parametrize("size", CASES)
+def test_arrays_of_a_grid_are_read_only(size: str) -> None:
+    network = grid(size)
+    for array in (network.coordinates, network.ends, network.rating, network.ptdf, network.demand, network.generation):
+        assert not array.flags.writeable
