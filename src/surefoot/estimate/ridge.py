@@ -18,6 +18,10 @@ from surefoot.estimate.rows import add_row, has_grown, log_det
 from surefoot.model.layered import FloatArray
 
 
+BankState = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, NDArray[np.int64]]
+"""What :func:`surefoot.estimate.rows.add_row` changes: gram, its low part, targets, theirs, factor, rows."""
+
+
 class RidgeBank:
     """R ridge regressions with one kind of features."""
 
@@ -32,7 +36,7 @@ class RidgeBank:
         self.refresh()
 
     @property
-    def state(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, NDArray[np.int64]]:
+    def state(self) -> BankState:
         """The arrays that :func:`surefoot.estimate.rows.add_row` changes, in its order."""
         return (self.gram, self.gram_low, self.targets, self.targets_low, self.factor, self.rows)
 

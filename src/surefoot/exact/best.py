@@ -125,11 +125,11 @@ class SafeSets:
             widths.append(np.add.reduceat(possible, layer.pair_ptr[:-1], dtype=np.int64))
             successors.append(layer.successor[possible] + sum(sizes[: h + 1]))
             states.append(np.diff(layer.state_ptr))
-        small = np.int32 if sum(map(len, successors)) < 2**31 else np.int64
+        small = np.dtype(np.int32 if sum(map(len, successors)) < 2**31 else np.int64)
         self._within = np.concatenate(within)
-        self._pair_ptr = np.concatenate([[0], np.cumsum(np.concatenate(widths))]).astype(small)
-        self._successor = np.concatenate(successors).astype(small)
-        self._state_ptr = np.concatenate([[0], np.cumsum(np.concatenate(states))]).astype(small)
+        self._pair_ptr: IntArray = np.concatenate([[0], np.cumsum(np.concatenate(widths))]).astype(small)
+        self._successor: IntArray = np.concatenate(successors).astype(small)
+        self._state_ptr: IntArray = np.concatenate([[0], np.cumsum(np.concatenate(states))]).astype(small)
 
     def sets(self) -> tuple[tuple[BoolArray, ...], tuple[BoolArray, ...]]:
         from surefoot.exact import kernels

@@ -16,6 +16,7 @@ from surefoot.agents.base import Agent
 from surefoot.agents.learner import Learner
 from surefoot.errors import AssumptionBroken
 from surefoot.estimate.costs import CostData
+from surefoot.estimate.ridge import BankState
 from surefoot.estimate.rows import add_row, has_grown, project
 from surefoot.estimate.values import ValueData
 from surefoot.experiment.tables import VIOLATION, EpisodeTable
@@ -97,8 +98,8 @@ def roll(
     directions: FloatArray,
     anchor_costs: FloatArray,
     spread: FloatArray,
-    cost_bank: Any,
-    value_bank: Any,
+    cost_bank: BankState,
+    value_bank: BankState,
     planned_cost: FloatArray,
     planned_value: FloatArray,
     threshold: float,

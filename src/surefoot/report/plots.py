@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-
 from surefoot.errors import SurefootError
 from surefoot.experiment.run import Run
 from surefoot.report.style import LIGHT, Paper, look, parameters
@@ -76,4 +75,5 @@ def _pyplot(paper: Paper) -> tuple[Any, Any]:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    return plt, plt.rc_context(parameters(paper))
+    settings: Any = parameters(paper)
+    return plt, plt.rc_context(settings)
