@@ -49,7 +49,7 @@ def random_problem(
         rewards=rng.random(pairs),
         cost_features=x,
         seed=np.zeros(states, np.int64),
-        limits=[sf.Limit("load", bound=0.45, noise=0.1, norm=0.5)],
+        limits=[sf.Limit("load", bound=0.3, noise=0.1, norm=0.5)],
         stationary_costs=stationary,
         stationary_transitions=stationary,
     )

@@ -1,0 +1,89 @@
+"""The engine's short cuts change nothing: threads, skipping, plain NumPy, sharing between layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+
+import surefoot as sf
+from benchmarks.numpy_plan import numpy_plan
+from benchmarks.problems import learned, random_problem
+from surefoot.estimate import kernels
+from tests.differential.compare import problem_of
+from tests.reference.generate import random_history, random_tables
+from tests.reference.history import feed
+from tests.reference.lsvi_new import Reference
+
+
+def everything(plan: Any) -> list[np.ndarray]:
+    return [*plan.bounds.upper, *plan.bounds.lower, *plan.certified_sets.pairs, *plan.values.value, *plan.values.action]
+
+
+@pytest.mark.parametrize("stationary", [False, True])
+def test_one_and_two_threads_give_the_same_bits(stationary: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "WORTH_THREADS", 1)  # threads even for a small problem
+    agent = learned(random_problem(20_000, 12, horizon=4, stationary=stationary), rows=300)
+    plans = []
+    before = numba.get_num_threads()
+    try:
+        for threads in (1, min(2, numba.config.NUMBA_NUM_THREADS)):
+            numba.set_num_threads(threads)
+            agent.replan()
+            plans.append(everything(agent.plan))
+    finally:
+        numba.set_num_threads(before)
+    assert all(np.array_equal(one, two) for one, two in zip(*plans, strict=True))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_large_plan_is_that_of_plain_numpy(shared: bool, seed: int) -> None:
+    agent = learned(random_problem(30_000, 10, horizon=4, shared=shared, seed=seed), rows=500, seed=seed)
+    agent.replan()
+    ours, theirs = agent.plan, numpy_plan(agent)
+    bound = agent.problem.limits[0].bound
+    for h in range(3):
+        assert np.allclose(ours.bounds.upper[h], theirs.upper[h], rtol=0, atol=1e-9)
+        assert np.allclose(ours.bounds.lower[h], theirs.lower[h], rtol=0, atol=1e-9)
+        near = np.abs(theirs.upper[h] - bound).min()
+        assert near <= 1e-9 or np.array_equal(ours.certified_sets.pairs[h], theirs.certified[h])
+        assert np.allclose(ours.q_row(h), theirs.q[h], rtol=0, atol=1e-9)
+    share = np.mean(np.concatenate(ours.certified_sets.pairs))
+    assert 0.02 < share < 0.98, "a plan that certifies all or nothing would prove little"
+
+
+def test_skipping_changes_nothing_that_is_looked_at(seed: int) -> None:
+    """With skip_hopeless every entry that is computed is that of the full plan, and the policy is the same."""
+    left_out = compared = 0
+    for number in range(25):
+        tables = random_tables(number + 100_000 * seed)
+        problem, reference = problem_of(tables), Reference(tables, 0.05)
+        full, short = sf.LsviNew(problem), sf.LsviNew(problem, skip_hopeless=True)
+        for episode in random_history(tables, reference, 40, np.random.default_rng([seed, number])):
+            feed(full, episode)
+            feed(short, episode)
+        for start in tables.starts:  # the same action, or one that is as good to the last digits
+            ours, theirs = short.plan.action(0, start), full.plan.action(0, start)
+            assert abs(full.plan.q(0, start, ours) - full.plan.q(0, start, theirs)) <= 1e-12
+        for h in range(problem.horizon - 1):
+            looked = np.isfinite(short.plan.bounds.upper[h]).all(axis=1)
+            left_out += int((~looked).sum())
+            compared += int(looked.sum())
+            # a row's last bit may depend on where it stands in a block
+            assert np.allclose(full.plan.bounds.upper[h][looked], short.plan.bounds.upper[h][looked], 0, 1e-12)
+            certified = short.plan.certified_sets.pairs[h]
+            assert (full.plan.certified_sets.pairs[h] | ~certified).all()
+            both = certified & ~np.isnan(short.plan.values.q[h])
+            assert np.allclose(full.plan.values.q[h][both], short.plan.values.q[h][both], 0, 1e-11)
+    assert left_out > 0.01 * compared, "nothing was ever skipped"
+
+
+def test_skipping_runs_to_the_same_end(seed: int) -> None:
+    world = sf.worlds.make("thermal/small")
+    full = sf.run(sf.LsviNew(world.problem), world, 2000, seed)
+    short = sf.run(sf.LsviNew(world.problem, skip_hopeless=True), world, 2000, seed)
+    assert np.array_equal(full.regret, short.regret)
+    with pytest.raises(sf.errors.InvalidInput, match="skip_hopeless"):
+        sf.LsviNew(world.problem, skip_hopeless=True, literal_future=True)
