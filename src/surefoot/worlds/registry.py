@@ -196,4 +196,4 @@ def make(name: str, **knobs: Any) -> World:
     module, _, function = family.function.partition(":")
     sized = {"size": family.ids()[name]} if family.sizes else {}
     world: World = getattr(importlib.import_module(module), function)(**sized, **knobs)
-    return world
+    return world.named(name)

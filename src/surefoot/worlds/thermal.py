@@ -29,6 +29,9 @@ because heat pays.
 in it) on a grid that can be followed on paper. At resolution 1 no triplet lies within 0.028 of the
 limit, so what is safe does not hang on a hair. ``resolution`` r refines the grid of the same machine:
 7r + 1 heats, 2r + 1 powers, at most r + 1 successors.
+
+**With a mismatch** that is declared, learning starts up to 0.012, since the first step off the seed has no more room
+below the limit; with ``bound=0.65`` it does up to 0.037.
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ from dataclasses import dataclass
 from surefoot.errors import InvalidInput
 from surefoot.model.limits import Limit
 from surefoot.model.problem import Problem
+from surefoot.worlds.mismatch import allowance, mismatched
 from surefoot.worlds.world import World
 
 __all__ = ["SIZES", "Machine", "thermal"]
@@ -103,6 +107,8 @@ def thermal(
     noise_scale: float = 0.1,
     noise: str | None = None,
     climate: tuple[float, float, float] = (0.5, 0.3, 0.2),
+    mismatch: float = 0.0,
+    declared: bool = True,
 ) -> World:
     """The thermal world; the module's page says what it is.
 
@@ -114,6 +120,8 @@ def thermal(
         noise_scale: σ of the temperature sensor.
         noise: the kind of sensor noise, see :class:`~surefoot.World`.
         climate: the hidden weights of the three climates; they sum to one.
+        mismatch: by how much the temperature misses the line, where it hurts; see :mod:`surefoot.worlds.mismatch`.
+        declared: whether the limit declares that. If not, no guarantee holds.
     """
     if size not in SIZES:
         raise InvalidInput("no such size", got=repr(size), fix=f"Choose from {', '.join(SIZES)}.")
@@ -133,9 +141,15 @@ def thermal(
         transition_features=lambda h, *triplet: machine.climates(*triplet),
         seed_policy=lambda h, heat: 0,
         anchor=lambda h: (machine.temperature_features(0, 0, 0), TEMPERATURE[0]),
-        limits=Limit("temperature", bound=bound, noise=noise_scale, norm=NORM),
+        limits=Limit(
+            "temperature",
+            bound=bound,
+            noise=noise_scale,
+            norm=NORM,
+            misspecification=allowance(mismatch, declared),
+        ),
         transition_norm=1.0,  # weights that sum to one are never longer
         stationary_costs=True,
         stationary_transitions=True,
     )
-    return World(problem, transition=climate, cost=TEMPERATURE, noise=noise)
+    return mismatched(problem, mismatch, transition=climate, cost=TEMPERATURE, noise=noise)
