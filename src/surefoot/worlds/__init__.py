@@ -2,6 +2,7 @@
 
     world = surefoot.worlds.make("thermal/small")
     surefoot.worlds.names()
+    surefoot.worlds.from_gymnasium(env, horizon=20, cost=…, limit=…)    # any environment with a transition table
 
 Nothing heavy is imported before it is used; Gymnasium only by ``world.env()`` and :func:`register_all`.
 """
@@ -13,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from surefoot.worlds.registry import make, names
 
 if TYPE_CHECKING:
+    from surefoot.worlds.adapters import from_gymnasium
     from surefoot.worlds.world import World
 
-__all__ = ["World", "make", "names", "register_all"]
+__all__ = ["World", "from_gymnasium", "make", "names", "register_all"]
 
 
 def register_all() -> None:
@@ -30,6 +32,10 @@ def __getattr__(name: str) -> Any:
         from surefoot.worlds.world import World
 
         return World
+    if name == "from_gymnasium":
+        from surefoot.worlds.adapters import from_gymnasium
+
+        return from_gymnasium
     raise AttributeError(f"module 'surefoot.worlds' has no attribute {name!r}")
 
 

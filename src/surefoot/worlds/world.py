@@ -43,6 +43,7 @@ class World:
     terminal_costs: FloatArray | None  # (S, m), -inf in states without a cost; None without any
     noise: str  # "gaussian", "uniform" or "rademacher", with each limit's scale
     misspecified_beyond_declaration: bool  # some deviation exceeds its limit's misspecification
+    name: str | None = None  # the id under which the registry made it; only pictures and titles look at it
 
     def __init__(
         self,
@@ -88,6 +89,13 @@ class World:
     def _set(self, **fields: Any) -> None:
         for name, value in fields.items():
             object.__setattr__(self, name, value)
+
+    def named(self, name: str) -> World:
+        """The same world, every array shared, under the registry's id."""
+        twin = object.__new__(World)
+        twin.__dict__.update(self.__dict__)
+        twin._set(name=name)
+        return twin
 
     @cached_property
     def digest(self) -> str:
