@@ -46,7 +46,11 @@ def _next(h: int, s: Any, a: str) -> Any:
     return "end" if h == 1 and a != "a" else "a"
 
 
-@pytest.mark.parametrize("name", names())
+# The same environments over another truth, or only larger, would show nothing new.
+NAMES = [name for name in names() if not name.endswith("-ac") and name not in ("ladder/1e5", "ladder/1e6")]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_check_env_without_a_warning(name: str) -> None:
     register_all()
     env = gymnasium.make(environment_id(name)).unwrapped
