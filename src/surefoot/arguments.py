@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import collections.abc
+import difflib
+import inspect
 import math
+import types
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -31,3 +37,70 @@ def whole(name: str, value: int, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise InvalidInput(f"{name} must be a whole number, at least {least}", got=repr(value))
     return int(value)
+
+
+# --- keywords that come from a file or a command line -------------------------------------------------------
+
+
+def keywords_of(function: Callable[..., Any], without: Collection[str]) -> dict[str, inspect.Parameter]:
+    """The keywords that a function takes, by name; those in ``without`` are given otherwise."""
+    kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = inspect.signature(function).parameters
+    return {name: p for name, p in parameters.items() if p.kind in kinds and name not in without}
+
+
+def check_keywords(
+    what: str, function: Callable[..., Any], given: Mapping[str, Any], without: Collection[str] = ()
+) -> None:
+    """Refuse a keyword that the function does not take, with the nearest ones, and a value of the wrong type."""
+    known = keywords_of(function, without)
+    every = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
+    try:
+        hints = get_type_hints(function.__init__ if inspect.isclass(function) else function)  # type: ignore[misc]
+    except NameError:  # annotated with names that only a type checker imports
+        hints = {}
+    for name, value in given.items():
+        if name not in known:
+            if every and name not in without:
+                continue
+            raise InvalidInput(f"{what} has no keyword {name!r}", fix=nearest(name, known, "Its keywords are"))
+        if name in hints and not _fits(value, hints[name]):
+            raise InvalidInput(f"{name} of {what} must be {_said(hints[name])}", got=repr(value))
+
+
+def nearest(name: str, known: Collection[str], otherwise: str) -> str:
+    """What to do about a name that is not known: the nearest ones, or all."""
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    if near:
+        return f"Did you mean {' or '.join(near)}?"
+    return f"{otherwise} {', '.join(known)}." if known else "It has none."
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Is a plain value (number, text, list, …) of the annotated type? What cannot be told fits."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, part) for part in parts)
+    if hint in (None, types.NoneType):
+        return value is None
+    if hint is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if hint in (bool, str):
+        return isinstance(value, hint)
+    if origin in (collections.abc.Sequence, collections.abc.Iterable, list, tuple):
+        if isinstance(value, str):
+            return parts[:1] == (str,)
+        return isinstance(value, (list, tuple)) and all(_fits(item, parts[0]) for item in value)
+    return True
+
+
+def _said(hint: Any) -> str:
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return " or ".join(_said(part) for part in parts if part is not types.NoneType)
+    if origin is not None and parts:
+        return "a list of " + {float: "numbers", int: "whole numbers", str: "words"}.get(parts[0], "values")
+    simple = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
+    return simple.get(hint, "of another type")

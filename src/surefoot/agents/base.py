@@ -26,15 +26,20 @@ Cost = float | Sequence[float] | FloatArray | None
 """A measured cost: a number when there is one limit, one number per limit otherwise; None: not measured."""
 
 
+def check_problem(problem: Problem) -> Problem:
+    """The problem itself; a World, above all, is refused. Learners call it before they read from it."""
+    if not isinstance(problem, Problem):
+        raise InvalidInput("an agent needs a Problem", got=f"a {type(problem).__name__}")
+    return problem
+
+
 class Agent(ABC):
     """begin_episode → (act → observe) × (H-1) → [observe_terminal] → end_episode."""
 
     name: ClassVar[str]
 
     def __init__(self, problem: Problem) -> None:
-        if not isinstance(problem, Problem):
-            raise InvalidInput("an agent needs a Problem", got=f"a {type(problem).__name__}")
-        self.problem = problem
+        self.problem = check_problem(problem)
         self.episodes = 0  # finished or aborted
         self._layer: int | None = None  # None between episodes
         self._state = NO_ACTION

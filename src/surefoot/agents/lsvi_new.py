@@ -9,13 +9,16 @@ Between episodes, from the last layer to the first:
             transitions, futures and pasts                     surefoot.plan.explore      (spec 5, Ideas II-IV)
     Step 5  in the episode, play the best certified action     surefoot.plan.optimism     (spec 6)
 
-Every step taken keeps every limit with probability at least 1 − p, given what the Problem declares.
+Every step taken keeps every limit with probability at least 1 − p, given what the Problem declares. May violate: with
+probability p at most.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
+
+from numpy.typing import NDArray
 
 from surefoot.agents.base import Policy, check_problem
 from surefoot.agents.learner import Learner
@@ -200,6 +203,15 @@ class LsviNew(Learner):
 
     def policy(self) -> Policy:
         return self.problem.graph.seed_policy if self._playing_seed else super().policy()
+
+    def checkpoint(self) -> dict[str, NDArray[Any]]:
+        masks = [] if self._scope is None else self._scope.planned
+        return {**super().checkpoint(), **{f"scope/{h}": mask.copy() for h, mask in enumerate(masks)}}
+
+    def _load(self, saved: Mapping[str, NDArray[Any]], moment: str) -> None:
+        super()._load(saved, moment)
+        if self._scope is not None and moment == "then":  # the plan is made again, and narrows it again
+            self._scope.hopeful = [saved[f"scope/{h}"].copy() for h in range(self.problem.horizon - 1)]
 
     @property
     def _playing_seed(self) -> bool:

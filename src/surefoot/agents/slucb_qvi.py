@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from surefoot.agents.base import check_problem
 from surefoot.agents.learner import Learner
 from surefoot.arguments import at_least, probability
 from surefoot.estimate.costs import bound_costs
@@ -42,6 +43,7 @@ class SlucbQvi(Learner):
         slack: float | Sequence[float] | None = None,
         replan_growth: float = 0.1,
     ) -> None:
+        check_problem(problem)
         self.failure_probability = probability("failure_probability", failure_probability)
         self.bonus = at_least("bonus", bonus, 0.0)
         self._slack = slacks(problem, slack)

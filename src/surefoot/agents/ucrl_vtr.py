@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from surefoot.agents.base import check_problem
 from surefoot.agents.learner import Learner
 from surefoot.arguments import probability
 from surefoot.estimate.costs import bound_costs
@@ -38,6 +39,7 @@ class UcrlVtr(Learner):
         optimism: float = 1.0,
         replan_growth: float = 0.1,
     ) -> None:
+        check_problem(problem)
         self.failure_probability = probability("failure_probability", failure_probability)
         super().__init__(
             problem,

@@ -13,6 +13,7 @@ class Interrupt:
 
     def __init__(self) -> None:
         self.requested = False
+        self.number = 0  # of the signal that asked
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupt:
@@ -29,4 +30,7 @@ class Interrupt:
     def _request(self, number: int, frame: FrameType | None) -> None:
         if self.requested:
             raise KeyboardInterrupt
-        self.requested = True
+        self.requested, self.number = True, number
+        outer = getattr(self._before.get(number), "__self__", None)
+        if isinstance(outer, Interrupt):  # whatever this block is a part of shall end, too
+            outer.requested, outer.number = True, number

@@ -7,6 +7,7 @@ plans.parquet     a row per plan      (or plans.npz)
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 import os
@@ -36,6 +37,16 @@ class Ledger:
     episodes: dict[str, NDArray[Any]]  # a column per name; per limit: margin_NAME, highest_NAME
     plans: dict[str, NDArray[Any]]
 
+    @property
+    def regret(self) -> NDArray[np.float64]:
+        """(K,) as :attr:`Run.regret`."""
+        return self.episodes["regret"]
+
+    @property
+    def violations(self) -> NDArray[np.int64]:
+        """(K,) as :attr:`Run.violations`."""
+        return self.episodes["violations"]
+
     @staticmethod
     def load(path: str | Path) -> Ledger:
         return load(Path(path))
@@ -62,7 +73,8 @@ def save(run: Run, path: Path, format: str | None) -> Path:
             names = json.dumps({"columns": list(columns)}).encode()
             arrays = {f"c{i}": np.ascontiguousarray(column) for i, column in enumerate(columns.values())}
             write_atomically(path / f"{name}.npz", names, arrays)
-    manifest = {**run.manifest, "summary": _summary(run), "tables": format}
+    digests = {file.name: _digest(file) for file in sorted(path.iterdir())}
+    manifest = {**run.manifest, "summary": _summary(run), "tables": format, "sha256": digests}
     text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
     temporary = path / ".manifest.json"
     temporary.write_text(text, encoding="utf-8")
@@ -122,8 +134,15 @@ def load(path: Path) -> Ledger:
     for name in ("episodes", "plans"):
         source = path / f"{name}.{manifest['tables']}"
         with _blaming(source):
+            if _digest(source) != manifest["sha256"][source.name]:
+                raise UnreadableFile("the table is not the one that was written")
             tables.append(read(source))
     return Ledger(manifest, *tables)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
@@ -141,7 +160,8 @@ def _blaming(source: Path) -> Iterator[None]:
 def _read_parquet(path: Path) -> dict[str, NDArray[Any]]:
     import pyarrow.parquet
 
-    table = pyarrow.parquet.read_table(path)
+    with pyarrow.parquet.ParquetFile(path) as file:
+        table = file.read()
     return {name: table.column(name).to_numpy() for name in table.column_names}
 
 

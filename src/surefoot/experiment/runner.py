@@ -8,6 +8,7 @@ the plan changes, not every episode.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,15 @@ from surefoot.experiment.progress import Progress
 from surefoot.experiment.run import Run, describe
 from surefoot.experiment.tables import VIOLATION, EpisodeTable, PlanTable
 from surefoot.model.layered import FloatArray
+from surefoot.plan.plan import Plan
 from surefoot.streams import stream
 from surefoot.worlds.sampler import Sampler
 from surefoot.worlds.world import World
 
 CHUNK_SECONDS = 0.2  # how long compiled code runs before it looks up, for progress and Ctrl-C
+
+Recorder = Callable[[Plan, int], None]
+"""Called with every plan that comes into force, and the number of episodes played before it."""
 
 
 def run(
@@ -41,6 +46,7 @@ def run(
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int | None = None,
+    recorder: Recorder | None = None,
 ) -> Run:
     """Let an agent play a number of episodes on a world, and measure it.
 
@@ -52,10 +58,12 @@ def run(
         progress: show a bar; by default on a terminal, when it takes more than two seconds.
         checkpoint: a file to keep the run in: written at the end, on Ctrl-C, and every ``checkpoint_every``
             episodes. :func:`resume` goes on from it.
+        recorder: called with every new plan and the number of episodes before it.
 
     Ctrl-C ends the run early and keeps what is done; ``run.interrupted`` says so.
     """
     session = Session(agent, world, episodes, seed)
+    session.recorder = recorder
     return session.play(compiled, progress, checkpoint, checkpoint_every)
 
 
@@ -68,6 +76,7 @@ def resume(
     compiled: bool = True,
     progress: bool | None = None,
     checkpoint_every: int | None = None,
+    recorder: Recorder | None = None,
 ) -> Run:
     """Go on from a checkpoint, to the same end as an uninterrupted run.
 
@@ -79,6 +88,7 @@ def resume(
     saved = checkpoints.load(Path(path), agent, world)
     session = Session(agent, world, saved.episodes if episodes is None else episodes, saved.seed)
     session.restore(saved)
+    session.recorder = recorder
     return session.play(compiled, progress, path, checkpoint_every)
 
 
@@ -100,6 +110,8 @@ class Session:
         self._evaluator = Evaluator(world)
         self._values: dict[int, float] = {}  # of the policy in force, by start
         self._policy: Policy | None = None
+        self.recorder: Recorder | None = None
+        self.watch: Callable[[], bool] | None = None  # asked several times a second: shall the run stop here?
 
     # --- playing ----------------------------------------------------------------------------------------
 
@@ -130,6 +142,8 @@ class Session:
                 bar.advance(self.done - before)
                 if checkpoint is not None and every is not None and self.done % every == 0:
                     self.save(Path(checkpoint))
+                if self.watch is not None and self.watch():
+                    break
         if checkpoint is not None:
             self.save(Path(checkpoint))
         return self._finished(time.perf_counter() - began)
@@ -216,6 +230,8 @@ class Session:
         self.plans.consistent.append(plan.consistent)
         self.plans.cost_event.append(cost_event(self.world, plan.bounds))
         self.plans.value_event.append(value_event(self.world, plan.ellipsoids))
+        if self.recorder is not None:
+            self.recorder(plan, self.done)
 
     def _value(self, start: int) -> float:
         if start not in self._values:

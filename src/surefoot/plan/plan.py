@@ -14,6 +14,7 @@ from surefoot.model.layered import NO_ACTION, BoolArray, FloatArray, IntArray
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, within_limits
 from surefoot.plan.optimism import Values
+from surefoot.plan.why import Explanation, why
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +109,10 @@ class Plan:
         kept = within_limits(self.bounds.upper[h], self.problem.limits)
         result: BoolArray = np.logical_and.reduceat(kept, self.problem.graph.layers[h].pair_ptr[:-1])
         return result
+
+    def why(self, h: int, s: Label, a: Label) -> Explanation:
+        """Why this action is or is not certified: the successor and limit, or the future state, that decide it."""
+        return why(self, h, s, a)
 
     def n_certified(self) -> int:
         return int(sum(mask.sum() for mask in self.certified_sets.pairs))

@@ -24,10 +24,12 @@ class Scope:
     def __init__(self, graph: LayeredGraph) -> None:
         self._graph = graph
         self.hopeful = [np.ones(layer.n_pairs, bool) for layer in graph.layers]  # H-1 of (N,)
+        self.planned = self.hopeful  # what it was when the plan in force was made, for checkpoints
 
     def edges(self) -> tuple[BoolArray, ...]:
-        """H-1 of (E,): the triplets that still matter."""
+        """H-1 of (E,): the triplets that still matter, for a plan that is made now."""
         graph = self._graph
+        self.planned = [mask.copy() for mask in self.hopeful]
         reached = np.zeros(graph.n_states(0), bool)
         reached[graph.starts] = True
         result = []

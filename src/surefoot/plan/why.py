@@ -1,0 +1,223 @@
+"""Why an action is certified, or is not yet: the successor and the limit, or the future, that decide it.
+
+How far a plan is from certifying something is its *shortfall*: by how much the upper bounds that matter would have to
+fall. Backward from the last layer, with excess(e) = max_j upper_j(e) − bound_j of a triplet e = (h, s, a, s'):
+
+    shortfall(h, s, a) = max over s' of max( excess(e), shortfall(h+1, s') ),      −∞ for the seed's own pairs
+    shortfall(h, s)    = min over a of shortfall(h, s, a)
+
+A pair is certified exactly when its shortfall is at most 0 (up to the tolerance of :mod:`surefoot.plan.certify`). If
+not, :func:`why` names what decides: a successor of this very step, if one breaks a limit by its upper bound; else the
+future state with the largest shortfall, and, there, the action that is nearest to being certified, and so on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surefoot.errors import AssumptionBroken
+from surefoot.estimate.costs import CostBounds
+from surefoot.model.labels import Label
+from surefoot.model.layered import FloatArray, IntArray
+from surefoot.model.problem import Problem
+from surefoot.plan.certify import TOLERANCE, Certified
+from surefoot.plan.kernels import first_marked, segment_max, spread
+
+if TYPE_CHECKING:
+    from surefoot.plan.plan import Plan
+
+
+class Kind(IntEnum):
+    """What decides about an action."""
+
+    SEED = 0  # certified by assumption: the seed's own
+    PROVED = 1  # certified: every successor keeps every limit and can go on
+    UNPROVED = 2  # open to an agent without guarantee, though not proved safe
+    COST = 3  # a successor may break a limit in this very step
+    FUTURE = 4  # a successor has no certified action
+    UNSAFE = 5  # not looked at any more: proved unsafe, or only reached by what is
+    INCONSISTENT = 6  # the data contradict the assumptions: the seed alone is certified
+    LAST = 7  # a state of the last layer may break a limit by its own cost
+
+
+@dataclass(frozen=True)
+class Step:
+    """One link of the chain; numbers are those of the plan."""
+
+    kind: Kind
+    layer: int
+    state: Label
+    action: Label  # None in the last layer
+    successor: Label = None  # that decides: the failing one, or of a certified action the tightest
+    limit: str = ""
+    bound: float = float("nan")
+    lower: float = float("nan")
+    upper: float = float("nan")
+
+    def __str__(self) -> str:
+        place = f"layer {self.layer}, state {self.state!r}"
+        if self.kind == Kind.LAST:
+            return f"{place} may end with {self.limit} up to {self.upper:.4g}, and the limit is {self.bound:.4g}"
+        place += f", action {self.action!r}"
+        if self.kind == Kind.SEED:
+            return f"{place} is the seed's own, safe by assumption"
+        if self.kind == Kind.PROVED:
+            tight = f"{self.limit} is at most {self.upper:.4g} (towards {self.successor!r})"
+            return f"{place} is proved safe: {tight}, and the limit is {self.bound:.4g}"
+        if self.kind == Kind.UNPROVED:
+            return f"{place} is open to this agent, though it is not proved safe"
+        if self.kind == Kind.FUTURE:
+            return f"{place} may lead to {self.successor!r}, which has no certified action"
+        if self.kind == Kind.UNSAFE:
+            return f"{place} is not looked at any more: proved unsafe, or only reached by what is"
+        if self.kind == Kind.INCONSISTENT:
+            return f"{place}: the data contradict the assumptions, and the seed alone is certified"
+        sure = " for sure" if self.lower > self.bound else ""
+        far = f"{self.limit} may be {self.upper:.4g} towards {self.successor!r}, and the limit is {self.bound:.4g}"
+        return f"{place} is not certified{sure}: {far}"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why an action is or is not certified; the first step is about the action itself, the last one decides."""
+
+    certified: bool
+    steps: tuple[Step, ...]
+
+    @property
+    def kind(self) -> Kind:
+        return self.steps[0].kind
+
+    @property
+    def cause(self) -> Step:
+        return self.steps[-1]
+
+    def __str__(self) -> str:
+        return ";\n  there, the nearest is: ".join(map(str, self.steps))
+
+
+@dataclass(frozen=True, eq=False)
+class Reasons:
+    """For every pair what decides about it: arrays in graph order, H-1 layers (``last``: the last one)."""
+
+    kinds: tuple[IntArray, ...]  # (N,) a Kind
+    edges: tuple[IntArray, ...]  # (N,) the edge that decides; of certified pairs the tightest
+    limits: tuple[IntArray, ...]  # (N,) the limit that decides, on that edge
+    nearest: tuple[IntArray, ...]  # (S,) the pair with the least shortfall
+    last_limits: IntArray  # (S,) of the last layer: the limit with the largest excess; 0 without a cost
+
+
+def reasons(problem: Problem, bounds: CostBounds, certified: Certified, first: int = 0) -> Reasons:
+    """One backward sweep down to layer ``first``; layers before it are left empty."""
+    graph = problem.graph
+    bound = np.array([limit.bound + TOLERANCE for limit in problem.limits])  # what certify compares with
+    shortfall, last_limits = _last(problem, bounds, bound)
+    layers = range(len(graph.layers))
+    kinds, edges, limits, nearest = ([np.empty(0, np.int64) for _ in layers] for _ in range(4))
+    for h in reversed(range(first, len(layers))):
+        layer = graph.layers[h]
+        excess = bounds.upper[h] - bound
+        now = np.nan_to_num(excess.max(axis=1), nan=np.inf, posinf=np.inf, neginf=-np.inf)
+        later = shortfall[layer.successor]
+        pair_now, pair_later = segment_max(now, layer.pair_ptr), segment_max(later, layer.pair_ptr)
+        pair = np.maximum(pair_now, pair_later)
+        by_cost = (pair_now > 0) | (pair_later <= 0)
+        deciding = np.where(spread(by_cost.astype(np.float64), layer.pair_ptr) > 0, now, later)
+        top = segment_max(deciding, layer.pair_ptr)
+        edges[h] = first_marked(deciding == spread(top, layer.pair_ptr), layer.pair_ptr)
+        limits[h] = excess[edges[h]].argmax(axis=1)
+        seeds = np.zeros(layer.n_pairs, bool)
+        seeds[layer.seed_pairs()] = True
+        pair[seeds] = -np.inf
+        open_to = certified.pairs[h]
+        kinds[h] = np.select(
+            [
+                seeds,
+                open_to & (pair <= 0),
+                open_to,
+                np.full(len(pair), not bounds.consistent),
+                np.isposinf(pair_now),
+                pair_now > 0,
+            ],
+            [Kind.SEED, Kind.PROVED, Kind.UNPROVED, Kind.INCONSISTENT, Kind.UNSAFE, Kind.COST],
+            Kind.FUTURE,
+        )
+        least = -segment_max(-pair, layer.state_ptr)
+        nearest[h] = first_marked(pair == spread(least, layer.state_ptr), layer.state_ptr)
+        shortfall = least
+    return Reasons(tuple(kinds), tuple(edges), tuple(limits), tuple(nearest), last_limits)
+
+
+def _last(problem: Problem, bounds: CostBounds, bound: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Shortfall of the last layer's states (S,), and the limit that decides it."""
+    last = problem.graph.terminal
+    if bounds.terminal_upper is None:
+        return np.full(last.n_states, -np.inf), np.zeros(last.n_states, np.int64)
+    excess = np.nan_to_num(bounds.terminal_upper - bound, nan=np.inf, posinf=np.inf, neginf=-np.inf)
+    kept = ~last.has_cost | last.seed_reached
+    return np.where(kept, -np.inf, excess.max(axis=1)), excess.argmax(axis=1)
+
+
+def why(plan: Plan, h: int, s: Label, a: Label) -> Explanation:
+    """Why action ``a`` in state ``s`` of layer ``h`` is or is not certified by the plan."""
+    pair = plan.problem.pair_index(h, s, a)
+    found = reasons(plan.problem, plan.bounds, plan.certified_sets, h)
+    return explain(plan.problem, plan.bounds, plan.certified_sets, found, h, pair)
+
+
+def explain(
+    problem: Problem, bounds: CostBounds, certified: Certified, found: Reasons, h: int, pair: int
+) -> Explanation:
+    """Follow the chain of what decides, from a pair to its cause."""
+    steps, is_certified = [], bool(certified.pairs[h][pair])
+    while True:
+        step, successor = _step(problem, bounds, found, h, pair)
+        steps.append(step)
+        if step.kind != Kind.FUTURE:
+            break
+        h += 1
+        if h == problem.horizon - 1:
+            steps.append(_ending(problem, bounds, found, successor))
+            break
+        pair = int(found.nearest[h][successor])
+        if certified.pairs[h][pair]:
+            raise AssumptionBroken("a plan contradicts itself", where=problem.naming.at_state(h, successor))
+    return Explanation(is_certified, tuple(steps))
+
+
+def _step(problem: Problem, bounds: CostBounds, found: Reasons, h: int, pair: int) -> tuple[Step, int]:
+    layer, naming = problem.graph.layers[h], problem.naming
+    state = int(np.searchsorted(layer.state_ptr, pair, side="right")) - 1
+    edge, j = int(found.edges[h][pair]), int(found.limits[h][pair])
+    successor = int(layer.successor[edge])
+    step = Step(
+        kind=Kind(int(found.kinds[h][pair])),
+        layer=h,
+        state=naming.states[h][state],
+        action=naming.action(layer, h, pair),
+        successor=naming.states[h + 1][successor],
+        limit=problem.limits[j].name,
+        bound=problem.limits[j].bound,
+        lower=float(bounds.lower[h][edge, j]),
+        upper=float(bounds.upper[h][edge, j]),
+    )
+    return step, successor
+
+
+def _ending(problem: Problem, bounds: CostBounds, found: Reasons, state: int) -> Step:
+    j, h = int(found.last_limits[state]), problem.horizon - 1
+    upper, lower = bounds.terminal_upper, bounds.terminal_lower
+    return Step(
+        kind=Kind.LAST,
+        layer=h,
+        state=problem.naming.states[h][state],
+        action=None,
+        limit=problem.limits[j].name,
+        bound=problem.limits[j].bound,
+        lower=float("nan") if lower is None else float(lower[state, j]),
+        upper=float("nan") if upper is None else float(upper[state, j]),
+    )

@@ -1,0 +1,62 @@
+"""Two runs side by side: every recorded number and every array of the last plan, to the bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+import surefoot as sf
+from surefoot.agents.base import Agent
+from surefoot.experiment.run import Run
+from surefoot.plan.plan import Plan
+
+AGENTS: dict[str, Callable[[sf.Problem], Agent]] = {
+    "lsvi-new": sf.LsviNew,
+    "every episode a plan": lambda problem: sf.LsviNew(problem, replan_growth=0.0),
+    "first the seed": lambda problem: sf.LsviNew(problem, initial_episodes=9),
+    "no look-ahead": lambda problem: sf.LsviNew(problem, ideas="II III IV"),
+    "ucrl-vtr": lambda problem: sf.agents.make("ucrl-vtr", problem),
+    "slucb-qvi": lambda problem: sf.agents.make("slucb-qvi", problem),
+    "seed": lambda problem: sf.agents.make("seed", problem),
+}
+
+
+def record(run: Run) -> dict[str, Any]:
+    """All that a run measured, but its wall time: nested names, arrays and plain values."""
+    return {
+        "episodes": run.episodes_table.columns(),
+        "plans": run.plans_table.columns(),
+        "best": {str(start): value for start, value in run.best_values.items()},
+        "seed value": run.seed_value,
+        "replans": run.replans,
+        "plan": {} if run.plan is None else plan_arrays(run.plan),
+    }
+
+
+def plan_arrays(plan: Plan) -> dict[str, Any]:
+    return {
+        "number": plan.number,
+        "bounds": vars(plan.bounds),
+        "certified": vars(plan.certified_sets),
+        "values": vars(plan.values),
+        "ellipsoids": {str(h): vars(known) for h, known in enumerate(plan.ellipsoids)},
+    }
+
+
+def differences(one: Any, two: Any, name: str = "") -> list[str]:
+    """The names of all entries that differ in any bit, shape or type."""
+    if isinstance(one, Mapping):
+        assert list(one) == list(two), f"{name}: {list(one)} and {list(two)}"
+        return [found for key in one for found in differences(one[key], two[key], f"{name}/{key}")]
+    if isinstance(one, (tuple, list)):
+        assert len(one) == len(two), name
+        return [f for i, (a, b) in enumerate(zip(one, two, strict=True)) for f in differences(a, b, f"{name}[{i}]")]
+    a, b = np.asarray(one), np.asarray(two)
+    same = a.dtype == b.dtype and a.shape == b.shape and (a.tobytes() == b.tobytes() if a.dtype != object else a == b)
+    return [] if same else [name]
+
+
+def assert_same_run(one: Run, two: Run) -> None:
+    assert not differences(record(one), record(two))

@@ -1,0 +1,171 @@
+"""Theorem 1, in two halves: a true cost event excludes every violation, and the event is true as often as promised.
+
+The first half is no statistics at all. It must hold in every episode of every run: no violation while all true
+costs lie within the plan's bounds. The second counts runs: the event of spec 3 spends p/2, so over N runs the number
+of misses is at most binomial(N, p/2). A radius halved must break that, or the count would prove nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import surefoot as sf
+from surefoot.experiment.run import Run
+from tests.drawn_worlds import certified_world, paper_world
+from tests.runs import AGENTS
+
+pytestmark = pytest.mark.statistical
+
+NOISES = ("gaussian", "uniform", "rademacher")
+WORLDS = 66
+BATCH = 11
+EPISODES = 120
+FLUKE = 1e-6  # how rarely a correct program may fail a count
+
+
+def while_true(run: Run) -> Any:
+    """(K,) was the plan's cost event true in this episode?"""
+    held = dict(zip(run.plans_table.number, run.plans_table.cost_event, strict=True))
+    return np.array([held[number] for number in run.episodes_table.plan.tolist()])
+
+
+def assert_safe_while_true(runs: Iterable[Run]) -> None:
+    for run in runs:
+        assert not run.violations[while_true(run)].any(), run
+        if run.cost_event:
+            assert run.violations.sum() == 0
+            assert (run.margin >= -1e-9).all()
+
+
+def most_misses(runs: int, p: float) -> int:
+    """More misses of the cost event than this have a probability below FLUKE, if it spends p/2."""
+    return int(binom.isf(FLUKE, runs, p / 2))
+
+
+def misses(runs: Iterable[Run]) -> int:
+    return sum(not run.cost_event for run in runs)
+
+
+# ---------------------------------------------------------------- a true event excludes violations
+
+
+@pytest.mark.parametrize("size", ["testing", "small"])
+def test_thermal_is_safe(size: str, seed: int) -> None:
+    runs = []
+    for number, noise in enumerate(NOISES):
+        world = sf.worlds.make(f"thermal/{size}", noise=noise)
+        runs += [sf.run(sf.LsviNew(world.problem), world, 3000, 10 * seed + number)]
+    assert_safe_while_true(runs)
+    assert misses(runs) == 0  # not a count: the chance is far below p, see the tight worlds below
+    assert all(run.gap_closed() > 0.5 for run in runs)  # safe, and not by standing still
+
+
+@pytest.mark.parametrize("batch", range(WORLDS // BATCH))
+def test_random_worlds_are_safe(batch: int, seed: int) -> None:
+    runs = []
+    for number in range(batch * BATCH, (batch + 1) * BATCH):
+        world = certified_world(200_000 + 1000 * seed + number, NOISES[number % 3])
+        growth = (0.1, 0.0, 0.5)[number // 3 % 3]
+        for run_seed in (2 * seed, 2 * seed + 1):
+            runs.append(sf.run(sf.LsviNew(world.problem, replan_growth=growth), world, EPISODES, run_seed))
+    assert_safe_while_true(runs)
+    assert misses(runs) <= most_misses(len(runs), 0.05)
+    assert sum(run.certified[-1] > run.certified[0] for run in runs) > len(runs) // 3  # something was learned
+
+
+@pytest.mark.parametrize("batch", range(WORLDS // BATCH))
+def test_random_worlds_are_safe_in_the_paper_profile(batch: int, seed: int) -> None:
+    runs = []
+    for number in range(batch * BATCH, (batch + 1) * BATCH):
+        world, options = paper_world(300_000 + 1000 * seed + number, NOISES[number % 3])
+        agent = sf.LsviNew(world.problem, **options, initial_episodes=10 * (number % 2))
+        runs.append(sf.run(agent, world, EPISODES, seed))
+    assert_safe_while_true(runs)
+    assert misses(runs) <= most_misses(len(runs), 0.05)
+    assert sum(bool((run.value > run.value[0]).any()) for run in runs) > len(runs) // 3  # it left the seed
+
+
+@pytest.mark.parametrize("scale", [0.2, 0.3, 0.5])
+def test_even_a_radius_too_small_is_safe_while_its_event_is_true(scale: float, seed: int) -> None:
+    """Here the event fails again and again: true and false episodes occur, and violations only in the latter."""
+    runs = []
+    for number in range(24):
+        world = certified_world(400_000 + 1000 * seed + number, NOISES[number % 3])
+        runs.append(sf.run(sf.LsviNew(world.problem, safety_radius_scale=scale), world, EPISODES, seed))
+    assert_safe_while_true(runs)
+    true = np.concatenate([while_true(run) for run in runs])
+    assert 0.02 < true.mean() < 0.98
+    assert sum(int(run.violations.sum()) for run in runs) > 0
+    assert not any(run.guaranteed for run in runs)
+
+
+@pytest.mark.parametrize("name", ["ucrl-vtr", "no look-ahead"])
+def test_without_look_ahead_a_true_event_is_not_enough(name: str, seed: int) -> None:
+    """The counter counts: agents that do not look ahead violate while every true cost is within its bounds."""
+    runs = []
+    for number in range(30):
+        world = certified_world(500_000 + 1000 * seed + number)
+        runs.append(sf.run(AGENTS[name](world.problem), world, EPISODES, seed))
+    assert sum(int(run.violations[while_true(run)].sum()) for run in runs) > 0
+
+
+# ---------------------------------------------------------------- the event is true as often as promised
+
+
+def tight_world(noise: str) -> sf.World:
+    """Nothing helps the bounds here: one feature, one state, four limits and two layers that share nothing.
+
+    The true costs are 0, so that the ridge's bias, which the radius also pays for, is not there; noise is
+    as large as the norm. The union over limits and layers is nearly exact, since their noises are independent.
+    """
+    problem = sf.Problem.from_functions(
+        horizon=2,
+        start=0,
+        actions=lambda h, s: [0],
+        successors=lambda h, s, a: [0],
+        reward=lambda h, s, a: 0.5,
+        cost_features=lambda h, s, a, s2: [1.0],
+        transition_features=lambda h, s, a, s2: [1.0],
+        terminal_cost_features=lambda s: [1.0],
+        seed_policy=lambda h, s: 0,
+        limits=[sf.Limit(f"limit {j}", bound=2.0, noise=1.0, norm=1.0) for j in range(4)],
+    )
+    return sf.World(problem, transition=[1.0], cost=np.zeros((4, 1)), noise=noise)
+
+
+def tight_runs(noise: str, p: float, scale: float, seeds: range) -> list[Run]:
+    world = tight_world(noise)
+    options: dict[str, Any] = {"ridges": [0.1], "replan_growth": 0.25, "safety_radius_scale": scale}
+    return [sf.run(sf.LsviNew(world.problem, p, **options), world, 300, s) for s in seeds]
+
+
+@pytest.mark.parametrize("p", [0.05, 0.5])
+def test_the_event_fails_no_more_often_than_promised(p: float, seed: int) -> None:
+    runs = [run for noise in NOISES for run in tight_runs(noise, p, 1.0, range(80 * seed, 80 * seed + 80))]
+    assert len(runs) == 240
+    assert misses(runs) <= most_misses(len(runs), p)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_half_the_radius_is_caught(noise: str, seed: int) -> None:
+    """The negative control: the same worlds and the same count, half the radius."""
+    runs = tight_runs(noise, 0.05, 0.5, range(80 * seed, 80 * seed + 60))
+    assert misses(runs) > 2 * most_misses(len(runs), 0.05)
+
+
+def test_half_the_radius_is_caught_on_random_worlds(seed: int) -> None:
+    """There the truth nearly fills its declared norm, and the prior part of the radius is missed as well."""
+    counts = []
+    for scale in (1.0, 0.5):
+        runs = []
+        for number in range(30):
+            world = certified_world(600_000 + 1000 * seed + number)
+            agent = sf.LsviNew(world.problem, safety_radius_scale=scale, replan_growth=0.5)
+            runs.append(sf.run(agent, world, 60, seed))
+        counts.append(misses(runs))
+    assert counts[0] <= most_misses(30, 0.05) < counts[1]

@@ -1,0 +1,313 @@
+"""LSVI-NEW from outside: its keywords and their errors, its stamps, when it plans, what it plays first."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+from surefoot.errors import InvalidInput, OutOfOrder, UnknownLabel
+from tests.differential.compare import problem_of
+from tests.hand_made import corridor, maze, tell
+from tests.reference.generate import random_history, random_tables
+from tests.reference.history import feed
+
+LIMIT = sf.Limit("heat", bound=1.0, noise=0.1, norm=1.0)
+
+
+def small(**changes: Any) -> sf.Problem:
+    return corridor({"seed": [1.0], "other": [0.5]}, LIMIT, anchor=([1.0], [0.25]), **changes)
+
+
+# ---------------------------------------------------------------- keywords
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"failure_probability": 0}, "failure_probability must be above 0.*0"),
+    ({"failure_probability": 1}, "failure_probability must be below 1"),
+    ({"failure_probability": -0.1}, "failure_probability must be above 0"),
+    ({"failure_probability": math.nan}, "failure_probability must be above 0.*nan"),
+    ({"failure_probability": "small"}, "failure_probability must be a number.*small"),
+    ({"profile": "fast"}, "no such profile.*'fast'.*certified"),
+    ({"ridges": []}, "ridges must not be empty"),
+    ({"ridges": (1.0, 0.0)}, "ridges must be above 0"),
+    ({"ridges": (math.inf,)}, "ridges must be above 0"),
+    ({"value_ridge": 0.0}, "value_ridge must be above 0"),
+    ({"optimism": -1.0}, "optimism must be at least 0"),
+    ({"explore": (0.1, 0.1)}, "explore must be three weights"),
+    ({"explore": (0.1, -0.1, 0.1)}, "explore must be at least 0"),
+    ({"slack": 0.0}, "slack must be positive"),
+    ({"replan_growth": -0.1}, "replan_growth must be at least 0"),
+    ({"replan_growth": math.nan}, "replan_growth must be at least 0.*nan"),
+    ({"initial_episodes": -1}, "initial_episodes must be a whole number, at least 0"),
+    ({"initial_episodes": 2.5}, "initial_episodes must be a whole number"),
+    ({"initial_episodes": True}, "initial_episodes must be a whole number"),
+    ({"ideas": ("I", "V")}, "no such idea.*'V'.*I, II, III, IV"),
+    ({"safety_radius_scale": -1.0}, "safety_radius_scale must be at least 0"),
+    ({"safety_radius_scale": math.inf}, "safety_radius_scale must be at least 0"),
+    ({"episodes": 10}, "episodes has no effect in the certified profile"),
+    ({"lipschitz": 1.0}, "lipschitz has no effect in the certified profile"),
+    ({"profile": "paper"}, "needs the number of episodes.*episodes=K"),
+    ({"profile": "paper", "episodes": 0}, "episodes must be a whole number, at least 1"),
+    ({"profile": "paper", "episodes": 1.5}, "episodes must be a whole number"),
+    ({"profile": "paper", "episodes": 10, "slack": 1.0}, "slack has no effect in the paper profile"),
+    ({"profile": "paper", "episodes": 10, "literal_future": True}, "literal_future has no effect in the paper"),
+    ({"profile": "paper", "episodes": 10, "optimism": 1.0}, "optimism has no effect in the paper profile"),
+    ({"profile": "paper", "episodes": 10, "ridges": (1.0, 2.0)}, "paper profile has one ridge"),
+    ({"profile": "paper", "episodes": 10, "coverage_rate": 0.0}, "coverage_rate must be above 0"),
+    ({"profile": "paper", "episodes": 10, "lipschitz": 0.0}, "lipschitz must be above 0"),
+    ({"profile": "paper", "episodes": 10, "feature_bound": 0.5}, "feature_bound is below the largest cost feature"),
+]
+
+
+@pytest.mark.parametrize(("keywords", "words"), BAD, ids=[str(keywords) for keywords, _ in BAD])
+def test_bad_keywords_are_refused_in_words(keywords: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        sf.LsviNew(small(), **keywords)
+
+
+def test_ideas_may_be_written_as_one_word() -> None:
+    for ideas in ("I, III", "I III", ("III", "I"), ["I", "III", "I"]):
+        assert sf.LsviNew(small(), ideas=ideas).ideas == ("I", "III")
+
+
+def test_the_paper_profile_needs_an_anchor_everywhere() -> None:
+    with pytest.raises(InvalidInput, match=r"needs an anchor at every layer.*layer 0"):
+        sf.LsviNew(corridor({"seed": [1.0]}, LIMIT), profile="paper", episodes=100)
+
+
+def test_a_non_positive_gap_is_named() -> None:
+    """Δ_φ = L·‖x − x'‖ beyond the slack makes the paper's weights meaningless; without Ideas II-IV none is needed."""
+    spread = {"x": [1.0, 0.0], "y": [0.0, 1.0]}
+    problem = maze(
+        {(0, "s"): {"a": ["x", "y"]}},
+        {(0, "s"): "a"},
+        cost_features=lambda h, s, a, s2: spread[s2],
+        anchor=lambda h: ([1.0, 0.0], [0.25]),
+    )
+    with pytest.raises(InvalidInput, match=r"epsilon_2.*gap"):
+        sf.LsviNew(problem, profile="paper", episodes=10**6, initial_episodes=0)
+    sf.LsviNew(problem, profile="paper", episodes=10**6, initial_episodes=0, ideas="I")
+
+
+# ---------------------------------------------------------------- stamps
+
+
+@pytest.mark.parametrize(
+    ("keywords", "guaranteed"),
+    [
+        ({}, True),
+        ({"safety_radius_scale": 1.0}, True),
+        ({"safety_radius_scale": 1.5}, True),
+        ({"safety_radius_scale": 0.999}, False),
+        ({"safety_radius_scale": 0.0}, False),
+        ({"ideas": ("II", "III", "IV")}, False),
+        ({"ideas": ()}, False),
+        ({"ideas": ("I",)}, True),
+        ({"optimism": 0.0, "explore": (0, 0, 0)}, True),
+    ],
+)
+@pytest.mark.parametrize("profile", ["certified", "paper"])
+def test_a_smaller_radius_or_no_look_ahead_is_stamped(keywords: Any, guaranteed: bool, profile: str) -> None:
+    if profile == "paper":
+        keywords = {k: v for k, v in keywords.items() if k not in ("optimism", "explore")}
+        keywords |= {"profile": "paper", "episodes": 10**6, "initial_episodes": 0}
+    agent = sf.LsviNew(small(), 0.1, **keywords)
+    assert agent.guaranteed is guaranteed
+    assert agent.guarantee == ("every step safe with probability ≥ 0.9" if guaranteed else "no safety guarantee")
+
+
+@pytest.mark.parametrize("profile", ["certified", "paper"])
+def test_constants_name_everything_and_can_be_written_down(profile: str) -> None:
+    chosen: dict[str, Any] = {"initial_episodes": 3, "safety_radius_scale": 2.0, "replan_growth": 0.5}
+    if profile == "paper":
+        chosen |= {"profile": "paper", "episodes": 10**6}
+    agent = sf.LsviNew(small(), 0.1, **chosen)
+    written = json.loads(json.dumps(agent.constants, allow_nan=False))
+    assert written == agent.constants
+    assert written["profile"] == profile
+    assert written["failure_probability"] == 0.1
+    for name, value in chosen.items():
+        assert written[name] == value
+
+
+# ---------------------------------------------------------------- when it plans
+
+
+def test_it_plans_before_every_episode_at_growth_zero() -> None:
+    agent = sf.LsviNew(small(), replan_growth=0.0)
+    assert (agent.replans, agent.plan.number) == (1, 1)
+    for k in range(5):
+        tell(agent, [("seed", 0.2)])
+        assert (agent.replans, agent.plan.number) == (k + 2, k + 2)
+    agent.begin_episode("s")
+    agent.abort_episode()
+    assert agent.replans == 6  # nothing was seen
+
+
+def test_it_plans_when_a_log_determinant_has_grown() -> None:
+    """One cost feature z = 1 without an anchor: logdet(λ + n) against log(1 + growth), by hand; costs alone grow."""
+    ridge, growth = 0.5, 0.3
+    problem = corridor({"seed": [1.0]}, LIMIT)
+    agent = sf.LsviNew(problem, ridges=(ridge, 10.0), replan_growth=growth, value_ridge=1e9)
+    planned, plans = 0, 1
+    for rows in range(1, 60):
+        tell(agent, [("seed", 0.2)])
+        if math.log((ridge + rows) / (ridge + planned)) > math.log(1 + growth):
+            planned, plans = rows, plans + 1
+        assert agent.replans == plans
+    assert plans < 20
+
+
+def test_growth_of_the_values_alone_makes_it_plan() -> None:
+    problem = corridor({"seed": [1.0]}, LIMIT, horizon=3)
+    agent = sf.LsviNew(problem, replan_growth=0.3, explore=(0, 0, 0), value_ridge=0.01)
+    for _ in range(3):
+        agent.begin_episode("s")
+        for h in range(2):
+            agent.observe(h, "s", "seed", "s", None)  # no costs
+        agent.end_episode()
+    assert agent.replans > 1
+    assert agent.costs.bank.rows.sum() == 0
+
+
+def test_an_old_plan_stays_while_data_come_in() -> None:
+    agent = sf.LsviNew(small(), replan_growth=1e9)
+    plan = agent.plan
+    tell(agent, *[[("seed", 0.2)]] * 50)
+    assert agent.plan is plan
+    agent.replan()
+    assert agent.plan is not plan
+
+
+def test_no_plan_inside_an_episode() -> None:
+    agent = sf.LsviNew(small())
+    agent.begin_episode("s")
+    plan = agent.plan
+    with pytest.raises(OutOfOrder, match=r"never changes inside an episode.*layer 0"):
+        agent.replan()
+    assert agent.plan is plan
+    assert agent.replans == 1
+
+
+# ---------------------------------------------------------------- what it plays first
+
+
+def test_initial_episodes_play_the_seed_and_plan_all_the_same() -> None:
+    limit = sf.Limit("heat", bound=10.0, noise=0.1, norm=1.0)
+    problem = corridor({"seed": [1.0], "wide": [2.0]}, limit)
+    agent = sf.LsviNew(problem, initial_episodes=3, replan_growth=0.0)
+    assert agent.plan.action(0, "s") == "wide"  # what it would do
+    for k in range(5):
+        agent.begin_episode("s")
+        expected = "seed" if k < 3 else agent.plan.action(0, "s")
+        assert agent.act(0, "s") == expected
+        agent.observe(0, "s", expected, "s", 0.1)
+        agent.end_episode()
+        assert agent.replans == k + 2
+    assert expected == "wide"
+
+
+def test_the_paper_profile_plays_the_seed_and_says_so() -> None:
+    with pytest.warns(UserWarning, match=r"asks for \d+ episodes of the seed and the run has 100"):
+        agent = sf.LsviNew(small(), profile="paper", episodes=100)
+    assert agent.constants["initial_episodes"] == 100
+    agent.begin_episode("s")
+    assert agent.act(0, "s") == "seed"
+
+
+def test_the_paper_profile_ends_with_its_episodes() -> None:
+    """The constants are for K episodes; one more would be without a proof. A refusal changes nothing."""
+    agent = sf.LsviNew(small(), profile="paper", episodes=2, initial_episodes=0)
+    tell(agent, [("seed", 0.2)], [("seed", 0.2)])
+    before = agent.checkpoint()
+    with pytest.raises(OutOfOrder, match=r"computed for fewer episodes.*episodes=2"):
+        agent.begin_episode("s")
+    after = agent.checkpoint()
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+    with pytest.raises(OutOfOrder, match="outside an episode"):
+        agent.act(0, "s")
+
+
+# ---------------------------------------------------------------- what it can be asked
+
+
+def test_a_plan_answers_by_label_and_refuses_the_unknown() -> None:
+    agent = sf.LsviNew(small())
+    plan = agent.plan
+    assert plan.upper(0, "s", "seed", "s").shape == (1,)
+    for ask in (
+        lambda: plan.upper(0, "s", "seed", "x"),
+        lambda: plan.lower(0, "s", "none", "s"),
+        lambda: plan.certified(0, "x", "seed"),
+        lambda: plan.q(1, "s", "seed"),
+        lambda: plan.value(2, "s"),
+        lambda: plan.action(-1, "s"),
+    ):
+        with pytest.raises(UnknownLabel):
+            ask()
+
+
+def test_what_a_plan_hands_out_cannot_change_it() -> None:
+    agent = sf.LsviNew(small())
+    upper = agent.plan.upper(0, "s", "other", "s")
+    before = upper.copy()
+    upper[:] = -100.0
+    assert agent.plan.upper(0, "s", "other", "s") == before
+
+
+def test_a_plan_of_no_data_knows_the_anchor_only(seed: int) -> None:
+    tables = random_tables(seed, anchors=True, misspecified=False, stationary_costs=False)
+    problem = problem_of(tables)
+    agent = sf.LsviNew(problem)
+    for h in range(problem.horizon - 1):
+        anchor = tables.anchor(h)
+        if anchor is None:
+            continue
+        for (layer, s), a in tables.seed.items():
+            for s2 in tables.successors[layer, s, a]:
+                if layer == h and tables.x[h, s, a, s2] == anchor[0]:
+                    assert agent.plan.upper(h, s, a, s2) == pytest.approx(anchor[1], abs=1e-12)
+                    assert agent.plan.lower(h, s, a, s2) == pytest.approx(anchor[1], abs=1e-12)
+
+
+def test_with_several_starts_the_paper_plans_for_each() -> None:
+    problem = maze(
+        {(0, "s"): {"a": ["e"], "b": ["e"]}, (0, "z"): {"a": ["e"], "b": ["e"]}},
+        {(0, "s"): "a", (0, "z"): "a"},
+        start=["s", "z"],
+        limits=[sf.Limit("heat", 50.0, 0.01, 1.0)],
+        cost_features=lambda h, s, a, s2: [1.0, 0.1 * (a == "b") + 0.2 * (s == "z")],
+        anchor=lambda h: ([1.0, 0.0], [0.5]),
+    )
+    agent = sf.LsviNew(problem, profile="paper", episodes=10**6, initial_episodes=0)
+    seen = {}
+    for start in ("s", "z"):
+        agent.begin_episode(start)
+        seen[start] = agent.plan
+        assert agent.act(0, start) == agent.plan.action(0, start) == "b"
+        agent.abort_episode()
+    assert seen["s"] is not seen["z"]
+    assert seen["s"].q(0, "s", "b") != seen["z"].q(0, "s", "b")  # the past of the episode's own start enters
+
+
+def test_observations_do_not_depend_on_having_been_asked(seed: int) -> None:
+    """A plant may play something else than was advised; what was observed is what counts."""
+    tables = random_tables(seed)
+    asked, told = (sf.LsviNew(problem_of(tables)) for _ in range(2))
+    for episode in random_history(tables, np.random.default_rng(seed), 5, np.random.default_rng(seed)):
+        asked.begin_episode(episode.start)
+        for step in episode.steps:
+            if asked.plan.safe(step.h, step.s):
+                asked.act(step.h, step.s)
+            asked.observe(step.h, step.s, step.a, step.s2, step.cost)
+        if episode.terminal is not None:
+            asked.observe_terminal(*episode.terminal)
+        asked.end_episode()
+        feed(told, episode)
+    one, two = asked.checkpoint(), told.checkpoint()
+    assert all(one[name].tobytes() == two[name].tobytes() for name in one)

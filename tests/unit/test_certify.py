@@ -1,0 +1,294 @@
+"""Certified sets on graphs small enough to see: traps ahead, the seed, last states, contradicting data."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+from surefoot.estimate.costs import CostBounds
+from surefoot.plan.certify import TOLERANCE, Certified, certify, certify_one_step, with_least_worst
+from tests.hand_made import bounds_of, corridor, maze, tell
+
+# Layer 3 has a trap; "leap" leads towards it two steps before, harmlessly so far. The seed stays on the road.
+TRAP = {
+    (0, "s"): {"stay": ["road"], "leap": ["edge"]},
+    (1, "road"): {"stay": ["road"]},
+    (1, "edge"): {"on": ["brink"]},
+    (2, "road"): {"stay": ["road"]},
+    (2, "brink"): {"fall": ["end"]},
+}
+ROAD = {(0, "s"): "stay", (1, "road"): "stay", (2, "road"): "stay"}
+
+
+def certified(problem: sf.Problem, bounds: CostBounds, rule: Any = certify) -> set[tuple[int, str, str]]:
+    return pairs(problem, rule(problem.graph, bounds, problem.limits))
+
+
+def pairs(problem: sf.Problem, sets: Certified) -> set[tuple[int, str, str]]:
+    named = set()
+    for h in range(problem.horizon - 1):
+        for s in (problem.states(h)[i] for i in range(len(problem.states(h)))):
+            for a in problem.actions(h, s):
+                pair = problem.pair_index(h, s, a)
+                assert sets.states[h][problem.state_index(h, s)] or not sets.pairs[h][pair]
+                if sets.pairs[h][pair]:
+                    named.add((h, s, a))
+    return named
+
+
+def seed_pairs(seed: dict[tuple[int, str], str]) -> set[tuple[int, str, str]]:
+    return {(h, s, a) for (h, s), a in seed.items()}
+
+
+# ---------------------------------------------------------------- looking ahead (Idea I)
+
+
+def test_a_trap_two_steps_ahead_is_refused() -> None:
+    problem = maze(TRAP, ROAD)
+    safe = bounds_of(problem, {})
+    assert certified(problem, safe) == seed_pairs(ROAD) | {(0, "s", "leap"), (1, "edge", "on"), (2, "brink", "fall")}
+    trap = bounds_of(problem, {(2, "brink", "fall", "end"): 1.1})
+    assert certified(problem, trap) == seed_pairs(ROAD)
+
+
+def test_without_idea_i_it_walks_into_the_trap() -> None:
+    problem = maze(TRAP, ROAD)
+    trap = bounds_of(problem, {(2, "brink", "fall", "end"): 1.1})
+    walked = certified(problem, trap, certify_one_step)
+    assert walked == seed_pairs(ROAD) | {(0, "s", "leap"), (1, "edge", "on")}
+
+
+def test_one_way_out_is_enough() -> None:
+    graph = {**TRAP, (2, "brink"): {"fall": ["end"], "back": ["end"]}}
+    problem = maze(graph, ROAD)
+    trap = bounds_of(problem, {(2, "brink", "fall", "end"): 1.1})
+    assert certified(problem, trap) == seed_pairs(ROAD) | {(0, "s", "leap"), (1, "edge", "on"), (2, "brink", "back")}
+
+
+def test_every_successor_must_be_safe() -> None:
+    """One of two possible ends is a trap: the action that may lead there is refused, the other is not."""
+    graph = {
+        (0, "s"): {"stay": ["road"], "risk": ["road", "brink"]},
+        (1, "road"): {"stay": ["end"], "also": ["end"]},
+        (1, "brink"): {"fall": ["end"]},
+    }
+    problem = maze(graph, {(0, "s"): "stay", (1, "road"): "stay"})
+    trap = bounds_of(problem, {(1, "brink", "fall", "end"): 2.0})
+    assert certified(problem, trap) == {(0, "s", "stay"), (1, "road", "stay"), (1, "road", "also")}
+    costly_edge = bounds_of(problem, {(0, "s", "risk", "road"): 2.0})  # one costly triplet of two
+    assert (0, "s", "risk") not in certified(problem, costly_edge)
+    assert (1, "brink", "fall") in certified(problem, costly_edge)
+
+
+def test_a_trap_is_not_forgotten_behind_a_safe_detour() -> None:
+    """Safety of a state is about its best action, of an action about its worst successor."""
+    graph = {
+        (0, "s"): {"stay": ["m"], "go": ["m", "n"]},
+        (1, "m"): {"x": ["p"], "y": ["q"]},
+        (1, "n"): {"y": ["q"]},
+        (2, "p"): {"on": ["end"]},
+        (2, "q"): {"fall": ["end"]},
+    }
+    problem = maze(graph, {(0, "s"): "stay", (1, "m"): "x", (2, "p"): "on"})
+    trap = bounds_of(problem, {(2, "q", "fall", "end"): 5.0})
+    assert certified(problem, trap) == {(0, "s", "stay"), (1, "m", "x"), (2, "p", "on")}
+
+
+# ---------------------------------------------------------------- the seed
+
+
+def test_the_seed_is_certified_whatever_the_bounds_say() -> None:
+    problem = maze(TRAP, ROAD)
+    everything = {(h, s, a, s2): 9.0 for (h, s), actions in TRAP.items() for a, ends in actions.items() for s2 in ends}
+    assert certified(problem, bounds_of(problem, everything)) == seed_pairs(ROAD)
+    assert certified(problem, bounds_of(problem, everything), certify_one_step) == seed_pairs(ROAD)
+
+
+def test_another_action_of_a_seed_state_earns_its_certificate() -> None:
+    graph = {(0, "s"): {"other": ["end"], "stay": ["end"]}}
+    problem = maze(graph, {(0, "s"): "stay"})
+    assert certified(problem, bounds_of(problem, {(0, "s", "other", "end"): 1.5})) == {(0, "s", "stay")}
+    assert len(certified(problem, bounds_of(problem, {}))) == 2
+
+
+def test_an_action_may_lead_onto_the_seed() -> None:
+    """States of the seed are safe to enter, even where their own upper bounds are too high."""
+    graph = {
+        (0, "s"): {"stay": ["road"], "cut": ["road", "far"]},
+        (1, "road"): {"stay": ["end"]},
+        (1, "far"): {"home": ["end"]},
+    }
+    problem = maze(graph, {(0, "s"): "stay", (1, "road"): "stay"})
+    bounds = bounds_of(problem, {(1, "road", "stay", "end"): 3.0})
+    assert (0, "s", "cut") in certified(problem, bounds)
+
+
+# ---------------------------------------------------------------- the edge of a limit
+
+
+@pytest.mark.parametrize(
+    ("upper", "kept"),
+    [
+        (1.0, True),
+        (1.0 + 0.9 * TOLERANCE, True),
+        (1.0 + 1.2 * TOLERANCE, False),
+        (1.0 + 1e-9, False),
+        (math.inf, False),
+        (math.nan, False),
+    ],
+)
+def test_upper_at_the_limit(upper: float, kept: bool) -> None:
+    assert TOLERANCE == 1e-12
+    graph = {(0, "s"): {"stay": ["end"], "other": ["end"]}}
+    problem = maze(graph, {(0, "s"): "stay"})
+    bounds = bounds_of(problem, {(0, "s", "other", "end"): upper})
+    assert ((0, "s", "other") in certified(problem, bounds)) is kept
+    assert ((0, "s", "other") in certified(problem, bounds, certify_one_step)) is kept
+
+
+def test_every_limit_counts() -> None:
+    graph = {(0, "s"): {"stay": ["end"], "other": ["end"]}}
+    problem = maze(graph, {(0, "s"): "stay"}, limits=3)
+    for j in range(3):
+        upper = [0.5, 0.5, 0.5]
+        upper[j] = 1.5
+        bounds = bounds_of(problem, {(0, "s", "other", "end"): upper})
+        assert certified(problem, bounds) == {(0, "s", "stay")}
+    assert len(certified(problem, bounds_of(problem, {(0, "s", "other", "end"): [1.0, 1.0, 1.0]}))) == 2
+
+
+# ---------------------------------------------------------------- the last layer
+
+ENDS = {(0, "s"): {"stay": ["home"], "far": ["hot"], "free": ["open"], "mixed": ["home", "hot"]}}
+
+
+def test_terminal_costs() -> None:
+    problem = maze(ENDS, {(0, "s"): "stay"}, terminal_costs=["home", "hot"])  # "open" has no cost
+    cool = bounds_of(problem, {})
+    assert certified(problem, cool) == {(0, "s", a) for a in ("stay", "far", "free", "mixed")}
+    hot = bounds_of(problem, {}, terminal_upper={"hot": 1.1})
+    assert certified(problem, hot) == {(0, "s", "stay"), (0, "s", "free")}
+    # Without Idea I the last states are not looked at.
+    assert certified(problem, hot, certify_one_step) == {(0, "s", a) for a in ("stay", "far", "free", "mixed")}
+
+
+def test_terminal_states_of_the_seed_are_certified_whatever_the_bounds_say() -> None:
+    problem = maze(ENDS, {(0, "s"): "stay"}, terminal_costs=["home", "hot"])
+    bounds = bounds_of(problem, {}, terminal_upper={"home": 7.0, "hot": 7.0})
+    sets = certify(problem.graph, bounds, problem.limits)
+    last = {s: bool(sets.states[-1][problem.state_index(1, s)]) for s in ("home", "hot", "open")}
+    assert last == {"home": True, "hot": False, "open": True}
+    assert pairs(problem, sets) == {(0, "s", "stay"), (0, "s", "free")}
+
+
+def test_terminal_states_without_any_cost_features() -> None:
+    problem = maze(ENDS, {(0, "s"): "stay"})
+    sets = certify(problem.graph, bounds_of(problem, {}), problem.limits)
+    assert sets.states[-1].all()
+    assert len(pairs(problem, sets)) == 4
+
+
+def test_a_nan_in_the_last_layer_certifies_nothing() -> None:
+    problem = maze(ENDS, {(0, "s"): "stay"}, terminal_costs=["home", "hot"])
+    bounds = bounds_of(problem, {}, terminal_upper={"hot": math.nan})
+    assert certified(problem, bounds) == {(0, "s", "stay"), (0, "s", "free")}
+
+
+# ---------------------------------------------------------------- data that contradict the assumptions
+
+
+def test_contradicting_bounds_leave_the_seed_alone() -> None:
+    problem = maze(TRAP, ROAD)
+    bounds = bounds_of(problem, {}, consistent=False)
+    for rule in (certify, certify_one_step):
+        sets = rule(problem.graph, bounds, problem.limits)
+        assert pairs(problem, sets) == seed_pairs(ROAD)
+        assert [int(mask.sum()) for mask in sets.states[:-1]] == [1, 1, 1]
+    last = certify(problem.graph, bounds, problem.limits).states[-1]
+    assert {problem.states(3)[i] for i in np.flatnonzero(last)} == {"road"}
+
+
+def test_crossing_bounds_are_seen_and_said() -> None:
+    """A cost far beyond the norm bound: L‖z‖ and the data cannot both be right."""
+    problem = corridor({"seed": [1.0], "other": [0.5]}, sf.Limit("heat", 10.0, noise=0.01, norm=1.0))
+    agent = sf.LsviNew(problem, replan_growth=0.0)
+    assert agent.plan.consistent
+    assert agent.plan.certified(0, "s", "other")
+    tell(agent, [("seed", 5.0)], [("seed", 5.0)])
+    assert not agent.plan.consistent
+    assert not agent.plan.certified(0, "s", "other")
+    assert agent.plan.certified(0, "s", "seed")
+    agent.begin_episode("s")
+    assert agent.act(0, "s") == "seed"
+
+
+# ---------------------------------------------------------------- learners without a guarantee
+
+
+def test_least_worst_where_nothing_is_certified() -> None:
+    graph = {
+        (0, "s"): {"stay": ["road"], "leap": ["brink"]},
+        (1, "road"): {"stay": ["end"], "bad": ["end"]},
+        (1, "brink"): {"worst": ["end", "out"], "less": ["end", "out"], "equal": ["end"]},
+    }
+    problem = maze(graph, {(0, "s"): "stay", (1, "road"): "stay"}, limits=2)
+    bounds = bounds_of(
+        problem,
+        {
+            (1, "road", "bad", "end"): [9.0, 9.0],
+            (1, "brink", "worst", "end"): [0.0, 0.0],  # its other successor is what counts
+            (1, "brink", "worst", "out"): [0.0, 4.0],
+            (1, "brink", "less", "end"): [1.5, 0.2],
+            (1, "brink", "less", "out"): [0.2, 1.4],
+            (1, "brink", "equal", "end"): [1.5, 1.5],  # as bad as "less", declared later
+        },
+    )
+    safe = certify_one_step(problem.graph, bounds, problem.limits)
+    assert pairs(problem, safe) == {(0, "s", "stay"), (0, "s", "leap"), (1, "road", "stay")}
+    allowed = with_least_worst(problem.graph, safe, bounds, problem.limits)
+    assert pairs(problem, allowed) == {*pairs(problem, safe), (1, "brink", "less")}
+    assert all(mask.all() for mask in allowed.states)
+
+
+def test_least_worst_measures_against_each_limit() -> None:
+    graph = {
+        (0, "s"): {"stay": ["road"], "leap": ["brink"]},
+        (1, "road"): {"stay": ["end"]},
+        (1, "brink"): {"high": ["end"], "low": ["end"]},
+    }
+    limits = [sf.Limit("a", bound=10.0, noise=0.1, norm=1.0), sf.Limit("b", bound=1.0, noise=0.1, norm=1.0)]
+    problem = maze(graph, {(0, "s"): "stay", (1, "road"): "stay"}, limits=limits)
+    bounds = bounds_of(problem, {(1, "brink", "high", "end"): [10.5, 0.0], (1, "brink", "low", "end"): [2.0, 2.0]})
+    safe = certify_one_step(problem.graph, bounds, problem.limits)
+    allowed = with_least_worst(problem.graph, safe, bounds, problem.limits)
+    assert (1, "brink", "high") in pairs(problem, allowed)  # 0.5 over its bound, the other is 1 over
+
+
+def test_an_agent_without_idea_i_certifies_the_trap_and_goes_on_in_it() -> None:
+    """The same problem, with and without looking ahead. Features say what costs what, so no data are needed."""
+    graph = {
+        (0, "s"): {"stay": ["road"], "leap": ["brink"]},
+        (1, "road"): {"stay": ["end"]},
+        (1, "brink"): {"fall": ["end"], "slip": ["end"]},
+    }
+    cost = {"stay": 0.1, "leap": 0.1, "fall": 3.0, "slip": 2.0}
+    problem = maze(
+        graph,
+        {(0, "s"): "stay", (1, "road"): "stay"},
+        cost_features=lambda h, s, a, s2: [cost[a]],
+        rewards={(0, "s", "leap"): 1.0, (1, "brink", "fall"): 1.0},
+    )
+    careful, blind = sf.LsviNew(problem), sf.LsviNew(problem, ideas=("II", "III", "IV"))
+    assert not careful.plan.certified(0, "s", "leap")
+    assert careful.plan.action(0, "s") == "stay"
+    assert blind.plan.certified(0, "s", "leap")
+    assert blind.plan.action(0, "s") == "leap"
+    assert not blind.plan.certified(1, "brink", "fall")
+    assert not blind.plan.certified(1, "brink", "slip")
+    assert blind.plan.action(1, "brink") == "slip"  # the least worst, not the best paid
+    with pytest.raises(sf.errors.AssumptionBroken, match=r"no certified action.*brink"):
+        careful.plan.action(1, "brink")
