@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check format bench lock clean
+.PHONY: help setup demo test soak check format bench lock clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,10 @@ test: export OPENBLAS_NUM_THREADS := 1
 test: $(STAMP)  ## run the tests (SEED=3 for another seed, ARGS='-k ridge' for pytest)
 	@echo "test: two processes, seed $(SEED), one BLAS thread each"
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 10 --seed=$(SEED) $(ARGS)
+
+soak: $(STAMP)  ## crash studies by the hundred and see that nothing is lost (ARGS='--kills 50')
+	@echo "soak: kill -9 and power cuts during a study, seed $(SEED)"
+	$(BIN)/python -m tests.soak --seed $(SEED) $(ARGS)
 
 check: $(STAMP)  ## lint, formatting, types, import direction, docs
 	@echo "check: lint"

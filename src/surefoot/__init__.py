@@ -14,7 +14,9 @@ _HOMES = {
     "World": "surefoot.worlds.world",
     "LsviNew": "surefoot.agents.lsvi_new",
     "check": "surefoot.diagnosis",
+    "draw": "surefoot.report.draw",
     "run": "surefoot.experiment.runner",
+    "Study": "surefoot.study.study",
 }
 _MODULES = {"exact", "theory", "errors", "worlds", "agents"}
 
@@ -25,15 +27,19 @@ if TYPE_CHECKING:
     from surefoot.experiment.runner import run
     from surefoot.model.limits import Limit
     from surefoot.model.problem import Problem
+    from surefoot.report.draw import draw
+    from surefoot.study.study import Study
     from surefoot.worlds.world import World
 
 __all__ = [
     "Limit",
     "LsviNew",
     "Problem",
+    "Study",
     "World",
     "agents",
     "check",
+    "draw",
     "errors",
     "exact",
     "run",

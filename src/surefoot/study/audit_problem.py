@@ -1,0 +1,247 @@
+"""The audit's own reading of a problem file, from its schema (``model/problem.schema.json``), and of its digest.
+
+Part of the audit: imports nothing of surefoot, so that the two cannot share a mistake.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+NONE = -1  #: where the seed has no action
+
+_ARRAYS = {  # entry of a layer, of the last layer, of an anchor -> (dtype, axes)
+    "states": ("<i8", 1),
+    "actions": ("<i8", 1),
+    "state_ptr": ("<i8", 1),
+    "pair_ptr": ("<i8", 1),
+    "seed": ("<i8", 1),
+    "rewards": ("<f8", 1),
+    "cost_features": ("<f8", 2),
+    "transition_features": ("<f8", 2),
+    "has_cost": ("|b1", 1),
+    "features": ("<f8", 1),
+    "cost": ("<f8", 1),
+    "starts": ("<i8", 1),
+}
+
+
+class Unreadable(Exception):
+    """There is nothing to audit, or it is written in a way that this audit does not know."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    name: str
+    bound: float
+    noise: float
+    norm: float
+    misspecification: float
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """A layer with actions: pairs of state i are state_ptr[i] … state_ptr[i+1]-1, edges of a pair likewise."""
+
+    state_ptr: list[int]
+    pair_ptr: list[int]
+    successor: list[int]
+    x: Any  # (E, d) array
+    seed: list[int]  # the seed's pair of each state, or NONE
+    actions: list[Any] | None  # one label per pair; None: 0, 1, … in each state
+
+
+class Names:
+    """The labels of some states or actions, in order; without a list they are 0, 1, …"""
+
+    def __init__(self, size: int, labels: list[Any] | None) -> None:
+        self._size, self._labels = size, labels
+        self._index = None if labels is None else {name: i for i, name in enumerate(labels)}
+
+    def __getitem__(self, i: int) -> Any:
+        return i if self._labels is None else self._labels[i]
+
+    def index(self, wanted: Any) -> int | None:
+        """The position of a label, None for an unknown one."""
+        if self._index is not None:
+            return self._index.get(wanted)
+        number = isinstance(wanted, int) or (isinstance(wanted, float) and wanted.is_integer())
+        return int(wanted) if number and 0 <= wanted < self._size else None
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What the audit needs of a problem."""
+
+    digest: str
+    horizon: int
+    limits: list[Limit]
+    stationary: bool  # of costs: all layers share one regression
+    starts: list[int]
+    layers: list[Layer]  # horizon - 1
+    states: list[Names]  # per layer
+    last_x: Any  # (S, d) array, None when no last state has a cost
+    has_cost: list[bool]
+    seed_ends: list[bool]  # last states that the seed can reach
+    anchors: list[tuple[Any, Any] | None]  # per layer (features, cost)
+    transition_norm: float
+    transition_dim: int  # 0 when transitions use the cost features
+    largest_sum: float  # max over pairs of Σ ‖φ‖
+
+    @property
+    def dim(self) -> int:
+        return int(self.layers[0].x.shape[1])
+
+    def state(self, h: int, label: Any) -> int | None:
+        """The index of a state, None for one that does not exist."""
+        return self.states[h].index(label)
+
+    def pair(self, h: int, state: int, label: Any) -> int | None:
+        layer = self.layers[h]
+        first, end = layer.state_ptr[state], layer.state_ptr[state + 1]
+        found = Names(end - first, None if layer.actions is None else layer.actions[first:end]).index(label)
+        return None if found is None else first + found
+
+    def edge(self, h: int, pair: int, state: int) -> int | None:
+        """The edge of a pair that leads to a state of the next layer."""
+        layer = self.layers[h]
+        for e in range(layer.pair_ptr[pair], layer.pair_ptr[pair + 1]):
+            if layer.successor[e] == state:
+                return e
+        return None
+
+
+def label(value: Any) -> Any:
+    """A label as JSON gives it: an array is a tuple."""
+    return tuple(map(label, value)) if isinstance(value, (list, tuple)) else value
+
+
+# --- reading --------------------------------------------------------------------------------------------
+
+
+def read_problem(path: Path) -> Problem:
+    """A problem from its .json or .npz file; anything that is not one raises Unreadable."""
+    try:
+        if path.suffix == ".json":
+            document = json.loads(path.read_bytes())
+            stored: Callable[[str], Any] = document.get("arrays", {}).__getitem__
+            return _built(document, stored)
+        with np.load(path, allow_pickle=False) as archive:
+            return _built(json.loads(archive["header.json"]), archive.__getitem__)
+    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, zipfile.BadZipFile) as error:
+        raise Unreadable(f"the problem {path} cannot be read: {error!r}") from error
+
+
+def _built(document: dict[str, Any], stored: Callable[[str], Any]) -> Problem:
+    if document["format"] != "surefoot-problem" or document["version"] != 1:
+        raise Unreadable(f"a problem of another kind: {document['format']!r}, version {document['version']!r}")
+    _resolve(document, stored)
+    labels = {kind: [label(value) for value in document["labels"][kind]] for kind in ("states", "actions")}
+    layers, names = [], []
+    for part in document["layers"]:
+        state_ptr, seed = part["state_ptr"].tolist(), part["seed"].tolist()
+        layers.append(
+            Layer(
+                state_ptr=state_ptr,
+                pair_ptr=part["pair_ptr"].tolist(),
+                successor=part["successors"].tolist(),
+                x=part["cost_features"],
+                seed=[NONE if a == NONE else first + a for a, first in zip(seed, state_ptr[:-1], strict=True)],
+                actions=_named(part["actions"], labels["actions"]),
+            )
+        )
+        names.append(Names(len(seed), _named(part["states"], labels["states"])))
+    last, starts = document["terminal"], document["starts"].tolist()
+    n_last = len(last["rewards"])
+    names.append(Names(n_last, _named(last["states"], labels["states"])))
+    anchors = [None if part is None else (part["features"], part["cost"]) for part in document["anchors"]]
+    phi = [part["transition_features"] for part in document["layers"]]
+    return Problem(
+        digest=_digest(document),
+        horizon=document["horizon"],
+        limits=[Limit(**limit) for limit in document["limits"]],
+        stationary=document["stationary_costs"],
+        starts=starts,
+        layers=layers,
+        states=names,
+        last_x=last["cost_features"],
+        has_cost=[False] * n_last if last["has_cost"] is None else last["has_cost"].tolist(),
+        seed_ends=_seed_ends(layers, starts, n_last),
+        anchors=anchors,
+        transition_norm=document["transition_norm"],
+        transition_dim=0 if all(each is None for each in phi) else int(_own(document["layers"][0]).shape[1]),
+        largest_sum=max(map(_largest_sum, document["layers"])),
+    )
+
+
+def _resolve(document: dict[str, Any], stored: Callable[[str], Any]) -> None:
+    """Every array of the document in place of its list or reference; one name is one array."""
+    known: dict[str, Any] = {}
+
+    def array(value: Any, kind: tuple[str, int]) -> Any:
+        dtype, axes = kind
+        if isinstance(value, dict):
+            name = value["array"]
+            if name not in known:
+                known[name] = np.array(stored(name), dtype=dtype)
+            found = known[name]
+        else:
+            found = np.array(value, dtype=dtype)
+        if found.ndim != axes or found.dtype != np.dtype(dtype):
+            raise ValueError(f"an array of {found.dtype} with {found.ndim} axes where {dtype} with {axes} is expected")
+        return found
+
+    document["starts"] = array(document["starts"], _ARRAYS["starts"])
+    for part in (*document["layers"], document["terminal"], *filter(None, document["anchors"])):
+        for key, value in part.items():
+            if key == "successors":
+                part[key] = array(value, ("<i4" if part["successor_dtype"] == "int32" else "<i8", 1))
+            elif value is not None and key in _ARRAYS:
+                part[key] = array(value, _ARRAYS[key])
+
+
+def _named(numbers: Any, pool: list[Any]) -> list[Any] | None:
+    return None if numbers is None else [pool[i] for i in numbers.tolist()]
+
+
+def _own(part: dict[str, Any]) -> Any:
+    return part["cost_features"] if part["transition_features"] is None else part["transition_features"]
+
+
+def _largest_sum(part: dict[str, Any]) -> float:
+    lengths, ends = np.sqrt((_own(part) ** 2).sum(axis=1)), part["pair_ptr"].tolist()
+    return max(float(lengths[first:end].sum()) for first, end in itertools.pairwise(ends))
+
+
+def _seed_ends(layers: list[Layer], starts: list[int], n_last: int) -> list[bool]:
+    """Follow the seed from the starts: where it ends. A state without a seed's action must not be reached."""
+    reached = set(starts)
+    for h, layer in enumerate(layers):
+        after: set[int] = set()
+        for state in reached:
+            pair = layer.seed[state]
+            if pair == NONE:
+                raise ValueError(f"the seed has no action at layer {h}, state number {state}, which it can reach")
+            after.update(layer.successor[layer.pair_ptr[pair] : layer.pair_ptr[pair + 1]])
+        reached = after
+    return [state in reached for state in range(n_last)]
+
+
+def _digest(document: dict[str, Any]) -> str:
+    """sha256 of all that is declared: arrays by dtype, shape and content, however they are stored or shared."""
+    content = {key: value for key, value in document.items() if key not in ("format", "version", "digest", "arrays")}
+    content["layers"] = [{**part, "transition_features": _own(part)} for part in document["layers"]]
+
+    def fingerprint(array: Any) -> list[Any]:
+        return [array.dtype.str, list(array.shape), hashlib.sha256(array.tobytes()).hexdigest()]
+
+    text = json.dumps(content, default=fingerprint, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(b"surefoot-problem 1\n" + text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,173 @@
+"""Which action is offered, and why it was allowed: the certificate that goes with every offer.
+
+A certificate is plain JSON, written into the journal before the action is offered:
+
+``epoch``, ``plan``        which plan it rests on, and the epoch of the data behind it
+``failure_probability``    p of the whole study; ``share``: the part of it that this epoch's bounds may spend
+``guarantee``              what is promised, in words
+``safe_mode``, ``why``     true after an alarm that nobody has acknowledged, and what was raised; else false and null
+``seed``                   true when it is the seed's action
+``safe_by``                ``"estimate"``: every possible successor keeps every limit by its upper bound, and leads on
+                           to certified states; ``"assumption"``: the seed's action, or one that can only end where
+                           the seed ends, safe because the user says so;
+                           ``"estimate before the alarm"``: in safe mode, where the seed has no action, the certified
+                           one of the plan from before the alarm, because stopping here may be worse;
+                           ``"nothing"``: only with options that give up the guarantee
+``limits``, ``bounds``     the names and bounds of the limits; every list below is in this order
+``successors``             for every possible next state: ``state``; ``upper``, the upper bounds of its costs;
+                           ``margin``, bound − upper; ``certified``, true when the next state has a certified action
+                           (or is a last state that keeps its limits); ``next_action``, what would be offered there,
+                           null in the last layer; ``last_upper``, ``last_margin``, the same for the last state's own
+                           costs, else null
+``margin``                 the least of all margins; below zero only where ``safe_by`` is not an estimate
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from surefoot.errors import AssumptionBroken
+from surefoot.model.labels import Label
+from surefoot.model.layered import NO_ACTION, FloatArray
+from surefoot.plan.certify import within_limits
+from surefoot.study.records import Record, label_of
+from surefoot.study.standing import Standing
+
+
+@dataclass(frozen=True)
+class Offer:
+    """An action to take now, with its certificate. The same ask always gives the same offer."""
+
+    ask_id: str
+    episode: int
+    layer: int
+    state: Label
+    action: Label
+    certificate: dict[str, Any]
+
+    @classmethod
+    def of(cls, record: Record) -> Offer:
+        """The offer that an ask's record holds."""
+        return cls(
+            ask_id=record["ask"],
+            episode=record["episode"],
+            layer=record["layer"],
+            state=label_of(record["state"]),
+            action=label_of(record["action"]),
+            certificate=record["certificate"],
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "ask_id": self.ask_id,
+            "episode": self.episode,
+            "layer": self.layer,
+            "state": self.state,
+            "action": self.action,
+            "certificate": self.certificate,
+        }
+
+
+def choose(standing: Standing) -> int:
+    """The pair to offer where the episode is. Nothing certified is an error, never a guess."""
+    assert standing.place is not None
+    h, state = standing.place.layer, standing.place.state
+    pair = _pair(standing, h, state)
+    if pair == NO_ACTION:
+        raise AssumptionBroken(
+            "no certified action here, so none is offered",
+            where=standing.where(),
+            fix="An override led here. Bring the plant to safety by your own means and abort the episode.",
+        )
+    return pair
+
+
+def _pair(standing: Standing, h: int, state: int) -> int:
+    """What would be offered in a state; NO_ACTION where nothing would."""
+    agent = standing.agent
+    seed = int(agent.problem.graph.layers[h].seed[state])
+    if standing.safe_mode and seed != NO_ACTION:
+        return seed
+    if agent.plan.values.action[h][state] == NO_ACTION:
+        return seed
+    return agent.choose(h, state)
+
+
+def certify(standing: Standing, pair: int) -> dict[str, Any]:
+    """The certificate of a pair where the episode is."""
+    assert standing.place is not None
+    h, problem, plan = standing.place.layer, standing.problem, standing.agent.plan
+    layer = problem.graph.layers[h]
+    edges = slice(int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1]))
+    successors = [
+        _successor(standing, h, int(state), upper)
+        for state, upper in zip(layer.successor[edges], plan.bounds.upper[h][edges], strict=True)
+    ]
+    margins = [m for item in successors for m in item["margin"] + (item["last_margin"] or []) if m is not None]
+    return {
+        "epoch": standing.epoch,
+        "plan": plan.number,
+        "failure_probability": standing.failure_probability,
+        "share": standing.share,
+        "guarantee": standing.guarantee,
+        "safe_mode": standing.safe_mode,
+        "why": standing.why or None,
+        "seed": pair == int(layer.seed[standing.place.state]),
+        "safe_by": _safe_by(standing, pair),
+        "limits": [limit.name for limit in problem.limits],
+        "bounds": [limit.bound for limit in problem.limits],
+        "successors": successors,
+        "margin": min(margins) if margins else None,
+    }
+
+
+def _safe_by(standing: Standing, pair: int) -> str:
+    """What the safety of a pair rests on, here and now."""
+    assert standing.place is not None
+    h, agent = standing.place.layer, standing.agent
+    graph, plan = agent.problem.graph, agent.plan
+    layer = graph.layers[h]
+    if standing.safe_mode and pair == int(layer.seed[standing.place.state]):
+        return "assumption"
+    if not (agent.guaranteed and plan.certified_sets.pairs[h][pair]):
+        return "nothing"
+    if standing.safe_mode:
+        return "estimate before the alarm"
+    edges = slice(int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1]))
+    kept = within_limits(plan.bounds.upper[h][edges], agent.problem.limits)
+    reached = layer.successor[edges]
+    kept &= plan.certified_sets.states[h + 1][reached]
+    if h + 1 == graph.horizon - 1 and plan.bounds.terminal_upper is not None:  # −∞ where there is no cost
+        kept &= within_limits(plan.bounds.terminal_upper[reached], agent.problem.limits)
+    return "estimate" if plan.consistent and kept.all() else "assumption"
+
+
+def _successor(standing: Standing, h: int, state: int, upper: FloatArray) -> dict[str, Any]:
+    problem, plan = standing.problem, standing.agent.plan
+    bounds = np.array([limit.bound for limit in problem.limits])
+    following: Label = None
+    last = None
+    if h + 1 < problem.horizon - 1:
+        pair = _pair(standing, h + 1, state)
+        if pair != NO_ACTION:
+            following = problem.naming.action(problem.graph.layers[h + 1], h + 1, pair)
+    elif plan.bounds.terminal_upper is not None and problem.graph.terminal.has_cost[state]:
+        last = plan.bounds.terminal_upper[state]
+    return {
+        "state": problem.naming.states[h + 1][state],
+        "upper": _numbers(upper),
+        "margin": _numbers(bounds - upper),
+        "certified": bool(plan.certified_sets.states[h + 1][state]),
+        "next_action": following,
+        "last_upper": None if last is None else _numbers(last),
+        "last_margin": None if last is None else _numbers(bounds - last),
+    }
+
+
+def _numbers(row: FloatArray) -> list[float | None]:
+    """JSON has no infinity; null says that nothing is known."""
+    return [float(value) if np.isfinite(value) else None for value in row]

@@ -1,0 +1,93 @@
+"""One episode of a study, as a ``with`` block."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from surefoot.agents.base import Cost
+from surefoot.errors import OutOfOrder, SurefootError
+from surefoot.model.labels import Label
+from surefoot.study.certificate import Offer
+from surefoot.study.telling import AS_OFFERED, Receipt
+
+if TYPE_CHECKING:
+    from surefoot.study.study import Study
+
+
+class Episode:
+    """Asks and tells from the first layer to the last. Leaving the block before the end aborts the episode.
+
+    When the process dies instead, the episode stays under way: open the study again and go on with ``study.resume()``.
+    """
+
+    def __init__(self, study: Study, begin: Callable[[], int]) -> None:
+        self._study, self._begin = study, begin
+        self.number = 0  #: of the episode, from 1
+
+    def __enter__(self) -> Episode:
+        self.number = self._begin()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.done:
+            return
+        if error is None:
+            self._study.abort("the block was left before the episode's end")
+            return
+        with contextlib.suppress(SurefootError):  # a disk that fails now must not hide the first error
+            self._study.abort(f"{type(error).__name__}: {error}"[:500])
+
+    @property
+    def done(self) -> bool:
+        """True when nothing is left to ask or tell: the end was reached, an alarm ended it, or it was aborted."""
+        place = self._study.standing.place
+        return place is None or place.episode != self.number
+
+    @property
+    def at_terminal(self) -> bool:
+        """True when only :meth:`tell_terminal` is missing."""
+        return not self.done and self._study.standing.at_terminal
+
+    @property
+    def layer(self) -> int:
+        place = self._study.standing.place
+        if self.done or place is None:
+            raise OutOfOrder("the episode is over", got=f"episode {self.number}")
+        return place.layer
+
+    @property
+    def state(self) -> Label:
+        """Where the plant is, as far as it was told."""
+        place = self._study.standing.place
+        if self.done or place is None:
+            raise OutOfOrder("the episode is over", got=f"episode {self.number}")
+        return self._study.problem.naming.states[place.layer][place.state]
+
+    def ask(self) -> Offer:
+        self._still()
+        return self._study.ask()
+
+    def tell(self, next_state: Label, cost: Cost, action_applied: Label = AS_OFFERED) -> Receipt:
+        """Tell what came of the pending offer; see :meth:`Study.tell`."""
+        self._still()
+        pending = self._study.standing.pending
+        if pending is None:
+            raise OutOfOrder("nothing was asked", fix="Call ask first.")
+        return self._study.tell(pending["ask"], next_state, cost, action_applied)
+
+    def tell_terminal(self, cost: Cost) -> Receipt:
+        self._still()
+        return self._study.tell_terminal(cost)
+
+    def abort(self, reason: str = "") -> None:
+        self._still()
+        self._study.abort(reason)
+
+    def _still(self) -> None:
+        if self.done:
+            raise OutOfOrder("the episode is over", got=f"episode {self.number}")

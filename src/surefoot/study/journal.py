@@ -1,0 +1,247 @@
+"""The journal: records appended one by one, each on disk before it counts (the format is in ``records``).
+
+**Reading.** Every line is verified: its own hash, that it follows from the line before, its number, its time. What a
+crash can leave is a *torn tail*: the last line without its end, or with holes of zero bytes where blocks never reached
+the disk. Such a line was never acknowledged; it is cut, and that is said. Anything else that does not verify stops with
+its place, because only a fault of the disk or a hand can have made it.
+
+**Writing.** A line is written and synced before :meth:`Journal.append` returns. When the disk is full the line is cut
+away again and the call fails; the journal is as before and goes on when there is room. When a sync fails nobody knows
+what is on disk, so nothing more is written until the study is opened, and verified, anew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from surefoot.errors import OutOfOrder, UnreadableFile, UnwritableFile
+from surefoot.study import records
+from surefoot.study.filelayer import FileLayer
+from surefoot.study.records import Record
+
+NAME = "journal.jsonl"
+LONGEST_LINE = 1 << 30
+CLOCK_TOLERANCE = 1.0  #: seconds; clocks are corrected by less than this all the time
+
+Clock = Callable[[], float]
+"""Seconds since 1970."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A verified line: record n, in bytes offset … end of the file."""
+
+    n: int
+    offset: int
+    end: int
+    text: bytes
+
+    def record(self, path: Path) -> Record:
+        try:
+            return records.decode(self.text)
+        except UnreadableFile as error:
+            raise _damaged(path, self.n, self.offset, str(error)) from error
+
+
+def read(path: Path, layer: FileLayer, *, offset: int = 0, end: int | None = None, n: int = 0) -> Iterator[Line]:
+    """Lines that :func:`scan` has verified, from a byte offset on, which is where record n begins."""
+    with layer.read(path) as stream:
+        stream.seek(offset)
+        while end is None or offset < end:
+            text = stream.readline()
+            if not text:
+                return
+            yield Line(n, offset, offset + len(text), text)
+            n, offset = n + 1, offset + len(text)
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What a journal holds, every line verified."""
+
+    records: int
+    size: int  # bytes of the verified lines
+    hash: str  # of the last record
+    time: bytes  # of the last record
+    first: Line | None
+    snapshots: tuple[Line, ...]
+    torn: str  # what stands behind the verified lines, in words; '' when nothing does
+
+
+def scan(path: Path, layer: FileLayer) -> Scan:
+    """Verify a whole journal. A missing one is empty."""
+    n, offset, previous, at = 0, 0, records.FIRST, b""
+    first: Line | None = None
+    snapshots: list[Line] = []
+    torn = ""
+    try:
+        stream = layer.read(path)
+    except FileNotFoundError:
+        return Scan(0, 0, previous, at, None, (), "")
+    with stream:
+        while line := stream.readline(LONGEST_LINE):
+            fault = records.verify(line, n, previous, at)
+            if fault is not None:
+                if not _is_torn(line, n) or stream.read(1):
+                    raise _damaged(path, n, offset, fault)
+                torn = f"record {n} was not written to its end and never acknowledged: {len(line)} bytes"
+                break
+            found = Line(n, offset, offset + len(line), line)
+            if first is None:
+                first = found
+            if b'"kind":"snapshot"' in line[:80]:
+                snapshots.append(found)
+            previous, at = records.hash_in(line), records.time_in(line, n)
+            n, offset = n + 1, found.end
+    return Scan(n, offset, previous, at, first, tuple(snapshots), torn)
+
+
+def _is_torn(line: bytes, n: int) -> bool:
+    """Is this what an interrupted write of record n leaves behind, if it is the last line?"""
+    begins = records.prefix(n)
+    ours = begins.startswith(line.split(b"\0", 1)[0][: len(begins)])
+    return ours and (not line.endswith(b"\n") or b"\0" in line)
+
+
+def _damaged(path: Path, n: int, offset: int, fault: str) -> UnreadableFile:
+    return UnreadableFile(
+        "the journal does not verify",
+        where=f"{path}, line {n + 1}, byte {offset}",
+        got=fault,
+        fix="Nothing was changed. Restore the journal from a copy, or begin a new study.",
+    )
+
+
+class End(NamedTuple):
+    """Where the next record goes."""
+
+    records: int
+    size: int  # bytes
+    hash: str  # of the last record
+    time: str
+
+
+class Journal:
+    """A verified journal that is open for appending."""
+
+    def __init__(self, path: Path, layer: FileLayer, clock: Clock = time.time) -> None:
+        """Verify the journal, or make an empty one; cut a torn tail, which :attr:`recovered` reports."""
+        self.path, self._layer, self._clock = path, layer, clock
+        self.scanned = scan(path, layer)
+        self._end = End(self.scanned.records, self.scanned.size, self.scanned.hash, self.scanned.time.decode("ascii"))
+        self.recovered = f"a torn tail was cut: {self.scanned.torn}" if self.scanned.torn else ""
+        self._broken = ""
+        with _disk(path):
+            self._file: int | None = layer.open(path)
+        try:
+            with _disk(path):
+                if self.scanned.torn:
+                    layer.truncate(self._file, self._end.size)
+                # What the process before us wrote may be readable and yet not on disk.
+                layer.fsync(self._file)
+                layer.fsync_dir(path.parent)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def records(self) -> int:
+        """How many there are; the next one has this number."""
+        return self._end.records
+
+    @property
+    def hash(self) -> str:
+        """Of the last record."""
+        return self._end.hash
+
+    @property
+    def closed(self) -> bool:
+        return self._file is None
+
+    def append(self, kind: str, entries: Record) -> Record:
+        """Write a record and return it, as a reader would see it, when it is on disk."""
+        file, end = self._usable(), self._end
+        moment = self._now()
+        line = records.encode(end.records, moment, kind, entries, end.hash)
+        if len(line) > LONGEST_LINE:
+            raise UnwritableFile("a record is too long", got=f"{len(line)} bytes, {LONGEST_LINE} at most")
+        self._write(file, line)
+        self._end = End(end.records + 1, end.size + len(line), records.hash_in(line), moment)  # at one stroke
+        return records.decode(line)
+
+    def _usable(self) -> int:
+        if self._file is None:
+            raise OutOfOrder("the study is closed", where=str(self.path.parent), fix="Open it again.")
+        if not self._broken and self._layer.size(self._file) != self._end.size:
+            self._broken = "it was changed by other hands, or a call was interrupted; open the study again"
+        if self._broken:
+            raise UnwritableFile("the journal is not written any more", where=str(self.path), got=self._broken)
+        return self._file
+
+    def _now(self) -> str:
+        now = records.time_text(self._clock())
+        if now >= self._end.time:
+            return now
+        back = records.time_seconds(self._end.time) - records.time_seconds(now)
+        if back > CLOCK_TOLERANCE:
+            raise OutOfOrder(
+                "the clock went backwards",
+                got=f"it says {now}, the last record is of {self._end.time}: {back:.6f} s later",
+                fix="Nothing was written. Set the clock right and call again.",
+            )
+        return self._end.time
+
+    def _write(self, file: int, line: bytes) -> None:
+        try:
+            rest = memoryview(line)
+            while rest:
+                rest = rest[self._layer.append(file, rest) :]
+        except BaseException as error:
+            self._cut_back(file, f"a record could not be written ({error!r}) and not be cut away again")
+            if not isinstance(error, OSError):
+                raise
+            raise UnwritableFile(
+                "the journal could not be written",
+                where=str(self.path),
+                got=str(error),
+                fix="Nothing was recorded and nothing recorded was lost. Make room and call again.",
+            ) from error
+        try:
+            self._layer.fsync(file)
+        except OSError as error:
+            self._cut_back(file, "")
+            self._broken = f"a sync failed ({error!r}); open the study again to see what is on disk"
+            raise UnwritableFile("the journal could not be synced", where=str(self.path), got=self._broken) from error
+        except BaseException as error:  # Ctrl-C, most likely: the disk is well
+            self._cut_back(file, f"a record was interrupted ({error!r}) and could not be cut away again")
+            raise
+
+    def _cut_back(self, file: int, otherwise: str) -> None:
+        """The file as it was before the record that failed; when even that fails, nothing more is written."""
+        try:
+            self._layer.truncate(file, self._end.size)
+        except OSError:
+            self._broken = otherwise
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._layer.close(self._file)
+            self._file = None
+
+
+class _disk:
+    """Turns an OSError into one that names the file and says that nothing was lost."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError) and not isinstance(error, UnwritableFile):
+            raise UnwritableFile("cannot be written", where=str(self._path), got=str(error)) from error

@@ -1,0 +1,268 @@
+"""Making a study, and finding one again: the problem, the options, and the state that follows from the journal."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import surefoot
+from surefoot.agents.lsvi_new import LsviNew
+from surefoot.arguments import probability
+from surefoot.errors import InvalidInput, SurefootError, UnreadableFile, UnwritableFile
+from surefoot.model.problem import Problem
+from surefoot.study import journal as journals
+from surefoot.study import snapshots
+from surefoot.study.compare import difference, problem_difference
+from surefoot.study.filelayer import FileLayer
+from surefoot.study.journal import Journal, Line, Scan
+from surefoot.study.lock import Lock
+from surefoot.study.records import VERSION, Record
+from surefoot.study.standing import MonitorFactory, Standing, share
+
+FAILURE_PROBABILITY = 0.05
+FALSE_ALARM = 0.01
+
+_JSON_ENTRIES = 200_000  # of arrays; a larger problem is kept as .npz
+_OURS = frozenset({journals.NAME, "lock", "problem.json", "problem.npz", snapshots.FOLDER})
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the caller of ``Study.open`` gave; None and {}: whatever the study has."""
+
+    problem: Problem | None
+    failure_probability: float | None
+    false_alarm: float | None
+    options: dict[str, Any]
+
+
+def plain_options(options: dict[str, Any]) -> dict[str, Any]:
+    """The agent's options as JSON gives them back."""
+    try:
+        found: dict[str, Any] = json.loads(json.dumps(options, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        fix = "Use numbers, strings, lists."
+        raise InvalidInput("an option of a study must be plain JSON", got=str(error), fix=fix) from None
+    return found
+
+
+def refuse_foreign(path: Path) -> None:
+    """A folder that holds other things is not made into a study."""
+    if path.exists() and not path.is_dir():
+        raise InvalidInput("a study is a folder", got=f"{path} is a file")
+    if path.is_dir() and not (path / journals.NAME).exists():
+        strange = sorted(p.name for p in path.iterdir() if p.name not in _OURS and not p.name.startswith("."))
+        if strange:
+            raise InvalidInput("the folder holds other things", where=str(path), got=", ".join(strange[:5]))
+
+
+def enter(path: Path, lock: Lock, layer: FileLayer) -> str:
+    """Make the folder if need be and take the lock; a remark when a dead process left it."""
+    refuse_foreign(path)
+    try:
+        layer.mkdir(path)
+        return lock.take()
+    except OSError as error:
+        raise UnwritableFile("the study's folder cannot be used", where=str(path), got=str(error)) from error
+
+
+def begin_or_rebuild(
+    path: Path, journal: Journal, wishes: Wishes, layer: FileLayer, monitor: MonitorFactory
+) -> tuple[Standing, list[str]]:
+    """Where the study stands, after its first record or after its last, and remarks."""
+    scan = journal.scanned
+    if scan.first is not None:
+        return _stand(path, scan, snapshots.newest(path / snapshots.FOLDER), wishes, layer, monitor)
+    problem, entries = first_record(path, wishes, layer)
+    return Standing(problem, journal.append("open", entries), monitor), []
+
+
+def look(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorFactory) -> tuple[Standing, list[str]]:
+    """Where a study stands that another process may be writing: a last line that is not complete is left alone."""
+    newest = snapshots.newest(path / snapshots.FOLDER)  # before the journal is read: it may go on meanwhile
+    scan = journals.scan(path / journals.NAME, layer)
+    if scan.first is None:
+        raise InvalidInput("there is no study here", where=str(path))
+    return _stand(path, scan, newest, wishes, layer, monitor)
+
+
+def _stand(
+    path: Path, scan: Scan, newest: int, wishes: Wishes, layer: FileLayer, monitor: MonitorFactory
+) -> tuple[Standing, list[str]]:
+    assert scan.first is not None
+    if newest > scan.records:
+        raise UnreadableFile(
+            "the journal is shorter than it was: records that were acknowledged are gone",
+            where=str(path / journals.NAME),
+            got=f"{scan.records} records, but there is a snapshot of {newest}",
+            fix=f"Restore the journal from a copy; or, to go on with what is left, remove {path / snapshots.FOLDER}.",
+        )
+    opened = scan.first.record(path / journals.NAME)
+    problem = check_opened(path, opened, wishes)
+    standing, remarks = rebuild(path, problem, opened, scan, layer, monitor)
+    return standing, [*remarks, standing.drifted]
+
+
+# --- a new one ------------------------------------------------------------------------------------------
+
+
+def first_record(path: Path, wishes: Wishes, layer: FileLayer) -> tuple[Problem, Record]:
+    """Save the problem and return it with the entries of the record that opens a new study."""
+    problem = wishes.problem
+    if problem is None:
+        raise InvalidInput("there is no study here yet", where=str(path), fix="Give the problem to begin one.")
+    p = probability("failure_probability", _or(wishes.failure_probability, FAILURE_PROBABILITY))
+    alpha = probability("false_alarm", _or(wishes.false_alarm, FALSE_ALARM))
+    options = plain_options(wishes.options)
+    try:
+        constants = LsviNew(problem, share(p, 0), **options).constants
+    except TypeError as error:
+        raise InvalidInput("not options of the agent", got=str(error), fix="See surefoot.LsviNew.") from None
+    name = save_problem(path, problem, layer)
+    return problem, {
+        "version": VERSION,
+        "surefoot": surefoot.__version__,
+        "problem": problem.digest,
+        "problem_file": name,
+        "failure_probability": p,
+        "false_alarm": alpha,
+        "options": options,
+        "share": share(p, 0),
+        "constants": constants,
+    }
+
+
+def _or(value: float | None, default: float) -> float:
+    return default if value is None else value
+
+
+def save_problem(path: Path, problem: Problem, layer: FileLayer) -> str:
+    """Put the problem beside the journal, on disk for good; returns the file's name."""
+    graph = problem.graph
+    entries = sum(y.cost_features.size + y.transition_features.size + 2 * y.n_edges for y in graph.layers)
+    name, other = ("problem.json", "problem.npz") if entries <= _JSON_ENTRIES else ("problem.npz", "problem.json")
+    try:
+        problem.save(path / name)
+        layer.fsync_path(path / name)
+        layer.remove(path / other)  # of an attempt that never came to its first record
+        layer.fsync_dir(path)
+    except OSError as error:
+        raise UnwritableFile("the problem could not be saved", where=str(path / name), got=str(error)) from error
+    return name
+
+
+# --- one that is there ----------------------------------------------------------------------------------
+
+
+def check_opened(path: Path, opened: Record, wishes: Wishes) -> Problem:
+    """The study's problem; refuses another problem or other options, with what differs."""
+    if opened["kind"] != "open":
+        raise UnreadableFile("a journal begins with its opening", where=str(path), got=repr(opened["kind"]))
+    if type(opened["version"]) is not int or opened["version"] > VERSION:
+        raise UnreadableFile(
+            "the journal is of a newer version",
+            where=str(path),
+            got=f"version {opened['version']!r}, this surefoot reads up to {VERSION}",
+            fix="Upgrade surefoot to read it.",
+        )
+    problem = _stored_problem(path, opened)
+    if wishes.problem is not None and wishes.problem.digest != opened["problem"]:
+        raise InvalidInput(
+            "the study was begun with another problem",
+            where=str(path),
+            got=problem_difference(problem, wishes.problem) or "their digests differ",
+            fix="Begin a new study for it; logged rows can be imported there.",
+        )
+    asked: Record = {"failure_probability": wishes.failure_probability, "false_alarm": wishes.false_alarm}
+    asked = {key: float(value) for key, value in asked.items() if value is not None}
+    had: Record = {key: opened[key] for key in asked}
+    if wishes.options:
+        asked, had = {**asked, "options": plain_options(wishes.options)}, {**had, "options": opened["options"]}
+    if asked != had:
+        raise InvalidInput(
+            "the study was begun with other options",
+            where=str(path),
+            got=difference(had, asked),
+            fix="Leave them out to go on as before, or begin a new study.",
+        )
+    return problem
+
+
+def _stored_problem(path: Path, opened: Record) -> Problem:
+    name = opened["problem_file"]
+    if name not in ("problem.json", "problem.npz"):
+        raise UnreadableFile("not the name of a problem's file", where=str(path), got=repr(name))
+    try:
+        problem = Problem.load(path / name)
+    except OSError as error:
+        raise UnreadableFile("the study's problem cannot be read", where=str(path / name), got=str(error)) from error
+    if problem.digest != opened["problem"]:
+        raise UnreadableFile(
+            "the problem beside the journal is not the one that the study was begun with",
+            where=str(path / name),
+            got=f"digest {problem.digest}, the journal says {opened['problem']}",
+            fix="Restore the file from a copy.",
+        )
+    return problem
+
+
+def rebuild(
+    path: Path, problem: Problem, opened: Record, scan: Scan, layer: FileLayer, monitor: MonitorFactory
+) -> tuple[Standing, list[str]]:
+    """The state after the whole journal, and remarks on snapshots that could not be used."""
+    folder, remarks = path / snapshots.FOLDER, list[str]()
+    for line in reversed(scan.snapshots[-snapshots.KEPT :]):
+        record = line.record(path / journals.NAME)
+        fault = snapshots.matches(folder, record, layer)
+        if not fault:
+            standing = _standing(path, problem, opened, monitor)
+            try:
+                snapshots.unpack(folder / record["file"], problem.digest, standing)
+            except SurefootError as error:
+                fault = str(error)
+            else:
+                replay(path, standing, scan, layer, line)
+                return standing, remarks
+        remarks.append(f"snapshot {record['file']} was passed over: {fault}")
+    standing = _standing(path, problem, opened, monitor)
+    replay(path, standing, scan, layer, scan.first)
+    return standing, remarks
+
+
+def _standing(path: Path, problem: Problem, opened: Record, monitor: MonitorFactory) -> Standing:
+    try:
+        for key in ("failure_probability", "false_alarm"):
+            probability(key, opened[key])
+        standing = Standing(problem, opened, monitor)
+    except (SurefootError, TypeError, ValueError) as error:
+        raise UnreadableFile("the journal's first record cannot be used", where=str(path), got=str(error)) from error
+    constants = plain_options(standing.constants)
+    if constants != opened["constants"]:
+        raise InvalidInput(
+            "this surefoot computes other constants than the one that began the study",
+            where=str(path),
+            got=f"{difference(opened['constants'], constants)} (it was version {opened['surefoot']})",
+            fix="Go on with that version, or begin a new study.",
+        )
+    return standing
+
+
+def replay(path: Path, standing: Standing, scan: Scan, layer: FileLayer, after: Line | None) -> None:
+    """Apply every record that comes after a line."""
+    if after is None:
+        return
+    name = path / journals.NAME
+    standing.applied = after.n + 1
+    for line in journals.read(name, layer, offset=after.end, end=scan.size, n=after.n + 1):
+        record = line.record(name)
+        try:
+            standing.apply(record)
+        except (SurefootError, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+            raise UnreadableFile(
+                "a record does not fit the ones before it",
+                where=f"{name}, line {line.n + 1}, byte {line.offset}",
+                got=str(error)[:300],
+                fix="Nothing was changed. Restore the journal from a copy, or begin a new study.",
+            ) from error

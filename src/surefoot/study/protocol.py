@@ -1,0 +1,171 @@
+"""A study by JSON: one object says what is called, one object answers. Any language can drive it.
+
+    {"call": "begin", "start": …}                                  → {"episode": 1, "next": "ask"}
+    {"call": "ask"}                                                → {"ask_id": …, "action": …, "certificate": …, …}
+    {"call": "tell", "ask_id": …, "next_state": …, "cost": …}      → {"repeated": false, "done": false, …}
+        with "action_applied": … when something else was done than was offered
+    {"call": "tell_terminal", "cost": …, "episode": …}             → as tell; "episode" makes a repetition harmless
+    {"call": "abort", "reason": …}                                 → {"next": "begin"}
+    {"call": "acknowledge", "reason": …, "discard_data": false}    → {"next": "begin"}
+    {"call": "import_log", "path": …}                              → {"rows": …, …}
+    {"call": "export_policy", "path": …}                           → {"path": …}
+    {"call": "status"}                                             → where the study stands
+
+Every answer holds "next", the call that is due. Labels are JSON values, a tuple is an array. A cost is a number, an
+array with one per limit, or null. An error is {"error": its message, "kind": its type}; nothing was changed then.
+An "id" in a request is given back in its answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from typing import IO, Any
+
+from surefoot.errors import InvalidInput, SurefootError
+from surefoot.model.labels import shown
+from surefoot.study.study import Study
+from surefoot.study.telling import AS_OFFERED
+
+LONGEST_REQUEST = 1 << 20  #: bytes
+
+_REQUIRED = object()
+
+
+def parse(text: bytes | str) -> dict[str, Any]:
+    """A request. NaN and Infinity pass: a cost that is not finite must reach the study, which raises an alarm."""
+    try:
+        found = json.loads(text, object_pairs_hook=_unique)
+    except RecursionError:
+        raise InvalidInput("the request is nested too deeply") from None
+    except InvalidInput:
+        raise
+    except ValueError as error:
+        raise InvalidInput("the request is not JSON", got=str(error)[:200]) from None
+    if not isinstance(found, dict):
+        raise InvalidInput("a request is a JSON object", got=shown(found))
+    return found
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
+        raise InvalidInput("an entry is there twice", got=shown(twice))
+    return found
+
+
+def answer(study: Study, request: dict[str, Any]) -> dict[str, Any]:
+    """What a request gives; refusals are raised."""
+    arguments = {key: value for key, value in request.items() if key not in ("call", "id")}
+    name = request.get("call")
+    if type(name) is not str or name not in _CALLS:
+        raise InvalidInput("no such call", got=shown(name), fix=f"Use one of {', '.join(_CALLS)}.")
+    call, takes = _CALLS[name]
+    for key in arguments:
+        if key not in takes:
+            raise InvalidInput(
+                f"{name} does not take this", got=shown(key), fix=f"It takes {', '.join(takes) or 'nothing'}."
+            )
+    for key, default in takes.items():
+        if default is _REQUIRED and key not in arguments:
+            raise InvalidInput(f"{name} needs {key!r}")
+    result = call(study, **{**takes, **arguments})
+    return {**result, "next": study.next_call}
+
+
+def serve(study: Study, requests: IO[bytes], answers: IO[str]) -> None:
+    """Answer requests, a line each, until there are no more."""
+    while line := requests.readline(LONGEST_REQUEST + 1):
+        if not line.strip():
+            continue
+        reply: dict[str, Any]
+        known: object = None
+        try:
+            if len(line) > LONGEST_REQUEST:
+                _skip_line(requests, line)
+                raise InvalidInput("the request is too long", got=f"more than {LONGEST_REQUEST} bytes")
+            request = parse(line)
+            known = request.get("id")
+            reply = answer(study, request)
+        except SurefootError as error:
+            reply = {"error": str(error), "kind": type(error).__name__}
+        if known is not None:
+            reply["id"] = known
+        answers.write(text(reply) + "\n")
+        answers.flush()
+
+
+def _skip_line(stream: IO[bytes], line: bytes) -> None:
+    while line and not line.endswith(b"\n"):
+        line = stream.readline(LONGEST_REQUEST)
+
+
+def text(value: dict[str, Any]) -> str:
+    """One line of ASCII; what is not finite, as in an id, becomes a string."""
+    try:
+        return json.dumps(value, allow_nan=False)
+    except ValueError:
+        return json.dumps(json.loads(json.dumps(value), parse_constant=str))
+
+
+def _begin(study: Study, start: Any) -> dict[str, Any]:
+    return {"episode": study.begin(start)}
+
+
+def _ask(study: Study) -> dict[str, Any]:
+    return study.ask().to_dict()
+
+
+def _tell(study: Study, ask_id: Any, next_state: Any, cost: Any, action_applied: Any) -> dict[str, Any]:
+    return study.tell(ask_id, next_state, cost, action_applied).to_dict()
+
+
+def _tell_terminal(study: Study, cost: Any, episode: Any) -> dict[str, Any]:
+    if episode is not None and type(episode) is not int:
+        raise InvalidInput("an episode is a whole number", got=shown(episode))
+    return study.tell_terminal(cost, episode).to_dict()
+
+
+def _abort(study: Study, reason: Any) -> dict[str, Any]:
+    study.abort(reason)
+    return {}
+
+
+def _acknowledge(study: Study, reason: Any, discard_data: Any) -> dict[str, Any]:
+    if type(discard_data) is not bool:
+        raise InvalidInput("discard_data is true or false", got=shown(discard_data))
+    study.acknowledge(reason, discard_data=discard_data)
+    return {}
+
+
+def _import_log(study: Study, path: Any) -> dict[str, Any]:
+    return study.import_log(_path(path)).to_dict()
+
+
+def _export_policy(study: Study, path: Any, start: Any) -> dict[str, Any]:
+    return {"path": str(study.export_policy(_path(path), start=start))}
+
+
+def _status(study: Study) -> dict[str, Any]:
+    return study.status()
+
+
+def _path(value: Any) -> str:
+    if type(value) is not str or "\0" in value:
+        raise InvalidInput("a path is text", got=shown(value))
+    return value
+
+
+_CALLS: dict[str, tuple[Callable[..., dict[str, Any]], dict[str, Any]]] = {
+    "begin": (_begin, {"start": None}),
+    "ask": (_ask, {}),
+    "tell": (_tell, {"ask_id": _REQUIRED, "next_state": _REQUIRED, "cost": _REQUIRED, "action_applied": AS_OFFERED}),
+    "tell_terminal": (_tell_terminal, {"cost": _REQUIRED, "episode": None}),
+    "abort": (_abort, {"reason": ""}),
+    "acknowledge": (_acknowledge, {"reason": _REQUIRED, "discard_data": False}),
+    "import_log": (_import_log, {"path": _REQUIRED}),
+    "export_policy": (_export_policy, {"path": _REQUIRED, "start": None}),
+    "status": (_status, {}),
+}

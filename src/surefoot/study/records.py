@@ -1,0 +1,253 @@
+"""The journal's records: what is written, in which form, and what each entry means. Version 1.
+
+``journal.jsonl`` holds one record per line: compact JSON (no spaces, ASCII, no NaN, no key twice) and ``\\n``::
+
+    {"n":0,"time":"2026-07-01T08:00:00.000000Z","kind":"open", …,"previous":"<64 hex>","hash":"<64 hex>"}
+
+``n``         0, 1, 2, … without a gap; the record's number is its line's number, counted from 0.
+``time``      UTC with six decimals; never earlier than the record before.
+``kind``      one of the words below; the entries after it depend on it.
+``previous``  the ``hash`` of the record before; 64 zeros in the first.
+``hash``      sha256, in hex, of the bytes of the same record without its hash: of the line up to ``,"hash":"``
+              (not included) followed by ``}``.
+
+The keys stand in this order: n, time, kind, the kind's own in the order given below, previous, hash. Floats are written
+so that they come back to the bit (Python's ``repr``). Labels of states and actions are those of the problem, a tuple
+written as a JSON array. A cost is a list of one number per limit, in the order of ``problem.limits``, or null where it
+was not measured.
+
+**open** (first record, and only there)
+    ``version`` 1 · ``surefoot`` its version · ``problem`` digest of the Problem · ``problem_file`` its file beside the
+    journal · ``failure_probability`` p of the whole study · ``false_alarm`` α of the whole study · ``options`` agent
+    options as given · ``share`` the failure probability of epoch 0, p/2 · ``constants`` of the agent of epoch 0
+    (``LsviNew.constants``: profile, failure_probability = share, ridges, safety_radius_scale, …).
+**begin** (an episode; none is under way)
+    ``episode`` 1, 2, 3, … · ``start`` label · ``epoch`` · ``plan`` number of the plan in force, from 1 in each epoch ·
+    ``made_after`` number of the record after which that plan was made: it rests on the rows of the epoch that stand in
+    records up to and including this one · ``safe_mode`` true when only the seed's actions are offered.
+**ask** (an action is offered; no other ask is pending)
+    ``ask`` its id, ``"<n>-<first 8 of previous>"`` · ``episode`` · ``layer`` · ``state`` · ``action`` ·
+    ``certificate``, see :mod:`surefoot.study.certificate`.
+**tell** (what the pending ask led to; it is pending no more)
+    ``ask`` · ``layer`` · ``state`` · ``action`` that was applied · ``override`` true when it is not the one offered ·
+    ``next_state`` · ``cost`` · ``raw_cost`` null, or the told numbers as text when one of them was not finite; ``cost``
+    is then null and an alarm of kind "cost" follows · ``unused`` null when the row is used; ``"action"`` when the
+    applied action is none of the state's (the episode can then only be aborted); ``"successor"`` when the next state is
+    outside the declared support (the episode is over, an alarm of kind "successor" follows) · ``ends`` true when the
+    episode is over with this record.
+**terminal** (the cost of the episode's last state, where the problem declares one; the episode is over)
+    ``episode`` · ``state`` · ``cost`` · ``raw_cost`` as above.
+**abort** (the episode is over; a pending ask is void; what was told before stays used)
+    ``episode`` · ``layer`` · ``state`` · ``ask`` the pending one or null · ``reason``.
+**alarm** (the study is in safe mode from here on)
+    ``alarm`` kind: "successor", "cost", "contradiction" (the bounds of a new plan exclude each other, spec 3), or one
+    of the monitor's: "residual", "limit" · ``record`` number of the record that raised it · ``message`` ·
+    ``details``.
+**acknowledge** (a person ends the safe mode; between episodes)
+    ``reason`` · ``alarms`` numbers of the alarm records it answers · ``discard`` true when all rows so far are
+    dropped; it must be after an alarm "residual" or "contradiction" · ``epoch`` from here on: one more after a
+    discard, else as before · ``share`` the failure probability of that epoch k, p·2^-(k+1) · ``monitor`` number of
+    the monitor that starts here, 1, 2, …; monitor i (0 from the first record on) works at the false-alarm level
+    α·2^-(i+1) · ``constants`` of the agent from here on.
+**import** (logged rows; between episodes, never in safe mode)
+    ``source`` · ``digest`` sha256, in hex, of the compact JSON of ``rows`` · ``episodes`` null, or for each row the
+    id of its episode in the log · ``rows`` a list; a transition is ``[layer, state, action, next_state, cost]``, the
+    cost of a last state ``[layer, state, cost]``.
+**snapshot** (nothing changes; a file from which replay can start)
+    ``file`` in ``snapshots/`` · ``sha256`` of it, in hex. It holds the state after the records before this one.
+
+**Which rows count.** The data of a plan are the rows of its epoch (records after the last acknowledge with ``discard``;
+all, when there is none) up to ``made_after``: each tell with ``unused`` null, each terminal, each row of an import. A
+row without a cost counts for transitions only. Plans are made: for epoch 0 after record 0; after an acknowledge; after
+an import; and, outside safe mode, after a record that ends an episode if the data have grown enough. A plan never
+changes inside an episode, and in safe mode the plan from before the alarm stays.
+
+**Which actions are offered.** Outside safe mode the plan's greedy certified action (during ``initial_episodes`` the
+seed's, where it has one). In safe mode the seed's action; where the seed has none, the certified action of the plan
+from before the alarm.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from surefoot.errors import InvalidInput, UnreadableFile
+from surefoot.model.labels import Label, check_label
+
+VERSION = 1
+FIRST = "0" * 64  #: what stands before the first record
+
+Record = dict[str, Any]
+
+FIELDS: dict[str, tuple[str, ...]] = {
+    "open": (
+        *("version", "surefoot", "problem", "problem_file", "failure_probability", "false_alarm"),
+        *("options", "share", "constants"),
+    ),
+    "begin": ("episode", "start", "epoch", "plan", "made_after", "safe_mode"),
+    "ask": ("ask", "episode", "layer", "state", "action", "certificate"),
+    "tell": ("ask", "layer", "state", "action", "override", "next_state", "cost", "raw_cost", "unused", "ends"),
+    "terminal": ("episode", "state", "cost", "raw_cost"),
+    "abort": ("episode", "layer", "state", "ask", "reason"),
+    "alarm": ("alarm", "record", "message", "details"),
+    "acknowledge": ("reason", "alarms", "discard", "epoch", "share", "monitor", "constants"),
+    "import": ("source", "digest", "episodes", "rows"),
+    "snapshot": ("file", "sha256"),
+}
+
+_SEAL = re.compile(rb',"previous":"([0-9a-f]{64})","hash":"([0-9a-f]{64})"\}\n\Z')
+_SEAL_BYTES = 154  # of the above: a record ends in a tail of fixed length
+_HASH_BYTES = 76  # ,"hash":"…"} and the line's end
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z\Z")
+_TIME_BYTES = 27
+
+
+def compact(value: object) -> str:
+    """The one way in which JSON is written here."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def encode(n: int, time: str, kind: str, entries: Record, previous: str) -> bytes:
+    """The line of a record."""
+    if tuple(entries) != FIELDS[kind]:
+        raise ValueError(f"{kind} takes {FIELDS[kind]}, not {tuple(entries)}")  # a mistake in this package
+    body = compact({"n": n, "time": time, "kind": kind, **entries, "previous": previous}).encode("ascii")
+    return body[:-1] + b',"hash":"' + hashlib.sha256(body).hexdigest().encode("ascii") + b'"}\n'
+
+
+def verify(line: bytes, n: int, previous: str, earliest: bytes) -> str | None:
+    """What is wrong with a complete line that must be record n, None when nothing is. Nothing is parsed."""
+    seal = _SEAL.search(line, max(0, len(line) - _SEAL_BYTES))
+    if seal is None:
+        return "not the line of a record"
+    if not line.startswith(prefix(n)):
+        return f"record {n} is expected here, the line begins with {shorten(line)}"
+    if seal[1].decode("ascii") != previous:
+        return "it does not follow from the record before: one was changed, dropped or swapped"
+    digest = hashlib.sha256(line[:-_HASH_BYTES])
+    digest.update(b"}")
+    if digest.hexdigest().encode("ascii") != seal[2]:
+        return "its content does not match its hash"
+    if time_in(line, n) < earliest:
+        return "its time is earlier than that of the record before"
+    return None
+
+
+def prefix(n: int) -> bytes:
+    """How the line of record n begins."""
+    return b'{"n":%d,"time":"' % n
+
+
+def time_in(line: bytes, n: int) -> bytes:
+    start = len(prefix(n))
+    return line[start : start + _TIME_BYTES]
+
+
+def hash_in(line: bytes) -> str:
+    return line[-67:-3].decode("ascii")
+
+
+def decode(line: bytes) -> Record:
+    """The record of a verified line, with the entries of its kind and no others."""
+    record = parse(line)
+    kind = record.get("kind")
+    if type(kind) is not str or kind not in FIELDS:
+        raise UnreadableFile("no such kind of record", got=shorten(kind), fix="Upgrade surefoot to read it.")
+    expected = ("n", "time", "kind", *FIELDS[kind], "previous", "hash")
+    if tuple(record) != expected:
+        raise UnreadableFile(f"a record {kind!r} has other entries", got=f"{sorted(set(record) ^ set(expected))}")
+    if type(record["time"]) is not str or not _TIME.match(record["time"]):
+        raise UnreadableFile("not a time", got=shorten(record["time"]))
+    return record
+
+
+def parse(text: bytes | str) -> Record:
+    """A JSON object without anything that JSON leaves open: no NaN, no key twice, no numbers that overflow."""
+    try:
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
+    except RecursionError:
+        raise UnreadableFile("the JSON is nested too deeply") from None
+    except UnreadableFile:
+        raise
+    except ValueError as error:
+        raise UnreadableFile("not valid JSON", got=str(error)[:200]) from None
+    if not isinstance(value, dict):
+        raise UnreadableFile("not a JSON object", got=shorten(value))
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> Record:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise UnreadableFile("an entry is there twice", got=shorten([key for key, _ in pairs]))
+    return found
+
+
+def _no_constant(name: str) -> object:
+    raise UnreadableFile("a number is not finite", got=name)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise UnreadableFile("a number is not finite", got=text[:40])
+    return number
+
+
+def shorten(value: object) -> str:
+    text = value[:60].decode("ascii", "replace") if isinstance(value, bytes) else repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+# --- times ----------------------------------------------------------------------------------------------
+
+
+def time_text(seconds: float) -> str:
+    """Seconds since 1970 as a record's time."""
+    try:
+        moment = datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError, TypeError):
+        raise InvalidInput("the clock gives no time", got=repr(seconds)) from None
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def time_seconds(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+# --- labels ---------------------------------------------------------------------------------------------
+
+
+def label_of(value: object, where: str = "") -> Label:
+    """The label that a JSON value stands for: an array is a tuple. Anything that cannot be one is refused."""
+    label = _tuples(value)
+    check_label(label, where)
+    return label
+
+
+def _tuples(value: object, depth: int = 0) -> Label:
+    if isinstance(value, (list, tuple)) and depth <= 32:
+        return tuple(_tuples(part, depth + 1) for part in value)
+    return value
+
+
+# --- ids ------------------------------------------------------------------------------------------------
+
+_ASK = re.compile(r"(0|[1-9]\d{0,17})-([0-9a-f]{8})\Z")
+
+
+def ask_id(n: int, previous: str) -> str:
+    """Names a record and what stands before it, so that an id of another study is never taken for one's own."""
+    return f"{n}-{previous[:8]}"
+
+
+def ask_number(name: object) -> int:
+    """The number of the record that an ask id names."""
+    match = _ASK.match(name) if type(name) is str else None
+    if match is None:
+        raise InvalidInput("not an ask id", got=shorten(name), fix="Use the ask_id of the offer.")
+    return int(match[1])

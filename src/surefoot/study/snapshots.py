@@ -1,0 +1,165 @@
+"""Snapshots: the state after so many records, from which replay starts. They save time and never decide anything.
+
+A snapshot is an archive of plain arrays, ``snapshots/<n>.npz``, written between two episodes and then named in record
+n of the journal with the sha256 of its bytes. On opening the newest one whose bytes match is used; one that is
+damaged, missing or of another version is passed over, and said. From a snapshot and from the first record on, the
+very same state comes back, to the bit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.errors import SurefootError, UnreadableFile
+from surefoot.model import npz
+from surefoot.study.filelayer import FileLayer
+from surefoot.study.journal import Journal
+from surefoot.study.records import Record, compact
+from surefoot.study.standing import Raised, Standing
+
+FOLDER = "snapshots"
+KEPT = 3  #: older files are removed
+VERSION = 1
+
+_LEAST_ROWS = 1_000  # between two
+_BYTES_PER_ROW = 4_096  # of snapshots, at most
+
+_FORMAT = "surefoot-snapshot"
+_NAME = re.compile(r"(\d{12,18})\.npz\Z")
+_MAX_HEADER = 64 << 20
+_SCALARS = (
+    "epoch",
+    "monitor_number",
+    "episodes",
+    "tells",
+    "rows",
+    "made_after",
+    "last_ask",
+    "last_tell",
+    "last_terminal",
+)
+_GROUPS = ("agent", "monitor")
+
+
+def name(n: int) -> str:
+    return f"{n:012d}.npz"
+
+
+def pack(standing: Standing, digest: str) -> bytes:
+    """The state between two episodes, as the bytes of an archive; the same state gives the same bytes."""
+    groups = {"agent": standing.agent.checkpoint(), "monitor": standing.monitor.arrays()}
+    header = {
+        "format": _FORMAT,
+        "version": VERSION,
+        "problem": digest,
+        **{key: getattr(standing, key) for key in _SCALARS},
+        "alarms": [[n, raised.entries()] for n, raised in standing.alarms],
+        "drifted": standing.drifted,
+        "shapes": {g: {key: list(array.shape) for key, array in arrays.items()} for g, arrays in groups.items()},
+    }
+    flat = {
+        _member(group, i): np.ascontiguousarray(array).reshape(-1)
+        for group, arrays in groups.items()
+        for i, array in enumerate(arrays.values())
+    }
+    stream = io.BytesIO()
+    npz.write(stream, compact(header).encode("ascii"), flat)
+    return stream.getvalue()
+
+
+def _member(group: str, i: int) -> str:
+    return f"{group}_{i}"
+
+
+def unpack(path: Path, digest: str, standing: Standing) -> None:
+    """Put a fresh standing where a snapshot says. The file's bytes were verified before."""
+    try:
+        with npz.opened(path, _MAX_HEADER) as (text, open_members):
+            header = json.loads(text)
+            if header["format"] != _FORMAT or header["version"] != VERSION or header["problem"] != digest:
+                raise UnreadableFile("a snapshot of another kind", where=path.name)
+            members = open_members()
+            groups: dict[str, dict[str, NDArray[Any]]] = {
+                group: {
+                    key: members[_member(group, i)].reshape(shape)
+                    for i, (key, shape) in enumerate(header["shapes"][group].items())
+                }
+                for group in _GROUPS
+            }
+        standing.resume(
+            {key: header[key] for key in (*_SCALARS, "drifted")},
+            [(n, _raised(entries)) for n, entries in header["alarms"]],
+            groups["agent"],
+            groups["monitor"],
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, zipfile.BadZipFile) as error:
+        raise UnreadableFile("the snapshot cannot be read", where=path.name, got=repr(error)[:200]) from error
+
+
+def _raised(entries: Record) -> Raised:
+    return Raised(entries["alarm"], entries["record"], entries["message"], entries["details"])
+
+
+def matches(folder: Path, record: Record, layer: FileLayer) -> str:
+    """'' when the file of a snapshot's record is there, byte for byte; else what is wrong."""
+    match = _NAME.match(record["file"]) if type(record["file"]) is str else None
+    if match is None or int(match[1]) != record["n"]:
+        return "its name is not that of its record"
+    try:
+        with layer.read(folder / record["file"]) as stream:
+            found = hashlib.sha256(stream.read()).hexdigest()
+    except OSError as error:
+        return f"it cannot be read ({error.strerror})"
+    return "" if found == record["sha256"] else "it is not what was written"
+
+
+def numbers(folder: Path) -> list[int]:
+    """The records of which there are snapshot files, in order."""
+    with contextlib.suppress(FileNotFoundError):
+        return sorted(int(match[1]) for path in folder.iterdir() if (match := _NAME.match(path.name)))
+    return []
+
+
+def newest(folder: Path) -> int:
+    """The record that the newest snapshot file belongs to; 0 without one."""
+    return max(numbers(folder), default=0)
+
+
+class Keeper:
+    """Writes a snapshot between episodes now and then, so that its cost per row, told or imported, stays bounded."""
+
+    def __init__(self, folder: Path, layer: FileLayer) -> None:
+        self.every: int | None = None  #: rows between two; None: by the size of a snapshot
+        self._folder, self._layer = folder, layer
+        self._size = 0  # bytes of the last one
+
+    def consider(self, standing: Standing, journal: Journal) -> None:
+        """Write one if it is time. Without it replay takes longer, and nothing else: a full disk is no error here."""
+        since = standing.rows - standing.rows_at_snapshot
+        if standing.unwritten or since < self._between():
+            return
+        data = pack(standing, standing.problem.digest)
+        self._size = len(data)
+        if since < self._between():
+            return
+        standing.rows_at_snapshot = standing.rows  # also when it fails: the next one is as far away
+        with contextlib.suppress(OSError, SurefootError):
+            file, digest = name(journal.records), hashlib.sha256(data).hexdigest()
+            self._layer.mkdir(self._folder)
+            self._layer.replace(self._folder / file, data)
+            standing.apply(journal.append("snapshot", {"file": file, "sha256": digest}))
+            for n in numbers(self._folder)[:-KEPT]:
+                self._layer.remove(self._folder / name(n))
+
+    def _between(self) -> int:
+        return self.every or max(_LEAST_ROWS, self._size // _BYTES_PER_ROW)

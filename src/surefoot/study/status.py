@@ -1,0 +1,55 @@
+"""Where a study stands, for people and for programs in other languages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from surefoot.study.certificate import Offer
+from surefoot.study.standing import Standing
+
+
+def status(standing: Standing) -> dict[str, Any]:
+    """Plain JSON; ``next`` is the call that is due: begin, ask, tell, tell_terminal or abort."""
+    agent = standing.agent
+    return {
+        "records": standing.applied,
+        "episodes": standing.episodes,
+        "tells": standing.tells,
+        "next": next_call(standing),
+        "episode": _episode(standing),
+        "pending": None if standing.pending is None else Offer.of(standing.pending).to_dict(),
+        "safe_mode": standing.safe_mode,
+        "alarms": [item.entries() for item in standing.raised],
+        "must_discard": standing.must_discard,
+        "guarantee": standing.guarantee,
+        "failure_probability": standing.failure_probability,
+        "false_alarm": standing.false_alarm,
+        "epoch": standing.epoch,
+        "share": standing.share,
+        "plan": agent.replans,
+        "made_after": standing.made_after,
+        "certified_pairs": agent.plan.n_certified(),
+        "pairs": sum(layer.n_pairs for layer in standing.problem.graph.layers),
+        "cost_rows": agent.costs.bank.rows.tolist(),
+        "transition_rows": agent.transitions.bank.rows.tolist(),
+        "problem": standing.problem.digest,
+    }
+
+
+def next_call(standing: Standing) -> str:
+    """The call that is due."""
+    if standing.place is None:
+        return "begin"
+    if standing.place.lost:
+        return "abort"
+    if standing.pending is not None:
+        return "tell"
+    return "tell_terminal" if standing.at_terminal else "ask"
+
+
+def _episode(standing: Standing) -> dict[str, Any] | None:
+    place = standing.place
+    if place is None:
+        return None
+    name = standing.problem.naming.states[place.layer][place.state]
+    return {"number": place.episode, "layer": place.layer, "state": name}

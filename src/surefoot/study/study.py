@@ -1,0 +1,397 @@
+"""A study: ask for an action with its certificate, tell what came of it. Nothing acknowledged is ever lost.
+
+    with sf.Study.open("plant.study", problem) as study, study.episode(start) as ep:
+        while not ep.done:
+            offer = ep.ask()                    # the action, and for every successor why it is allowed
+            ep.tell(*apply(offer.action))       # the next state and the measured cost
+
+Everything that happens is a record in the journal before it counts (``records``), and what follows from the records is
+computed in one place (``standing``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from surefoot.agents.base import Cost
+from surefoot.errors import InvalidInput, OutOfOrder, UnwritableFile
+from surefoot.model.labels import Label
+from surefoot.model.problem import Problem
+from surefoot.study import certificate, opening, records, snapshots
+from surefoot.study import journal as journals
+from surefoot.study.certificate import Offer
+from surefoot.study.episode import Episode
+from surefoot.study.filelayer import FileLayer
+from surefoot.study.importing import Imported, prepare
+from surefoot.study.journal import Clock, Journal
+from surefoot.study.lock import Lock
+from surefoot.study.measured import measured
+from surefoot.study.records import Record, label_of
+from surefoot.study.standing import MonitorFactory, Place, Standing, share
+from surefoot.study.status import next_call, status
+from surefoot.study.telling import AS_OFFERED, Receipt, tell_entries, told_before
+
+
+class Study:
+    """A study on disk, open for writing (one process at a time) or for reading. Make one with :meth:`open`."""
+
+    def __init__(self, path: Path, layer: FileLayer, standing: Standing, journal: Journal | None, lock: Lock) -> None:
+        """Use :meth:`open`."""
+        self.path = path
+        self.recovered: tuple[str, ...] = ()  #: what was found and mended on opening
+        self._layer, self._standing, self._journal, self._lock = layer, standing, journal, lock
+        self._calls, self._process = threading.RLock(), os.getpid()
+        self._snapshots = snapshots.Keeper(path / snapshots.FOLDER, layer)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        problem: Problem | None = None,
+        *,
+        failure_probability: float | None = None,
+        false_alarm: float | None = None,
+        read_only: bool = False,
+        clock: Clock = time.time,
+        snapshot_every: int | None = None,
+        files: FileLayer | None = None,
+        monitor_factory: MonitorFactory | None = None,
+        **agent_options: Any,
+    ) -> Study:
+        """Begin a study in a new folder, or go on with one exactly where it was, a pending ask included.
+
+        Args:
+            path: the folder, ``plant.study`` say.
+            problem: what is known of the plant. It may be left out when the study exists; another one is refused.
+            failure_probability: p; all steps of the whole study, all epochs together, are safe with probability at
+                least 1 − p. 0.05 unless given. Epoch k works with p·2^-(k+1), see ``acknowledge``.
+            false_alarm: α; a plant that is as declared ever raises an alarm with at most this probability. 0.01 unless
+                given. Monitor i, after i acknowledgements, works with α·2^-(i+1).
+            read_only: without the lock, for a look while another process runs the study; nothing can be told.
+            clock: seconds since 1970.
+            snapshot_every: rows, told or imported, between two snapshots; by default as many as keep their cost small.
+            files, monitor_factory: in place of the disk and of :class:`surefoot.study.monitor.Monitor`, for tests.
+            agent_options: of :class:`surefoot.LsviNew`. On an existing study leave them all out, or give the same.
+        """
+        path, layer = Path(path), files or FileLayer()
+        if problem is not None and not isinstance(problem, Problem):
+            raise InvalidInput("a study needs a Problem", got=f"a {type(problem).__name__}")
+        wishes = opening.Wishes(problem, failure_probability, false_alarm, agent_options)
+        monitor = monitor_factory or _monitor
+        lock = Lock(path / "lock")
+        if read_only:
+            standing, remarks = opening.look(path, wishes, layer, monitor)
+            study = cls(path, layer, standing, None, lock)
+        else:
+            remarks = [opening.enter(path, lock, layer)]
+            with contextlib.ExitStack() as undo:
+                undo.callback(lock.release)
+                journal = Journal(path / journals.NAME, layer, clock)
+                undo.callback(journal.close)
+                standing, found = opening.begin_or_rebuild(path, journal, wishes, layer, monitor)
+                remarks += [journal.recovered, *found]
+                study = cls(path, layer, standing, journal, lock)
+                study._snapshots.every = snapshot_every
+                study._write_alarms()
+                undo.pop_all()
+        study.recovered = tuple(filter(None, remarks))
+        return study
+
+    def close(self) -> None:
+        """Let go of the study. An episode under way stays under way and goes on after the next :meth:`open`."""
+        with self._calls:
+            if self._journal is not None and os.getpid() == self._process:
+                self._journal.close()
+                self._lock.release()
+
+    def __enter__(self) -> Study:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- reading it -------------------------------------------------------------------------------------
+
+    @property
+    def problem(self) -> Problem:
+        return self._standing.problem
+
+    @property
+    def safe_mode(self) -> bool:
+        """True after an alarm that nobody has acknowledged: only the seed's actions are offered."""
+        return self._standing.safe_mode
+
+    @property
+    def standing(self) -> Standing:
+        """All state, for reports; not to be changed."""
+        return self._standing
+
+    @property
+    def next_call(self) -> str:
+        """The call that is due: "begin", "ask", "tell", "tell_terminal" or "abort"."""
+        return next_call(self._standing)
+
+    def status(self) -> dict[str, Any]:
+        """Where the study stands, as plain JSON."""
+        with self._calls:
+            return {"path": str(self.path), **status(self._standing), "recovered": list(self.recovered)}
+
+    # --- the episode ------------------------------------------------------------------------------------
+
+    def episode(self, start: Label = None) -> Episode:
+        """A new episode for a ``with`` block; leaving the block early aborts it."""
+        return Episode(self, partial(self.begin, start))
+
+    def resume(self) -> Episode:
+        """The episode that was under way when the study was closed or its process died, for a ``with`` block."""
+        if self._standing.place is None:
+            raise OutOfOrder("no episode is under way", fix="Use study.episode(start) to begin one.")
+        return Episode(self, lambda: self._under_way().episode)
+
+    def begin(self, start: Label = None) -> int:
+        """Begin an episode and return its number; ``start`` may be left out when the problem has one start.
+
+        Beginning again before anything was asked is the same episode: so a caller that died may repeat the call.
+        """
+        with self._calls:
+            standing = self._ready()
+            state = self._start(start)
+            place = standing.place
+            if place is not None:
+                if place.layer == 0 and place.state == state and standing.pending is None and not place.lost:
+                    return place.episode
+                raise OutOfOrder(
+                    "an episode is already under way",
+                    where=standing.where(),
+                    fix="Go on with it (study.resume()), or abort it first.",
+                )
+            most = standing.constants.get("episodes")
+            if most is not None and standing.agent.episodes >= most:
+                raise OutOfOrder("the paper's constants were computed for fewer episodes", got=f"episodes={most}")
+            self._do(
+                "begin",
+                {
+                    "episode": standing.episodes + 1,
+                    "start": self.problem.naming.states[0][state],
+                    "epoch": standing.epoch,
+                    "plan": standing.agent.replans,
+                    "made_after": standing.made_after,
+                    "safe_mode": standing.safe_mode,
+                },
+            )
+            return standing.episodes
+
+    def _start(self, start: Label) -> int:
+        starts = self.problem.graph.starts
+        if start is None and None not in self.problem.starts:
+            if len(starts) > 1:
+                raise InvalidInput("name the start state", got=f"the problem has {len(starts)} of them")
+            return int(starts[0])
+        state = self.problem.state_index(0, label_of(start))
+        if state not in starts:
+            raise InvalidInput("not a start state", got=repr(start))
+        return state
+
+    def ask(self) -> Offer:
+        """The action to take now, with its certificate. Asking again gives the same offer until it is told or void."""
+        with self._calls:
+            standing, place = self._ready(), self._under_way()
+            if standing.pending is not None:
+                return Offer.of(standing.pending)
+            if place.lost:
+                raise OutOfOrder(
+                    "an action that the problem does not know was applied, so where the plant is, is not known",
+                    where=standing.where(),
+                    fix="Abort the episode.",
+                )
+            if standing.at_terminal:
+                fix = "Use tell_terminal; None is a cost that was not measured."
+                raise OutOfOrder("the cost of the last state is awaited", where=standing.where(), fix=fix)
+            assert self._journal is not None
+            h, pair = place.layer, certificate.choose(standing)
+            record = self._do(
+                "ask",
+                {
+                    "ask": records.ask_id(self._journal.records, self._journal.hash),
+                    "episode": place.episode,
+                    "layer": h,
+                    "state": self.problem.naming.states[h][place.state],
+                    "action": self.problem.naming.action(self.problem.graph.layers[h], h, pair),
+                    "certificate": certificate.certify(standing, pair),
+                },
+            )
+            return Offer.of(record)
+
+    def tell(self, ask_id: str, next_state: Label, cost: Cost, action_applied: Label = AS_OFFERED) -> Receipt:
+        """What the plant did: where it went, and the measured cost of that transition.
+
+        Args:
+            ask_id: of the offer. Telling the same again changes nothing; telling something else is refused.
+            next_state: the state that followed. One outside the declared support is kept in the journal, raises an
+                alarm, and ends the episode.
+            cost: a number, or one per limit; None when it was not measured: the transition counts, the cost does
+                not. It must not depend on the noise whether it was measured; a sensor that is silent when its reading
+                is high would bias every bound. A number that is not finite raises an alarm.
+            action_applied: what an operator did instead of the offer. An action of this state is used with the data
+                like any other; one that the problem does not know is kept in the journal, its row is not used, and
+                the episode can only be aborted, since nothing is known of where it leads.
+        """
+        with self._calls:
+            standing = self._ready()
+            n, pending = records.ask_number(ask_id), standing.pending
+            if pending is None or pending["ask"] != ask_id:
+                told = (next_state, cost, action_applied)
+                return told_before(standing, self.path / journals.NAME, self._layer, n, ask_id, told)
+            record = self._do("tell", tell_entries(standing, pending, next_state, cost, action_applied))
+            return Receipt.of(standing, record)
+
+    def tell_terminal(self, cost: Cost, episode: int | None = None) -> Receipt:
+        """The measured cost of the episode's last state, where the problem declares one; the episode is then over.
+
+        With ``episode`` given, telling the same again changes nothing.
+        """
+        with self._calls:
+            standing = self._ready()
+            numbers, raw = measured(self.problem, cost, standing.where())
+            last, place = standing.last_terminal, standing.place
+            if last is not None and episode is not None and last["episode"] == episode:
+                if (last["cost"], last["raw_cost"]) != (numbers, raw):
+                    got = f"{last['cost'] or last['raw_cost']}, at {last['time']}"
+                    raise OutOfOrder("another last cost of this episode is on record", got=got)
+                return Receipt.of(standing, last, repeated=True)
+            if place is None or not standing.at_terminal or episode not in (None, place.episode):
+                raise OutOfOrder("no last state's cost is awaited", where=standing.where())
+            name = self.problem.naming.states[place.layer][place.state]
+            entries = {"episode": place.episode, "state": name, "cost": numbers, "raw_cost": raw}
+            return Receipt.of(standing, self._do("terminal", entries))
+
+    def abort(self, reason: str = "") -> None:
+        """End the episode here, whatever is pending; what was told before counts."""
+        with self._calls:
+            standing, place = self._ready(), self._under_way()
+            self._do(
+                "abort",
+                {
+                    "episode": place.episode,
+                    "layer": place.layer,
+                    "state": self.problem.naming.states[place.layer][place.state],
+                    "ask": None if standing.pending is None else standing.pending["ask"],
+                    "reason": _text(reason),
+                },
+            )
+
+    # --- people and logs --------------------------------------------------------------------------------
+
+    def acknowledge(self, reason: str, *, discard_data: bool = False) -> None:
+        """A person takes note of the alarms and ends the safe mode; the reason is journalled.
+
+        With ``discard_data`` all that was learnt is dropped and epoch k+1 begins with the share p·2^-(k+2) of the
+        failure probability: bounds that mix two plants hold for neither. After an alarm "residual" (the plant no
+        longer is the one that was measured) or "contradiction" it is required.
+        """
+        with self._calls:
+            standing = self._ready()
+            if not standing.safe_mode:
+                raise OutOfOrder("there is no alarm to acknowledge")
+            if standing.place is not None:
+                fix = "Bring the episode to its end, or abort it, first."
+                raise OutOfOrder("an alarm is acknowledged between episodes", where=standing.where(), fix=fix)
+            if not _text(reason).strip():
+                raise InvalidInput("give the reason", got=repr(reason), fix="It is kept in the journal.")
+            if standing.must_discard and not discard_data:
+                raise InvalidInput("the data are in doubt", got=standing.why, fix="Acknowledge with discard_data=True.")
+            epoch = standing.epoch + bool(discard_data)
+            constants = standing.new_agent(epoch).constants if discard_data else standing.constants
+            self._do(
+                "acknowledge",
+                {
+                    "reason": reason,
+                    "alarms": [n for n, _ in standing.alarms],
+                    "discard": bool(discard_data),
+                    "epoch": epoch,
+                    "share": share(standing.failure_probability, epoch),
+                    "monitor": standing.monitor_number + 1,
+                    "constants": constants,
+                },
+            )
+
+    def import_log(self, rows: str | Path | Iterable[Mapping[str, Any]], *, source: str = "") -> Imported:
+        """Logged transitions, to start warm: see :mod:`surefoot.study.importing` for what is taken, and why."""
+        with self._calls:
+            standing = self._ready()
+            if standing.place is not None:
+                raise OutOfOrder("rows are imported between episodes", where=standing.where())
+            if standing.safe_mode:
+                fix = "Acknowledge the alarm first."
+                raise OutOfOrder("nothing is imported in safe mode", got=standing.why, fix=fix)
+            entries, partly = prepare(self.problem, rows, source, self.path / journals.NAME, self._layer)
+            return Imported.of(self._do("import", entries), partly, standing)
+
+    def export_policy(self, path: str | Path, *, start: Label = None) -> Path:
+        """The certified greedy policy as ``.json`` or as a ``.py`` that needs nothing: :mod:`surefoot.study.policy`."""
+        from surefoot.study import policy
+
+        with self._calls:
+            return policy.export(self._standing, Path(path), start)
+
+    # --- inside -----------------------------------------------------------------------------------------
+
+    def _ready(self) -> Standing:
+        """The standing, if something may be written."""
+        if self._journal is None:
+            raise OutOfOrder("the study is open for reading only", where=str(self.path))
+        if os.getpid() != self._process:
+            raise OutOfOrder("the study was opened by another process", got=f"{self._process}, this is {os.getpid()}")
+        if self._journal.closed:
+            raise OutOfOrder("the study is closed", where=str(self.path), fix="Open it again.")
+        if self._standing.applied != self._journal.records:
+            raise OutOfOrder("an earlier call was interrupted half-way", fix="Close the study and open it again.")
+        self._write_alarms()
+        return self._standing
+
+    def _under_way(self) -> Place:
+        place = self._standing.place
+        if place is None:
+            raise OutOfOrder("no episode is under way", fix="Begin one first.")
+        return place
+
+    def _do(self, kind: str, entries: Record) -> Record:
+        """Write a record, then let it count."""
+        assert self._journal is not None
+        before = self._standing.place
+        record = self._journal.append(kind, entries)
+        self._standing.apply(record)
+        with contextlib.suppress(
+            UnwritableFile
+        ):  # the alarm follows from the record, and is written when there is room
+            self._write_alarms()
+        if self._standing.place is None and (before is not None or kind == "import"):
+            self._snapshots.consider(self._standing, self._journal)
+        return record
+
+    def _write_alarms(self) -> None:
+        assert self._journal is not None
+        while self._standing.unwritten:
+            self._standing.apply(self._journal.append("alarm", self._standing.unwritten[0].entries()))
+
+
+def _monitor(problem: Problem, false_alarm: float) -> Any:
+    from surefoot.study.monitor import Monitor
+
+    return Monitor(problem, false_alarm)
+
+
+def _text(value: object) -> str:
+    if type(value) is not str:
+        raise InvalidInput("a reason is text", got=repr(value)[:80])
+    return value

@@ -1,0 +1,120 @@
+"""What a tell becomes in the journal, what is answered to it, and how a repeated one is known again."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from surefoot.agents.base import Cost
+from surefoot.errors import OutOfOrder, UnknownLabel
+from surefoot.model.labels import Label, same_label
+from surefoot.study import journal as journals
+from surefoot.study.filelayer import FileLayer
+from surefoot.study.measured import measured
+from surefoot.study.records import Record, label_of
+from surefoot.study.standing import Standing
+
+AS_OFFERED: Any = ...  #: in place of an action that was applied
+
+_SAID = ("action", "next_state", "cost", "raw_cost")
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What is answered to a tell, when it is on disk."""
+
+    repeated: bool  # it was on record already, and nothing changed
+    done: bool  # no episode is under way any more
+    at_terminal: bool  # the cost of the last state is awaited
+    safe_mode: bool
+    alarm: str | None  # what this tell raised
+
+    @classmethod
+    def of(cls, standing: Standing, record: Record, repeated: bool = False) -> Receipt:
+        raised = (item.message for item in standing.raised if item.record == record["n"])
+        return cls(repeated, standing.place is None, standing.at_terminal, standing.safe_mode, next(raised, None))
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def tell_entries(standing: Standing, ask: Record, next_state: Label, cost: Cost, applied: Label) -> Record:
+    """The entries of a tell that answers an ask; everything that can be refused is refused here."""
+    problem, h, state = standing.problem, ask["layer"], label_of(ask["state"])
+    where = f"episode {ask['episode']}, layer {h}, state {state!r}"
+    numbers, raw = measured(problem, cost, where)
+    action, after = label_of(ask["action"]), label_of(next_state, where)
+    override, unused, ends = False, None, False
+    if applied is not AS_OFFERED:
+        given = label_of(applied, where)
+        try:
+            known = problem.naming.action(problem.graph.layers[h], h, problem.pair_index(h, state, given))
+        except UnknownLabel:
+            if given is not None:  # None says "as offered", unless it is an action's own name
+                action, override, unused = given, True, "action"
+        else:
+            override, action = not same_label(known, action), known
+    if unused is None:
+        try:
+            edge = problem.edge_index(h, state, action, after)
+        except UnknownLabel:
+            unused, ends = "successor", True
+        else:
+            reached = int(problem.graph.layers[h].successor[edge])
+            after, ends = problem.naming.states[h + 1][reached], standing.ends_episode(h, reached)
+    return {
+        "ask": ask["ask"],
+        "layer": h,
+        "state": ask["state"],
+        "action": action,
+        "override": override,
+        "next_state": after,
+        "cost": numbers,
+        "raw_cost": raw,
+        "unused": unused,
+        "ends": ends,
+    }
+
+
+def told_before(
+    standing: Standing, path: Path, layer: FileLayer, n: int, name: str, told: tuple[Label, Cost, Label]
+) -> Receipt:
+    """The receipt of a tell that is only repeated; anything else about an ask that is not pending is refused."""
+    ask, tell = standing.last_ask, standing.last_tell
+    if ask is None or tell is None or ask["ask"] != name or tell["ask"] != name:
+        ask, tell = _find(path, layer, n, name)
+    if tell is None:
+        raise OutOfOrder("the episode of this ask was aborted, so nothing can be told", got=name)
+    now = tell_entries(standing, ask, *told)
+    if any(_plain(tell[key]) != _plain(now[key]) for key in _SAID):
+        raise OutOfOrder(
+            "another tell of this ask is on record",
+            got=f"next state {tell['next_state']!r}, cost {tell['cost'] or tell['raw_cost']}, "
+            f"action {tell['action']!r}, at {tell['time']}",
+            fix="Nothing was changed.",
+        )
+    return Receipt.of(standing, tell, repeated=True)
+
+
+def _find(path: Path, layer: FileLayer, n: int, name: str) -> tuple[Record, Record | None]:
+    """An old ask, which is record n, and its tell; None when the episode was aborted before. Reads the journal."""
+    ask: Record | None = None
+    for line in journals.read(path, layer):
+        if line.n < n:
+            continue
+        record = line.record(path)
+        if line.n == n:
+            if record["kind"] != "ask" or record["ask"] != name:
+                break
+            ask = record
+        elif ask is not None and record["kind"] in ("tell", "abort") and record["ask"] == name:
+            return ask, record if record["kind"] == "tell" else None
+    raise OutOfOrder("no such ask was ever made in this study", got=name)
+
+
+def _plain(value: Any) -> Any:
+    """Labels from a record are lists, those from a caller tuples; and 1 is not True."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    return type(value), value

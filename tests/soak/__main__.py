@@ -1,0 +1,36 @@
+"""``make soak``: kills and power cuts by the hundred.
+
+python -m tests.soak [--kills 500] [--cuts 2000] [--seed 0] [--folder DIR]
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+from tests.soak.kill_study import kill_often
+from tests.soak.power_study import cut_often
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=500, help="kill -9 of a running study")
+    parser.add_argument("--cuts", type=int, default=2000, help="crashes on a disk that loses what is not synced")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--folder", type=Path, default=None, help="on the disk to be tested; a temporary one otherwise")
+    given = parser.parse_args()
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        kills, finished = kill_often(Path(folder), given.kills, given.seed)
+    seconds = time.perf_counter() - began
+    print(f"{kills} kills, {finished} studies finished, nothing lost ({seconds:.0f} s, seed {given.seed})")
+    began = time.perf_counter()
+    cuts = cut_often(given.cuts, given.seed)
+    seconds = time.perf_counter() - began
+    print(f"{cuts} crashes that lost what was not synced, nothing acknowledged lost ({seconds:.0f} s)")
+
+
+if __name__ == "__main__":
+    main()

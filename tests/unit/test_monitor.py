@@ -1,0 +1,509 @@
+"""The monitor against its definition: every sum written out, by plain linear algebra on all rows."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from surefoot.errors import InvalidInput
+from surefoot.model.limits import Limit
+from surefoot.model.problem import Problem
+from surefoot.study import evidence
+from surefoot.study.evidence import FIRST_LEVEL, UNUSED
+from surefoot.study.monitor import SHARES, Alarm, Monitor, ridge_grid
+
+ALPHA = 0.01
+
+
+def chain(
+    features: np.ndarray,
+    limits: Sequence[Limit] | Limit,
+    *,
+    horizon: int = 3,
+    stationary: bool = True,
+    anchor: tuple[Any, Any] | None = None,
+    terminal: np.ndarray | None = None,
+) -> Problem:
+    """One state, one action with as many successors in the last layer as there are features; all are costs."""
+    n = len(features)
+    rows = [features[:1]] * (horizon - 2) + [features]
+    ends = [1] * (horizon - 2) + [n]
+    return Problem.from_arrays(
+        horizon=horizon,
+        start=0,
+        state_ptr=[np.array([0, 1])] * (horizon - 1),
+        pair_ptr=[np.array([0, end]) for end in ends],
+        successors=[np.arange(end) for end in ends],
+        rewards=[np.zeros(1)] * (horizon - 1),
+        cost_features=[np.ascontiguousarray(row, float) for row in rows],
+        seed=[np.zeros(1, np.int64)] * (horizon - 1),
+        limits=limits,
+        terminal_cost_features=terminal,
+        anchor=None if anchor is None else lambda h: anchor,
+        stationary_costs=stationary,
+    )
+
+
+def told(monitor: Monitor, h: int, edge: int, *cost: float) -> Alarm | None:
+    return monitor.observe(h, edge, np.array(cost))
+
+
+# --- RSS ------------------------------------------------------------------------------------------------
+
+
+def test_rss_by_hand() -> None:
+    """Rows 1 and 3 of the feature 1, λ: min (1−g)² + (3−g)² + λg² = 10 − 16/(2+λ)."""
+    problem = chain(np.ones((1, 1)), Limit("c", 10.0, 1.0, 2.0), horizon=2)
+    monitor = Monitor(problem, ALPHA)
+    assert told(monitor, 0, 0, 1.0) is None
+    assert told(monitor, 0, 0, 3.0) is None
+    ridges = ridge_grid(np.array([1.0]), np.array([2.0]), 1.0)
+    assert ridges.tolist() == [0.25, 25.0]  # (1, the longest feature's, is within a decade of the first)
+    expected = [10 - 16 / (2 + ridge) for ridge in ridges]
+    assert monitor.arrays()["rss"].ravel() == pytest.approx(expected, rel=1e-14)
+    # D is the larger of 10 − 16/2.25 − 0.25·4 and 10 − 16/27 − 25·4, which is the first
+    assert monitor.arrays()["excess"].ravel() == pytest.approx([10 - 16 / 2.25 - 1], rel=1e-12)
+
+
+def test_evidence_by_hand() -> None:
+    """One feature, no past: the first window alone, E = (1−s)^{n/2} exp(sD/2σ²), weight ½·½, s evenly."""
+    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 10.0, 1.0, 2.0), horizon=2), ALPHA)
+    told(monitor, 0, 0, 1.0)
+    told(monitor, 0, 0, 3.0)
+    d = 10 - 16 / 2.25 - 1
+    mean = sum((1 - s) * math.exp(s * d / 2) for s in SHARES) / len(SHARES)
+    assert monitor.log_evidence == pytest.approx(math.log(mean / 4), rel=1e-12)
+
+
+class Definition:
+    """Keeps all rows, computes everything anew."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.rows = problem, []
+        self.limits = problem.limits
+        self.longest = max(np.linalg.norm(layer.cost_features, axis=1).max() for layer in problem.graph.layers)
+        if problem.graph.terminal.cost_features is not None:
+            last = np.linalg.norm(problem.graph.terminal.cost_features, axis=1).max()
+            self.longest = max(self.longest, last)
+        noises, norms = np.array([x.noise for x in self.limits]), np.array([x.norm for x in self.limits])
+        self.ridges = ridge_grid(noises, norms, self.longest)
+        self.regressions = 1 if problem.stationary_costs else problem.horizon
+
+    def add(self, h: int, x: np.ndarray, cost: np.ndarray) -> None:
+        anchor, rho, z, y = self.problem.graph.anchors[h], 0.0, x, cost
+        if anchor is not None:
+            rho = float(x @ anchor.features / (anchor.features @ anchor.features))
+            z, y = x - rho * anchor.features, cost - rho * anchor.cost
+        self.rows.append((0 if self.problem.stationary_costs else h, z, y, 1 + abs(rho)))
+
+    def windows(self) -> dict[int, float]:
+        """start → weight, of all that are alive after the last row."""
+        n, alive = len(self.rows), {0: 0.5}
+        for start in range(1, n):
+            v = (start & -start).bit_length() - 1
+            if v >= FIRST_LEVEL and n - start <= 2 ** (v + 1):
+                i = (start // 2**v - 1) // 2
+                alive[start] = 0.5 / ((v - FIRST_LEVEL + 1) * (v - FIRST_LEVEL + 2)) / ((i + 1) * (i + 2))
+        return alive
+
+    def of(self, r: int, first: int, end: int | None = None) -> tuple[Any, Any, Any]:
+        rows = [row for row in self.rows[first:end] if row[0] == r]
+        dim, m = self.problem.graph.cost_dim, len(self.limits)
+        z = np.array([row[1] for row in rows]).reshape(-1, dim)
+        return z, np.array([row[2] for row in rows]).reshape(-1, m), np.array([row[3] for row in rows])
+
+    def excess(self, r: int, j: int, first: int) -> float:
+        z, y, _ = self.of(r, first)
+        found = [0.0]
+        for ridge in self.ridges:
+            stacked = np.vstack([z, math.sqrt(ridge) * np.eye(z.shape[1])])
+            target = np.append(y[:, j], np.zeros(z.shape[1]))
+            fit = np.linalg.lstsq(stacked, target, rcond=None)[0]
+            found.append(float(((target - stacked @ fit) ** 2).sum()) - ridge * self.limits[j].norm ** 2)
+        return max(found)
+
+    def log_scatter(self, r: int, j: int, first: int, s: float) -> float:
+        _, y, spread = self.of(r, first)
+        limit = self.limits[j]
+        allowed = limit.misspecification**2 * float((spread**2).sum()) / (1 - s)
+        return len(y) / 2 * math.log(1 - s) + s * (self.excess(r, j, first) - allowed) / (2 * limit.noise**2)
+
+    def log_shift(self, r: int, j: int, start: int) -> float:
+        parts = [self.of(r, 0, start), self.of(r, start)]
+        if not all(len(z) for z, _, _ in parts):
+            return -math.inf
+        limit, kappa = self.limits[j], (self.longest / 3) ** 2
+        dim = self.problem.graph.cost_dim
+        multiplier = 0.01 * self.ridges[0]
+        rows, targets, log_det = [math.sqrt(multiplier) * np.eye(dim)], [np.zeros(dim)], 0.0
+        for z, y, _ in parts:
+            gram = z.T @ z
+            factor = np.linalg.cholesky(gram + kappa * np.eye(dim))
+            rows.append(np.linalg.solve(factor, gram))
+            targets.append(np.linalg.solve(factor, z.T @ y[:, j]))
+            log_det += np.linalg.slogdet(np.eye(dim) + gram / kappa)[1]
+        stacked, target = np.vstack(rows), np.concatenate(targets)
+        fit = np.linalg.lstsq(stacked, target, rcond=None)[0]
+        least = max(0.0, float(((target - stacked @ fit) ** 2).sum()) - multiplier * limit.norm**2)
+        error = limit.misspecification * math.sqrt(sum(float((spread**2).sum()) for _, _, spread in parts))
+        return max(0.0, math.sqrt(least) - error) ** 2 / (2 * limit.noise**2) - log_det / 2
+
+    def log_evidence(self, stride: int = 1) -> float:
+        noisy = [j for j, limit in enumerate(self.limits) if limit.noise > 0]
+        told, everywhere = self.rows[-1][0], range(self.regressions)
+        logs: list[float] = []
+        for start, weight in self.windows().items():
+            for j in noisy:
+                for s in SHARES:
+                    each = [self.log_scatter(r, j, start, s) for r in everywhere]
+                    prior = math.log(weight / 2 / len(noisy) / len(SHARES))
+                    if self.regressions == 1:
+                        logs.append(prior + each[0])
+                    else:
+                        logs.append(prior + math.log(0.5) + sum(each))
+                        logs += [prior - math.log(2 * self.regressions) + one for one in each]
+                if start and len(self.rows) % stride == 0:
+                    logs.append(math.log(weight / len(noisy) / self.regressions) + self.log_shift(told, j, start))
+        top = max(logs)
+        return top + math.log(sum(math.exp(value - top) for value in logs))
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "pooled": {"limits": Limit("c", 9.0, 0.1, 1.0)},
+    "anchored": {"limits": Limit("c", 9.0, 0.1, 1.0), "anchor": ([0.5, 0.0, 1.0], 0.1)},
+    "layered": {"limits": Limit("c", 9.0, 0.1, 1.0), "stationary": False, "horizon": 4},
+    "misspecified": {"limits": Limit("c", 9.0, 0.1, 1.0, 0.05), "anchor": ([0.5, 0.0, 1.0], 0.1)},
+    "several": {
+        "limits": [Limit("c", 9.0, 0.1, 1.0), Limit("b", 9.0, 0.02, 0.5, 0.01), Limit("exact", 9.0, 0.0, 2.0, 9.0)]
+    },
+    "no fit allowed": {"limits": Limit("c", 9.0, 0.1, 0.0)},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_evidence_equals_its_definition(name: str, seed: int) -> None:
+    """At every measurement up to and past the first restarts, with a shift in the middle."""
+    rng = np.random.default_rng(seed)
+    features = rng.uniform(-1, 1, (6, 3))
+    terminal = rng.uniform(-1, 1, (6, 3)) if name == "layered" else None
+    problem = chain(features, terminal=terminal, **CASES[name])
+    m, last = len(problem.limits), problem.horizon - 1
+    monitor, definition = Monitor(problem, 1e-9), Definition(problem)
+    gamma = rng.uniform(-0.4, 0.4, (m, 3))
+    for t in range(150):
+        if t == 100:
+            gamma = gamma + 0.3
+        h = int(rng.integers(last + (terminal is not None)))
+        if h == last:
+            e = int(rng.integers(6))
+            x = terminal[e]
+            cost = gamma @ x + 0.1 * rng.standard_normal(m)
+            monitor.observe_terminal(e, cost)
+        else:
+            e = int(rng.integers(len(problem.graph.layers[h].successor)))
+            x = problem.graph.layers[h].cost_features[e]
+            cost = gamma @ x + 0.1 * rng.standard_normal(m)
+            monitor.observe(h, e, cost)
+        definition.add(h, x, cost)
+        if t < 3 or t in (31, 32, 33, 63, 64, 65) or t % 10 == 0:
+            assert monitor.log_evidence == pytest.approx(definition.log_evidence(), rel=1e-8, abs=1e-7), t
+
+
+def test_with_many_features_shifts_are_looked_for_less_often(seed: int) -> None:
+    """Every (40 // 16)² = 4 measurements; between them the mixture leaves them out."""
+    rng = np.random.default_rng(seed)
+    features = rng.uniform(-1, 1, (60, 40))
+    problem = chain(features, Limit("c", 99.0, 0.1, 3.0), horizon=2)
+    monitor, definition = Monitor(problem, 1e-200), Definition(problem)
+    gamma = rng.uniform(-0.2, 0.2, 40)
+    for t in range(1, 201):
+        if t == 130:
+            gamma = rng.uniform(-0.2, 0.2, 40)
+        e = int(rng.integers(60))
+        cost = np.array([features[e] @ gamma + 0.1 * rng.standard_normal()])
+        monitor.observe(0, e, cost)
+        definition.add(0, features[e], cost)
+        if t in (31, 64, 65, 150, 151, 152, 199, 200):
+            expected = definition.log_evidence(stride=4)
+            assert monitor.log_evidence == pytest.approx(expected, rel=1e-7, abs=1e-6), t
+
+
+# --- the alarm ------------------------------------------------------------------------------------------
+
+
+def drifting(seed: int) -> tuple[Problem, list[tuple[int, np.ndarray]]]:
+    rng = np.random.default_rng(seed)
+    features = rng.uniform(0, 1, (5, 2))
+    problem = chain(features, Limit("c", 99.0, 0.1, 2.0), horizon=2)
+    rows = []
+    for t in range(400):
+        e = int(rng.integers(5))
+        rows.append((e, features[e] @ [0.5, 0.2 if t < 200 else 0.8] + 0.1 * rng.standard_normal(1)))
+    return problem, rows
+
+
+def test_alarm_is_raised_exactly_at_the_threshold(seed: int) -> None:
+    """At the first time that the evidence reaches log(2/α), and not for an α a hair smaller."""
+    problem, rows = drifting(seed)
+    monitor, track = Monitor(problem, 1e-280), []
+    for e, cost in rows:
+        assert monitor.observe(0, e, cost) is None
+        track.append(monitor.log_evidence)
+    records = [t for t in range(1, len(track)) if track[t] > max(track[:t]) and 3 < track[t] < 500]
+    assert len(records) > 5
+    for t in records[:: len(records) // 5]:
+        for alpha, alarmed in ((2 * math.exp(-track[t] + 1e-9), True), (2 * math.exp(-track[t] - 1e-9), False)):
+            again = Monitor(problem, alpha)
+            raised = [again.observe(0, e, cost) for e, cost in rows[: t + 1]]
+            assert not any(raised[:-1])
+            assert (raised[-1] is not None) == alarmed
+
+
+def test_residual_alarm_says_what_where_and_since_when(seed: int) -> None:
+    problem, rows = drifting(seed)
+    monitor = Monitor(problem, ALPHA)
+    alarm = next(found for e, cost in rows if (found := monitor.observe(0, e, cost)))
+    assert alarm.kind == "residual"
+    assert "'c'" in alarm.message
+    assert json.loads(json.dumps(alarm.details, allow_nan=False)) == alarm.details
+    assert alarm.details["measurement"] == monitor.measurements > 200
+    assert alarm.details["test"] in ("shift", "scatter")
+    assert alarm.details["log_evidence"] >= alarm.details["log_threshold"] == math.log(2 / ALPHA)
+
+
+def test_wild_noise_is_told_as_scatter(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 99.0, 0.1, 1.0), horizon=2), ALPHA)
+    alarm = None
+    while alarm is None:
+        alarm = told(monitor, 0, 0, 0.5 + 0.3 * rng.standard_normal())
+    assert (alarm.kind, alarm.details["test"]) == ("residual", "scatter")
+    assert alarm.details["scatter"] > 0.1
+    assert alarm.details["since"] == 1
+
+
+def test_a_layer_that_changed_alone_is_named(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    problem = chain(np.ones((1, 1)), Limit("c", 99.0, 0.1, 1.0), horizon=5, stationary=False)
+    monitor = Monitor(problem, ALPHA)
+    for t in range(4000):
+        noise = 0.3 if t >= 2000 and t % 4 == 2 else 0.1
+        if alarm := told(monitor, t % 4, 0, 0.5 + noise * rng.standard_normal()):
+            break
+    assert alarm is not None
+    assert 2000 < monitor.measurements < 2200
+    assert alarm.details["layer"] == 2
+    assert "layer 2" in alarm.message
+
+
+def test_a_parameter_longer_than_declared_is_noticed(seed: int) -> None:
+    """γ = (1, 1, 1), of length 1.73, where 0.8 is declared: a fit exists, an admissible one does not."""
+    rng = np.random.default_rng(seed)
+    problem = chain(np.eye(3), Limit("c", 99.0, 0.1, 0.8), horizon=2)
+    monitor = Monitor(problem, ALPHA)
+    raised = [told(monitor, 0, t % 3, 1 + 0.1 * rng.standard_normal()) for t in range(60)]
+    assert any(raised)
+
+
+def test_one_wild_measurement_is_enough(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 99.0, 0.1, 1.0), horizon=2), ALPHA)
+    assert not any(told(monitor, 0, 0, 0.5 + 0.1 * rng.standard_normal()) for _ in range(1000))
+    assert told(monitor, 0, 0, -0.5) is not None
+
+
+@pytest.mark.parametrize("cost", [-1e200, -1e160, -1e308])
+def test_what_overflows_counts_against_the_model(cost: float) -> None:
+    for noise in (0.1, 0.0):
+        monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 99.0, noise, 1.0), horizon=2), ALPHA)
+        alarm = told(monitor, 0, 0, cost)
+        assert alarm is not None
+        assert alarm.kind == "residual"
+        json.dumps(alarm.details, allow_nan=False)
+
+
+# --- the limit ------------------------------------------------------------------------------------------
+
+
+def test_limit_alarm_exactly_at_its_quantile() -> None:
+    limits = [Limit("a", 0.5, 0.1, 50.0), Limit("b", 1.0, 0.2, 50.0)]
+    problem = chain(np.ones((1, 1)), limits, horizon=2)
+    for t in (1, 2, 7):
+        for j, (a, b) in enumerate([(1.0, 0.0), (0.0, 1.0)]):
+            q = math.sqrt(2 * math.log(math.pi**2 * t**2 * 2 / (6 * ALPHA / 2)))
+            for beyond, alarmed in ((1e-9 - 1e-12, False), (1e-9 + 1e-12, True)):
+                monitor = Monitor(problem, ALPHA)
+                for _ in range(t - 1):
+                    assert told(monitor, 0, 0, 0.0, 0.0) is None
+                level = limits[j].bound + limits[j].noise * q + beyond
+                alarm = told(monitor, 0, 0, a * level, b * level)
+                assert (alarm is not None and alarm.kind == "limit") == alarmed
+                if alarm is not None and alarmed:
+                    assert alarm.details["limit"] == limits[j].name
+                    assert repr(limits[j].name) in alarm.message
+                    json.dumps(alarm.details, allow_nan=False)
+
+
+def test_quantiles_spend_half_the_level() -> None:
+    """Σ_t m·exp(−q_t²/2) = α/2; the tail beyond T is below α/2·6/(π²T)."""
+    problem = chain(np.ones((1, 1)), [Limit(name, 0.5, 0.1, 5.0) for name in "abc"], horizon=2)
+    monitor, last = Monitor(problem, ALPHA), 20_000
+    spent = math.fsum(3 * math.exp(-(monitor.quantile(t) ** 2) / 2) for t in range(1, last + 1))
+    assert ALPHA / 2 * (1 - 6 / (math.pi**2 * last)) <= spent <= ALPHA / 2
+
+
+def test_riding_the_limit_is_no_alarm(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 0.5, 0.1, 1.0), horizon=2), ALPHA)
+    assert not any(told(monitor, 0, 0, 0.5 + 0.1 * rng.standard_normal()) for _ in range(1000))
+
+
+def test_without_noise_the_limit_is_sharp() -> None:
+    problem = chain(np.ones((1, 1)), Limit("c", 0.5, 0.0, 1.0), horizon=2)
+    assert told(Monitor(problem, ALPHA), 0, 0, 0.5 + 0.9e-9) is None
+    alarm = told(Monitor(problem, ALPHA), 0, 0, 0.5 + 1.1e-9)
+    assert alarm is not None
+    assert alarm.kind == "limit"
+
+
+# --- no noise -------------------------------------------------------------------------------------------
+
+
+def test_exact_measurements_agree_for_ever(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    features = rng.uniform(-1, 1, (7, 3))
+    problem = chain(features, Limit("c", 9.0, 0.0, 2.0), horizon=2, anchor=([0.1, 0.2, 0.3], 0.14))
+    monitor = Monitor(problem, ALPHA)
+    for t in range(5000):
+        assert told(monitor, 0, t % 7, float(features[t % 7] @ [0.1, 0.2, 0.3])) is None
+    assert monitor.log_evidence == -math.inf
+
+
+@pytest.mark.parametrize("off", [1e-6, -1e-3, 0.5])
+def test_an_inexact_measurement_without_noise_is_an_alarm_at_once(off: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    features = rng.uniform(-1, 1, (7, 3))
+    monitor = Monitor(chain(features, Limit("c", 9.0, 0.0, 2.0), horizon=2), ALPHA)
+    for t in range(700):
+        assert told(monitor, 0, t % 7, float(features[t % 7] @ [0.1, 0.2, 0.3])) is None
+    alarm = told(monitor, 0, 0, float(features[0] @ [0.1, 0.2, 0.3]) + off)
+    assert alarm is not None
+    assert (alarm.kind, alarm.details["test"]) == ("residual", "contradiction")
+    json.dumps(alarm.details, allow_nan=False)
+
+
+def test_without_noise_a_declared_model_error_is_allowed_and_a_larger_one_is_not(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for size, alarmed in ((0.05, False), (0.2, True)):
+        monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 9.0, 0.0, 2.0, 0.05), horizon=2), ALPHA)
+        raised = [told(monitor, 0, 0, 0.3 + size * rng.choice([-1.0, 1.0])) for _ in range(40)]
+        assert any(raised) == alarmed
+
+
+# --- windows --------------------------------------------------------------------------------------------
+
+
+def test_weights_of_windows_add_up_to_a_half() -> None:
+    starts = range(1 << FIRST_LEVEL, 1 << 20, 1 << FIRST_LEVEL)
+    weights = [evidence.window_of(t)[1] for t in starts]
+    assert 0.4 < math.fsum(weights) < 0.5
+    levels = sum(1 / ((k + 1) * (k + 2)) for k in range(10_000))
+    assert levels == pytest.approx(1, abs=1e-3)  # of levels, and in the same way of starts within a level
+
+
+def test_windows_are_few_and_of_every_age() -> None:
+    problem = chain(np.ones((1, 1)), Limit("c", 99.0, 0.1, 1.0), horizon=2)
+    monitor = Monitor(problem, ALPHA)
+    for t in range(1, 3000):
+        told(monitor, 0, 0, 0.5)
+        starts = monitor.arrays()["start"]
+        alive = starts[starts != UNUSED]
+        assert len(alive) <= max(1, math.log2(t) - 3)
+        a = 32
+        while a <= t / 4:
+            assert any(a <= t - start < 4 * a for start in alive), (t, a)
+            a *= 2
+
+
+# --- checkpoints and refusals ---------------------------------------------------------------------------
+
+
+def test_restored_monitor_goes_on_bit_for_bit(seed: int) -> None:
+    problem, rows = drifting(seed)
+    whole = Monitor(problem, ALPHA)
+    for cut in (0, 1, 31, 32, 33, 150):
+        first, second = Monitor(problem, ALPHA), Monitor(problem, ALPHA)
+        for e, cost in rows[:cut]:
+            first.observe(0, e, cost)
+        saved = first.arrays()
+        assert all(array.ndim in (1, 2) and array.dtype in (np.float64, np.int64) for array in saved.values())
+        second.restore({name: array.copy() for name, array in saved.items()})
+        for e, cost in rows[cut:]:
+            assert first.observe(0, e, cost) == second.observe(0, e, cost)
+        for name, array in first.arrays().items():
+            assert array.tobytes() == second.arrays()[name].tobytes()
+    for e, cost in rows:
+        whole.observe(0, e, cost)
+    assert whole.log_evidence == second.log_evidence
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda arrays: arrays.pop("rss"),
+        lambda arrays: arrays.update(rss=arrays["rss"][:-1]),
+        lambda arrays: arrays.update(rows=arrays["rows"].astype(float)),
+        lambda arrays: arrays.update(measurements=np.array([1, 2])),
+    ],
+)
+def test_state_that_does_not_fit_is_refused_and_changes_nothing(damage: Callable[[Any], Any], seed: int) -> None:
+    problem, rows = drifting(seed)
+    monitor = Monitor(problem, ALPHA)
+    for e, cost in rows[:50]:
+        monitor.observe(0, e, cost)
+    before, broken = monitor.arrays(), monitor.arrays()
+    damage(broken)
+    with pytest.raises(InvalidInput, match="does not fit"):
+        monitor.restore(broken)
+    assert all(array.tobytes() == before[name].tobytes() for name, array in monitor.arrays().items())
+
+
+@pytest.mark.parametrize("cost", [[math.nan], [math.inf], [0.1, 0.2], []])
+def test_a_cost_that_is_none_is_refused_and_changes_nothing(cost: list[float]) -> None:
+    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 9.0, 0.1, 1.0), horizon=2), ALPHA)
+    with pytest.raises(InvalidInput, match="finite"):
+        monitor.observe(0, 0, np.array(cost))
+    assert monitor.measurements == 0
+
+
+def test_last_states_without_a_cost_are_refused() -> None:
+    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 9.0, 0.1, 1.0), horizon=2), ALPHA)
+    with pytest.raises(InvalidInput, match="no terminal cost"):
+        monitor.observe_terminal(0, np.array([0.1]))
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -0.1, math.nan])
+def test_level_must_be_a_probability(level: float) -> None:
+    with pytest.raises(InvalidInput, match="false_alarm"):
+        Monitor(chain(np.ones((1, 1)), Limit("c", 9.0, 0.1, 1.0), horizon=2), level)
+
+
+@pytest.mark.parametrize("field", ["noise", "norm", "misspecification"])
+def test_every_declared_number_counts(field: str, seed: int) -> None:
+    """A larger declaration allows more, so the same measurements say less against it."""
+    rng = np.random.default_rng(seed)
+    costs = 0.5 + 0.2 * rng.standard_normal(50)
+    found = []
+    for factor in (1.0, 1.5):
+        numbers = {"noise": 0.1, "norm": 0.55, "misspecification": 0.02}
+        numbers[field] *= factor
+        monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 99.0, **numbers), horizon=2), ALPHA)
+        for cost in costs:
+            told(monitor, 0, 0, cost)
+        found.append(monitor.log_evidence)
+    assert found[1] < found[0]

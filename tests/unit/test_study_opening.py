@@ -1,0 +1,443 @@
+"""A study on disk: reopening, who may write, snapshots, a full disk, a journal that someone has edited."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+from surefoot.errors import (
+    InvalidInput,
+    OutOfOrder,
+    SurefootError,
+    UnreadableFile,
+    UnwritableFile,
+)
+from surefoot.study import journal as journals
+from tests.studies import (
+    Calm,
+    FullDisk,
+    Plant,
+    Quick,
+    fingerprint,
+    go_on,
+    kettle,
+    lines_of,
+    nervous,
+    records_of,
+)
+
+WARM = ("warm", 1)
+
+
+@pytest.fixture
+def world() -> sf.World:
+    return kettle()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "plant.study"
+
+
+@pytest.fixture
+def opened(path: Path, world: sf.World) -> Callable[..., sf.Study]:
+    def open_it(**options: Any) -> sf.Study:
+        return sf.Study.open(path, world.problem, **{"files": Quick(), "monitor_factory": Calm, **options})
+
+    return open_it
+
+
+def learnt(study: sf.Study, world: sf.World, episodes: int = 150, seed: int = 0) -> sf.Study:
+    """A study that has seen enough to leave the seed."""
+    go_on(study, Plant(world, seed), episodes)
+    return study
+
+
+# --- reopening ------------------------------------------------------------------------------------------
+
+
+def test_reopening_anywhere_gives_the_same_state_to_the_bit(opened: Any, world: sf.World, seed: int) -> None:
+    study, plant = opened(), Plant(world, seed)
+    go_on(study, plant, 6)
+    for steps in range(12):
+        before = fingerprint(study)
+        study.close()
+        study = opened()
+        assert study.recovered == ()
+        assert fingerprint(study) == before
+        due = study.next_call
+        if due == "begin":
+            study.begin("cold")
+        elif due == "ask":
+            study.ask()
+        elif due == "tell":
+            offer = study.ask()
+            study.tell(offer.ask_id, *plant.answer(steps, offer.layer, offer.state, offer.action))
+        else:
+            study.tell_terminal(0.2)
+
+
+def test_an_episode_goes_on_after_reopening(opened: Any) -> None:
+    study = opened()
+    study.begin("s")
+    study.tell(study.ask().ask_id, "s", 0.1)
+    study.close()
+    study = opened()
+    with study.resume() as ep:
+        assert (ep.number, ep.layer, ep.state) == (1, 1, "s")
+        ep.ask()
+        ep.tell("s", 0.1)
+        assert ep.done
+
+
+def test_the_problem_may_be_left_out_and_must_not_be_another(opened: Any, path: Path, world: sf.World) -> None:
+    opened().close()
+    assert sf.Study.open(path, files=Quick(), monitor_factory=Calm).problem.digest == world.problem.digest
+    other = kettle().problem
+    limits = (sf.Limit("limit 0", 0.7, noise=0.05, norm=3.0),)
+    changed = sf.Problem(other.graph, other.naming, limits, 1.0, False, False)
+    with pytest.raises(InvalidInput, match=r"another problem.*limits\[0\].bound: 0\.5 there, 0\.7 here"):
+        sf.Study.open(path, changed, files=Quick(), read_only=True)
+
+
+def test_a_problem_file_that_was_changed_is_refused(opened: Any, path: Path) -> None:
+    opened().close()
+    text = json.loads((path / "problem.json").read_text())
+    text["limits"][0]["bound"] = 0.9
+    del text["digest"]
+    (path / "problem.json").write_text(json.dumps(text))
+    with pytest.raises(UnreadableFile, match="not the one that the study was begun with"):
+        opened()
+
+
+def test_changed_options_are_refused_with_the_difference(opened: Any) -> None:
+    opened(optimism=0.5, explore=(0.1, 0.2, 0.3)).close()
+    opened().close()  # left out: as before
+    opened(explore=[0.1, 0.2, 0.3], optimism=0.5).close()
+    for options, difference in (
+        ({"optimism": 0.75, "explore": (0.1, 0.2, 0.3)}, r"optimism: 0\.5 there, 0\.75 here"),
+        ({"optimism": 0.5}, r"explore: \[0\.1, 0\.2, 0\.3\] there, not given here"),
+        ({"failure_probability": 0.1}, r"failure_probability: 0\.05 there, 0\.1 here"),
+        ({"false_alarm": 0.1}, r"false_alarm: 0\.01 there, 0\.1 here"),
+    ):
+        with pytest.raises(InvalidInput, match=f"other options.*{difference}"):
+            opened(**options)
+
+
+def test_bad_options_make_no_study(path: Path, world: sf.World) -> None:
+    with pytest.raises(InvalidInput):
+        sf.Study.open(path, world.problem, files=Quick(), optimism=-1.0)
+    with pytest.raises(InvalidInput, match=r"not options of the agent.*temperament"):
+        sf.Study.open(path, world.problem, files=Quick(), temperament="calm")
+    with pytest.raises(InvalidInput, match="plain JSON"):
+        sf.Study.open(path, world.problem, files=Quick(), slack=object())
+    with pytest.raises(InvalidInput, match="no study here"):
+        sf.Study.open(path, files=Quick(), read_only=True)
+    with pytest.raises(InvalidInput, match="no study here yet"):
+        sf.Study.open(path, files=Quick())
+    with pytest.raises(InvalidInput, match="needs a Problem"):
+        sf.Study.open(path, world)  # type: ignore[arg-type]
+    sf.Study.open(path, world.problem, files=Quick(), monitor_factory=Calm)
+
+
+def test_a_folder_with_other_things_is_left_alone(tmp_path: Path, world: sf.World) -> None:
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(InvalidInput, match=r"other things.*thesis\.tex"):
+        sf.Study.open(tmp_path, world.problem)
+    with pytest.raises(InvalidInput, match="a study is a folder"):
+        sf.Study.open(tmp_path / "thesis.tex", world.problem)
+    assert os.listdir(tmp_path) == ["thesis.tex"]
+
+
+def test_other_constants_than_those_of_the_study_are_refused(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from surefoot.plan import confidence
+
+    opened().close()
+    monkeypatch.setattr(confidence, "default_ridges", lambda problem: (1.0, 2.0))
+    with pytest.raises(InvalidInput, match=r"other constants.*ridges"):
+        opened()
+
+
+def test_a_clock_that_goes_backwards_is_refused_and_nothing_changes(opened: Any) -> None:
+    times = iter([100.0, 110.0, 50.0, 120.0])
+    study = opened(clock=lambda: next(times))
+    study.begin("s")
+    with pytest.raises(OutOfOrder, match=r"the clock went backwards.*00:00:50.*00:01:50.*60"):
+        study.ask()
+    assert study.ask().episode == 1
+
+
+# --- one writer -----------------------------------------------------------------------------------------
+
+
+def test_a_second_writer_is_refused_and_a_reader_is_not(opened: Any, path: Path) -> None:
+    study = opened()
+    study.begin("s")
+    with pytest.raises(OutOfOrder, match=f"open elsewhere.*process {os.getpid()}"):
+        opened()
+    reader = opened(read_only=True)
+    assert reader.status()["next"] == "ask"
+    for call in (reader.ask, reader.begin, reader.abort, lambda: reader.acknowledge("x")):
+        with pytest.raises(OutOfOrder, match="reading only"):
+            call()
+    study.ask()
+    assert opened(read_only=True).status()["next"] == "tell"
+    study.close()
+    with pytest.raises(OutOfOrder, match="closed"):
+        study.begin("s")
+    opened().close()
+
+
+def test_a_reader_leaves_an_incomplete_line_alone(opened: Any, path: Path) -> None:
+    study = opened()
+    study.begin("s")
+    with (path / journals.NAME).open("ab") as stream:
+        stream.write(b'{"n":2,"ti')
+    size = (path / journals.NAME).stat().st_size
+    assert opened(read_only=True).status()["records"] == 2
+    assert (path / journals.NAME).stat().st_size == size
+
+
+def test_a_lock_of_a_dead_process_is_taken_over_and_said(opened: Any, path: Path) -> None:
+    opened().close()
+    study = opened()
+    assert study.recovered == ()
+    study.close()
+    (path / "lock").write_text('{"pid": 4194000, "host": "elsewhere"}')
+    (said,) = opened().recovered
+    assert said == "the lock was left by process 4194000 on elsewhere, which is gone; it was taken over"
+
+
+def test_a_study_is_not_used_by_a_forked_process(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = opened()
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    with pytest.raises(OutOfOrder, match="opened by another process"):
+        study.begin("s")
+
+
+# --- snapshots ------------------------------------------------------------------------------------------
+
+
+def test_from_a_snapshot_and_from_the_beginning_the_same_state_comes_to_the_bit(
+    opened: Any, path: Path, world: sf.World, seed: int
+) -> None:
+    options: dict[str, Any] = {"monitor_factory": nervous({70: "limit", 150: "residual"}), "snapshot_every": 20}
+    study, plant = opened(**options), Plant(world, seed)
+    for upto in (60, 110, 130):
+        go_on(study, plant, upto)
+        if study.safe_mode:
+            study.acknowledge("seen", discard_data=study.status()["must_discard"])
+    study.begin("s")
+    study.ask()
+    before = fingerprint(study)
+    assert study.standing.epoch + study.standing.monitor_number >= 1
+    study.close()
+    assert len(os.listdir(path / "snapshots")) == 3
+    study = opened(**options)
+    assert fingerprint(study) == before
+    study.close()
+    shutil.rmtree(path / "snapshots")
+    study = opened(**options)
+    assert len(study.recovered) == 3
+    assert "cannot be read" in study.recovered[0]
+    assert fingerprint(study) == before
+
+
+@pytest.mark.parametrize("damage", ["flipped", "cut", "another", "empty"])
+def test_a_damaged_snapshot_is_passed_over_and_said(
+    opened: Any, path: Path, world: sf.World, damage: str, seed: int
+) -> None:
+    study = opened(snapshot_every=20)
+    go_on(study, Plant(world, seed), 60)
+    before = fingerprint(study)
+    study.close()
+    *_, older, newest = sorted((path / "snapshots").iterdir())
+    data = newest.read_bytes()
+    middle = len(data) // 2
+    newest.write_bytes(
+        {
+            "flipped": data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :],
+            "cut": data[:middle],
+            "another": older.read_bytes(),
+            "empty": b"",
+        }[damage]
+    )
+    study = opened()
+    (said,) = study.recovered
+    assert said == f"snapshot {newest.name} was passed over: it is not what was written"
+    assert fingerprint(study) == before
+
+
+def test_processes_that_come_and_go_leave_snapshots_too(opened: Any, path: Path, world: sf.World) -> None:
+    plant = Plant(world, 0)
+    for episode in range(1, 13):
+        study = opened(snapshot_every=5)
+        go_on(study, plant, episode)
+        study.close()
+    assert 2 <= len(os.listdir(path / "snapshots")) <= 3
+    assert sum(record["kind"] == "snapshot" for record in records_of(path)) >= 3
+
+
+def test_a_large_import_is_not_replayed_for_ever(opened: Any, path: Path) -> None:
+    study = opened(snapshot_every=100)
+    waits = [{"layer": 0, "state": "s", "action": "wait", "next_state": "s", "cost": i / 1e4} for i in range(150)]
+    study.import_log(waits)
+    assert len(os.listdir(path / "snapshots")) == 1
+    before = fingerprint(study)
+    study.close()
+    assert fingerprint(opened()) == before
+
+
+def test_a_reader_is_not_confused_by_a_writer(opened: Any, path: Path, world: sf.World) -> None:
+    """A snapshot that appears while the reader is at work is no sign of lost records."""
+    study = opened(snapshot_every=5)
+    go_on(study, Plant(world, 0), 4)
+
+    class Meanwhile(Quick):
+        def read(self, path: Path) -> Any:
+            data = super().read(path)
+            go_on(study, Plant(world, 0), study.standing.episodes + 6)
+            return data
+
+    assert opened(read_only=True, files=Meanwhile()).status()["episodes"] >= 4
+
+
+def test_numbers_too_large_to_reckon_with_are_an_alarm_and_the_study_lives_on(path: Path, world: sf.World) -> None:
+    study = sf.Study.open(path, world.problem, files=Quick())
+    with np.errstate(all="ignore"):
+        for k in range(8):
+            with study.episode("s") as ep:
+                while not ep.done:
+                    ep.ask()
+                    ep.tell("s", 1e308 if k < 4 else 0.1)
+            if study.safe_mode and k in (2, 5):
+                study.acknowledge("seen", discard_data=study.status()["must_discard"])
+        study.close()
+        study = sf.Study.open(path, files=Quick())
+    if study.safe_mode:
+        study.acknowledge("wrong units", discard_data=True)
+    with study.episode("s") as ep:
+        assert ep.ask().certificate["safe_mode"] is False
+
+
+def test_a_journal_shorter_than_its_snapshots_has_lost_what_was_acknowledged(
+    opened: Any, path: Path, world: sf.World
+) -> None:
+    study = opened(snapshot_every=10)
+    go_on(study, Plant(world, 0), 30)
+    study.close()
+    (path / journals.NAME).write_bytes(b"".join(lines_of(path)[:20]))
+    with pytest.raises(UnreadableFile, match=r"records that were acknowledged are gone.*20 records"):
+        opened()
+    shutil.rmtree(path / "snapshots")
+    assert opened().status()["records"] == 20
+
+
+def test_a_full_disk_costs_a_snapshot_and_nothing_else(opened: Any, path: Path, world: sf.World) -> None:
+    class NoRoom(Quick):
+        def replace(self, path: Path, data: bytes) -> None:
+            raise OSError(28, "No space left on device")
+
+    study = opened(snapshot_every=10, files=NoRoom())
+    go_on(study, Plant(world, 0), 30)
+    before = fingerprint(study)
+    study.close()
+    assert list((path / "snapshots").iterdir()) == []
+    assert fingerprint(opened()) == before
+
+
+# --- a full disk ----------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_refuses_the_call_and_loses_nothing(path: Path, world: sf.World, seed: int) -> None:
+    """Room for a few bytes at a time: every call fails now and then, and the study ends where it would have ended."""
+    plant, rng = Plant(world, seed), np.random.default_rng(seed)
+    sf.Study.open(path, world.problem, files=Quick(), monitor_factory=Calm).close()
+    disk = FullDisk(0)
+    study = sf.Study.open(path, files=disk, monitor_factory=Calm)
+    failed = 0
+    for _ in range(1000):
+        try:
+            go_on(study, plant, 12)
+            break
+        except UnwritableFile as error:
+            failed += "No space left" in str(error)
+            disk.room += int(rng.integers(1, 2000))
+            if failed % 5 == 0:
+                before = fingerprint(study)
+                study.close()
+                study = sf.Study.open(path, files=disk, monitor_factory=Calm)
+                assert fingerprint(study) == before
+    assert failed > 10
+    quiet = sf.Study.open(path.parent / "quiet", world.problem, files=Quick(), monitor_factory=Calm)
+    go_on(quiet, plant, 12)
+    assert fingerprint(quiet) == fingerprint(study)
+
+
+def test_an_alarm_is_written_when_there_is_room_again(path: Path, world: sf.World) -> None:
+    sf.Study.open(path, world.problem, files=Quick(), monitor_factory=Calm).close()
+    disk = FullDisk(100_000)
+    study = sf.Study.open(path, files=disk, monitor_factory=Calm)
+    study.begin("s")
+    offer = study.ask()
+    disk.room = 500  # enough for the tell, not for the alarm
+    assert study.tell(offer.ask_id, "s", float("nan")).safe_mode
+    assert records_of(path)[-1]["kind"] == "tell"
+    with pytest.raises(UnwritableFile):
+        study.ask()
+    disk.room = 100_000
+    assert study.ask().certificate["safe_mode"]
+    assert [r["kind"] for r in records_of(path)][-2:] == ["alarm", "ask"]
+
+
+# --- a journal that someone has edited ------------------------------------------------------------------
+
+
+def test_a_forged_record_that_does_not_fit_is_refused_with_its_place(opened: Any, path: Path) -> None:
+    from tests.studies import rewritten
+
+    study = opened()
+    with study.episode("s") as ep:
+        ep.ask()
+        ep.tell("s", 0.1)
+        ep.abort()
+    study.close()
+    true = records_of(path)
+    for n, change in (
+        (1, {"start": "nowhere"}),
+        (1, {"episode": 2}),
+        (2, {"layer": 1}),
+        (3, {"ask": "2-00000000"}),
+        (3, {"next_state": "melt"}),
+        (3, {"cost": [1, 2]}),
+        (3, {"ends": True}),
+        (4, {"episode": "one"}),
+    ):
+        forged = [dict(record) for record in true]
+        forged[n].update(change)
+        rewritten(path, forged)
+        with pytest.raises(UnreadableFile, match=f"line {n + 1}, byte"):
+            opened()
+    rewritten(path, [*true[:3], *true[4:]])  # a tell is dropped: the abort still fits, the audit must see it
+    assert opened().status()["tells"] == 0
+
+
+def test_the_first_record_is_the_opening(opened: Any, path: Path) -> None:
+    from tests.studies import rewritten
+
+    opened().close()
+    (record,) = records_of(path)
+    rewritten(path, [{**record, "version": 2}])
+    with pytest.raises(UnreadableFile, match="newer version"):
+        opened()
+    rewritten(path, [{**record, "problem_file": "../secret.json"}])
+    with pytest.raises(SurefootError, match="not the name of a problem's file"):
+        opened()

@@ -1,0 +1,116 @@
+"""The exported policy: what it says, and that it needs no surefoot."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import surefoot as sf
+from surefoot.errors import InvalidInput, UnwritableFile
+from tests.saved_problems import labelled
+from tests.studies import Calm, Plant, Quick, go_on, kettle
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> sf.Study:
+    made = sf.Study.open(tmp_path / "plant.study", kettle().problem, files=Quick(), monitor_factory=Calm)
+    go_on(made, Plant(kettle(), 0), 100)
+    return made
+
+
+def elsewhere(folder: Path, program: str) -> Any:
+    """Run a program where surefoot cannot be imported; it prints JSON."""
+    blocked = "import sys; sys.modules['surefoot'] = None; sys.path.insert(0, '.')\n"
+    done = subprocess.run([sys.executable, "-I", "-c", blocked + program], cwd=folder, capture_output=True, check=True)
+    return json.loads(done.stdout)
+
+
+def test_json_says_for_every_state_what_the_plan_says(study: sf.Study, tmp_path: Path) -> None:
+    assert study.export_policy(tmp_path / "policy.json") == tmp_path / "policy.json"
+    policy = json.loads((tmp_path / "policy.json").read_text())
+    problem, plan = study.problem, study.standing.agent.plan
+    assert (policy["format"], policy["version"], policy["problem"]) == ("surefoot-policy", 1, problem.digest)
+    assert (policy["plan"], policy["epoch"], policy["safe_mode"]) == (plan.number, 0, False)
+    assert policy["limits"] == [{"name": "limit 0", "bound": 0.5}]
+    assert len(policy["layers"]) == 2
+    for h, layer in enumerate(policy["layers"]):
+        named = {json.dumps(entry["state"]): entry for entry in layer}
+        for state in [problem.states(h)[i] for i in range(len(problem.states(h)))]:
+            entry = named.pop(json.dumps(state), None)
+            if not plan.safe(h, state):
+                assert entry is None
+                continue
+            assert entry is not None
+            assert entry["action"] == plan.action(h, state)
+            assert entry["value"] == plan.value(h, state)
+            assert entry["certified"] is True
+            assert entry["seed"] == (entry["action"] == problem.seed_action(h, state))
+            uppers = [plan.upper(h, state, entry["action"], t) for t in problem.successors(h, state, entry["action"])]
+            assert entry["margin"] == [min(0.5 - float(u[0]) for u in uppers)]
+        assert not named
+
+
+def test_python_needs_nothing(study: sf.Study, tmp_path: Path) -> None:
+    study.export_policy(tmp_path / "policy.py")
+    plan = study.standing.agent.plan
+    found = elsewhere(
+        tmp_path,
+        """
+import json, policy
+def ask(*where):
+    try:
+        return policy.action(*where)
+    except KeyError:
+        return "KeyError"
+print(json.dumps([ask(0, "s"), ask(1, ("warm", 1)), ask(0, "nowhere"), ask(7, "s"), ask(-1, "s"), policy.PROBLEM]))
+""",
+    )
+    assert found[:2] == [plan.action(0, "s"), plan.action(1, ("warm", 1))]
+    assert found[2:] == ["KeyError", "KeyError", "KeyError", study.problem.digest]
+
+
+def test_labels_of_every_kind_survive(tmp_path: Path) -> None:
+    study = sf.Study.open(tmp_path / "study", labelled(), files=Quick(), monitor_factory=Calm)
+    study.export_policy(tmp_path / "policy.py")
+    namespace: dict[str, Any] = {}
+    exec((tmp_path / "policy.py").read_text(), namespace)  # our own file, in a test
+    plan = study.standing.agent.plan
+    for h in range(4):
+        names = study.problem.states(h)
+        for state in [names[i] for i in range(len(names))]:
+            if plan.safe(h, state):
+                assert namespace["action"](h, state) == plan.action(h, state)
+
+
+def test_in_safe_mode_the_seed_alone_is_exported(study: sf.Study, tmp_path: Path) -> None:
+    study.begin("s")
+    study.tell(study.ask().ask_id, "nowhere", None)
+    study.export_policy(tmp_path / "policy.json")
+    policy = json.loads((tmp_path / "policy.json").read_text())
+    assert policy["safe_mode"] is True
+    assert {entry["action"] for layer in policy["layers"] for entry in layer} == {"wait"}
+    assert all(entry["seed"] for layer in policy["layers"] for entry in layer)
+
+
+def test_a_policy_that_depends_on_the_start_asks_for_it(tmp_path: Path) -> None:
+    from surefoot import worlds
+
+    world = worlds.make("thermal/testing")
+    options: dict[str, Any] = {"files": Quick(), "monitor_factory": Calm}
+    one = sf.Study.open(tmp_path / "one", world.problem, **options)
+    one.export_policy(tmp_path / "a.json", start=0)
+    one.export_policy(tmp_path / "b.json")
+    a, b = (json.loads((tmp_path / name).read_text())["layers"] for name in ("a.json", "b.json"))
+    assert a == b
+
+
+def test_where_it_cannot_be_written(study: sf.Study, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"\.json or \.py"):
+        study.export_policy(tmp_path / "policy.xml")
+    with pytest.raises(UnwritableFile, match="could not be written"):
+        study.export_policy(tmp_path / "missing" / "policy.json")
