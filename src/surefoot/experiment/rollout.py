@@ -153,7 +153,7 @@ def roll(
                     rest,
                 )
                 add_row(cost_of[h], *cost_bank, z, rest)
-                spread[cost_of[h]] += (1.0 + abs(rho)) ** 2
+                spread[cost_of[h]] += (1.0 + abs(rho)) * (1.0 + abs(rho))
                 target[0] = value[offsets[h + 1, STATES] + following]
                 phi_v[:] = 0.0
                 for e in range(begin, end):
@@ -169,7 +169,7 @@ def roll(
             if learn:
                 rho = project(terminal_features, state, measured, n_layers, anchors, directions, anchor_costs, z, rest)
                 add_row(cost_of[n_layers], *cost_bank, z, rest)
-                spread[cost_of[n_layers]] += (1.0 + abs(rho)) ** 2
+                spread[cost_of[n_layers]] += (1.0 + abs(rho)) * (1.0 + abs(rho))
         rewards[k] = total
         if learn and (
             threshold == 0.0

@@ -1,0 +1,34 @@
+"""Options that several commands share, and what a shell completes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def world_names(incomplete: str) -> list[str]:
+    from surefoot.worlds import registry
+
+    return [name for name in registry.names() if name.startswith(incomplete)]
+
+
+def agent_names(incomplete: str) -> list[str]:
+    from surefoot.agents import registry
+
+    return [name for name in registry.names() if name.startswith(incomplete)]
+
+
+World = Annotated[
+    str, typer.Argument(help="A named world; see 'surefoot worlds'.", autocompletion=world_names, show_default=False)
+]
+Folder = Annotated[Path, typer.Argument(help="A directory that 'surefoot run' wrote.", show_default=False)]
+Jobs = Annotated[int | None, typer.Option(min=1, help="Processes.", show_default="one per core")]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit code 1 when a limit was broken or a guarantee is void.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace runs that are there.")]
+Seeds = Annotated[str, typer.Option(help="first:end, a number, or several with commas.")]
+Knobs = Annotated[
+    list[str] | None, typer.Option("--knob", metavar="NAME=VALUE", help="A keyword of the world; may be repeated.")
+]
+Pause = Annotated[float, typer.Option("--checkpoint-seconds", min=0, help="How often a run under way is kept.")]

@@ -1,0 +1,120 @@
+"""``report``, ``export``, ``bench``: using what was run, and measuring."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from surefoot.cli import options
+from surefoot.errors import InvalidInput, SurefootError, UnreadableFile
+
+if TYPE_CHECKING:
+    from surefoot.experiment.folder import Folder, RunPlace
+
+
+def report(folder: options.Folder) -> None:
+    """Write one self-contained page about the runs of a directory, to open in a browser."""
+    from surefoot.experiment.folder import open_folder
+
+    found = open_folder(folder)
+    if not found.finished():
+        raise SurefootError("no run is finished yet", where=str(folder), fix=f"Go on with: surefoot resume {folder}.")
+    try:
+        from surefoot.report import html  # type: ignore[attr-defined, unused-ignore]
+    except ImportError as error:
+        raise SurefootError("this installation writes no reports", got=str(error)) from error
+    typer.echo(f"report: {html.write(folder)}")
+
+
+def export(
+    folder: Annotated[Path, typer.Argument(help="A directory of runs, or of one run.", show_default=False)],
+    policy: Annotated[Path, typer.Option(help="The file to write.")] = Path("policy.json"),
+    agent: Annotated[str, typer.Option(help="The label of the agent.", show_default="the guaranteed learner")] = "",
+    seed: Annotated[int | None, typer.Option(help="Of the run.", show_default="the first")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+) -> None:
+    """Write the learned certified policy: for each state its action, its value and its margin to each limit."""
+    from surefoot.experiment.files import write_text, writing
+
+    source = _policy_of(folder, agent, seed)
+    document = _read(source)
+    if policy.exists() and not force:
+        raise InvalidInput("the file is there already", got=str(policy), fix="Choose another, or use --force.")
+    with writing(policy):
+        write_text(policy, source.read_text(encoding="utf-8"))
+    states = sum(len(layer) for layer in document["layers"])
+    typer.echo(f"{policy}: {document['agent']}, seed {document['seed']}, {states} states; {document['guarantee']}")
+
+
+def _policy_of(folder: Path, agent: str, seed: int | None) -> Path:
+    from surefoot.experiment.folder import open_folder
+
+    if not (folder / "sweep.json").exists() and (folder / "manifest.json").is_file():
+        return folder / "policy.json"
+    found = open_folder(folder)
+    label = _chosen(found, agent)
+    places = [place for place in found.places() if place.label == label and seed in (None, place.seed)]
+    if not places:
+        seeds = ", ".join(map(str, found.manifest["seeds"]))
+        raise InvalidInput("no run with this seed", got=str(seed), fix=f"There are {seeds}.")
+    done = [place for place in places if place.finished]
+    if not done:
+        fix = f"Go on with: surefoot resume {folder}."
+        raise SurefootError("the run is not finished", where=places[0].key, fix=fix)
+    return done[0].folder / "policy.json"
+
+
+def _chosen(found: Folder, agent: str) -> str:
+    """The label that was asked for; else the only learner with a guarantee."""
+    from surefoot.arguments import nearest
+
+    if agent:
+        if agent not in found.labels:
+            raise InvalidInput(
+                "no such agent in these runs", got=repr(agent), fix=nearest(agent, found.labels, "There are")
+            )
+        return agent
+    if len(found.labels) == 1:
+        return found.labels[0]
+    safe = [label for label in found.labels if any(_promises(p) for p in found.finished() if p.label == label)]
+    if len(safe) != 1:
+        raise InvalidInput("which agent's policy?", got=", ".join(found.labels), fix="Choose with --agent.")
+    return safe[0]
+
+
+def _promises(place: RunPlace) -> bool:
+    """A finished run of an agent that learns, with a guarantee."""
+    document = _read(place.folder / "policy.json")
+    return bool(document["guaranteed"]) and document["plan"] is not None
+
+
+def _read(source: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(source.read_text(encoding="utf-8"))
+        if document["format"] != "surefoot-policy" or not isinstance(document["layers"], list):
+            raise UnreadableFile("not a policy")
+        _ = document["agent"], document["seed"], document["guarantee"], document["guaranteed"], document["plan"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UnreadableFile("the policy cannot be read", where=str(source), got=str(error)) from error
+    found: dict[str, Any] = document
+    return found
+
+
+def bench(context: typer.Context) -> None:
+    """Measure: becomes 'python -m benchmarks' of the checkout, with the arguments given."""
+    import os
+    import sys
+
+    import surefoot
+
+    checkout = Path(surefoot.__file__).resolve().parents[2]
+    if not (checkout / "benchmarks" / "__main__.py").is_file():
+        raise SurefootError(
+            "the benchmarks are not part of an installed surefoot",
+            fix="Clone the repository and run 'make bench' there.",
+        )
+    os.chdir(checkout)
+    os.execv(sys.executable, [sys.executable, "-m", "benchmarks", *context.args])

@@ -1,0 +1,216 @@
+"""From words and TOML to a sweep's Spec: every mistake is named, with its place."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from surefoot.agents import registry as agents
+from surefoot.arguments import check_keywords, keywords_of, nearest
+from surefoot.errors import InvalidInput, SurefootError, UnreadableFile
+from surefoot.experiment.folder import Contender, Spec
+
+MOST_SEEDS = 100_000
+MAX_CONFIG = 1 << 20
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What 'surefoot run' is told, by a file or by options; the defaults are those of the command."""
+
+    world: str = ""
+    knobs: Mapping[str, Any] = field(default_factory=dict)
+    agents: tuple[Contender, ...] = (Contender("lsvi-new"),)
+    episodes: int = 20_000
+    seeds: tuple[int, ...] = (0, 1, 2)
+    out: Path | None = None
+    jobs: int | None = None
+    snapshots: int = 1
+    checkpoint_seconds: float = 10.0
+    strict: bool = False
+
+    def spec(self) -> Spec:
+        if not self.world:
+            raise InvalidInput("which world?", fix="Name one, or set world in the file; see 'surefoot worlds'.")
+        return Spec(self.world, self.agents, self.seeds, self.episodes, self.knobs, self.snapshots)
+
+    def folder(self) -> Path:
+        return self.out if self.out is not None else Path("runs") / self.world.replace("/", "-")
+
+
+# --- words --------------------------------------------------------------------------------------------------
+
+
+def seeds_of(text: str) -> tuple[int, ...]:
+    """``0:10`` is 0 … 9, ``3`` is 3, ``0,5,7`` are these."""
+    found: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d{1,18})(?::(\d{1,18}))?\s*", part)
+        if match is None or (match[2] is not None and int(match[2]) <= int(match[1])):
+            raise InvalidInput("seeds are first:end, a number, or several with commas", got=repr(text))
+        first = int(match[1])
+        end = first + 1 if match[2] is None else int(match[2])
+        if len(found) + end - first > MOST_SEEDS:
+            raise InvalidInput("too many seeds", got=repr(text), fix=f"{MOST_SEEDS:,} at most.")
+        found += range(first, end)
+    return tuple(found)
+
+
+def contenders_of(words: Sequence[str]) -> tuple[Contender, ...]:
+    """AGENT, or LABEL=AGENT to compare an agent with itself under other options."""
+    found = []
+    for word in words:
+        label, equals, agent = word.partition("=")
+        agents.kind(agent if equals else label)  # refuses an unknown one, with the nearest names
+        found.append(Contender(agent, {}, label) if equals else Contender(label))
+    return tuple(found)
+
+
+def pairs_of(words: Sequence[str], option: str) -> dict[str, Any]:
+    """NAME=VALUE of a repeated option."""
+    found: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or not name:
+            raise InvalidInput(f"{option} takes NAME=VALUE", got=repr(word))
+        if name in found:
+            raise InvalidInput(f"{option} names {name!r} twice", got=repr(word))
+        found[name] = value_of(text)
+    return found
+
+
+def value_of(text: str) -> Any:
+    """A TOML or JSON value; anything else is text, so that words need no quotes."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"] if "\n" not in text else text
+    except (tomllib.TOMLDecodeError, RecursionError):
+        pass
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def with_options(found: Sequence[Contender], given: Mapping[str, Any]) -> tuple[Contender, ...]:
+    """NAME goes to every agent that takes it, LABEL.NAME to one."""
+    result = list(found)
+    for key, value in given.items():
+        label = max((c.name for c in result if key.startswith(f"{c.name}.")), key=len, default="")
+        name = key[len(label) + 1 :] if label else key
+        takers = [i for i, c in enumerate(result) if (c.name == label if label else name in _keywords(c))]
+        if not takers:
+            if "." in key:
+                names = ", ".join(c.name for c in result)
+                raise InvalidInput("no such agent in this run", got=repr(key), fix=f"There are {names}.")
+            known = {keyword for c in result for keyword in _keywords(c)}
+            who = result[0].agent if len(result) == 1 else "none of the agents"
+            has = "has no keyword" if len(result) == 1 else "has the keyword"
+            raise InvalidInput(f"{who} {has} {name!r}", fix=nearest(name, sorted(known), "Keywords are"))
+        for i in takers:
+            result[i] = replace(result[i], options={**result[i].options, name: value})
+    return tuple(result)
+
+
+def _keywords(contender: Contender) -> Mapping[str, Any]:
+    return keywords_of(agents.kind(contender.agent), without=("problem",))
+
+
+# --- TOML ---------------------------------------------------------------------------------------------------
+
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "world": ((str,), "text"),
+    "knobs": ((dict,), "a table"),
+    "agents": ((dict,), "a table of tables"),
+    "episodes": ((int,), "a whole number"),
+    "seeds": ((str, int, list), "text such as '0:10', a number or a list of numbers"),
+    "out": ((str,), "text"),
+    "jobs": ((int,), "a whole number"),
+    "snapshots": ((int,), "a whole number"),
+    "checkpoint_seconds": ((int, float), "a number"),
+    "strict": ((bool,), "true or false"),
+}
+
+
+def read_config(path: Path) -> Settings:
+    """The settings in a file; a mistake is named with its line."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_CONFIG + 1)
+    except OSError as error:
+        raise UnreadableFile("the file cannot be read", where=str(path), got=error.strerror or "") from error
+    if len(data) > MAX_CONFIG:
+        raise UnreadableFile("the file is too large", where=str(path))
+    try:
+        text = data.decode("utf-8")
+        document = tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        raise UnreadableFile("not UTF-8 text", where=str(path), got=f"byte {error.start}") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UnreadableFile("not valid TOML", where=str(path), got=str(error)) from None
+    settings = Settings()
+    for key, value in document.items():
+        place = f"{path}, line {_line(text, '', key)}"
+        if key not in _KINDS:
+            raise InvalidInput("unknown key", where=place, got=repr(key), fix=nearest(key, _KINDS, "Known keys are"))
+        kinds, said = _KINDS[key]
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise InvalidInput(f"{key} must be {said}", where=place, got=repr(value))
+        try:
+            settings = replace(settings, **{key: _entry(key, value, path, text)})
+        except SurefootError as error:
+            if error.where:
+                raise
+            raise type(error)(error.rule, where=place, got=error.got, fix=error.fix) from error
+    return settings
+
+
+def _entry(key: str, value: Any, path: Path, text: str) -> Any:
+    if key == "agents":
+        return tuple(_contender(label, table, path, text) for label, table in value.items())
+    if key == "seeds":
+        if isinstance(value, list):
+            if not all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in value):
+                raise InvalidInput("seeds must be whole numbers from 0 on", got=repr(value))
+            return tuple(value)
+        return seeds_of(str(value))
+    return Path(value) if key == "out" else value
+
+
+def _contender(label: str, table: Any, path: Path, text: str) -> Contender:
+    place = f"{path}, line {_line(text, f'agents.{label}', '')}"
+    if not isinstance(table, dict):
+        raise InvalidInput("an agent is a table", where=place, got=repr(table), fix=f"Write [agents.{label}].")
+    options = dict(table)
+    agent = options.pop("agent", label)
+    try:
+        kind = agents.kind(agent)
+    except (InvalidInput, TypeError) as error:
+        fix = error.fix if isinstance(error, InvalidInput) else ""
+        raise InvalidInput("no such agent", where=place, got=repr(agent), fix=fix) from None
+    for name, value in options.items():
+        try:
+            check_keywords(agent, kind, {name: value}, without=("problem",))
+        except InvalidInput as error:
+            place = f"{path}, line {_line(text, f'agents.{label}', name)}"
+            raise InvalidInput(error.rule, where=place, got=error.got, fix=error.fix) from None
+    return Contender(agent, options, label)
+
+
+def _line(text: str, table: str, key: str) -> int | str:
+    """Where a key of a table (or the table itself) is written; "?" where a plain look does not find it."""
+    inside, quote = "", r"""["']?"""
+    for number, line in enumerate(text.splitlines(), 1):
+        if head := re.match(r"\s*\[\[?\s*([^\]]+?)\s*\]", line):
+            inside = re.sub(r"""["'\s]""", "", head[1])
+            if inside == table and not key:
+                return number
+            if not table and (inside == key or inside.startswith(f"{key}.")):
+                return number
+        elif inside == table and key and re.match(rf"\s*{quote}{re.escape(key)}{quote}\s*[=.]", line):
+            return number
+    return "?"

@@ -1,0 +1,70 @@
+"""A commented configuration, made from the very signatures that it is checked against."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from surefoot.agents import registry as agents
+from surefoot.arguments import keywords_of
+from surefoot.cli.settings import Settings
+from surefoot.experiment.folder import Contender, world_function
+
+_HEAD = """\
+# For: surefoot run --config FILE; options on the command line take precedence.
+
+world = {world}
+episodes = {episodes}
+seeds = "0:3"  # first:end, or a list such as [0, 5, 7]
+out = {out}  # a new directory; nothing is overwritten without --force
+# jobs = 2  # processes; by default one per core
+# snapshots = {snapshots}  # how many seeds keep plans for the report's explorer
+# checkpoint_seconds = {pause}  # how often a run under way is kept
+# strict = true  # exit code 1 when a limit was broken or a guarantee is void
+
+"""
+
+
+def template(world: str, names: Sequence[str]) -> str:
+    """TOML: what is set is set to its default or to the choice given; all other keys are there as comments."""
+    known = Settings(world=world, agents=tuple(Contender(name) for name in names))
+    known.spec()  # refuses unknown names
+    text = _HEAD.format(
+        world=json.dumps(world),
+        episodes=known.episodes,
+        out=json.dumps(known.folder().as_posix()),
+        snapshots=known.snapshots,
+        pause=known.checkpoint_seconds,
+    )
+    makes, size = world_function(world)
+    text += "[knobs]  # keywords of the world\n" + _lines(keywords_of(makes, size))
+    for name in names:
+        kind = agents.kind(name)
+        text += f"\n[agents.{name}]\n"
+        text += "# To compare an agent with itself, add a table with another label: [agents.LABEL], and in it\n"
+        text += f"# agent = {json.dumps(name)}\n"
+        text += _comment(inspect.getdoc(kind) or "")
+        text += _lines(keywords_of(kind, without=("problem",)))
+    return text
+
+
+def _lines(keywords: Mapping[str, inspect.Parameter]) -> str:
+    return "".join(f"# {name} = {_value(parameter.default)}\n" for name, parameter in keywords.items())
+
+
+def _value(default: Any) -> str:
+    if default is None or default is inspect.Parameter.empty:
+        return "…  (left out: chosen by itself)"
+    return json.dumps(list(default) if isinstance(default, tuple) else default)
+
+
+def _comment(doc: str) -> str:
+    """The part of a docstring that explains its arguments."""
+    _, found, arguments = doc.partition("Args:\n")
+    if not found:
+        return ""
+    lines = textwrap.dedent(arguments).rstrip().splitlines()
+    return "".join(f"#   {line}\n" for line in lines if not line.startswith("problem:"))

@@ -1,0 +1,293 @@
+"""The directory of a sweep: what is to be run, where each run lies, what is finished. Format: :mod:`…sweep`."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from surefoot.agents import registry as agents
+from surefoot.arguments import check_keywords, whole
+from surefoot.errors import InvalidInput, UnreadableFile
+from surefoot.experiment.files import write_text, writing
+from surefoot.worlds import registry as worlds
+from surefoot.worlds.world import World
+
+MANIFEST, TIMES, RUNS, SHARED = "sweep.json", "times.json", "runs", ".shared-"
+FORMAT, VERSION = "surefoot-sweep", 1
+
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}\Z")
+_MAX_MANIFEST = 16 << 20
+
+
+@dataclass(frozen=True)
+class Contender:
+    """An agent by name, with its keywords, under a label that names its folder."""
+
+    agent: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""  # by default the agent's name
+
+    @property
+    def name(self) -> str:
+        return self.label or self.agent
+
+
+@dataclass(frozen=True)
+class Spec:
+    """All that decides a sweep, checked; only whether the world takes its knobs shows when it is made."""
+
+    world: str
+    agents: Sequence[Contender]
+    seeds: Sequence[int]
+    episodes: int
+    knobs: Mapping[str, Any] = field(default_factory=dict)
+    snapshot_seeds: int = 1  # how many of the seeds, the first ones, keep snapshots of plans
+
+    def __post_init__(self) -> None:
+        check_knobs(self.world, self.knobs)
+        whole("episodes", self.episodes, 1)
+        whole("snapshot_seeds", self.snapshot_seeds, 0)
+        if not self.agents:
+            raise InvalidInput("a sweep needs an agent", fix=f"Choose from {', '.join(agents.names())}.")
+        if not self.seeds:
+            raise InvalidInput("a sweep needs a seed")
+        for seed in self.seeds:
+            whole("seed", seed, 0)
+        _refuse_twice("seed", [str(seed) for seed in self.seeds])
+        for each in self.agents:
+            kind = agents.kind(each.agent)
+            if not _LABEL.match(each.name):
+                fix = "Use up to 64 letters, digits, dots, dashes, plus signs and underscores."
+                raise InvalidInput("a label cannot name a folder", got=repr(each.name), fix=fix)
+            check_keywords(each.agent, kind, each.options, without=("problem",))
+        _refuse_twice("label", [each.name.lower() for each in self.agents])
+
+    def document(self) -> dict[str, Any]:
+        """The part of the manifest that the user decides."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "world": {"name": self.world, "knobs": dict(self.knobs)},
+            "agents": [{"label": c.name, "agent": c.agent, "options": dict(c.options)} for c in self.agents],
+            "seeds": list(self.seeds),
+            "episodes": self.episodes,
+        }
+
+
+def check_knobs(world: str, knobs: Mapping[str, Any]) -> None:
+    """Refuse an unknown world, and a knob that it does not have."""
+    worlds.family_of(world)
+    if knobs:
+        makes, given = world_function(world)
+        check_keywords(world, makes, knobs, without=given)
+
+
+def world_function(world: str) -> tuple[Callable[..., World], tuple[str, ...]]:
+    """What makes a named world, and those of its keywords that the name gives already."""
+    family = worlds.family_of(world)
+    module, _, function = family.function.partition(":")
+    makes: Callable[..., World] = getattr(importlib.import_module(module), function)
+    return makes, ("size",) if family.sizes else ()
+
+
+def _refuse_twice(what: str, names: Sequence[str]) -> None:
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        fix = "Give one of them a name of its own: LABEL=AGENT." if what == "label" else ""
+        raise InvalidInput(f"a {what} is there twice", got=twice, fix=fix)
+
+
+@dataclass(frozen=True)
+class RunPlace:
+    """Where one run lies."""
+
+    root: Path
+    label: str
+    seed: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.label}/seed-{self.seed:04d}"
+
+    @property
+    def folder(self) -> Path:
+        return self.root / RUNS / self.label / f"seed-{self.seed:04d}"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder.with_name(f"{self.folder.name}.checkpoint")
+
+    @property
+    def snapshots(self) -> Path:
+        return self.folder.with_name(f"{self.folder.name}.snapshots")
+
+    @property
+    def finished(self) -> bool:
+        return self.folder.is_dir()
+
+    @property
+    def begun(self) -> bool:
+        return self.checkpoint.exists()
+
+    def remove_leftovers(self) -> None:
+        """What a finished run no longer needs."""
+        self.checkpoint.unlink(missing_ok=True)
+        if self.snapshots.exists():
+            shutil.rmtree(self.snapshots)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A directory with a manifest."""
+
+    root: Path
+    manifest: dict[str, Any]
+
+    @property
+    def spec(self) -> Spec:
+        part = self.manifest
+        contenders = [Contender(each["agent"], each["options"], each["label"]) for each in part["agents"]]
+        world, kept = part["world"], len(part["snapshots"]["seeds"])
+        return Spec(world["name"], contenders, part["seeds"], part["episodes"], world["knobs"], kept)
+
+    @property
+    def labels(self) -> list[str]:
+        return [each["label"] for each in self.manifest["agents"]]
+
+    def places(self) -> list[RunPlace]:
+        """Every run, finished or not: all seeds of the first agent, then of the next."""
+        return [RunPlace(self.root, label, seed) for label in self.labels for seed in self.manifest["seeds"]]
+
+    def finished(self) -> list[RunPlace]:
+        return [place for place in self.places() if place.finished]
+
+    # --- wall times -------------------------------------------------------------------------------------
+
+    def times(self) -> dict[str, Any]:
+        """By ``LABEL/seed-0003``; empty when there are none, or none that can be read."""
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            runs = json.loads((self.root / TIMES).read_text(encoding="utf-8"))["runs"]
+            return {key: entry for key, entry in runs.items() if _is_time(entry)}
+        return {}
+
+    def add_time(self, place: RunPlace, seconds: float, marks: Sequence[tuple[int, float]]) -> None:
+        """Enter a session of a run; marks of earlier sessions come first."""
+        runs = self.times()
+        before = runs.get(place.key, {"seconds": 0.0, "marks": []})
+        spent = before["seconds"]
+        later = [[done, round(spent + at, 4)] for done, at in marks]
+        earlier = [mark for mark in before["marks"] if not later or mark[0] < later[0][0]]
+        runs[place.key] = {"seconds": round(spent + seconds, 4), "marks": earlier + later}
+        lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(runs[key])}" for key in sorted(runs))
+        text = f'{{"format": "surefoot-times", "version": 1, "runs": {{\n{lines}\n}}}}\n'
+        write_text(self.root / TIMES, text)
+
+
+def _is_time(entry: Any) -> bool:
+    return (
+        isinstance(entry, dict)
+        and isinstance(entry.get("seconds"), (int, float))
+        and isinstance(entry.get("marks"), list)
+        and all(isinstance(mark, list) and len(mark) == 2 for mark in entry["marks"])
+    )
+
+
+# --- opening and creating -------------------------------------------------------------------------------
+
+
+def open_folder(root: str | Path) -> Folder:
+    """A sweep's directory; anything else is an error that says why."""
+    root = Path(root)
+    source = root / MANIFEST
+    if not source.is_file():
+        got = f"it has no {MANIFEST}" if root.is_dir() else "no such directory"
+        raise UnreadableFile("not a directory of runs", where=str(root), got=got, fix=_MAKE_ONE)
+    try:
+        if source.stat().st_size > _MAX_MANIFEST:
+            raise UnreadableFile("the manifest is too large")
+        manifest = json.loads(source.read_text(encoding="utf-8"))
+        if manifest["format"] != FORMAT:
+            raise UnreadableFile("not a sweep of surefoot", got=repr(manifest["format"]))
+        if manifest["version"] > VERSION:
+            raise UnreadableFile("written by a newer version", fix="Upgrade surefoot.")
+        folder = Folder(root, manifest)
+        _ = folder.spec, str(manifest["world"]["digest"])
+    except UnreadableFile as error:
+        raise UnreadableFile(error.rule, where=str(source), got=error.got, fix=error.fix) from error
+    except InvalidInput as error:
+        raise UnreadableFile("the manifest is not valid", where=str(source), got=str(error)) from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UnreadableFile("the manifest is damaged", where=str(source), got=repr(error)) from error
+    return folder
+
+
+_MAKE_ONE = "Make one with: surefoot run WORLD --out DIR."
+
+
+def refuse_taken(root: Path, force: bool) -> None:
+    """Nothing is overwritten unasked, and nothing ever that is not a sweep."""
+    if not root.exists() or (root.is_dir() and not _content(root)):
+        return
+    if not root.is_dir():
+        raise InvalidInput("a file is where the directory should be", got=str(root), fix="Choose another directory.")
+    if not (root / MANIFEST).is_file():
+        raise InvalidInput(
+            "the directory is not empty and holds no runs", got=str(root), fix="Choose a new or an empty directory."
+        )
+    if not force:
+        try:
+            known = open_folder(root)
+            state = f"{len(known.finished())} of {len(known.places())} runs are finished"
+        except UnreadableFile:
+            state = "its manifest cannot be read"
+        raise InvalidInput(
+            "there are runs already",
+            where=str(root),
+            got=state,
+            fix=f"Go on with: surefoot resume {root}, or replace them with --force.",
+        )
+
+
+def _content(root: Path) -> list[str]:
+    """What is in a directory, but for the locks that a refused or killed process leaves."""
+    return [path.name for path in root.iterdir() if path.name not in (".lock", ".workers")]
+
+
+def create(root: Path, manifest: dict[str, Any]) -> Folder:
+    """Write the manifest; runs that were there are taken away first, in a step that cannot be halfway."""
+    with writing(root):
+        if (root / RUNS).exists():
+            (root / RUNS).rename(root / f".old-{secrets.token_hex(4)}")
+        (root / TIMES).unlink(missing_ok=True)
+        write_text(root / MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+        (root / RUNS).mkdir(exist_ok=True)
+    return Folder(root, manifest)
+
+
+def clean(folder: Folder) -> None:
+    """Remove what a killed process left behind. Only for who holds the lock."""
+    with contextlib.suppress(OSError):
+        for path in _leftovers(folder):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+        for place in folder.finished():
+            place.remove_leftovers()
+
+
+def _leftovers(folder: Folder) -> Iterator[Path]:
+    root = folder.root
+    for pattern in (f"{SHARED}*", ".old-*", f".{MANIFEST}-*", f".{TIMES}-*"):
+        yield from root.glob(pattern)
+    for label in folder.labels:
+        yield from (root / RUNS / label).glob(".seed-*")
+        yield from (root / RUNS / label).glob("seed-*.snapshots/.plan-*")

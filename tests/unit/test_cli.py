@@ -1,0 +1,619 @@
+"""The command line: what it prints, its exit codes, and a clear line for every mistake."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+
+import surefoot as sf
+from surefoot import cli
+from surefoot.cli import options, results, settings
+from surefoot.errors import InvalidInput
+from surefoot.experiment import ledger, sweep
+from surefoot.experiment.sweep import Contender, Outcome
+from tests.sweeps import WORLD, contents, small
+
+
+class Ended(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Surefoot = Callable[..., Ended]
+
+
+@pytest.fixture
+def surefoot(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Surefoot:
+    """``surefoot("run", …)`` in this process, in a directory of its own: exit code and what it printed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "140")
+
+    def run(*words: object) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["surefoot", *map(str, words)])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        code = ended.value.code
+        return Ended(code if isinstance(code, int) else 0 if code is None else 1, *capfd.readouterr())
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three agents, one seed each, finished."""
+    root = tmp_path_factory.mktemp("made") / "runs"
+    agents = [Contender("lsvi-new"), Contender("seed"), Contender("ucrl-vtr")]
+    sweep.sweep(small(80, seeds=[0, 4], agents=agents), root, jobs=1)
+    return root
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    shutil.copytree(made, tmp_path / "folder")
+    return tmp_path / "folder"
+
+
+def surefoot_report() -> Any:
+    return importlib.import_module("surefoot.report")
+
+
+def refused(ended: Ended, *words: str, code: int = 2) -> None:
+    """One short line on standard error, no traceback."""
+    assert ended.code == code, ended
+    assert "Traceback" not in ended.err
+    lines = [line for line in ended.err.splitlines() if line.startswith("surefoot: ")]
+    assert len(lines) == 1, ended.err
+    assert len(lines[0]) < 600
+    for word in words:
+        assert word in lines[0]
+
+
+# ---------------------------------------------------------------- starting
+
+
+LIGHT = """
+import sys
+sys.argv = ["surefoot", *sys.argv[1:]]
+from surefoot.cli import main
+try:
+    main()
+except SystemExit as ended:
+    assert not ended.code, ended.code
+heavy = {"numpy", "scipy", "numba", "gymnasium", "matplotlib", "pyarrow"} & set(sys.modules)
+assert not heavy, heavy
+"""
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["run", "--help"], ["study", "--help"]])
+def test_help_loads_nothing_heavy(words: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LIGHT, *words],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+def test_every_command_is_there(surefoot: Surefoot) -> None:
+    ended = surefoot("--help")
+    assert ended.code == 0
+    see, make = ["demo", "worlds", "agents", "show", "check", "theory"], ["run", "resume", "config", "ablate"]
+    for name in [*see, *make, "report", "export", "bench", "study", "audit"]:
+        assert f"│ {name} " in ended.out
+        if name != "bench":  # whose --help is that of the benchmarks
+            assert surefoot(name, "--help").code == 0
+
+
+def test_version(surefoot: Surefoot) -> None:
+    assert surefoot("--version") == (0, f"surefoot {sf.__version__}\n", "")
+
+
+def test_what_a_shell_completes() -> None:
+    assert options.world_names("therm") == ["thermal/testing", "thermal/small", "thermal/medium"]
+    assert options.agent_names("s") == ["seed", "slucb-qvi"]
+
+
+@pytest.mark.parametrize("words", [["frobnicate"], ["worlds", "--nope"], ["run", WORLD, "--episodes", "0"], ["show"]])
+def test_usage_errors_have_code_2(words: list[str], surefoot: Surefoot) -> None:
+    ended = surefoot(*words)
+    assert ended.code == 2
+    assert "Usage: surefoot" in ended.err
+
+
+# ---------------------------------------------------------------- errors
+
+
+def failing(error: BaseException) -> Callable[..., Any]:
+    def fail(*words: Any, **options: Any) -> Any:
+        raise error
+
+    return fail
+
+
+def test_an_unexpected_error_is_one_line(surefoot: Surefoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("surefoot.worlds.names", failing(ZeroDivisionError("oh")))
+    ended = surefoot("worlds")
+    refused(ended, "internal error: ZeroDivisionError: oh", "--debug", code=70)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_debug_shows_the_traceback(place: int, surefoot: Surefoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["check", "nowhere/at-all"]
+    words.insert(2 * place, "--debug")
+    monkeypatch.setattr(sys, "argv", ["surefoot", *words])
+    with pytest.raises(InvalidInput, match="no such world"):
+        cli.main()
+
+
+def test_an_error_of_the_system_is_one_line(surefoot: Surefoot) -> None:
+    refused(surefoot("check", "nowhere.json"), "No such file or directory", "nowhere.json")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["show", "thermal/smll"],
+        ["check", "thermal/smll"],
+        ["run", "thermal/smll"],
+        ["theory", "thermal/smll"],
+        ["ablate", "thermal/smll"],
+        ["config", "thermal/smll"],
+        ["demo", "--world", "thermal/smll"],
+    ],
+)
+def test_an_unknown_world_with_the_nearest_names(words: list[str], surefoot: Surefoot, tmp_path: Path) -> None:
+    refused(surefoot(*words), "no such world: 'thermal/smll'", "Did you mean thermal/small")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [["run", WORLD, "--agent", "lsvi"], ["config", WORLD, "--agent", "lsvi"]])
+def test_an_unknown_agent_with_the_nearest_names(words: list[str], surefoot: Surefoot, tmp_path: Path) -> None:
+    refused(surefoot(*words), "no such agent: 'lsvi'", "Did you mean lsvi-new")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--set", "replan_grow=0.2"], ["lsvi-new has no keyword 'replan_grow'", "Did you mean replan_growth"]),
+        (["--set", "lsvi-new.replan_grow=0.2"], ["lsvi-new has no keyword 'replan_grow'"]),
+        (["--set", "other.replan_growth=0.2"], ["no such agent in this run: 'other.replan_growth'"]),
+        (["--set", "replan_growth"], ["--set takes NAME=VALUE: 'replan_growth'"]),
+        (["--set", "slack=1", "--set", "slack=2"], ["--set names 'slack' twice"]),
+        (["--set", "explore=0.1"], ["explore of lsvi-new must be a list of numbers: 0.1"]),
+        (["--set", "explore=[1, 2"], ["explore of lsvi-new must be a list of numbers: '[1, 2'"]),
+        (["--set", "literal_future=maybe"], ["literal_future of lsvi-new must be true or false: 'maybe'"]),
+        (["--set", "failure_probability=2"], ["failure_probability must be below 1: 2"]),
+        (["--set", "profile=best"], ["no such profile: 'best'"]),
+        (["--knob", "bond=1"], [f"{WORLD} has no keyword 'bond'", "Did you mean bound"]),
+        (["--knob", "bound=[1]"], [f"bound of {WORLD} must be a number: [1]"]),
+        (["--seeds", "5:3"], ["seeds are first:end, a number, or several with commas: '5:3'"]),
+        (["--seeds", "x"], ["seeds are first:end"]),
+        (["--seeds", "0:99999999"], ["too many seeds"]),
+        (["--seeds", "1,1"], ["a seed is there twice: 1"]),
+        (["--agent", "seed", "--agent", "seed"], ["a label is there twice: seed", "LABEL=AGENT"]),
+        (["--agent", "a/b=seed"], ["a label cannot name a folder: 'a/b'"]),
+        (["--config", "nowhere.toml"], ["the file cannot be read: nowhere.toml"]),
+    ],
+)
+def test_bad_options_of_a_run(words: list[str], said: list[str], surefoot: Surefoot, tmp_path: Path) -> None:
+    refused(surefoot("run", WORLD, "--out", "out", *words), *said)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_without_a_world(surefoot: Surefoot) -> None:
+    refused(surefoot("run"), "which world?")
+
+
+# ---------------------------------------------------------------- configuration
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("world = ", ["not valid TOML: run.toml", "at end of document"]),
+        ("world = \nepisodes = 3", ["not valid TOML: run.toml", "line 1, column 9"]),
+        ('world = "x"\n\nworld = "y"\n', ["not valid TOML: run.toml", "line 3"]),
+        ("\x00", ["not valid TOML"]),
+        (f'world = "{WORLD}"\nepisode = 3\n', ["unknown key: run.toml, line 2: 'episode'", "Did you mean episodes"]),
+        (f'world = "{WORLD}"\nepisodes = "many"\n', ["episodes must be a whole number: run.toml, line 2: 'many'"]),
+        ("episodes = true", ["episodes must be a whole number: run.toml, line 1: True"]),
+        ("seeds = [0, -1]", ["seeds must be whole numbers from 0 on: run.toml, line 1"]),
+        ('seeds = "3:1"', ["seeds are first:end", "run.toml, line 1"]),
+        ("strict = 1", ["strict must be true or false: run.toml, line 1: 1"]),
+        ("agents = 3", ["agents must be a table of tables: run.toml, line 1: 3"]),
+        ("[agents]\nlsvi-new = 3", ["an agent is a table: run.toml", "Write [agents.lsvi-new]"]),
+        ("# a\n[agents.lsvi]\n", ["no such agent: run.toml, line 2: 'lsvi'", "lsvi-new"]),
+        ('[agents.mine]\nagent = "lsvi"\n', ["no such agent: run.toml, line 1: 'lsvi'"]),
+        ("[agents.mine]\nagent = []\n", ["no such agent: run.toml, line 1: []"]),
+        ("[agents.lsvi-new]\n\nridge = 3\n", ["no keyword 'ridge': run.toml, line 3", "Did you mean ridges"]),
+        ("[agents.lsvi-new]\nridges = 3\n", ["ridges of lsvi-new must be a list of numbers: run.toml, line 2: 3"]),
+        (f'world = "{WORLD}"\n[knobs]\nbond = 1\n', ["no keyword 'bond'", "Did you mean bound"]),
+    ],
+)
+def test_a_bad_configuration(text: str, said: list[str], surefoot: Surefoot, tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(text)
+    refused(surefoot("run", "--config", "run.toml", "--out", "out"), *said)
+    assert not (tmp_path / "out").exists()
+
+
+def test_bytes_that_are_no_text(surefoot: Surefoot, tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_bytes(b"world = '\xff'")
+    refused(surefoot("run", "--config", "run.toml"), "not UTF-8 text: run.toml")
+
+
+@pytest.mark.parametrize("agents", [["lsvi-new"], list(sf.agents.names())])
+def test_the_template_is_a_configuration(agents: list[str], surefoot: Surefoot, tmp_path: Path) -> None:
+    ended = surefoot("config", WORLD, *(word for name in agents for word in ("--agent", name)))
+    assert ended.code == 0
+    document = tomllib.loads(ended.out)
+    assert document["world"] == WORLD
+    assert list(document["agents"]) == agents
+    (tmp_path / "run.toml").write_text(ended.out, encoding="utf-8")
+    found = settings.read_config(tmp_path / "run.toml")
+    assert found.spec() == sweep.Spec(WORLD, tuple(Contender(a, {}, a) for a in agents), (0, 1, 2), 20_000)
+    for line in ("# failure_probability = 0.05", "# replan_growth = 0.1") if "lsvi-new" in agents else ():
+        assert line in ended.out
+        uncommented = ended.out.replace(line, line.removeprefix("# "), 1)
+        tomllib.loads(uncommented)
+
+
+def test_options_take_precedence_over_the_file(surefoot: Surefoot, tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(
+        f'world = "{WORLD}"\nepisodes = 7\nseeds = [2]\nout = "there"\n[knobs]\nbound = 0.62\nhorizon = 5\n'
+        '[agents.plain]\nagent = "lsvi-new"\nslack = 0.4\n[agents.seed]\n'
+    )
+    ended = surefoot(
+        "run", "--config", "run.toml", "--jobs", 1, "--episodes", 9, "--knob", "bound=0.63", "--set", "slack=0.5"
+    )
+    assert ended.code == 0, ended
+    manifest = json.loads((tmp_path / "there/sweep.json").read_text(encoding="utf-8"))
+    assert (manifest["episodes"], manifest["seeds"]) == (9, [2])
+    assert manifest["world"]["knobs"] == {"bound": 0.63, "horizon": 5}
+    assert manifest["agents"] == [
+        {"label": "plain", "agent": "lsvi-new", "options": {"slack": 0.5}},
+        {"label": "seed", "agent": "seed", "options": {}},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3", 3),
+        ("0.5", 0.5),
+        ("true", True),
+        ("null", None),
+        ("[0.1, 2]", [0.1, 2]),
+        ("'a b'", "a b"),
+        ("paper", "paper"),
+        ("I II", "I II"),
+        ("", ""),
+        ("1\nx = 2", "1\nx = 2"),
+        ("[" * 5000, "[" * 5000),
+    ],
+)
+def test_values_are_toml_or_json_or_words(text: str, value: object) -> None:
+    assert settings.value_of(text) == value
+
+
+def test_seeds() -> None:
+    assert settings.seeds_of("0:3") == (0, 1, 2)
+    assert settings.seeds_of("7") == (7,)
+    assert settings.seeds_of("0:2, 9") == (0, 1, 9)
+
+
+def test_settings_go_to_those_who_take_them() -> None:
+    found = settings.contenders_of(["lsvi-new", "b=lsvi-new", "b.c=ucrl-vtr", "seed"])
+    given = {"failure_probability": 0.1, "b.slack": 1.0, "b.c.optimism": 2.0, "explore": [0, 0, 0]}
+    assert [dict(each.options) for each in settings.with_options(found, given)] == [
+        {"failure_probability": 0.1, "explore": [0, 0, 0]},
+        {"failure_probability": 0.1, "slack": 1.0, "explore": [0, 0, 0]},
+        {"failure_probability": 0.1, "optimism": 2.0},
+        {},
+    ]
+
+
+# ---------------------------------------------------------------- looking
+
+
+def test_worlds(surefoot: Surefoot) -> None:
+    ended = surefoot("worlds")
+    assert ended.code == 0
+    for name in sf.worlds.names():
+        assert f"│ {name} " in ended.out
+    assert json.loads(surefoot("worlds", "--json").out) == {n: {"shows": w} for n, w in sf.worlds.names().items()}
+
+
+def test_sizes_of_worlds(surefoot: Surefoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = sf.worlds.make
+
+    def only_thermal(name: str) -> sf.World:
+        if not name.startswith("thermal/"):
+            raise InvalidInput("needs an extra")
+        return real(name)
+
+    monkeypatch.setattr("surefoot.worlds.make", only_thermal)
+    known = json.loads(surefoot("worlds", "--sizes", "--json").out)
+    assert known["thermal/testing"]["triplets"] == 149
+    assert known["thermal/testing"]["horizon"] == 6
+    assert known["figure1"]["missing"] == "needs an extra"
+    assert " 149 " in surefoot("worlds", "--sizes").out
+
+
+def test_agents(surefoot: Surefoot) -> None:
+    ended = surefoot("agents")
+    assert ended.code == 0
+    for name in sf.agents.names():
+        assert f"│ {name} " in ended.out
+    assert "with probability p at most" in ended.out
+    assert "always; it does not look" in ended.out
+    assert "│   │" not in ended.out.replace(" ", "")  # everyone says what it may violate
+
+
+def test_show(surefoot: Surefoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = surefoot("show", WORLD, "--no-draw")
+    assert ended.code == 0
+    world = sf.worlds.make(WORLD)
+    best, known = sf.exact.solve(world).value, sf.exact.seed_value(world)
+    assert f"The seed earns {known:.4g} per episode, the best safe policy {best:.4g}." in ended.out
+    assert str(sf.check(world.problem)) in ended.out
+
+
+def test_show_draws(surefoot: Surefoot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    drawn: list[tuple[Any, Path]] = []
+
+    def draw(world: Any, plan: Any = None, path: Any = None) -> Any:
+        drawn.append((world, path))
+        return path
+
+    fake = SimpleNamespace(draw=draw)
+    monkeypatch.setitem(sys.modules, "surefoot.report.draw", fake)
+    monkeypatch.setattr(surefoot_report(), "draw", fake, raising=False)
+    assert surefoot("show", WORLD).code == 0
+    assert surefoot("show", WORLD, "--picture", "here.svg", "--knob", "bound=0.62").out.endswith("picture: here.svg\n")
+    assert [path for _, path in drawn] == [Path("thermal-testing.png"), Path("here.svg")]
+    assert drawn[1][0].problem.limits[0].bound == 0.62
+
+
+def test_show_without_drawing(surefoot: Surefoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "surefoot.report.draw", None)
+    monkeypatch.delattr(surefoot_report(), "draw", raising=False)
+    ended = surefoot("show", WORLD)
+    assert ended.code == 0
+    assert "no picture" in ended.err
+
+
+def test_check(surefoot: Surefoot, tmp_path: Path) -> None:
+    problem = sf.worlds.make(WORLD).problem
+    problem.save(tmp_path / "p.json")
+    for what in (WORLD, "p.json"):
+        ended = surefoot("check", what, "--strict")
+        assert (ended.code, ended.out) == (0, f"{sf.check(problem)}\n")
+    assert json.loads(surefoot("check", WORLD, "--json").out) == sf.check(problem).to_dict()
+    (tmp_path / "p.json").write_text("{")
+    refused(surefoot("check", "p.json"), "p.json")
+
+
+def test_check_strict_when_learning_cannot_begin(surefoot: Surefoot, tmp_path: Path) -> None:
+    stuck = sf.Problem.from_functions(
+        horizon=3,
+        start=0,
+        actions=lambda h, s: [0],
+        successors=lambda h, s, a: [0],
+        reward=lambda h, s, a: 0.5,
+        cost_features=lambda h, s, a, s2: [1.0],
+        seed_policy=lambda h, s: 0,
+        limits=sf.Limit("load", 1.0, 0.1, 1.0),
+    )
+    stuck.save(tmp_path / "stuck.json")
+    assert surefoot("check", "stuck.json").code == 0
+    assert surefoot("check", "stuck.json", "--strict").code == 1
+
+
+def test_theory(surefoot: Surefoot, tmp_path: Path) -> None:
+    ended = surefoot("theory", "thermal/small", "--episodes", 10_000)
+    assert ended.code == 0
+    paper = sf.check(sf.worlds.make("thermal/small").problem, episodes=10_000).paper
+    assert f"{paper.initial_episodes:,}" in ended.out
+    assert f"{paper.beta:.6g}" in ended.out
+    assert f"The smallest K with K′ ≤ K: {paper.smallest_usable_episodes:,}." in ended.out
+    assert "every weight is defined" in ended.out
+    sf.worlds.make("thermal/small").problem.save(tmp_path / "p.npz")
+    assert surefoot("theory", "p.npz").out == ended.out
+    refused(surefoot("theory", "figure1"), "the paper profile needs an anchor at every layer")
+    refused(surefoot("theory", WORLD, "--failure-probability", 2), "failure_probability must be below 1")
+
+
+def test_theory_where_weights_are_not_defined(surefoot: Surefoot) -> None:
+    ended = surefoot("theory", WORLD, "--knob", "bound=0.2")
+    assert ended.code == 0
+    assert ended.out.count("not defined") == 5  # ε₂, ε₃, ε₄ and both bounds
+    assert "At K = 10,000 its weights are not all defined: " in ended.out
+    assert " still: " in ended.out
+
+
+# ---------------------------------------------------------------- running
+
+
+def test_run_and_strict(surefoot: Surefoot, tmp_path: Path) -> None:
+    words = ["run", WORLD, "--episodes", 60, "--seeds", "0:2", "--jobs", 1]
+    ended = surefoot(*words, "--out", "safe", "--strict")
+    assert ended.code == 0, ended
+    assert "every step safe with probability ≥ 0.95" in ended.out
+    assert "runs: safe" in ended.err
+    ended = surefoot(*words, "--out", "mixed", "--agent", "lsvi-new", "--agent", "ucrl-vtr", "--strict")
+    assert ended.code == 1
+    assert "--strict: broke a limit: ucrl-vtr" in ended.err
+    assert "--strict: without a guarantee: ucrl-vtr" in ended.err
+    ended = surefoot(*words, "--out", "void", "--set", "safety_radius_scale=0.9", "--strict")
+    assert ended.code == 1
+    assert "without a guarantee: lsvi-new" in ended.err
+    assert surefoot("resume", "mixed").code == 0
+    assert surefoot("resume", "mixed", "--strict").code == 1
+    ended = surefoot(*words, "--out", "mixed")
+    refused(ended, "there are runs already: mixed", "surefoot resume mixed", "--force")
+    assert surefoot(*words, "--out", "mixed", "--force").code == 0
+    assert sorted(path.name for path in (tmp_path / "mixed/runs").iterdir()) == ["lsvi-new"]
+
+
+def test_the_default_directory_is_named_after_the_world(surefoot: Surefoot, tmp_path: Path) -> None:
+    assert surefoot("run", WORLD, "--episodes", 5, "--seeds", 0, "--jobs", 1).code == 0
+    assert (tmp_path / "runs/thermal-testing/sweep.json").exists()
+
+
+def test_an_interrupted_run_says_what_is_kept(
+    surefoot: Surefoot, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = sweep.open_folder(folder)
+    (folder / "runs/lsvi-new/seed-0000").rename(folder / "gone")
+    (folder / "runs/lsvi-new/seed-0000.checkpoint").write_bytes(b"")
+    monkeypatch.setattr(sweep, "resume", lambda *words, **options: Outcome(found, 5, 6, 15, ("a note",)))
+    ended = surefoot("resume", folder)
+    assert ended.code == 143
+    assert "note: a note" in ended.err
+    assert f"5 of 6 runs are finished, 1 kept half way. Go on with: surefoot resume {folder}" in ended.err
+    monkeypatch.setattr(sweep, "resume", failing(KeyboardInterrupt()))
+    ended = surefoot("resume", folder)
+    assert ended.code == 130
+    assert "stopped at once; go on from the last checkpoints" in ended.err
+
+
+def test_a_directory_that_is_not_a_run(surefoot: Surefoot, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "other").mkdir()
+    for command in ("resume", "report", "export"):
+        for name, why in (("nowhere", "no such directory"), ("file", ""), ("other", "it has no sweep.json")):
+            refused(surefoot(command, name), "not a directory of runs", name, why)
+    refused(surefoot("run", WORLD, "--out", "file"), "a file is where the directory should be: file")
+    (tmp_path / "other/thing").write_text("mine")
+    refused(surefoot("run", WORLD, "--out", "other", "--force"), "is not empty and holds no runs: other")
+
+
+def test_a_corrupted_ledger(surefoot: Surefoot, folder: Path) -> None:
+    path = folder / "runs/seed/seed-0004/episodes.parquet"
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    refused(surefoot("resume", folder), str(path), "Remove", "to play this run anew")
+    path.write_bytes(data)
+    assert surefoot("resume", folder).code == 0
+
+
+def test_a_full_disk(surefoot: Surefoot, made: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.rmtree(folder / "runs/lsvi-new/seed-0004")
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger, "_write_parquet", failing(OSError(errno.ENOSPC, "No space left on device")))
+        refused(surefoot("resume", folder, "--jobs", 1), "the disk is full")
+    assert surefoot("resume", folder, "--jobs", 1).code == 0
+    assert contents(folder) == contents(made)
+
+
+def test_a_read_only_directory(surefoot: Surefoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "mkdir", failing(OSError(errno.EROFS, "Read-only file system", "out")))
+    refused(surefoot("run", WORLD, "--out", "out", "--episodes", 5), "the disk is read-only: out")
+
+
+def test_ablate(surefoot: Surefoot, tmp_path: Path) -> None:
+    words = ["ablate", "ablation/look-ahead", "--episodes", 40, "--seeds", "0:2", "--jobs", 1]
+    ended = surefoot(*words)
+    assert ended.code == 0, ended
+    rows = {line.split()[1]: line for line in ended.out.splitlines() if line.startswith("│")}
+    assert {"all-four", "without-I", "without-II", "without-III", "without-IV"} <= set(rows)
+    assert "no safety guarantee" in rows["without-I"]
+    assert rows["all-four"].split("│")[5].strip() == "0"
+    assert int(rows["without-I"].split("│")[5]) > 0
+    assert list(tmp_path.iterdir()) == []
+    assert surefoot(*words, "--out", "kept").code == 0
+    assert len(list((tmp_path / "kept/runs").iterdir())) == 5
+
+
+def test_demo_twice_runs_once(surefoot: Surefoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["demo", "--world", WORLD, "--episodes", 40, "--seeds", 1, "--jobs", 1, "--out", "demo"]
+    ended = surefoot(*words)
+    assert ended.code == 0, ended
+    assert (tmp_path / "demo/demo-light.png").exists()
+    before = contents(tmp_path / "demo")
+    stamp = (tmp_path / "demo/sweep.json").stat().st_mtime_ns
+    assert surefoot(*words).code == 0
+    assert (tmp_path / "demo/sweep.json").stat().st_mtime_ns == stamp
+    assert contents(tmp_path / "demo") == before
+    refused(surefoot(*words, "--episodes", 41), "there are runs already")
+
+
+# ---------------------------------------------------------------- results
+
+
+def test_export(surefoot: Surefoot, folder: Path, tmp_path: Path) -> None:
+    ended = surefoot("export", folder, "--policy", "p.json")
+    assert ended.code == 0, ended
+    assert "lsvi-new, seed 0" in ended.out
+    original = folder / "runs/lsvi-new/seed-0000/policy.json"
+    assert (tmp_path / "p.json").read_bytes() == original.read_bytes()
+    refused(surefoot("export", folder, "--policy", "p.json"), "the file is there already: p.json")
+    ended = surefoot("export", folder, "--policy", "p.json", "--agent", "ucrl-vtr", "--seed", 4, "--force")
+    assert "ucrl-vtr, seed 4" in ended.out
+    assert "no safety guarantee" in ended.out
+    ended = surefoot("export", folder / "runs/seed/seed-0004", "--policy", "q.json")
+    assert "seed, seed 4" in ended.out
+
+
+def test_export_refuses(surefoot: Surefoot, folder: Path, tmp_path: Path) -> None:
+    refused(surefoot("export", folder, "--agent", "lsvi"), "no such agent in these runs: 'lsvi'", "lsvi-new")
+    refused(surefoot("export", folder, "--seed", 5), "no run with this seed: 5. There are 0, 4.")
+    refused(surefoot("export", folder, "--policy", "no/where/p.json"), "No such file or directory")
+    path = folder / "runs/lsvi-new/seed-0000/policy.json"
+    path.write_text("{")
+    refused(surefoot("export", folder, "--agent", "lsvi-new"), "the policy cannot be read", str(path))
+    shutil.rmtree(path.parent)
+    refused(
+        surefoot("export", folder, "--agent", "lsvi-new", "--seed", 0), "the run is not finished", "surefoot resume"
+    )
+    shutil.rmtree(folder / "runs/lsvi-new")
+    refused(surefoot("export", folder), "which agent's policy?", "--agent")
+    assert not (tmp_path / "policy.json").exists()
+
+
+def test_report(surefoot: Surefoot, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = SimpleNamespace(write=lambda root: Path(root) / "report.html")
+    monkeypatch.setitem(sys.modules, "surefoot.report.html", fake)
+    monkeypatch.setattr(surefoot_report(), "html", fake, raising=False)
+    assert surefoot("report", folder) == (0, f"report: {folder}/report.html\n", "")
+    shutil.rmtree(folder / "runs")
+    refused(surefoot("report", folder), "no run is finished yet")
+
+
+def test_report_where_there_is_none(surefoot: Surefoot, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "surefoot.report.html", None)
+    monkeypatch.delattr(surefoot_report(), "html", raising=False)
+    refused(surefoot("report", folder), "this installation writes no reports")
+
+
+def test_bench(surefoot: Surefoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[Any] = []
+
+    def execute(program: str, words: list[str]) -> None:
+        called.append((program, words, os.getcwd()))
+        raise SystemExit(0)
+
+    monkeypatch.setattr(os, "execv", execute)
+    assert surefoot("bench", "--out", "x", "bench_plan").code == 0
+    checkout = str(Path(__file__).parents[2])
+    assert called == [(sys.executable, [sys.executable, "-m", "benchmarks", "--out", "x", "bench_plan"], checkout)]
+    monkeypatch.setattr(sf, "__file__", str(tmp_path / "site-packages/surefoot/__init__.py"))
+    refused(surefoot("bench"), "not part of an installed surefoot", "make bench")
+    assert results.bench.__doc__ is not None
