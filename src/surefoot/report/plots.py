@@ -7,17 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.errors import SurefootError
+from surefoot.experiment.ledger import Ledger
 from surefoot.experiment.run import Run
 from surefoot.report.style import LIGHT, Paper, look, parameters
 from surefoot.report.summary import band
 
 
-def comparison(runs: Mapping[str, Sequence[Run]], title: str, path: Path, paper: Paper = LIGHT) -> Path:
+def comparison(runs: Mapping[str, Sequence[Run | Ledger]], title: str, path: Path, paper: Paper = LIGHT) -> Path:
     """Regret and violations over episodes, side by side; never one without the other.
 
     ``runs``: per agent, its runs over seeds. Lines are medians over seeds, bands go from the least to the most.
     """
-    plt, context = _pyplot(paper)
+    plt, context = pyplot(paper)
     with context:
         figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
         for n, (agent, group) in enumerate(runs.items()):
@@ -38,7 +39,7 @@ def comparison(runs: Mapping[str, Sequence[Run]], title: str, path: Path, paper:
         figure.suptitle(title, x=0.01, ha="left", fontsize=12.5)
         handles, labels = left.get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
-        return _save(plt, figure, path)
+        return save(plt, figure, path)
 
 
 def _draw_band(axes: Any, columns: Sequence[Any], agent: str, n: int) -> None:
@@ -59,7 +60,7 @@ def _draw_band(axes: Any, columns: Sequence[Any], agent: str, n: int) -> None:
     )
 
 
-def _save(plt: Any, figure: Any, path: Path) -> Path:
+def save(plt: Any, figure: Any, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     metadata = {"Date": None} if path.suffix == ".svg" else None  # the same picture, the same bytes
     figure.savefig(path, dpi=150, metadata=metadata)
@@ -67,7 +68,7 @@ def _save(plt: Any, figure: Any, path: Path) -> Path:
     return path
 
 
-def _pyplot(paper: Paper) -> tuple[Any, Any]:
+def pyplot(paper: Paper) -> tuple[Any, Any]:
     try:
         import matplotlib
     except ModuleNotFoundError:

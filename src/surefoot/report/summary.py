@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,7 @@ class Summary:
     runs_with_violations: int
     cost_event: int | None  # runs in which it held; None for an agent without bounds
     guarantee: str
+    guaranteed: bool
     replans: float  # mean over runs
     seconds: float  # mean over runs
 
@@ -44,8 +46,30 @@ def summarise(runs: Sequence[Run]) -> Summary:
         runs_with_violations=sum(bool(run.violations.any()) for run in runs),
         cost_event=sum(run.cost_event for run in runs) if with_bounds else None,
         guarantee=first.guarantee,
+        guaranteed=first.guaranteed,
         replans=float(np.mean([run.replans for run in runs])),
         seconds=float(np.mean([run.seconds for run in runs])),
+    )
+
+
+def summarise_ledgers(label: str, manifests: Sequence[Mapping[str, Any]], seconds: Sequence[float]) -> Summary:
+    """The same from the manifests of ledgers, and the wall time of each run, NaN where it is not known."""
+    rows = [manifest["summary"] for manifest in manifests]
+    first = manifests[0]
+    return Summary(
+        agent=label,
+        runs=len(rows),
+        episodes=int(first["done"]),
+        value=float(np.mean([row["last_value"] for row in rows])),
+        gap_closed=float(np.mean([row["gap_closed"] for row in rows])),
+        total_regret=float(np.mean([row["total_regret"] for row in rows])),
+        violations=int(sum(row["violations"] for row in rows)),
+        runs_with_violations=sum(row["violations"] > 0 for row in rows),
+        cost_event=sum(row["cost_event"] for row in rows) if rows[0]["replans"] else None,
+        guarantee=str(first["guarantee"]),
+        guaranteed=all(manifest["guaranteed"] for manifest in manifests),
+        replans=float(np.mean([row["replans"] for row in rows])),
+        seconds=float(np.mean(seconds)),
     )
 
 

@@ -1,0 +1,51 @@
+"""Pictures of worlds: ``sf.draw(world, plan)`` shows what is certified, what could be, and what never will be.
+
+Each kind of world has a picture of its own (a module ``draw_…`` beside this one), by the id under which the registry
+made it. Any other is drawn as its layered graph, or, when that is too large to read, as counts per layer.
+Nothing relies on colour alone: squares that are certified are plain, those that could be are hatched, unsafe ones
+crossed out.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+from surefoot.errors import InvalidInput
+from surefoot.experiment.snapshots import Snapshot
+from surefoot.plan.plan import Plan
+from surefoot.report.plots import pyplot, save
+from surefoot.report.standing import Standing, standing
+from surefoot.report.style import LIGHT, Paper
+from surefoot.worlds.world import World
+
+KINDS = {"thermal": "heat", "driving": "driving", "rover": "rover", "power": "power"}
+
+
+def draw(
+    world: World, plan: Plan | Snapshot | None = None, path: str | Path | None = None, paper: Paper = LIGHT
+) -> Any:
+    """Draw a world, with a plan or with its seed alone.
+
+    Args:
+        world: any world; those of the registry are drawn in the way of their field.
+        plan: an agent's plan; without one, the picture shows the seed and the truth.
+        path: where to write it, ``.png`` or ``.svg``; without one, nothing is written.
+        paper: light or dark.
+
+    Returns the path, or, without one, the matplotlib figure. Needs the extra ``plot``.
+    """
+    if plan is not None and not isinstance(plan, Snapshot) and plan.problem.digest != world.problem.digest:
+        raise InvalidInput("the plan is of another problem", got=repr(plan.problem), fix="Draw it with its own world.")
+    plt, context = pyplot(paper)
+    with context:
+        figure = figure_of(plt, standing(world, plan), paper)
+        return figure if path is None else save(plt, figure, Path(path))
+
+
+def figure_of(plt: Any, view: Standing, paper: Paper) -> Any:
+    """The picture of a world, by its kind."""
+    kind = KINDS.get((view.world.name or "").partition("/")[0], "layers")
+    module = importlib.import_module(f"surefoot.report.draw_{kind}")
+    return module.figure(plt, view, paper)
