@@ -69,7 +69,8 @@ class CostData:
         r, anchors = self.regression(h), (self.anchors, self.directions, self.anchor_costs)
         rho = project(x.reshape(1, -1), 0, cost, h, *anchors, self._z, self._rest)
         self.bank.add(r, self._z, self._rest)
-        self.spread[r] += (1.0 + abs(rho)) ** 2
+        part = 1.0 + abs(rho)
+        self.spread[r] += part * part  # the bits of the compiled roll-out; a power now and then rounds otherwise
 
     def ellipsoids(self, h: int, limits: tuple[Limit, ...], confidence: CostConfidence) -> CostEllipsoids:
         r = self.regression(h)
