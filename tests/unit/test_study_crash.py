@@ -51,6 +51,25 @@ def test_power_that_fails_at_every_touch_of_the_disk(tmp_path: Path, seed: int) 
         again.close()
 
 
+def test_a_folder_that_a_dead_process_made_is_synced_by_the_next_one(tmp_path: Path, seed: int) -> None:
+    """The process dies at each touch of the disk in turn, a second one acknowledges a tell, then the power fails."""
+    for calls in range(1, 20):
+        root = tmp_path / str(calls)
+        root.mkdir()
+        path, heard = root / "deep" / "study", root / "heard.jsonl"
+        layer, answers = LossyDisk(calls, np.random.default_rng([seed, calls])), list[str]()
+        layer.adopt(root)
+        with pytest.raises(PowerCut):
+            begin(path, layer, seed, [])
+        layer.revive(10**6)
+        study = sf.Study.open(path, kettle().problem, files=layer, monitor_factory=Calm)
+        go_on(study, Plant(kettle(), seed), 2, lambda *said, to=answers: to.append(json.dumps(said)))
+        study.close()
+        heard.write_text("\n".join(answers))
+        layer.after_power_cut(root, tmp_path / f"left{calls}")
+        Inquest(tmp_path / f"left{calls}" / "deep" / "study", heard).hold()
+
+
 def test_what_a_dead_process_left_unsynced_is_synced_before_it_is_acknowledged(tmp_path: Path) -> None:
     """A tell was written, its process died before the sync, the caller says it again; then the power fails."""
 

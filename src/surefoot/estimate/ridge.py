@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from surefoot.estimate.rows import add_row, has_grown, log_det
 from surefoot.model.layered import FloatArray
 
-
 BankState = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, NDArray[np.int64]]
 """What :func:`surefoot.estimate.rows.add_row` changes: gram, its low part, targets, theirs, factor, rows."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 from pathlib import Path
@@ -50,10 +51,15 @@ class FileLayer:
         return path.open("rb")
 
     def mkdir(self, path: Path) -> None:
-        """Make a folder that survives a loss of power, with all that leads to it."""
-        missing = [folder for folder in (path, *path.parents) if not folder.exists()]
-        path.mkdir(parents=True, exist_ok=True)
-        for folder in missing:
+        """Make a folder that survives a loss of power, with all that leads to it.
+
+        One level at a time, each synced before the next; and the first that exists is synced too, since a process may
+        have made it and died before it came to that.
+        """
+        levels = [path, *path.parents]
+        first = next((i for i, folder in enumerate(levels) if folder.exists()), len(levels) - 1)
+        for folder in reversed(levels[: first + 1]):
+            folder.mkdir(exist_ok=True)
             self.fsync_dir(folder.parent)
 
     def replace(self, path: Path, data: bytes) -> None:
@@ -78,13 +84,16 @@ class FileLayer:
             os.close(file)
 
     def fsync_dir(self, path: Path) -> None:
-        """Make the folder's entries survive; nothing is done where a system cannot open folders."""
+        """Make the folder's entries survive; nothing is done where a system cannot open or sync folders."""
         try:
             folder = os.open(path, os.O_RDONLY)
         except PermissionError:
             return  # Windows
         try:
             os.fsync(folder)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # a file system that has no such thing
+                raise
         finally:
             os.close(folder)
 
