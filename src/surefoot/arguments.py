@@ -56,7 +56,7 @@ def check_keywords(
     known = keywords_of(function, without)
     every = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
     try:
-        hints = get_type_hints(function.__init__ if inspect.isclass(function) else function)  # type: ignore[misc]
+        hints = get_type_hints(function.__init__ if inspect.isclass(function) else function)
     except NameError:  # annotated with names that only a type checker imports
         hints = {}
     for name, value in given.items():

@@ -17,7 +17,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidInput, OutOfOrder, SurefootError, UnreadableFile, UnwritableFile
-from surefoot.experiment import checkpoints, folder, ledger, locks, play, snapshots, sweep
+from surefoot.experiment import checkpoints, display, folder, ledger, locks, play, snapshots, sweep
 from surefoot.experiment.ledger import Ledger
 from surefoot.experiment.sweep import Contender, Spec
 from tests.runs import AGENTS
@@ -528,3 +528,23 @@ def test_an_error_of_the_world_s_own_is_one_of_surefoot(tmp_path: Path) -> None:
     with pytest.raises(SurefootError):
         sweep.sweep(small(knobs={"bound": -1.0}), tmp_path / "s", jobs=1)
     assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_display(
+    jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On standard error, when asked for or on a terminal, and only when it takes a while."""
+    spec = small(60, seeds=[0], agents=[Contender("lsvi-new"), Contender("slucb-qvi")])
+    sweep.sweep(spec, tmp_path / "quick", jobs=1, progress=True)
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(display, "PATIENCE", 0.0)
+    monkeypatch.setattr(play, "TELL_SECONDS", 0.0)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich: as on a terminal
+    monkeypatch.setenv("TERM", "xterm")
+    sweep.sweep(spec, tmp_path / "slow", jobs=jobs, progress=True)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "all episodes" in err
+    sweep.sweep(spec, tmp_path / "no terminal", jobs=1)
+    assert capsys.readouterr() == ("", "")

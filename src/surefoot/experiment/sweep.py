@@ -26,7 +26,7 @@
 
 The world is made again by ``worlds.make(name, **knobs)``; its digest must be the one in the manifest. A label is the
 agent's own name unless the user chose another, to compare an agent with itself under other options. Folders are
-``seed-`` and the seed in four digits or more. A run is finished when its folder is there; :func:`progress_of` counts.
+``seed-`` and the seed in four digits or more. A run is finished when its folder is there; see :func:`open_folder`.
 
 ``times.json``: by ``LABEL/seed-0003`` the wall time that the run took, all sessions together, and how it went::
 
