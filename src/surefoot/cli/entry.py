@@ -38,6 +38,7 @@ app.command(
     rich_help_panel=RUN,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
 )(results.bench)
+study.command("report")(results.study_report)
 app.add_typer(study, rich_help_panel=PLANT)
 app.command("audit", rich_help_panel=PLANT)(audit_command)
 

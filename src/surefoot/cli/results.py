@@ -29,6 +29,15 @@ def report(folder: options.Folder) -> None:
     typer.echo(f"report: {html.write(folder)}")
 
 
+def study_report(
+    path: Annotated[Path, typer.Argument(help="The study's directory.", show_default=False)],
+) -> None:
+    """Write one self-contained page about a study: where it stands, its limits, its alarms, its audit."""
+    from surefoot.report import study
+
+    typer.echo(f"report: {study.write(path)}")
+
+
 def export(
     folder: Annotated[Path, typer.Argument(help="A directory of runs, or of one run.", show_default=False)],
     policy: Annotated[Path, typer.Option(help="The file to write.")] = Path("policy.json"),

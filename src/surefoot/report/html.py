@@ -87,15 +87,24 @@ def _write_figure(draw: Callable[[Any, Paper], Any], name: str, folder: Path) ->
         figure = draw(plt, LIGHT)
         figure.savefig(folder / f"{name}.png", dpi=150)
         plt.close(figure)
+    svg = _marked(draw)
+    write_text(folder / f"{name}.svg", _recoloured(svg, {mark: getattr(LIGHT, part) for part, mark in _MARKS.items()}))
+    return inline(svg, name)
+
+
+def svg_of(draw: Callable[[Any, Paper], Any], name: str) -> str:
+    """A figure as part of a page."""
+    return inline(_marked(draw), name)
+
+
+def _marked(draw: Callable[[Any, Paper], Any]) -> str:
     plt, context = pyplot(_MARKED)
     with context:
         figure = draw(plt, _MARKED)
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None})
         plt.close(figure)
-    svg = text.getvalue()
-    write_text(folder / f"{name}.svg", _recoloured(svg, {mark: getattr(LIGHT, part) for part, mark in _MARKS.items()}))
-    return inline(svg, name)
+    return text.getvalue()
 
 
 def inline(svg: str, name: str) -> str:
@@ -138,19 +147,19 @@ def _page(report: Report, drawn: dict[str, str], world: str, kept: list[Snapshot
         "charts": "\n".join(_figure(chart, drawn[chart.name]) for chart in report.charts if chart.shown),
         "runs": _runs(report),
         "footer": f"Made by surefoot {escape(version('surefoot'))}; opens without a network.",
-        "style": _shipped("page.css"),
-        "script": _shipped("page.js"),
+        "style": shipped("page.css"),
+        "script": shipped("page.js"),
         "data": json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
     }
-    return _filled("page.html", parts)
+    return filled("page.html", parts)
 
 
-def _filled(name: str, parts: dict[str, str]) -> str:
+def filled(name: str, parts: dict[str, str]) -> str:
     """A shipped page with its {{parts}} put in; once, so that a part may itself contain braces."""
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _shipped(name))
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], shipped(name))
 
 
-def _shipped(name: str) -> str:
+def shipped(name: str) -> str:
     return files("surefoot.report").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -250,7 +259,7 @@ def _explorer(report: Report, data: Any, label: str, seed: int) -> str:
         "wrong": "" if data["wrong"] else "hidden",
         "note": f"{escape(axes)}Plans of {escape(label)}, seed {seed}.{left}",
     }
-    return _filled("explorer.html", parts)
+    return filled("explorer.html", parts)
 
 
 def _runs(report: Report) -> str:
