@@ -303,13 +303,16 @@ print(json.dumps([run.interrupted, run.episodes, run.manifest["done"]]))
 def test_an_interrupted_run_keeps_what_is_done(number: int, compiled: bool, seed: int, tmp_path: Path) -> None:
     path = tmp_path / "checkpoint"
     process = python(ENDLESS, path, seed, compiled)
-    deadline = time.monotonic() + 120
-    while not path.exists():  # written by checkpoint_every: the run is under way
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    try:
+        deadline = time.monotonic() + 300
+        while not path.exists():  # written by checkpoint_every: the run is under way
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 0, err
     assert err == ""
     interrupted, episodes, done = json.loads(out)

@@ -117,7 +117,8 @@ def reasons(problem: Problem, bounds: CostBounds, certified: Certified, first: i
     bound = np.array([limit.bound + TOLERANCE for limit in problem.limits])  # what certify compares with
     shortfall, last_limits = _last(problem, bounds, bound)
     layers = range(len(graph.layers))
-    kinds, edges, limits, nearest = ([np.empty(0, np.int64) for _ in layers] for _ in range(4))
+    empty: IntArray = np.empty(0, np.int64)
+    kinds, edges, limits, nearest = ([empty for _ in layers] for _ in range(4))
     for h in reversed(range(first, len(layers))):
         layer = graph.layers[h]
         excess = bounds.upper[h] - bound

@@ -38,7 +38,7 @@ def _scales(axes: Any, chart: Chart) -> None:
         axes.set_xscale("log")
     if chart.y_scale == "symlog":
         axes.set_yscale("symlog", linthresh=10)
-        axes.set_ylim(bottom=-2)
+        axes.set_ylim(-2, max(12.0, axes.get_ylim()[1]))
     elif chart.y_scale == "log" and any(value > 0 for line in chart.lines for value in line.high):
         axes.set_yscale("log", nonpositive="mask")
     for axis in (axes.xaxis, axes.yaxis):

@@ -41,7 +41,10 @@ def draw(
     plt, context = pyplot(paper)
     with context:
         figure = figure_of(plt, standing(world, plan), paper)
-        return figure if path is None else save(plt, figure, Path(path))
+        if path is not None:
+            return save(plt, figure, Path(path))
+        plt.close(figure)  # the caller holds it; pyplot need not
+        return figure
 
 
 def figure_of(plt: Any, view: Standing, paper: Paper) -> Any:

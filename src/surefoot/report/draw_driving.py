@@ -39,6 +39,7 @@ def figure(plt: Any, view: Standing, paper: Paper) -> Any:
         axes.set_yticks(sorted({own for _, own, _ in kinds}))
     for axes in list(panels.values())[-columns:]:
         axes.set_xlabel("gap, m")
+        axes.tick_params(labelbottom=True)
     for lead in leads[::columns]:
         panels[lead].set_ylabel("own speed, m/s")
     result.suptitle(title_of(view, "gap and speed"), x=0.01, ha="left", fontsize=12, fontweight="bold")
@@ -55,12 +56,13 @@ def _inevitable(axes: Any, states: list[tuple[int, int, int]], paper: Paper) -> 
         own: max((g for g, v, _ in states if v == own and collision_is_inevitable((g, v, _))), default=0)
         for own in speeds
     }
-    edge = [(last[own] + CELL / 2 if last[own] else 0.0, own) for own in speeds]
-    xs, ys = [], []
-    for x, own in edge:
-        xs += [x, x]
-        ys += [own - GRADE / 2, own + GRADE / 2]
-    if any(last.values()):
+    xs, ys = [0.0], [0.0]
+    for own in speeds:
+        if last[own]:
+            ys[0] = ys[0] if len(xs) > 1 else own - GRADE / 2
+            xs += [last[own] + CELL / 2] * 2
+            ys += [own - GRADE / 2, own + GRADE / 2]
+    if len(xs) > 1:
         axes.plot(xs, ys, color=paper.ink, linewidth=2.4, zorder=4, solid_joinstyle="miter")
 
 

@@ -26,12 +26,12 @@ def figure(plt: Any, view: Standing, paper: Paper) -> Any:
                 if power is not None:
                     text = f"{power / strongest:g}"
                     axes.text(
-                        h - 0.4,
+                        h + 0.4,
                         heat / hottest + 0.25 / hottest,
                         text,
                         fontsize=8,
                         color=ink_on(kind, paper),
-                        ha="left",
+                        ha="right",
                         va="center",
                         zorder=6,
                     )

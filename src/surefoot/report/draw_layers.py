@@ -53,14 +53,16 @@ def _graph(plt: Any, view: Standing, paper: Paper) -> Any:
     problem, graph = view.world.problem, view.world.problem.graph
     rows = rows_of(problem)
     n_rows = 1 + max(max(column) for column in rows)
-    most = max(int(np.diff(layer.state_ptr).max()) for layer in graph.layers)
-    gap = max(1.0, 0.42 * most)  # from one row to the next, so that circles of two states stay apart
-    apart = 2.6
-    wide, high = 1.05 * apart * (graph.horizon - 1) + 1.6, max(3.2, 0.95 * gap * n_rows + 1.8)
-    result, axes = plt.subplots(figsize=(min(wide, 16), min(high, 14)), layout="constrained")
+    crowded = [int(np.diff(layer.state_ptr).max()) for layer in graph.layers if layer.n_states > 1]
+    gap = max([1.0, *(0.42 * most for most in crowded)])  # so that circles of two neighbours stay apart
+    # Above the first row; the actions of a state that stands alone may reach further than its row.
+    fan = 0.2 * max(int(np.diff(layer.state_ptr).max()) for layer in graph.layers) - gap * (n_rows - 1) / 2
+    top, apart = max(gap * 0.5 + 0.1, fan + 0.2), 2.6
+    wide, high = 1.05 * apart * (graph.horizon - 1) + 1.6, max(3.2, 0.95 * (gap * (n_rows - 1) + 2 * top) + 1.8)
+    result, axes = plt.subplots(figsize=(min(max(wide, 6.2), 16), min(high, 14)), layout="constrained")
 
     def place(h: int, state: int) -> tuple[float, float]:
-        return apart * h, -gap * rows[h][state]
+        return apart * h, -gap * (rows[h][state] if graph.n_states(h) > 1 else (n_rows - 1) / 2)
 
     played = {(h, int(view.action[h][i])) for h, i in view.path[:-1] if view.action[h][i] != NO_ACTION}
     for h, layer in enumerate(graph.layers):
@@ -93,18 +95,19 @@ def _graph(plt: Any, view: Standing, paper: Paper) -> Any:
     for h in range(graph.horizon):
         for state in range(graph.n_states(h)):
             x, y = place(h, state)
-            kind = int(view.states[h][state])
+            kind = Class(int(view.states[h][state]))
             box(axes, x, y, 0.6, 0.6, kind)
             text = axes.text(x, y, _short(problem.naming.states[h][state]), ha="center", va="center", zorder=4)
             text.set(color=ink_on(kind, paper), fontsize=9)
             if kind != Class.CERTIFIED:
                 text.set_bbox(plate(paper))
-        axes.text(apart * h, gap * 0.5 + 0.1, f"step {h}", ha="center", va="bottom", fontsize=9.5)
+        axes.text(apart * h, top, f"step {h}", ha="center", va="bottom", fontsize=9.5)
     axes.set_xlim(-0.6, apart * (graph.horizon - 1) + 0.6)
-    axes.set_ylim(-gap * (n_rows - 1) - 0.5 * gap - 0.2, gap * 0.5 + 0.5)
+    axes.set_ylim(-gap * (n_rows - 1) - top - 0.1, top + 0.4)
     axes.set_aspect("equal")
     axes.axis("off")
-    axes.set_title(title_of(view, "states (squares), actions (circles)"))
+    title = title_of(view, "states (squares), actions (circles)")
+    result.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
     legend(result, view, paper, [_path_handle(view)], columns=2 if wide < 11 else 4)
     return result
 

@@ -99,10 +99,12 @@ def _grid(axes: Any, view: Standing, known: Picture, loads: FloatArray, period: 
         if what:
             if i == grid.local == grid.storage:
                 what = "dear, local; storage"
+            around = at[[b if a == i else a for a, b in grid.ends.tolist() if i in (a, b)]].mean(axis=0)
+            free = (0, 19) if y > around[1] else (0, -26)  # on the side away from its lines
             axes.annotate(
-                what, (x, y), (0, -26), textcoords="offset points", ha="center", fontsize=9, zorder=6, bbox=plate(paper)
+                what, (x, y), free, textcoords="offset points", ha="center", fontsize=9, zorder=6, bbox=plate(paper)
             )
-    axes.margins(0.12)
+    axes.margins(0.14)
     axes.set_aspect("equal")
     axes.axis("off")
     axes.set_title(

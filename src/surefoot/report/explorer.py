@@ -3,8 +3,8 @@
 All layers stand one after the other, so that states, pairs and edges have one number each; ``state_ptr`` and
 ``pair_ptr`` cut them as in :mod:`surefoot.model.layered`. Numbers are base64 of little-endian arrays. Bounds are the
 same for many triplets (layers that share their data, equal features), so each distinct row is stored once, and ``row``
-says which one an edge has. Why a pair is or is not certified comes from :mod:`surefoot.plan.why`, computed here and not in
-the page, so that page and plan agree.
+says which one an edge has. Why a pair is or is not certified comes from :mod:`surefoot.plan.why`, computed here and
+not in the page, so that page and plan agree.
 """
 
 from __future__ import annotations

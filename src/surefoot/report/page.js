@@ -94,7 +94,7 @@
   function build() {
     below.replaceChildren(); cells.replaceChildren(); words.replaceChildren(); dots.replaceChildren(); cellNode.clear(); dotNode.clear();
     const first = layers ? 0 : D.layers[layer], end = layers ? S : D.layers[layer + 1];
-    if (layers) for (let h = 0; h < H; h++) below.append(label(left + h * (cw + gapX) + cw / 2, 15, `step ${h}`));
+    if (layers) for (let h = 0; h < H; h++) below.append(label(left + h * (cw + gapX) + cw / 2, 15, cw + gapX < 44 ? String(h) : `step ${h}`));
     else V.panels.forEach((name, n) => below.append(label(left + (n % across) * panelW + panelW / 2 - 9, 15 + Math.floor(n / across) * panelH, name || `step ${layer}`)));
     if (!layers) for (const [x, y] of places) below.append(make("rect", { x, y, width: cw, height: ch, rx: 3, class: "place" }));
     for (let s = first; s < end; s++) {
@@ -289,4 +289,7 @@
   chosenState = stateOf[chosenPair];
   if (!layers) { layer = layerOf[chosenState]; $("layer").value = String(layer); $("layer-value").textContent = String(layer); }
   build();
+  const [atX, atY] = corner(chosenState), frame = $("picture"); // bring what is chosen into sight, without moving the page
+  frame.scrollLeft = atX - frame.clientWidth / 2;
+  frame.scrollTop = atY - frame.clientHeight / 2;
 })();

@@ -1,0 +1,117 @@
+"""Pictures of worlds: every family is drawn, with and without a plan, and says what it shows. Warnings are errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+from surefoot.report.order import rows_of
+from surefoot.report.standing import Class, standing
+from surefoot.report.style import DARK, LIGHT
+from surefoot.worlds.registry import FAMILIES
+
+TESTING = [family.id_of(family.testing) for family in FAMILIES]
+# What an axis, a title or a mark of each kind of picture must say.
+WORDS = {
+    "thermal": ["heat over time", "step", "number: the largest certified power"],
+    "power": ["case6ww", "storage", "limit", "line 1-5", "charge", "dear, local"],
+    "driving": ["gap, m", "own speed, m/s", "car in front: 15 m/s", "a collision may be inevitable"],
+    "rover": ["crater: no safe action", "start", "eastward"],
+    "figure1": ["step 5", "end", "states (squares), actions (circles)"],
+    "toy-text": ["actions by step"],
+    "ladder": ["actions by step"],
+    "ablation": ["states (squares), actions (circles)"],
+}
+
+
+@pytest.mark.parametrize("name", TESTING)
+def test_every_world_is_drawn(name: str, tmp_path: Path) -> None:
+    world = sf.worlds.make(name)
+    plan = sf.run(sf.LsviNew(world.problem), world, episodes=3, seed=0).plan
+    path = sf.draw(world, plan, tmp_path / "with.svg")
+    text = path.read_text(encoding="utf-8")
+    for word in (name, "certified", "truly safe actions certified", *WORDS.get(name.partition("/")[0], [])):
+        assert word in text, f"{name}: {word!r} is not in the picture"
+
+
+@pytest.mark.parametrize("paper", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("name", ["thermal/testing", "rover/testing", "lower-bound/1"])
+def test_without_a_plan_the_seed_is_shown(name: str, paper: object, tmp_path: Path) -> None:
+    path = sf.draw(sf.worlds.make(name), path=tmp_path / "picture.png", paper=paper)
+    assert path.read_bytes().startswith(b"\x89PNG")
+    figure = sf.draw(sf.worlds.make(name))
+    words = " ".join(text.get_text() for legend in figure.legends for text in legend.get_texts())
+    assert "the seed's, safe by assumption" in words
+    assert "not yet certified" not in words
+
+
+def test_a_world_of_ones_own_is_drawn_as_its_graph(tmp_path: Path) -> None:
+    """It has no name; the labels are still there, shortened where they are long."""
+    made = sf.worlds.make("ablation/look-ahead")
+    world = sf.World(made.problem, transition=made.transition, cost=made.cost_parameters)
+    assert world.name is None
+    text = sf.draw(world, path=tmp_path / "own.svg").read_text(encoding="utf-8")
+    for word in ("bridge", "gorge", "overload", "step 0"):
+        assert word in text
+
+
+def test_squares_and_texts_of_a_graph_do_not_overlap() -> None:
+    figure = sf.draw(sf.worlds.make("figure1"))
+    figure.canvas.draw()
+    axes = figure.axes[0]
+    steps = [text.get_window_extent() for text in axes.texts if text.get_text().startswith("step")]
+    squares = [patch.get_window_extent() for patch in axes.patches]
+    assert not any(a.overlaps(b) for a in steps for b in squares)
+    assert not any(a.overlaps(b) for i, a in enumerate(steps) for b in steps[:i])
+
+
+def test_the_same_picture_has_the_same_bytes(tmp_path: Path) -> None:
+    world = sf.worlds.make("figure1")
+    one, two = (sf.draw(world, path=tmp_path / name).read_bytes() for name in ("one.svg", "two.svg"))
+    assert one == two
+
+
+def test_a_plan_of_another_problem_is_refused() -> None:
+    world, other = sf.worlds.make("figure1"), sf.worlds.make("thermal/testing")
+    plan = sf.run(sf.LsviNew(other.problem), other, episodes=1, seed=0).plan
+    with pytest.raises(ValueError, match="another problem"):
+        sf.draw(world, plan)
+
+
+def test_classes_compare_plan_and_truth() -> None:
+    world = sf.worlds.make("thermal/testing")
+    safe = sf.exact.safe_sets(world)[1]
+    plan = sf.run(sf.LsviNew(world.problem), world, episodes=20, seed=0).plan
+    assert plan is not None
+    view = standing(world, plan)
+    for h, kinds in enumerate(view.pairs):
+        certified = plan.certified_sets.pairs[h]
+        np.testing.assert_array_equal(kinds == Class.CERTIFIED, certified & safe[h])
+        np.testing.assert_array_equal(kinds == Class.OPEN, ~certified & safe[h])
+        np.testing.assert_array_equal(kinds == Class.UNSAFE, ~certified & ~safe[h])
+    assert sum(view.count().values()) == sum(layer.n_pairs for layer in world.problem.graph.layers)
+    assert view.csv().count("\n") == 1 + sum(view.count().values())
+    assert [h for h, _ in view.path] == list(range(world.problem.horizon))
+
+
+def test_what_is_allowed_but_unsafe_is_a_class_of_its_own() -> None:
+    world = sf.worlds.make("thermal/testing")
+    plan = sf.run(sf.agents.make("slucb-qvi", world.problem), world, episodes=400, seed=0).plan
+    assert standing(world, plan).count()[Class.WRONG] > 0
+
+
+def test_rows_follow_the_size_of_labels() -> None:
+    rows = rows_of(sf.worlds.make("thermal/testing").problem)
+    labels = sf.worlds.make("thermal/testing").problem.naming.states
+    assert all(row == labels[h][i] for h, column in enumerate(rows) for i, row in enumerate(column))
+    assert rows_of(sf.worlds.make("figure1").problem)[-1] == [1.0]  # "end", in the middle of three
+
+
+def test_the_registry_names_its_worlds() -> None:
+    world = sf.worlds.make("thermal/testing")
+    assert world.name == "thermal/testing"
+    assert world.named("other").digest == world.digest
+    assert world.name == "thermal/testing"
