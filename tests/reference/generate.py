@@ -358,9 +358,7 @@ class _Maker:
         if self.o.shared:
             apart += self.sc.kernel * float(np.sqrt(2.0 * self.o.kernels))
         room = [length * apart if self.sc.cover_spread else 0.0 for length in self.norms]
-        return [
-            max(self._seed_costs(j)) + self.zeta[j] + room[j] + self._between(self.sc.margin) for j in limits
-        ]
+        return [max(self._seed_costs(j)) + self.zeta[j] + room[j] + self._between(self.sc.margin) for j in limits]
 
     def _limits(self) -> list[LimitSpec]:
         return [
@@ -387,9 +385,7 @@ class _Maker:
         h, s, a = pair
         centre = self._centre(h, kind)
         for s2 in self.graph.successors[pair]:
-            self.cost_x[h, s, a, s2] = _plus(
-                centre, _scaled(self._unit(self.o.cost_dimension), self.sc.spread)
-            )
+            self.cost_x[h, s, a, s2] = _plus(centre, _scaled(self._unit(self.o.cost_dimension), self.sc.spread))
 
     def _terminal_features(self) -> Vec | None:
         if self.o.terminal == "some" and self.rng.random() < 0.4:

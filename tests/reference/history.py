@@ -45,9 +45,7 @@ class Agent(Protocol):
     def end_episode(self) -> None: ...
 
 
-def random_history(
-    tables: Tables, driver: Reference | Generator, episodes: int, rng: Generator
-) -> Iterator[Episode]:
+def random_history(tables: Tables, driver: Reference | Generator, episodes: int, rng: Generator) -> Iterator[Episode]:
     """Play episodes against the truth and yield each one after it has ended.
 
     With a Reference as driver, actions are drawn from those its plan certifies, and it is fed as we go:

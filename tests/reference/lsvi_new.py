@@ -482,21 +482,15 @@ class Reference:
 
     def _log_determinants(self) -> list[float]:
         smallest = min(self.ridges) * np.eye(self.dc)
-        costs = self._per_layer(
-            lambda h: _log_det(smallest + self._cost_gram(h)), self.H, self.t.stationary_costs
-        )
-        values = self._per_layer(
-            lambda h: _log_det(self._value_matrix(h)), self.H - 1, self.t.stationary_transitions
-        )
+        costs = self._per_layer(lambda h: _log_det(smallest + self._cost_gram(h)), self.H, self.t.stationary_costs)
+        values = self._per_layer(lambda h: _log_det(self._value_matrix(h)), self.H - 1, self.t.stationary_transitions)
         return costs + values
 
     def _must_replan(self) -> bool:
         if self.replan_growth == 0.0:
             return self.saw_data
         threshold = math.log(1.0 + self.replan_growth)
-        return any(
-            new - old > threshold for new, old in zip(self._log_determinants(), self.planned_at, strict=True)
-        )
+        return any(new - old > threshold for new, old in zip(self._log_determinants(), self.planned_at, strict=True))
 
     def _per_layer(self, make: Callable[[int], Made], layers: int, pooled: bool) -> list[Made]:
         """One result per layer; a pooled regression is the same at all of them, so make it once."""

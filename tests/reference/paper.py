@@ -74,10 +74,7 @@ def _beta(tables: Tables, p: float, ridge: float, T: float, D: float, b_beta: fl
 
 def largest_support_norm(tables: Tables) -> float:
     """max over pairs of the summed norms of the transition features over the support."""
-    return max(
-        sum(norm(tables.phi[h, s, a, s2]) for s2 in support)
-        for (h, s, a), support in tables.successors.items()
-    )
+    return max(sum(norm(tables.phi[h, s, a, s2]) for s2 in support) for (h, s, a), support in tables.successors.items())
 
 
 def largest_cost_norm(tables: Tables) -> float:

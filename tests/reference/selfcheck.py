@@ -103,9 +103,7 @@ def _survey(name: str, make: Callable[[int], tuple[Tables, Reference]]) -> Tally
     print(f"  mixed mask off the seed: {tally.mixed} after the history, {tally.mixed_at_first} before")
     print(f"  certified more after the history: {tally.learned} problems")
     print(f"  pairs that fail by condition 2 alone: {tally.look_ahead_only}")
-    print(
-        f"  last plan: cost event failed {tally.event_failed} times, inconsistent {tally.inconsistent} times"
-    )
+    print(f"  last plan: cost event failed {tally.event_failed} times, inconsistent {tally.inconsistent} times")
     print(f"  violating steps: {tally.violating_steps} of {tally.steps}; replans: {tally.replans}")
     print(f"  values clipped at their cap: {tally.clipped} of {tally.values}")
     return tally

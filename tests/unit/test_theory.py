@@ -102,16 +102,12 @@ def test_S3_and_S6_spend_all_of_p_and_no_more() -> None:
 
 
 def test_S6_radius_by_hand() -> None:
-    got = theory.value_radius(
-        5.0, value_range=6.0, transition_norm=2.0, ridge=0.25, log_inverse_probability=2.0
-    )
+    got = theory.value_radius(5.0, value_range=6.0, transition_norm=2.0, ridge=0.25, log_inverse_probability=2.0)
     assert got == 3 * 3 + 0.5 * 2  # 6/2·√(5 + 2·2) + √¼·2
 
 
 def test_S6_radius_without_a_future_is_the_prior_alone() -> None:
-    got = theory.value_radius(
-        5.0, value_range=0.0, transition_norm=2.0, ridge=1.0, log_inverse_probability=2.0
-    )
+    got = theory.value_radius(5.0, value_range=0.0, transition_norm=2.0, ridge=1.0, log_inverse_probability=2.0)
     assert got == 2.0
 
 
@@ -215,9 +211,7 @@ def test_eq_epss_ratio_cancels() -> None:
     """Spec 7.1: ε₂ = 4βH/(δ̃(gap − κ)), whatever gap⁺ is."""
     gaps, futures, kappas = (0.3, 0.7, 2.0), (0.01, 0.3, 0.65), (0.0, 0.1, 0.29)
     for gap, future_gap, kappa in itertools.product(gaps, futures, kappas):
-        got = theory.epsilon_2(
-            beta=1.7, horizon=5, delta_tilde=0.8, gap=gap, future_gap=future_gap, kappa=kappa
-        )
+        got = theory.epsilon_2(beta=1.7, horizon=5, delta_tilde=0.8, gap=gap, future_gap=future_gap, kappa=kappa)
         assert math.isclose(got, 4 * 1.7 * 5 / (0.8 * (gap - kappa)), rel_tol=1e-9)
 
 
@@ -235,9 +229,7 @@ def test_eq_epssss() -> None:
     assert theory.epsilon_4(beta=1.0, horizon=2, gap_0=0.25) == 32.0
 
 
-@pytest.mark.parametrize(
-    ("call", "arguments"), [(theory.epsilon_2, EPSILON_2), (theory.epsilon_3, EPSILON_3)]
-)
+@pytest.mark.parametrize(("call", "arguments"), [(theory.epsilon_2, EPSILON_2), (theory.epsilon_3, EPSILON_3)])
 def test_weights_rise_with_beta_horizon_kappa_and_fall_with_slack(
     call: Callable[..., float], arguments: dict[str, Any]
 ) -> None:
