@@ -6,9 +6,13 @@ After a change that alters what they print: ``python -m tests.docs.test_programs
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import os
 import re
+import shlex
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -39,6 +43,33 @@ def test_every_program_prints_what_the_page_says(page: Path, tmp_path: Path, mon
 
 def test_the_pages_with_programs_are_found() -> None:
     assert {"README.md", "tutorial.md", "howto.md"} <= {page.name for page in PAGES}
+
+
+def test_the_symbol_table_is_that_of_the_code() -> None:
+    spec = importlib.util.spec_from_file_location("make_symbols", ROOT / "docs" / "make_symbols.py")
+    assert spec is not None
+    assert spec.loader is not None
+    symbols = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(symbols)
+    assert symbols.page() == symbols.PAGE.read_text(encoding="utf-8"), "run: python docs/make_symbols.py"
+    assert "| β₁ |" in symbols.page()
+
+
+COMMANDS = re.compile(r"^surefoot .*$", re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [path for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")] if COMMANDS.search(path.read_text("utf-8"))],
+    ids=lambda page: page.name,
+)
+def test_every_command_of_a_page_runs(page: Path, tmp_path: Path) -> None:
+    for command in COMMANDS.findall(page.read_text(encoding="utf-8")):
+        words = shlex.split(command, comments=True)
+        done = subprocess.run(
+            [sys.executable, "-m", *words], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+        )
+        assert done.returncode == 0, (command, done.stderr)
 
 
 def rewrite(page: Path) -> None:

@@ -225,12 +225,14 @@ class Problem:
         return self.naming.states[self._layer(h, last=True)]
 
     def actions(self, h: int, s: Label) -> tuple[Label, ...]:
+        """What can be done in a state, in declaration order."""
         state = self.state_index(h, s)
         layer = self.graph.layers[self._layer(h)]
         pairs = range(int(layer.state_ptr[state]), int(layer.state_ptr[state + 1]))
         return tuple(self.naming.action(layer, h, p) for p in pairs)
 
     def successors(self, h: int, s: Label, a: Label) -> tuple[Label, ...]:
+        """Every state that may follow an action: the declared support."""
         layer, pair = self.graph.layers[self._layer(h)], self.pair_index(h, s, a)
         reached = layer.successor[layer.pair_ptr[pair] : layer.pair_ptr[pair + 1]]
         return tuple(self.naming.states[h + 1][int(i)] for i in reached)

@@ -36,11 +36,13 @@ do otherwise (see :func:`past`). ``tests/statistical/test_ablation.py`` drops ev
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from surefoot.model.labels import Label
 from surefoot.model.limits import Limit
 from surefoot.model.problem import Problem
+from surefoot.worlds.mismatch import allowance, mismatched
 from surefoot.worlds.world import World
 
 __all__ = ["future", "look_ahead", "past", "transition"]
@@ -66,7 +68,7 @@ def _choice(load: float, reward: float, to: str = "end") -> Choice:
     return Choice(load, reward, {to: (1.0, 1.0)})
 
 
-def look_ahead() -> World:
+def look_ahead(*, mismatch: float = 0.0, declared: bool = True) -> World:
     """ablation/look-ahead (Idea I): a road that is harmless for two steps, and then has no way out.
 
     **State and action**, horizon 4::
@@ -89,6 +91,8 @@ def look_ahead() -> World:
     the gorge, where something must be done and everything breaks the limit: a violation in every episode.
     """
     return _world(
+        mismatch=mismatch,
+        declared=declared,
         horizon=4,
         start="start",
         table={
@@ -106,7 +110,7 @@ def look_ahead() -> World:
     )
 
 
-def transition() -> World:
+def transition(*, mismatch: float = 0.0, declared: bool = True) -> World:
     """ablation/transition (Idea II): the trial that would open the door pays less than doing nothing.
 
     **State and action**, horizon 3::
@@ -126,6 +130,8 @@ def transition() -> World:
     for ever, full stays uncertified, and each episode costs 0.5: linear regret.
     """
     return _world(
+        mismatch=mismatch,
+        declared=declared,
         horizon=3,
         start="start",
         table={
@@ -140,7 +146,7 @@ def transition() -> World:
     )
 
 
-def future() -> World:
+def future(*, mismatch: float = 0.0, declared: bool = True) -> World:
     """ablation/future (Idea III): a test bench that is seldom reached, and whose bonus the clip swallows.
 
     **State and action**, horizon 3; every last state pays 1::
@@ -171,6 +177,8 @@ def future() -> World:
     thousands of episodes (11,520 where hall and bench earn 0.3 in place of 2 and idling earns 0.05 more than a visit).
     """
     return _world(
+        mismatch=mismatch,
+        declared=declared,
         horizon=3,
         start="works",
         table={
@@ -189,7 +197,7 @@ def future() -> World:
     )
 
 
-def past() -> World:
+def past(*, mismatch: float = 0.0, declared: bool = True) -> World:
     """ablation/past (Idea IV): the first decision needs a little more push than Idea II gives.
 
     **State and action**, horizon 2::
@@ -214,6 +222,8 @@ def past() -> World:
     longer horizons, too, only V_1 tells the two apart: w₂ weighs on the later layers as well, w₄ does not.
     """
     return _world(
+        mismatch=mismatch,
+        declared=declared,
         horizon=2,
         start="works",
         table={
@@ -235,6 +245,8 @@ def _world(
     last_reward: float = 0.0,
     kernel_weights: tuple[float, float] = (0.5, 0.5),
     stationary_costs: bool = False,
+    mismatch: float,
+    declared: bool,
 ) -> World:
     """The machine of a table; its seed is the first action everywhere."""
 
@@ -254,8 +266,8 @@ def _world(
         transition_features=lambda h, s, a, s2: choice(h, s, a).to[str(s2)],
         terminal_reward=lambda s: last_reward,
         seed_policy=lambda h, s: actions(h, s)[0],
-        limits=LIMIT,
+        limits=replace(LIMIT, misspecification=allowance(mismatch, declared)),
         transition_norm=1.0,  # weights that sum to one are never longer
         stationary_costs=stationary_costs,
     )
-    return World(problem, transition=kernel_weights, cost=[STRAIN])
+    return mismatched(problem, mismatch, transition=kernel_weights, cost=[STRAIN])

@@ -36,9 +36,12 @@ So the third square of step 5 is unsafe (*): both actions strain by 1.2. Therefo
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from surefoot.model.labels import Label
 from surefoot.model.limits import Limit
 from surefoot.model.problem import Problem
+from surefoot.worlds.mismatch import allowance, mismatched
 from surefoot.worlds.world import World
 
 __all__ = ["G_1", "G_2", "G_3", "figure1"]
@@ -67,8 +70,12 @@ G_3 = {(h, square): 2 for h in range(5) for square in (1, 2, 3)}
 G_2 = G_3 | {(1, 3): 1, (2, 3): 1}
 
 
-def figure1() -> World:
-    """The sketch as a world of horizon 6; the module's page says what it is."""
+def figure1(*, mismatch: float = 0.0, declared: bool = True) -> World:
+    """The sketch as a world of horizon 6; the module's page says what it is.
+
+    ``mismatch``: by how much the strain misses the line, where it hurts (:mod:`surefoot.worlds.mismatch`);
+    ``declared``: whether the limit says so.
+    """
     problem = Problem.from_functions(
         horizon=6,
         start=1,
@@ -78,12 +85,12 @@ def figure1() -> World:
         cost_features=lambda h, square, action, after: [_load(h + 1, square, action)],
         transition_features=_kernels,
         seed_policy=lambda h, square: 2,
-        limits=LIMIT,
+        limits=replace(LIMIT, misspecification=allowance(mismatch, declared)),
         transition_norm=1.0,  # weights that sum to one are never longer
         stationary_costs=True,
         stationary_transitions=True,
     )
-    return World(problem, transition=(0.5, 0.5), cost=[STRAIN])
+    return mismatched(problem, mismatch, transition=(0.5, 0.5), cost=[STRAIN])
 
 
 def _successors(h: int, square: Label, action: Label) -> list[Label]:

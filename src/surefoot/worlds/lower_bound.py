@@ -54,6 +54,7 @@ from surefoot.errors import InvalidInput
 from surefoot.model.labels import Label
 from surefoot.model.limits import Limit
 from surefoot.model.problem import Problem
+from surefoot.worlds.mismatch import allowance, mismatched
 from surefoot.worlds.world import World
 
 __all__ = ["first", "lower_bound", "second"]
@@ -82,6 +83,8 @@ def lower_bound(
     gap: float = 0.2,
     noise_scale: float = 1.0,
     noise: str | None = None,
+    mismatch: float = 0.0,
+    declared: bool = True,
 ) -> World:
     """One of the two instances; the module's page says what they are.
 
@@ -94,6 +97,8 @@ def lower_bound(
         gap: Δ, below c̄ − c⁰.
         noise_scale: σ; the paper's is 1.
         noise: the kind of measurement noise, see :class:`~surefoot.World`.
+        mismatch: by how much the cost misses the line, where it hurts; see :mod:`surefoot.worlds.mismatch`.
+        declared: whether the limit says so.
     """
     if instance not in INSTANCES:
         raise InvalidInput("no such instance", got=repr(instance), fix=f"Choose from {', '.join(INSTANCES)}.")
@@ -125,10 +130,10 @@ def lower_bound(
         terminal_cost_features=_features,
         seed_policy=lambda h, i: 3 if h == 0 else STAY,
         anchor=lambda h: (_features(3), low),
-        limits=Limit("cost", bound=bound, noise=noise_scale, norm=norm),
+        limits=Limit("cost", bound, noise_scale, norm, allowance(mismatch, declared)),
         transition_norm=1.0,
     )
-    return World(problem, transition=[1.0], cost=gamma, noise=noise)
+    return mismatched(problem, mismatch, transition=[1.0], cost=gamma, noise=noise)
 
 
 def _number(state: Label, action: Label) -> int:

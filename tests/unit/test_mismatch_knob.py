@@ -1,0 +1,25 @@
+"""Every family of worlds has the knob ``mismatch``, and declaring it keeps the promise."""
+
+from __future__ import annotations
+
+import pytest
+
+import surefoot as sf
+from surefoot.worlds.registry import FAMILIES
+
+SIZE = 0.004  # small enough for every world to be built with it
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_a_declared_mismatch_breaks_nothing_and_an_undeclared_one_is_stamped(family) -> None:  # type: ignore[no-untyped-def]
+    name = family.id_of(family.testing)
+    told = sf.worlds.make(name, mismatch=SIZE, declared=True)
+    assert all(limit.misspecification == SIZE for limit in told.problem.limits)
+    assert not told.misspecified_beyond_declaration
+    run = sf.run(sf.LsviNew(told.problem), told, 200, 0)
+    assert run.guaranteed
+    assert run.violations.sum() == 0
+    untold = sf.worlds.make(name, mismatch=SIZE, declared=False)
+    assert untold.misspecified_beyond_declaration
+    stamped = sf.run(sf.LsviNew(untold.problem), untold, 20, 0)
+    assert "no safety guarantee" in stamped.guarantee
