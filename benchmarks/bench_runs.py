@@ -37,6 +37,8 @@ def tables_of(world: sf.World) -> Tables:
                     x[h, s, a, s2] = layer.cost_features[edge].tolist()
                     phi[h, s, a, s2] = layer.transition_features[edge].tolist()
     last = [problem.states(H - 1)[i] for i in range(graph.terminal.n_states)]
+    # The last layer has no cost here; the reference asks for the one anchor of a stationary problem there too.
+    known = [*graph.anchors[:-1], graph.anchors[0]]
     return Tables(
         horizon=H,
         starts=list(problem.starts),
@@ -49,7 +51,7 @@ def tables_of(world: sf.World) -> Tables:
         terminal_reward={s: float(r) for s, r in zip(last, graph.terminal.reward, strict=True)},
         terminal_x=None,
         seed=seed,
-        anchors={h: None if a is None else (a.features.tolist(), a.cost.tolist()) for h, a in enumerate(graph.anchors)},
+        anchors={h: None if a is None else (a.features.tolist(), a.cost.tolist()) for h, a in enumerate(known)},
         limits=[LimitSpec(c.bound, c.noise, c.norm, c.misspecification) for c in problem.limits],
         transition_norm=problem.transition_norm,
         stationary_costs=problem.stationary_costs,

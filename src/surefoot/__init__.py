@@ -16,6 +16,8 @@ _HOMES = {
     "check": "surefoot.diagnosis",
     "draw": "surefoot.report.draw",
     "run": "surefoot.experiment.runner",
+    "resume": "surefoot.experiment.runner",
+    "Ledger": "surefoot.experiment.ledger",
     "Study": "surefoot.study.study",
 }
 _MODULES = {"exact", "theory", "errors", "worlds", "agents"}
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from surefoot import agents, errors, exact, theory, worlds
     from surefoot.agents.lsvi_new import LsviNew
     from surefoot.diagnosis import check
-    from surefoot.experiment.runner import run
+    from surefoot.experiment.ledger import Ledger
+    from surefoot.experiment.runner import resume, run
     from surefoot.model.limits import Limit
     from surefoot.model.problem import Problem
     from surefoot.report.draw import draw
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Limit",
+    "Ledger",
     "LsviNew",
     "Problem",
     "Study",
@@ -42,6 +46,7 @@ __all__ = [
     "draw",
     "errors",
     "exact",
+    "resume",
     "run",
     "theory",
     "worlds",
