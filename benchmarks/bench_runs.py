@@ -52,7 +52,7 @@ def tables_of(world: sf.World) -> Tables:
         terminal_x=None,
         seed=seed,
         anchors={h: None if a is None else (a.features.tolist(), a.cost.tolist()) for h, a in enumerate(known)},
-        limits=[LimitSpec(c.bound, c.noise, c.norm, c.misspecification) for c in problem.limits],
+        limits=[LimitSpec(c.name, c.bound, c.noise, c.norm, c.misspecification) for c in problem.limits],
         transition_norm=problem.transition_norm,
         stationary_costs=problem.stationary_costs,
         stationary_transitions=problem.stationary_transitions,

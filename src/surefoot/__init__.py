@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from surefoot.worlds.world import World
 
 __all__ = [
-    "Limit",
     "Ledger",
+    "Limit",
     "LsviNew",
     "Problem",
     "Study",
