@@ -8,8 +8,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from surefoot.agents.base import Agent
 from surefoot.experiment.tables import EpisodeTable, PlanTable
 from surefoot.model.layered import FloatArray, IntArray
@@ -132,8 +130,3 @@ def describe(agent: Agent, world: World, seed: int, episodes: int, done: int) ->
             **{name: version(name) for name in ("surefoot", "numpy", "scipy", "numba")},
         },
     }
-
-
-def cumulative(column: FloatArray | IntArray) -> FloatArray:
-    """Running total of a column."""
-    return np.cumsum(column, dtype=np.float64)
