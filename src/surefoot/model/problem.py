@@ -131,12 +131,12 @@ class Problem:
         pair_ptr: arrays.PerLayer,
         successors: arrays.PerLayer,
         rewards: arrays.PerLayer,
-        cost_features: arrays.PerLayer,
+        cost_features: arrays.Tables,
         seed: arrays.PerLayer,
         limits: Sequence[Limit] | Limit,
-        transition_features: arrays.PerLayer | None = None,
+        transition_features: arrays.Tables | None = None,
         terminal_rewards: FloatArray | None = None,
-        terminal_cost_features: FloatArray | None = None,
+        terminal_cost_features: arrays.Tables | None = None,
         terminal_has_cost: BoolArray | None = None,
         anchor: AnchorOf | None = None,
         transition_norm: float = 1.0,
@@ -156,6 +156,10 @@ class Problem:
         have a cost, ``terminal_has_cost`` (S',) bool. ``start`` is a state number or several. States and
         actions are numbers unless ``state_labels`` (H lists, one per state) and ``action_labels`` (H-1 lists,
         one per pair) name them; a None among the lists leaves that layer to its numbers.
+
+        Features may be sparse: a ``csr_array`` or ``csr_matrix`` of :mod:`scipy.sparse` in place of an array (costs
+        and transitions each of one kind in all layers). Regressions then keep a small matrix for each set of columns
+        that ever occur together, so that one column per triplet, pair or state is no matter of memory.
         """
         horizon = check_number_of_layers(horizon)
         layers = arrays.build_layers(

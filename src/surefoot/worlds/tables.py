@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from surefoot.errors import InvalidInput
-from surefoot.model.layered import BoolArray, FloatArray, IntArray, Layer, freeze
+from surefoot.model.layered import BoolArray, Features, FloatArray, IntArray, Layer, freeze
 from surefoot.model.limits import Limit
 from surefoot.model.problem import Problem
 
@@ -133,7 +133,7 @@ def cost_tables(
     return tuple(tables), _terminal_costs(problem, cost[-1], deviation)
 
 
-def _costs(features: FloatArray, gamma: FloatArray, extra: FloatArray | None) -> FloatArray:
+def _costs(features: Features, gamma: FloatArray, extra: FloatArray | None) -> FloatArray:
     with np.errstate(over="ignore", invalid="ignore"):  # refused by name right after
         table: FloatArray = features @ gamma.T
         if extra is not None:
