@@ -38,13 +38,15 @@ def _turned(
     """Writes w = Uᵀz of one block and u_k = √Σ_i w_i² weights_ki; without data U is the identity."""
     n, none = weights.shape[0], weights.shape[1] - 1
     u[:n] = 0.0
+    if spot == NO_DATA:
+        w[:size] = z[:size]
+    else:
+        w[:size] = 0.0
+        for k in range(size):
+            if z[k] != 0.0:  # in a large block most of a row is zero
+                for i in range(size):
+                    w[i] += basis[entry + k * size + i] * z[k]
     for i in range(size):
-        if spot == NO_DATA:
-            w[i] = z[i]
-        else:
-            w[i] = 0.0
-            for k in range(size):
-                w[i] += basis[entry + k * size + i] * z[k]
         for k in range(n):
             u[k] += w[i] * w[i] * (weights[k, none] if spot == NO_DATA else weights[k, spot + i])
     for k in range(n):
