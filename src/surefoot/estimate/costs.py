@@ -144,7 +144,8 @@ def bound_rows(
     kernels.bounds(
         x,
         rows,
-        np.vstack([turn.T, direction, predictions]),
+        turn,
+        np.vstack([direction, predictions]),
         np.vstack([np.ones(dim), known.weights]),
         known.radii,
         known.guards,

@@ -93,8 +93,9 @@ def expected_next_value(
         layer.pair_ptr,
         np.arange(layer.n_pairs) if wanted is None else wanted,
         value,
-        np.vstack([known.basis.T, known.basis @ known.centre]),
-        known.weights[None, :],
+        known.basis,
+        known.basis @ known.centre,
+        known.weights,
         known.optimism * known.radius,
         result,
     )
