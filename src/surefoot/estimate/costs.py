@@ -206,7 +206,7 @@ def bound_costs(
 
     pairs = [bounds(h, layer.cost_features) for h, layer in enumerate(graph.layers)]
     last_upper, last_lower = _terminal(graph, bounds)
-    consistent = all(_possible(upper, lower) for upper, lower in done.values())
+    consistent = all(kernels.possible(upper, lower) for upper, lower in done.values())
     return CostBounds(tuple(u for u, _ in pairs), tuple(low for _, low in pairs), last_upper, last_lower, consistent)
 
 
@@ -230,10 +230,3 @@ def _terminal(
     upper, lower = bounds(graph.horizon - 1, last.cost_features)
     absent = ~last.has_cost[:, None]
     return np.where(absent, -np.inf, upper), np.where(absent, -np.inf, lower)
-
-
-def _possible(upper: FloatArray, lower: FloatArray) -> bool:
-    """No lower bound lies above its upper beyond rounding; False for a NaN. (−∞ marks: no cost there.)"""
-    with np.errstate(invalid="ignore"):
-        kept = lower <= upper + 1e-9 * (1.0 + np.abs(upper))
-    return bool(np.all(kept | np.isneginf(upper)))

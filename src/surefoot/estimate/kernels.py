@@ -8,14 +8,13 @@ write to their own places: the result does not depend on the number of threads. 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numba
 import numpy as np
 
-from surefoot.estimate.threads import usable_threads
-from surefoot.model.layered import FloatArray, IntArray
+from surefoot.estimate.threads import serial_and_parallel, usable_threads
+from surefoot.model.layered import BoolArray, FloatArray, IntArray
 
 BLOCK = 8064  # numbers in a block of rows: two blocks fit the second cache; not a power of two, see _rows_per_block
 WORTH_THREADS = 1 << 19  # numbers read: waking threads up takes longer than less work than this
@@ -172,12 +171,26 @@ def _expectations(
             out[wanted[first + r]] = min(max(mean[r] + radius * u[r], lowest[r]), highest[r])
 
 
-def _both(kernel: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """A kernel compiled for one thread and for several."""
-    return numba.njit(cache=True)(kernel), numba.njit(cache=True, parallel=True)(kernel)
+def _crossed(
+    upper: FloatArray,  # (rows, m)
+    lower: FloatArray,
+    found: BoolArray,  # (blocks,)  written
+) -> None:
+    """Marks blocks of rows in which a lower bound lies above its upper beyond rounding, or one of them is a NaN."""
+    (n, m), blocks = upper.shape, len(found)
+    for b in numba.prange(blocks):
+        wrong = False
+        for row in range(n * b // blocks, n * (b + 1) // blocks):
+            for j in range(m):
+                top = upper[row, j]
+                wrong |= not (lower[row, j] <= top + 1e-9 * (1.0 + abs(top)))
+        found[b] = wrong
 
 
-_bounds_all, _bounds_some, _expected = _both(_bounds), _both(_bounds_of), _both(_expectations)
+_bounds_all = serial_and_parallel(_bounds)
+_bounds_some = serial_and_parallel(_bounds_of)
+_expected = serial_and_parallel(_expectations)
+_checked = serial_and_parallel(_crossed)
 
 
 def bounds(x: FloatArray, rows: IntArray | None, *rest: FloatArray) -> None:
@@ -192,6 +205,13 @@ def expectations(features: FloatArray, successor: IntArray, pair_ptr: IntArray, 
     """:func:`_expectations`, on threads where that pays."""
     work = len(wanted) * features.size // max(1, len(pair_ptr) - 1)
     _expected[_worth_threads(work)](features, successor, pair_ptr, wanted, *rest)
+
+
+def possible(upper: FloatArray, lower: FloatArray) -> bool:
+    """No lower bound lies above its upper beyond rounding; False for a NaN."""
+    found = np.empty(16, np.bool_)
+    _checked[_worth_threads(2 * upper.size)](upper, lower, found)
+    return not found.any()
 
 
 def _worth_threads(numbers: int) -> bool:

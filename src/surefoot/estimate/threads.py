@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
@@ -39,3 +40,10 @@ def usable_threads() -> int:
     if worker or threading.current_thread() is not threading.main_thread():
         return 1
     return int(numba.get_num_threads())
+
+
+def serial_and_parallel(kernel: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """A kernel compiled for one thread and for several; the two must give the same bits."""
+    import numba
+
+    return numba.njit(cache=True)(kernel), numba.njit(cache=True, parallel=True)(kernel)
