@@ -69,5 +69,5 @@ lock:  ## resolve the newest allowed versions into constraints.txt
 	@echo "lock: wrote constraints.txt"
 
 clean:  ## remove .venv, build output and caches
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) benchmarks/.envs build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
