@@ -52,7 +52,7 @@ format: $(STAMP)  ## rewrite the sources in the house format
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-bench: $(STAMP)  ## run the benchmarks
+bench: $(STAMP)  ## measure against floors and aims, about ten minutes (ARGS=bench_plan for a part)
 	$(BIN)/python -m benchmarks $(ARGS)
 
 # A clean environment in a directory that is thrown away; names and versions only, no addresses.

@@ -1,8 +1,8 @@
 """``make bench``: everything that is claimed about speed, as ratios of pairs measured in this very run.
 
-Prints one table, what falls short in red. A whole run writes benchmarks/results.json, and from it the table of
-docs/benchmarks.md and its picture. A run of some parts, or one ended by Ctrl-C, leaves these alone: what it measured
-goes to build/benchmarks.json. Run it on a quiet machine.
+Prints one table, what falls short in red. What is measured goes to build/benchmarks.json part by part, so that Ctrl-C
+loses little; a whole run then becomes benchmarks/results.json, and from it come the tables and the picture of
+docs/benchmarks.md. Run it on a quiet machine.
 """
 
 from __future__ import annotations
@@ -13,11 +13,15 @@ import json
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from benchmarks.machine import describe
 from benchmarks.rows import Row, falls_short, has_aim, not_measured
+from benchmarks.table import show
 
 PARTS = (
     "bench_plan",
@@ -34,6 +38,8 @@ PARTS = (
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results.json"
 UNFINISHED = ROOT / "build" / "benchmarks.json"
+BUSY = 0.5  # processes that want a core before we do
+EXIT_CODES = {"whole": 0, "failed": 1, "interrupted": 130}
 
 
 def measure(part: str) -> list[Row]:
@@ -47,55 +53,56 @@ def measure(part: str) -> list[Row]:
     return [{"part": part, **row, "value": row.get("value")} for row in rows]
 
 
+def keep(found: dict[str, Any], out: Path) -> None:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(found, indent=1, default=float, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def measure_all(parts: Sequence[str], out: Path, console: Console) -> tuple[dict[str, Any], str]:
+    """What the parts found, written after each, and how it ended: "whole", "failed" (a part did) or "interrupted"."""
+    found: dict[str, Any] = {"machine": describe(), "seconds": {}, "rows": []}
+    if (load := found["machine"]["load"] or 0.0) > BUSY:
+        console.print(f"[yellow]other work is on these cores (load {load:g}): the ratios below will suffer[/]")
+    ending, began = "whole", time.perf_counter()
+    for number, part in enumerate(parts, 1):
+        console.print(f"[dim]{number:2}/{len(parts)}  {part:17}[/]", end="")
+        since = time.perf_counter()
+        try:
+            found["rows"] += measure(part)
+        except KeyboardInterrupt:
+            console.print("[bold red]interrupted[/]")
+            return found, "interrupted"
+        except Exception as error:  # the parts to come are worth their time all the same
+            ending = "failed"
+            console.print(f"[bold red]failed: {type(error).__name__}[/]")
+            traceback.print_exc()
+            found["rows"].append({"part": part, "name": part, "value": None, "note": f"failed: {type(error).__name__}"})
+        now = time.perf_counter()
+        found["seconds"][part] = now - since
+        keep(found, out)
+        console.print(f"[dim]{now - since:6.1f} s, {now - began:6.1f} s in all[/]")
+    return found, ending
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of: {', '.join(PARTS)} (default: all)")
     parser.add_argument("--out", type=Path, help="where the numbers go, as JSON")
     chosen = parser.parse_args()
-    wanted = chosen.parts or PARTS
-    if unknown := [part for part in wanted if part not in PARTS]:
+    parts = chosen.parts or PARTS
+    if unknown := [part for part in parts if part not in PARTS]:
         parser.error(f"no such part: {', '.join(unknown)}; choose from {', '.join(PARTS)}")
-
-    from rich.console import Console
-
-    console = Console()
-    found: dict[str, Any] = {"machine": describe(), "seconds": {}, "rows": []}
-    failed, interrupted, began = False, False, time.perf_counter()
-    for number, part in enumerate(wanted, 1):
-        console.print(f"[dim]{number:2}/{len(wanted)}  {part:17}[/]", end="")
-        since = time.perf_counter()
-        try:
-            found["rows"] += measure(part)
-            ending = ""
-        except KeyboardInterrupt:
-            interrupted = True
-            break
-        except Exception as error:  # the parts to come are worth their time all the same
-            failed = True
-            ending = f"[bold red]  failed: {type(error).__name__}: {error}[/]"
-            found["rows"].append({"part": part, "name": part, "value": None, "note": f"failed: {error}"})
-            console.print()
-            traceback.print_exc()
-        now = time.perf_counter()
-        found["seconds"][part] = now - since
-        console.print(f"[dim]{now - since:6.1f} s, {now - began:6.1f} s in all[/]{ending}")
-    if interrupted:
-        console.print(f"[bold red]interrupted[/]: {len(found['seconds'])} of {len(wanted)} parts are done")
-    if found["rows"]:
-        from benchmarks.table import show
-
-        show(console, found["rows"])
-    whole = set(wanted) == set(PARTS) and not (failed or interrupted)
-    out = chosen.out or (RESULTS if whole else UNFINISHED)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(found, indent=1, default=float, ensure_ascii=False) + "\n", encoding="utf-8")
+    console, out = Console(width=None if sys.stdout.isatty() else 120), chosen.out or UNFINISHED
+    found, ending = measure_all(parts, out, console)
+    show(found["rows"], console)
     aims = [row for row in found["rows"] if has_aim(row)]
     console.print(f"{sum(map(falls_short, aims))} of {len(aims)} aims missed; numbers in {out}", soft_wrap=True)
-    if whole and out == RESULTS:
-        from benchmarks import page, picture
+    if ending == "whole" and set(parts) == set(PARTS) and not chosen.out:
+        from benchmarks import page, picture  # which needs Matplotlib
 
-        console.print(f"wrote {page.write(found)}", *picture.write(found), soft_wrap=True)
-    return 130 if interrupted else int(failed)
+        keep(found, RESULTS)
+        console.print("wrote", RESULTS, page.write(found), *picture.write(found), soft_wrap=True)
+    return EXIT_CODES[ending]
 
 
 if __name__ == "__main__":

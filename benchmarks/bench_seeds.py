@@ -37,7 +37,7 @@ def run(seeds: int = SEEDS, episodes: int = EPISODES) -> list[dict[str, Any]]:
             "better": "lower",
         },
         {
-            "name": f"{WORLD}: log-log slope of cumulative regret, last decade of episodes, worst of {seeds} seeds",
+            "name": f"{WORLD}: log-log slope of regret in the last decade of episodes, worst of {seeds} seeds",
             "value": max(slopes),
             "target": 0.75,
             "better": "lower",

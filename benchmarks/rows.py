@@ -48,13 +48,21 @@ def measured(row: Row) -> str:
 
 
 def plans(rows: list[Row]) -> list[Row]:
-    """The rows that compare a plan with the machine's two limits."""
-    return [row for row in rows if row.get("bytes_seconds") and row.get("flops_seconds") and row.get("seconds")]
+    """The rows that compare a plan with its two floors."""
+    return [row for row in rows if {"size", "seconds", "bytes_seconds", "flops_seconds"} <= row.keys()]
 
 
 def binding(row: Row) -> str:
-    """Which of a plan's two limits is the higher one."""
+    """which of the two floors is the higher one."""
     return "bytes" if row["bytes_seconds"] >= row["flops_seconds"] else "flops"
+
+
+def amount(number: float) -> str:
+    """With a letter for thousands, millions, …"""
+    for letter, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            return f"{number / size:.3g} {letter}"
+    return f"{number:.3g}"
 
 
 def duration(seconds: float) -> str:

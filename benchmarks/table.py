@@ -5,10 +5,10 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.rows import Row, aim, binding, duration, falls_short, measured, plans
+from benchmarks.rows import Row, aim, amount, binding, duration, falls_short, measured, plans
 
 
-def show(console: Console, rows: list[Row]) -> None:
+def show(rows: list[Row], console: Console) -> None:
     table = Table(header_style="bold")
     for column in ("what", "measured", "aim"):
         table.add_column(column, justify="left" if column == "what" else "right")
@@ -31,8 +31,8 @@ def _floors(rows: list[Row]) -> Table:
         plain = row.get("numpy_seconds")
         table.add_row(
             row["size"],
-            f"{row['bytes']:.3g}",
-            f"{row['flops']:.3g}",
+            amount(row["bytes"]),
+            amount(row["flops"]),
             duration(row["bytes_seconds"]),
             duration(row["flops_seconds"]),
             binding(row),
