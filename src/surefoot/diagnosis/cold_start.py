@@ -29,6 +29,7 @@ from surefoot.diagnosis.features import NEGLIGIBLE, slices, span, triangle
 from surefoot.diagnosis.records import Blocked, ColdStart
 from surefoot.estimate.costs import CostBounds, split
 from surefoot.model.layered import NO_ACTION, Anchor, BoolArray, FloatArray, Layer, LayeredGraph
+from surefoot.model.precision import FeatureArray
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import TOLERANCE, Certified, certify
 from surefoot.plan.kernels import segment_max
@@ -114,12 +115,14 @@ def prior(problem: Problem) -> Prior:
     return result
 
 
-def _prior(x: FloatArray, anchor: Anchor | None, errors: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _prior(x: FeatureArray, anchor: Anchor | None, errors: FloatArray) -> tuple[FloatArray, FloatArray]:
     fixed, size = np.empty((len(x), len(errors))), np.empty(len(x))
     for rows in slices(x):
         rho, z = split(x[rows], anchor)
         lengths = np.linalg.norm(z, axis=1)
-        size[rows] = np.where(lengths <= NEGLIGIBLE * np.linalg.norm(x[rows], axis=1), 0.0, lengths)
+        size[rows] = np.where(
+            lengths <= NEGLIGIBLE * np.linalg.norm(np.asarray(x[rows], np.float64), axis=1), 0.0, lengths
+        )
         fixed[rows] = errors * (1.0 + np.abs(rho))[:, None]
         if anchor is not None:
             fixed[rows] += rho[:, None] * anchor.cost
@@ -137,7 +140,7 @@ def inside(problem: Problem, bases: Sequence[FloatArray]) -> Tables:
     return result
 
 
-def _features(graph: LayeredGraph, h: int) -> FloatArray:
+def _features(graph: LayeredGraph, h: int) -> FeatureArray:
     if h < len(graph.layers):
         return graph.layers[h].cost_features
     last = graph.terminal
@@ -151,9 +154,9 @@ def seed_spans(problem: Problem) -> list[FloatArray]:
     for layer in graph.layers:
         played = np.zeros(layer.n_pairs, bool)
         played[layer.seed_pairs()] = True
-        rows.append(layer.cost_features[np.repeat(played, np.diff(layer.pair_ptr))])
+        rows.append(np.asarray(layer.cost_features[np.repeat(played, np.diff(layer.pair_ptr))], np.float64))
     last = graph.terminal
-    rows.append(_features(graph, graph.horizon - 1)[last.seed_reached & last.has_cost])
+    rows.append(np.asarray(_features(graph, graph.horizon - 1)[last.seed_reached & last.has_cost], np.float64))
     if problem.stationary_costs:
         everything = _span(np.vstack(rows), graph.anchors[0])
         return [everything] * graph.horizon

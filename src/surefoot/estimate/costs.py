@@ -24,6 +24,7 @@ from surefoot.estimate.ridge import RidgeBank
 from surefoot.estimate.rows import project
 from surefoot.model.layered import Anchor, BoolArray, FloatArray, IntArray, LayeredGraph
 from surefoot.model.limits import Limit
+from surefoot.model.precision import FeatureArray
 from surefoot.model.problem import Problem
 
 RadiusRule = Callable[[float, float, Limit], float]
@@ -64,7 +65,7 @@ class CostData:
     def regression(self, h: int) -> int:
         return 0 if self._pooled else h
 
-    def add(self, h: int, x: FloatArray, cost: FloatArray) -> None:
+    def add(self, h: int, x: FeatureArray, cost: FloatArray) -> None:
         """Count the measured cost (m,) of a triplet with features x (dc,) at layer h."""
         r, anchors = self.regression(h), (self.anchors, self.directions, self.anchor_costs)
         rho = project(x.reshape(1, -1), 0, cost, h, *anchors, self._z, self._rest)
@@ -131,7 +132,7 @@ def cost_ellipsoids(
 
 
 def bound_rows(
-    x: FloatArray, anchor: Anchor | None, known: CostEllipsoids, rows: IntArray | None = None
+    x: FeatureArray, anchor: Anchor | None, known: CostEllipsoids, rows: IntArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """(upper, lower), each (n, m), of the costs of features x (n, dc); only of the given rows, else (∞, −∞)."""
     dim, m = len(known.basis), len(known.norms)
@@ -158,15 +159,16 @@ def bound_rows(
     return upper, lower
 
 
-def uncertainty_rows(x: FloatArray, anchor: Anchor | None, known: CostEllipsoids) -> FloatArray:
+def uncertainty_rows(x: FeatureArray, anchor: Anchor | None, known: CostEllipsoids) -> FloatArray:
     """(rows,) u = ‖z‖ in the inverse data metric of the first ridge: the paper's ‖ψ(U⊥, φ)‖_{Λ⁻¹}."""
     w = split(x, anchor)[1] @ known.basis
     result: FloatArray = np.sqrt((w * w) @ known.weights[0])
     return result
 
 
-def split(x: FloatArray, anchor: Anchor | None) -> tuple[FloatArray, FloatArray]:
+def split(x: FeatureArray, anchor: Anchor | None) -> tuple[FloatArray, FloatArray]:
     """ρ (rows,) and z (rows, dc) of features x (rows, dc); 0 and x itself without an anchor (spec 3)."""
+    x = np.asarray(x, np.float64)
     if anchor is None:
         return np.zeros(len(x)), x
     rho = x @ (anchor.features / float(anchor.features @ anchor.features))
@@ -196,7 +198,7 @@ def bound_costs(
     done: dict[tuple[int, int], tuple[FloatArray, FloatArray]] = {}
     known: dict[int, CostEllipsoids] = {}
 
-    def bounds(h: int, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def bounds(h: int, x: FeatureArray) -> tuple[FloatArray, FloatArray]:
         r = data.regression(h)
         if r not in known:
             known[r] = data.ellipsoids(h, problem.limits, confidence)
@@ -222,7 +224,7 @@ def _wanted_rows(
 
 
 def _terminal(
-    graph: LayeredGraph, bounds: Callable[[int, FloatArray], tuple[FloatArray, FloatArray]]
+    graph: LayeredGraph, bounds: Callable[[int, FeatureArray], tuple[FloatArray, FloatArray]]
 ) -> tuple[FloatArray | None, FloatArray | None]:
     last = graph.terminal
     if last.cost_features is None:

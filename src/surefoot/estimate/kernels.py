@@ -3,7 +3,8 @@
 A block is turned into the eigenbasis by one matrix product, done by BLAS, and stays in the cache while a few more
 passes go over them; all ridges come out of the same turned rows. Blocks are cut by the shape of the features alone and
 write to their own places: the result does not depend on the number of threads. BLAS itself is held to one thread
-(surefoot.estimate.threads).
+(surefoot.estimate.threads). Features that are stored in float32 become float64 block by block, in the
+cache: the result is that of the same numbers stored in float64.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from surefoot.estimate.threads import serial_and_parallel, usable_threads
 from surefoot.model.layered import BoolArray, FloatArray, IntArray
+from surefoot.model.precision import FeatureArray
 
 BLOCK = 8064  # numbers in a block of rows: two blocks fit the second cache; not a power of two, see _rows_per_block
 WORTH_THREADS = 1 << 19  # numbers read: waking threads up takes longer than less work than this
@@ -79,7 +81,7 @@ def _bound_block(
 
 
 def _bounds(
-    x: FloatArray,  # (rows, dc)
+    x: FeatureArray,  # (rows, dc)
     turn: FloatArray,
     along: FloatArray,
     weights: FloatArray,
@@ -98,11 +100,12 @@ def _bounds(
         first = b * step
         last = min(x.shape[0], first + step)
         top, low = upper[first:last], lower[first:last]
-        _bound_block(x[first:last], turn, along, weights, radii, guards, norms, errors, anchor_cost, top, low)
+        block = np.asarray(x[first:last], np.float64)  # in float64 already: itself, no copy
+        _bound_block(block, turn, along, weights, radii, guards, norms, errors, anchor_cost, top, low)
 
 
 def _bounds_of(
-    x: FloatArray,
+    x: FeatureArray,
     rows: IntArray,  # (n,)  the rows to look at
     turn: FloatArray,
     along: FloatArray,
@@ -133,7 +136,7 @@ def _bounds_of(
 
 
 def _expectations(
-    features: FloatArray,  # (E, dp)
+    features: FeatureArray,  # (E, dp)
     successor: IntArray,  # (E,)
     pair_ptr: IntArray,  # (N+1,)
     wanted: IntArray,  # (n,)  pairs
@@ -193,7 +196,7 @@ _expected = serial_and_parallel(_expectations)
 _checked = serial_and_parallel(_crossed)
 
 
-def bounds(x: FloatArray, rows: IntArray | None, *rest: FloatArray) -> None:
+def bounds(x: FeatureArray, rows: IntArray | None, *rest: FloatArray) -> None:
     """:func:`_bounds` of all rows, or of the given ones, on threads where that pays."""
     if rows is None:
         _bounds_all[_worth_threads(x.size)](x, *rest)
@@ -201,7 +204,7 @@ def bounds(x: FloatArray, rows: IntArray | None, *rest: FloatArray) -> None:
         _bounds_some[_worth_threads(len(rows) * x.shape[1])](x, rows, *rest)
 
 
-def expectations(features: FloatArray, successor: IntArray, pair_ptr: IntArray, wanted: IntArray, *rest: Any) -> None:
+def expectations(features: FeatureArray, successor: IntArray, pair_ptr: IntArray, wanted: IntArray, *rest: Any) -> None:
     """:func:`_expectations`, on threads where that pays."""
     work = len(wanted) * features.size // max(1, len(pair_ptr) - 1)
     _expected[_worth_threads(work)](features, successor, pair_ptr, wanted, *rest)

@@ -21,6 +21,7 @@ from surefoot.estimate.rows import add_row, has_grown, project
 from surefoot.estimate.values import ValueData
 from surefoot.experiment.tables import VIOLATION, EpisodeTable
 from surefoot.model.layered import BoolArray, FloatArray, IntArray, freeze, pool
+from surefoot.model.precision import FeatureArray
 from surefoot.worlds.sampler import ROOT_3, Sampler
 from surefoot.worlds.world import World
 
@@ -74,10 +75,10 @@ def roll(
     pair_ptr: IntArray,
     successor: IntArray,
     reward: FloatArray,
-    cost_features: FloatArray,
-    transition_features: FloatArray,
+    cost_features: FeatureArray,
+    transition_features: FeatureArray,
     terminal_reward: FloatArray,
-    terminal_features: FloatArray,
+    terminal_features: FeatureArray,
     terminal_has_cost: BoolArray,
     # the truth
     cumulative: FloatArray,
@@ -205,7 +206,9 @@ class Rollout:
             offsets,
             *(pools[column][0] for column in (POINTERS, SUCCESSORS, REWARDS, COST_FEATURES, TRANSITION_FEATURES)),
             last.reward,
-            last.cost_features if last.cost_features is not None else freeze(np.zeros((1, graph.cost_dim))),
+            last.cost_features
+            if last.cost_features is not None
+            else freeze(np.zeros((1, graph.cost_dim), graph.layers[0].cost_features.dtype)),
             last.has_cost,
         )
         costs = world.terminal_costs

@@ -18,6 +18,7 @@ from surefoot.errors import InvalidInput
 from surefoot.model.labels import Label, Names, Register, shown
 from surefoot.model.layered import NO_ACTION, BoolArray, FloatArray, IntArray, Layer, LayeredGraph, Terminal, freeze
 from surefoot.model.naming import Naming
+from surefoot.model.precision import FeatureArray
 from surefoot.model.validate import SeedChoice
 
 PerLayer = NDArray[Any] | Sequence[NDArray[Any]]
@@ -26,6 +27,7 @@ Labels = Sequence[Sequence[Label] | None]  # a layer whose labels are None is nu
 _INDEX = (np.dtype(np.int64),)
 _SUCCESSOR = (np.dtype(np.int32), np.dtype(np.int64))
 _NUMBER = (np.dtype(np.float64),)
+_FEATURE = (np.dtype(np.float32), np.dtype(np.float64))
 _FLAG = (np.dtype(np.bool_),)
 
 
@@ -104,6 +106,14 @@ def build_layers(
                     where=f"layer {h}",
                     got=f"{width} columns where {first or 'one or more'} are expected",
                 )
+            kind, usual = getattr(layer, name).dtype, getattr(layers[0], name).dtype
+            if kind != usual:  # put one after the other, the smaller kind would be copied into the larger
+                raise InvalidInput(
+                    f"{name} has different dtypes",
+                    where=f"layers 0 and {h}",
+                    got=f"{usual} and {kind}",
+                    fix="Store the features of all layers in one kind.",
+                )
     return layers
 
 
@@ -120,8 +130,8 @@ def _layer(
     taken("pair_ptr", pair_ptr, _INDEX, 1, h)
     taken("successors", successor, _SUCCESSOR, 1, h)
     taken("rewards", reward, _NUMBER, 1, h)
-    taken("cost_features", x, _NUMBER, 2, h)
-    taken("transition_features", phi, _NUMBER, 2, h)
+    taken("cost_features", x, _FEATURE, 2, h)
+    taken("transition_features", phi, _FEATURE, 2, h)
     _check_pointer("pair_ptr", pair_ptr, len(successor), "edges (len(successors))", h)
     _check_pointer("state_ptr", state_ptr, len(pair_ptr) - 1, "pairs (len(pair_ptr) - 1)", h)
     for name, array, size, of in (
@@ -156,7 +166,7 @@ def _check_pointer(name: str, pointer: IntArray, end: int, of: str, h: int) -> N
 def build_terminal(
     layers: list[Layer],
     rewards: FloatArray | None,
-    cost_features: FloatArray | None,
+    cost_features: FeatureArray | None,
     has_cost: BoolArray | None,
 ) -> Terminal:
     last = layers[-1]
@@ -164,7 +174,7 @@ def build_terminal(
         rewards = np.zeros(_last_states(layers))
     taken("terminal_rewards", rewards, _NUMBER, 1)
     if cost_features is not None:
-        taken("terminal_cost_features", cost_features, _NUMBER, 2)
+        taken("terminal_cost_features", cost_features, _FEATURE, 2)
         expected = (len(rewards), last.cost_features.shape[1])
         if cost_features.shape != expected:
             raise InvalidInput(
@@ -195,7 +205,7 @@ def _last_states(layers: list[Layer]) -> int:
     return n
 
 
-def _check_has_cost(has_cost: BoolArray, cost_features: FloatArray | None) -> None:
+def _check_has_cost(has_cost: BoolArray, cost_features: FeatureArray | None) -> None:
     taken("terminal_has_cost", has_cost, _FLAG, 1)
     n = 0 if cost_features is None else len(cost_features)
     if cost_features is None or len(has_cost) != n:

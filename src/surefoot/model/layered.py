@@ -21,6 +21,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot.model.precision import FeatureArray, lengths
+
 IntArray = NDArray[np.integer[Any]]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -38,8 +40,8 @@ class Layer:
     pair_ptr: IntArray  # (N+1,) int64
     successor: IntArray  # (E,) int32 or int64, in 0 … S'-1
     reward: FloatArray  # (N,)   in [0, 1]
-    cost_features: FloatArray  # (E, dc)
-    transition_features: FloatArray  # (E, dp); the same object as cost_features when shared
+    cost_features: FeatureArray  # (E, dc)
+    transition_features: FeatureArray  # (E, dp); the same object as cost_features when shared
     seed: IntArray  # (S,)   the seed's pair, NO_ACTION where the seed never goes
 
     @property
@@ -84,7 +86,7 @@ class Terminal:
     """The last layer: a reward and, optionally, a cost, both of the state alone."""
 
     reward: FloatArray  # (S,)    in [0, 1]
-    cost_features: FloatArray | None  # (S, dc) or None; rows without a cost are zero
+    cost_features: FeatureArray | None  # (S, dc) or None; rows without a cost are zero
     has_cost: BoolArray  # (S,)
     seed_reached: BoolArray  # (S,)    where the seed can end
 
@@ -152,23 +154,20 @@ class LayeredGraph:
             pair, x = layer.edge_pair(), layer.cost_features
             for apart in range(1, int(np.diff(layer.pair_ptr).max())):
                 same = pair[apart:] == pair[:-apart]
-                gaps = np.linalg.norm(x[apart:][same] - x[:-apart][same], axis=1)
+                gaps = np.linalg.norm(np.subtract(x[apart:][same], x[:-apart][same], dtype=np.float64), axis=1)
                 largest = max(largest, float(gaps.max(initial=0.0)))
         return largest
 
     def largest_feature_sum(self) -> float:
         """max over pairs of Σ_{s′} ‖φ(s,a,s′)‖; H times this bounds ‖φ_V‖ (the paper's D)."""
-        return max(
-            float(np.add.reduceat(np.linalg.norm(y.transition_features, axis=1), y.pair_ptr[:-1]).max())
-            for y in self.layers
-        )
+        return max(float(np.add.reduceat(lengths(y.transition_features), y.pair_ptr[:-1]).max()) for y in self.layers)
 
     def largest_cost_norm(self) -> float:
         """max ‖x‖ over all triplets and last states."""
         tables = [layer.cost_features for layer in self.layers]
         if self.terminal.cost_features is not None:
             tables.append(self.terminal.cost_features)
-        return max(float(np.linalg.norm(x, axis=1).max()) for x in tables)
+        return max(float(lengths(x).max()) for x in tables)
 
     def pruned(self) -> LayeredGraph:
         """The graph without the states that nothing can reach; layers that keep all stay shared."""

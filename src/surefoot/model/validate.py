@@ -28,6 +28,7 @@ from surefoot.model.layered import (
 )
 from surefoot.model.limits import Limit
 from surefoot.model.naming import Naming
+from surefoot.model.precision import FeatureArray
 
 MAX_HORIZON = 1_000_000
 
@@ -158,7 +159,7 @@ def _check_rewards(reward: FloatArray, place: Callable[[int], str]) -> None:
         )
 
 
-def _check_finite(kind: str, features: FloatArray, place: Callable[[int], str]) -> None:
+def _check_finite(kind: str, features: FeatureArray, place: Callable[[int], str]) -> None:
     step = max(1, (1 << 22) // max(1, features.shape[1]))  # in slices, so that no big temporary is needed
     for first in range(0, len(features), step):
         bad = np.flatnonzero(~np.isfinite(features[first : first + step]).all(axis=1))

@@ -14,6 +14,7 @@ import numpy as np
 from surefoot.errors import InvalidInput
 from surefoot.model.layered import BoolArray, FloatArray, IntArray, Layer, freeze
 from surefoot.model.limits import Limit
+from surefoot.model.precision import FeatureArray, pieces, product
 from surefoot.model.problem import Problem
 
 SUM_TOLERANCE = 1e-9  #: how far the probabilities of a pair may miss one
@@ -46,7 +47,7 @@ def probability_tables(problem: Problem, transition: FloatArray) -> tuple[FloatA
 
 
 def _probabilities(problem: Problem, h: int, layer: Layer, mu: FloatArray) -> FloatArray:
-    p: FloatArray = layer.transition_features @ mu
+    p: FloatArray = product(layer.transition_features, mu)
     negative = np.flatnonzero(~(p >= -NEGATIVE_TOLERANCE))  # a NaN is not
     if len(negative):
         edge = int(negative[0])
@@ -133,12 +134,38 @@ def cost_tables(
     return tuple(tables), _terminal_costs(problem, cost[-1], deviation)
 
 
-def _costs(features: FloatArray, gamma: FloatArray, extra: FloatArray | None) -> FloatArray:
+def _costs(features: FeatureArray, gamma: FloatArray, extra: FloatArray | None) -> FloatArray:
     with np.errstate(over="ignore", invalid="ignore"):  # refused by name right after
-        table: FloatArray = features @ gamma.T
+        table: FloatArray = product(features, gamma.T)
         if extra is not None:
             table += extra
     return table
+
+
+def rounding_deviations(
+    exact: Problem, rounded: Problem, cost: FloatArray, deviation: Sequence[FloatArray] | None
+) -> tuple[FloatArray, ...]:
+    """Per layer with a cost: the deviation as it was, plus ⟨γ, x − fl(x)⟩ of the exact and the rounded features.
+
+    From the differences themselves, which float64 holds exactly: of the difference of two costs little would be left.
+    """
+    known: dict[tuple[int, int, bytes], FloatArray] = {}
+    tables = []
+    for h, (x, fl) in enumerate(zip(_cost_features(exact), _cost_features(rounded), strict=True)):
+        extra = None if deviation is None or len(deviation) <= h else deviation[h]
+        key = (id(x), id(extra), cost[h].tobytes())
+        if key not in known:
+            table = np.zeros((len(x), cost.shape[1])) if extra is None else extra.copy()
+            for rows, piece in pieces(x):
+                table[rows] += (piece - fl[rows]) @ cost[h].T
+            known[key] = freeze(table)
+        tables.append(known[key])
+    return tuple(tables)
+
+
+def _cost_features(problem: Problem) -> list[FeatureArray]:
+    last = problem.graph.terminal.cost_features
+    return [layer.cost_features for layer in problem.graph.layers] + ([] if last is None else [last])
 
 
 def _terminal_costs(problem: Problem, gamma: FloatArray, deviation: Sequence[FloatArray] | None) -> FloatArray | None:

@@ -97,6 +97,28 @@ class World:
         twin._set(name=name)
         return twin
 
+    def stored_in_float32(self) -> World:
+        """The same truth, to the bit, behind :meth:`surefoot.Problem.stored_in_float32`.
+
+        Probabilities and costs are those of the exact features. What the rounded ones leave of the costs is in
+        ``deviation``, within what the problem now declares.
+        """
+        problem = self.problem.stored_in_float32()
+        if problem is self.problem:
+            return self
+        deviation = tables.rounding_deviations(self.problem, problem, self.cost_parameters, self.deviation)
+        twin = object.__new__(World)
+        twin.__dict__.update(self.__dict__)
+        twin._set(
+            problem=problem,
+            deviation=deviation,
+            misspecified_beyond_declaration=checks.beyond_declaration(problem, deviation),
+        )
+        # The probabilities follow from the exact features alone, so the digest counts those.
+        origin = hashlib.sha256(f"{problem.digest} stored for {self.digest}".encode())
+        twin.__dict__["digest"] = origin.hexdigest()
+        return twin
+
     @cached_property
     def digest(self) -> str:
         """A sha256, in hex, of the problem and its truth; the same for equal worlds."""
