@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput
 from surefoot.model.labels import shown
@@ -72,8 +73,7 @@ def round_table(kind: str, x: FeatureArray, place: Callable[[int], str]) -> tupl
         return x, 0.0
     stored, loss = np.empty(x.shape, np.float32), 0.0
     for rows, piece in pieces(x):
-        with np.errstate(over="ignore", under="ignore"):  # refused by name right after
-            stored[rows] = piece
+        stored[rows] = _narrow(piece)
         lost = np.abs(piece - stored[rows])  # exact: the digits that float32 has no room for
         bad = np.flatnonzero(~(lost.max(axis=1) <= _MOST_LOST * np.abs(piece).max(axis=1)))
         if len(bad):
@@ -86,6 +86,12 @@ def round_table(kind: str, x: FeatureArray, place: Callable[[int], str]) -> tupl
             )
         loss = max(loss, _longest(lost))
     return freeze(stored), loss
+
+
+def _narrow(piece: FloatArray) -> NDArray[np.float32]:
+    """fl(x); what is out of range becomes infinite or zero, and is refused by its loss."""
+    with np.errstate(over="ignore", under="ignore"):
+        return piece.astype(np.float32)
 
 
 def _longest(lost: FloatArray) -> float:
