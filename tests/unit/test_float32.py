@@ -91,6 +91,8 @@ def test_it_is_rounded_up_and_hardly(kind: str, seed: int) -> None:
         ]
         longest = max(sum(part * part for part in row) for row in lost)
         assert longest > 0
+        loss = Fraction(rounding.round_table("cost feature", x, str)[1])  # what is declared is rounded up once more
+        assert loss * loss >= longest
         assert declared * declared >= longest
         assert declared * declared <= longest * (1 + Fraction(1, 10**12))
 
@@ -346,15 +348,32 @@ READERS: dict[str, Callable[[sf.Problem], Any]] = {
     "distance": lambda problem: problem.graph.largest_feature_distance(),
     "sum": lambda problem: problem.graph.largest_feature_sum(),
     "norm": lambda problem: problem.graph.largest_cost_norm(),
-    "diagnosis": lambda problem: str(sf.check(problem)),
+    "diagnosis": sf.check,
+    "its text": lambda problem: str(sf.check(problem)),
 }
 
 
+def problems(seed: int) -> dict[str, sf.Problem]:
+    rng = np.random.default_rng([seed, 33])
+    whole = rng.integers(-99, 99, (12, 2)) / 8  # the sum of both columns is exact: three columns of rank two
+    return {
+        **{name: world.problem for name, world in worlds(seed).items()},
+        "stuck": template(cost_features=rng.normal(size=(12, 5)), limits=sf.Limit("level", 0.01, 0.1, 1.0)),
+        "dependent columns": template(cost_features=np.column_stack([whole, whole.sum(axis=1)])),
+    }
+
+
 @pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("kind", list(worlds(0)))
+@pytest.mark.parametrize("kind", list(problems(0)))
 def test_every_reader_computes_in_float64(kind: str, reader: str, seed: int) -> None:
-    problem = worlds(seed)[kind].stored_in_float32().problem
+    problem = problems(seed)[kind].stored_in_float32()
     assert READERS[reader](problem) == READERS[reader](upcast(problem))
+
+
+def test_dependent_columns_are_seen(seed: int) -> None:
+    assert [part.rank for part in sf.check(problems(seed)["dependent columns"].stored_in_float32()).features.costs] == [
+        2
+    ] * 3
 
 
 MEMORY = """
