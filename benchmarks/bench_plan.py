@@ -191,8 +191,31 @@ def _memory() -> None:
     print(arrays, before, peak)
 
 
+def in_float32() -> list[dict[str, Any]]:
+    """The same plan with its features stored in float32: time, and bytes of all arrays of the problem."""
+    triplets, dim, _ = SIZES[-1]
+    wide = random_problem(triplets, dim, 4, BRANCHING)
+    agents = [learned(problem) for problem in (wide, wide.stored_in_float32())]
+    seconds = best_of(5, *(agent.replan for agent in agents))
+    sizes = [
+        sum({id(a): a.nbytes for layer in agent.problem.graph.layers for a in vars(layer).values()}.values())
+        for agent in agents
+    ]
+    name = f"float32: plan at {triplets:,} × {dim}, features in float32 over float64"
+    return [
+        {
+            "name": f"{name}: time",
+            "value": seconds[1] / seconds[0],
+            "target": 1.05,
+            "better": "lower",
+            "seconds": seconds,
+        },
+        {"name": f"{name}: bytes of the problem", "value": sizes[1] / sizes[0], "bytes": sizes},
+    ]
+
+
 def run() -> list[dict[str, Any]]:
-    return [*against_the_limit(), *growth(), *memory()]
+    return [*against_the_limit(), *growth(), *memory(), *in_float32()]
 
 
 if __name__ == "__main__":

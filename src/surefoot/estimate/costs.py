@@ -24,7 +24,7 @@ from surefoot.estimate.ridge import RidgeBank
 from surefoot.estimate.rows import project
 from surefoot.model.layered import Anchor, BoolArray, FloatArray, IntArray, LayeredGraph
 from surefoot.model.limits import Limit
-from surefoot.model.precision import FeatureArray
+from surefoot.model.precision import FeatureArray, pieces
 from surefoot.model.problem import Problem
 
 RadiusRule = Callable[[float, float, Limit], float]
@@ -161,8 +161,10 @@ def bound_rows(
 
 def uncertainty_rows(x: FeatureArray, anchor: Anchor | None, known: CostEllipsoids) -> FloatArray:
     """(rows,) u = ‖z‖ in the inverse data metric of the first ridge: the paper's ‖ψ(U⊥, φ)‖_{Λ⁻¹}."""
-    w = split(x, anchor)[1] @ known.basis
-    result: FloatArray = np.sqrt((w * w) @ known.weights[0])
+    result = np.empty(len(x))
+    for rows, piece in pieces(x):
+        w = split(piece, anchor)[1] @ known.basis
+        result[rows] = np.sqrt((w * w) @ known.weights[0])
     return result
 
 

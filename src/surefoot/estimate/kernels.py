@@ -3,8 +3,8 @@
 A block is turned into the eigenbasis by one matrix product, done by BLAS, and stays in the cache while a few more
 passes go over them; all ridges come out of the same turned rows. Blocks are cut by the shape of the features alone and
 write to their own places: the result does not depend on the number of threads. BLAS itself is held to one thread
-(surefoot.estimate.threads). Features that are stored in float32 become float64 block by block, in the
-cache: the result is that of the same numbers stored in float64.
+(surefoot.estimate.threads). Features that are stored in float32 become float64 block by block, in the cache: the result
+is that of the same numbers stored in float64.
 """
 
 from __future__ import annotations
