@@ -44,7 +44,7 @@ class World:
     noise: str  # "gaussian", "uniform" or "rademacher", with each limit's scale
     misspecified_beyond_declaration: bool  # some deviation exceeds its limit's misspecification
     name: str | None = None  # the id under which the registry made it; only pictures and titles look at it
-    exact: str | None = None  # the digest of the world with exact features, where the problem's are rounded ones
+    exact_digest: str | None = None  # of the world with exact features, where those of the problem are rounded
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class World:
             problem=problem,
             deviation=deviation,
             misspecified_beyond_declaration=checks.beyond_declaration(problem, deviation),
-            exact=self.digest,  # the probabilities follow from the exact features alone
+            exact_digest=self.digest,  # the probabilities follow from the exact features alone
         )
         twin.__dict__.pop("digest", None)  # of the exact features
         return twin
@@ -126,8 +126,8 @@ class World:
         for array in (self.transition, self.cost_parameters, *(self.deviation or ())):
             known.update(f" {array.shape} ".encode())
             known.update(np.ascontiguousarray(array, "<f8").tobytes())
-        if self.exact is not None:
-            known.update(f" {self.exact}".encode())
+        if self.exact_digest is not None:
+            known.update(f" {self.exact_digest}".encode())
         return known.hexdigest()
 
     def sampler(self, seed: int) -> Sampler:
