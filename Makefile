@@ -52,7 +52,7 @@ format: $(STAMP)  ## rewrite the sources in the house format
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-bench: $(STAMP)  ## run the benchmarks
+bench: $(STAMP)  ## measure against floors and aims, about ten minutes (ARGS=bench_plan for a part)
 	$(BIN)/python -m benchmarks $(ARGS)
 
 # A clean environment in a directory that is thrown away; names and versions only, no addresses.
@@ -69,5 +69,5 @@ lock:  ## resolve the newest allowed versions into constraints.txt
 	@echo "lock: wrote constraints.txt"
 
 clean:  ## remove .venv, build output and caches
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) benchmarks/.envs build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,6 +1,6 @@
 """`exact.solve` against QuantEcon's `backward_induction` on the same stationary problem, one thread each.
 
-Ours finds the truly safe states and actions besides values and policy. ``ratio`` is theirs / ours.
+Ours finds the truly safe states and actions besides values and policy. ``value`` is theirs / ours.
 The last rows are what a replanning loop pays to evaluate one policy.
 """
 
@@ -81,7 +81,8 @@ def _replanning(states: int) -> dict[str, Any]:
     evaluator, pairs = exact.Evaluator(world), exact.solve(world).policy.pairs
     ours, general = best_of(200, lambda: evaluator.value(pairs), lambda: exact.evaluate(world, pairs))
     return {
-        "name": f"value of one policy, 10 layers of up to {states} states",
+        "name": f"value of one policy: exact.evaluate over exact.Evaluator, 10 layers of up to {states} states",
+        "value": general / ours,
         "ours_seconds": ours,
         "evaluate_seconds": general,
     }

@@ -6,6 +6,7 @@ feature its costs, and the hidden parameters are 1 and the identity.
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -140,6 +141,14 @@ def stationary_world(rng: np.random.Generator, *, horizon: int, states: int, act
         stationary_transitions=True,
     )
     return sf.World(problem, transition=[1.0], cost=[1.0])
+
+
+def with_truth(world: sf.World, **arrays: Any) -> sf.World:
+    """The same world with other true arrays, put in behind its back: a World refuses an unsafe seed."""
+    other = copy.copy(world)
+    for name, value in arrays.items():
+        object.__setattr__(other, name, value)
+    return other
 
 
 def _costs(rng: np.random.Generator, shape: tuple[int, ...], unsafe: float) -> Any:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -12,6 +16,7 @@ import surefoot as sf
 from benchmarks.numpy_plan import numpy_plan
 from benchmarks.problems import learned, random_problem
 from surefoot.estimate import kernels
+from surefoot.plan import sweeps
 from tests.differential.compare import problem_of
 from tests.reference.generate import random_history, random_tables
 from tests.reference.history import feed
@@ -24,9 +29,11 @@ def everything(plan: Any) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("stationary", [False, True])
 def test_one_and_two_threads_give_the_same_bits(stationary: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "WORTH_THREADS", 1)  # threads even for a small problem
     agent = learned(random_problem(20_000, 12, horizon=4, stationary=stationary), rows=300)
-    plans = []
+    agent.replan()
+    plans = [everything(agent.plan)]  # by the kernels for one thread
+    for module in (kernels, sweeps):
+        monkeypatch.setattr(module, "WORTH_THREADS", 1)  # threads even for a small problem
     before = numba.get_num_threads()
     try:
         for threads in (1, min(2, numba.config.NUMBA_NUM_THREADS)):
@@ -35,7 +42,32 @@ def test_one_and_two_threads_give_the_same_bits(stationary: bool, monkeypatch: p
             plans.append(everything(agent.plan))
     finally:
         numba.set_num_threads(before)
-    assert all(np.array_equal(one, two) for one, two in zip(*plans, strict=True))
+    assert all(np.array_equal(one, two) and np.array_equal(one, alone) for alone, one, two in zip(*plans, strict=True))
+
+
+SMALL_PLAN = """
+import surefoot as sf
+sf.LsviNew(sf.worlds.make("thermal/small").problem)
+from numba.np.ufunc import parallel
+print(parallel._is_initialized)
+"""
+
+
+def test_a_small_plan_wakes_no_threads_even_where_those_of_a_large_one_are_stored(tmp_path: Path) -> None:
+    """numba stores code by name alone: the two kernels of a pair must not find each other's."""
+    threaded = "from surefoot.estimate import kernels\nfrom surefoot.plan import sweeps\n"
+    threaded += "kernels.WORTH_THREADS = sweeps.WORTH_THREADS = 1\n" + SMALL_PLAN
+    answers = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for program in (threaded, SMALL_PLAN)
+    ]
+    assert answers == ["True", "False"]
 
 
 @pytest.mark.parametrize("shared", [False, True])

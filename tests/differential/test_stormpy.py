@@ -7,7 +7,7 @@ import pytest
 
 import surefoot as sf
 from surefoot import exact
-from tests.made_worlds import random_world
+from tests.made_worlds import random_world, with_truth
 
 pytest.importorskip("stormpy")
 
@@ -26,19 +26,19 @@ SIZES = [
 
 
 def compare(world: sf.World) -> tuple[int, int]:
-    """Check both sets against both encodings; return how many states are safe, and how many are not."""
-    graph, solution = world.problem.graph, exact.solve(world)
-    states = np.concatenate(solution.safe_states)
-    pairs = np.concatenate(solution.safe_actions)
-    alone = exact.safe_sets(world)
-    assert np.array_equal(np.concatenate(alone[0]), states)
-    assert np.array_equal(np.concatenate(alone[1]), pairs)
-    by_states = storm_model.avoiding(storm_model.states_model(world))
-    by_pairs = storm_model.avoiding(storm_model.pairs_model(world))
+    """Check all our sets against both encodings; return how many states are safe, and how many are not."""
+    graph = world.problem.graph
     n = sum(graph.n_states(h) for h in range(graph.horizon))
-    assert np.array_equal(by_states[1:], states)
-    assert np.array_equal(by_pairs[1 : n + 1], states)
-    assert np.array_equal(by_pairs[n + 1 :], pairs)
+    by_pairs = storm_model.avoiding(storm_model.pairs_model(world))
+    states, pairs = by_pairs[1 : n + 1], by_pairs[n + 1 :]
+    assert np.array_equal(storm_model.avoiding(storm_model.states_model(world))[1:], states)
+    for ours in (exact.safe_sets(world), exact.SafeSets(world).sets()):
+        assert np.array_equal(np.concatenate(ours[0]), states)
+        assert np.array_equal(np.concatenate(ours[1]), pairs)
+    if states[graph.starts].all():  # the solution exists
+        solution = exact.solve(world)
+        assert np.array_equal(np.concatenate(solution.safe_states), states)
+        assert np.array_equal(np.concatenate(solution.safe_actions), pairs)
     return int(states.sum()), int((~states).sum())
 
 
@@ -61,3 +61,14 @@ def test_safe_sets_are_those_of_storm(size: tuple[int, int, int, int, int, float
         safe, not_safe = safe + some, not_safe + others
     assert safe > 0  # a comparison of empty sets would prove nothing
     assert not_safe > 0
+
+
+def test_no_state_is_unsafe() -> None:
+    assert compare(random_world(np.random.default_rng(0), horizon=5, states=20, unsafe=0.0))[1] == 0
+
+
+def test_no_step_is_safe() -> None:
+    world = random_world(np.random.default_rng(0), horizon=5, states=20, unsafe=0.0)
+    n_ends = world.problem.graph.terminal.n_states
+    assert compare(with_truth(world, costs=tuple(np.ones_like(cost) for cost in world.costs)))[0] == n_ends
+    assert compare(with_truth(world, terminal_costs=np.ones_like(world.terminal_costs)))[0] == 0

@@ -141,6 +141,14 @@ def test_pruning_changes_no_value(world: sf.World) -> None:
 
 
 @given(worlds)
+def test_the_sets_alone_are_those_of_the_solution(world: sf.World) -> None:
+    solution = exact.solve(world)
+    for states, pairs in (exact.safe_sets(world), exact.SafeSets(world).sets()):
+        assert all(map(np.array_equal, states, solution.safe_states))
+        assert all(map(np.array_equal, pairs, solution.safe_actions))
+
+
+@given(worlds)
 def test_the_best_policy_is_worth_its_value_to_the_last_bit(world: sf.World) -> None:
     solution = exact.solve(world)
     evaluator = exact.Evaluator(world)

@@ -84,17 +84,17 @@ def test_future_looks_along_certified_actions_only() -> None:
     assert not sets.pairs[1][at(problem, 1, "m", "b")]
     assert sets.pairs[1][at(problem, 1, "n", "c")]
     future = future_uncertainty(problem.graph, omega, last, allowed)
-    assert future[2].tolist() == [0.0, 0.0]  # no terminal cost
-    assert future[1][problem.state_index(1, "m")] == close(0.2)  # not the 4 of the uncertified action
-    assert future[1][problem.state_index(1, "n")] == close(1.2)
-    assert future[0].tolist() == close([1.2])  # over both actions: max(0.2, 0.2), max(0.8, 0.2, 1.2)
+    assert future.states[2].tolist() == [0.0, 0.0]  # no terminal cost
+    assert future.states[1][problem.state_index(1, "m")] == close(0.2)  # not the 4 of the uncertified action
+    assert future.states[1][problem.state_index(1, "n")] == close(1.2)
+    assert future.states[0].tolist() == close([1.2])  # over both actions: max(0.2, 0.2), max(0.8, 0.2, 1.2)
 
 
 def test_future_literally_looks_along_all_actions() -> None:
     problem, omega, (last, allowed), _ = explored(literal=True)
     future = future_uncertainty(problem.graph, omega, last, allowed)
-    assert future[1][problem.state_index(1, "m")] == close(4.0)
-    assert future[0].tolist() == close([4.0])
+    assert future.states[1][problem.state_index(1, "m")] == close(4.0)
+    assert future.states[0].tolist() == close([4.0])
 
 
 def test_future_begins_with_the_terminal_states_own_uncertainty() -> None:
@@ -102,15 +102,15 @@ def test_future_begins_with_the_terminal_states_own_uncertainty() -> None:
     by_name = {s: last[problem.state_index(2, s)] for s in ("t", "u")}
     assert by_name == {"t": close(0.4), "u": close(1.8)}  # 0.2/0.5, 0.9/0.5
     future = future_uncertainty(problem.graph, omega, last, allowed)
-    assert future[1][problem.state_index(1, "m")] == close(0.4)
-    assert future[1][problem.state_index(1, "n")] == close(1.8)
+    assert future.states[1][problem.state_index(1, "m")] == close(0.4)
+    assert future.states[1][problem.state_index(1, "n")] == close(1.8)
 
 
 def test_future_of_a_state_without_certified_action_is_zero() -> None:
     problem, omega, (last, allowed), _ = explored()
     nowhere = [allowed[0], np.zeros_like(allowed[1])]
     future = future_uncertainty(problem.graph, omega, last, nowhere)
-    assert future[1].tolist() == [0.0, 0.0]
+    assert future.states[1].tolist() == [0.0, 0.0]
 
 
 def test_bonuses_by_hand() -> None:

@@ -168,8 +168,9 @@ KINDS = [
     ("rewards", np.float32, "float32 where float64 is expected"),
     ("rewards", np.int64, "int64 where float64 is expected"),
     ("rewards", ">f8", ">f8 where float64 is expected"),
-    ("cost_features", np.float32, "float32 where float64 is expected"),
-    ("cost_features", object, "object where float64 is expected"),
+    ("cost_features", np.float16, "float16 where float32 or float64 is expected"),
+    ("cost_features", ">f4", ">f4 where float32 or float64 is expected"),
+    ("cost_features", object, "object where float32 or float64 is expected"),
     ("seed", np.int32, "int32 where int64 is expected"),
     ("seed", bool, "bool where int64 is expected"),
 ]
@@ -184,8 +185,8 @@ def test_dtypes_are_exact(name: str, dtype: Any, words: str) -> None:
 def test_dtypes_of_the_rest_are_exact() -> None:
     edges = len(line()["successors"])
     refused(
-        "transition_features has the wrong dtype: layer 0: float32",
-        transition_features=np.ones((edges, 1), np.float32),
+        "transition_features has the wrong dtype: layer 0: float16",
+        transition_features=np.ones((edges, 1), np.float16),
     )
     refused("terminal_rewards has the wrong dtype: float32 where float64", terminal_rewards=np.ones(N, np.float32))
     refused("terminal_cost_features has the wrong dtype: int64", terminal_cost_features=np.ones((N, 2), int))
@@ -194,6 +195,27 @@ def test_dtypes_of_the_rest_are_exact() -> None:
         terminal_cost_features=np.ones((N, 2)),
         terminal_has_cost=np.ones(N, int),
     )
+
+
+def test_features_are_taken_in_float32_as_they_are() -> None:
+    given, phi, last = line(), np.ones((len(line()["successors"]), 1), np.float32), np.ones((N, 2), np.float32)
+    x = given["cost_features"] = given["cost_features"].astype(np.float32)
+    problem = Problem.from_arrays(**given, transition_features=phi, terminal_cost_features=last)
+    for layer in problem.graph.layers:
+        assert layer.cost_features is x
+        assert layer.transition_features is phi
+    assert problem.graph.terminal.cost_features is last
+    assert problem.limits == (LIMIT,)  # these very numbers are declared, so nothing is added
+    assert problem.stored_in_float32() is problem
+
+
+def test_all_layers_store_features_alike() -> None:
+    narrow = layers_with("cost_features", 2, line()["cost_features"].astype(np.float32))
+    error = refused("cost_features has different dtypes: layers 0 and 2: float64 and float32", **narrow)
+    assert "one kind" in error.fix
+    wide = layers_with("cost_features", 1, line()["cost_features"])["cost_features"]
+    mixed = [np.ones((len(wide[0]), 1), np.float32), np.ones((len(wide[0]), 1)), np.ones((len(wide[0]), 1))]
+    refused("transition_features has different dtypes: layers 0 and 1: float32 and float64", transition_features=mixed)
 
 
 def test_successors_of_both_widths_give_the_same_problem() -> None:

@@ -7,6 +7,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -160,6 +162,21 @@ def test_two_processes_give_the_same_bytes(whole: Path, tmp_path: Path) -> None:
     assert contents(tmp_path / "two") == contents(whole)
     assert left_over(tmp_path / "two") == []
     assert len(outcome.folder.times()) == 6
+
+
+def test_a_worker_can_compile_in_a_script_that_imports_numba() -> None:
+    """Spawned processes run the script's imports first: numba is loaded before the worker asks for one thread."""
+    script = """
+import numba
+from surefoot.experiment import spawned
+before = numba.config.NUMBA_NUM_THREADS
+spawned.one_thread()
+numba.set_num_threads(1)
+assert numba.njit(lambda x: x + 1)(1) == 2
+assert numba.config.NUMBA_NUM_THREADS == before
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def stopping_after(calls: int) -> Callable[..., Any]:

@@ -32,16 +32,9 @@ from surefoot.diagnosis.triangles import NEGLIGIBLE, Triangles, no_directions
 from surefoot.estimate.block_bank import TurnedBlocks
 from surefoot.estimate.blocks import Blocks, cost_blocks
 from surefoot.estimate.costs import CostBounds, block_lengths, known_part, split
-from surefoot.model.layered import (
-    NO_ACTION,
-    Anchor,
-    BoolArray,
-    Features,
-    FloatArray,
-    Layer,
-    LayeredGraph,
-    row_norms,
-)
+from surefoot.model.layered import NO_ACTION, Anchor, BoolArray, FloatArray, Layer, LayeredGraph
+from surefoot.model.precision import Features
+from surefoot.model.precision import lengths as lengths_of
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.plan.certify import TOLERANCE, Certified, certify
@@ -137,7 +130,7 @@ def _prior(
         assert blocks is not None
         rho = x @ known_part(anchor, x.dim)[1]
         lengths = block_lengths(x, anchor, no_directions(blocks, regression), np.ones(1))
-        size[:] = np.where(lengths <= NEGLIGIBLE * row_norms(x), 0.0, lengths)
+        size[:] = np.where(lengths <= NEGLIGIBLE * lengths_of(x), 0.0, lengths)
         fixed[:] = errors * (1.0 + np.abs(rho))[:, None]
         if anchor is not None:
             fixed += rho[:, None] * anchor.cost
@@ -145,7 +138,9 @@ def _prior(
     for rows in slices(x):
         rho, z = split(x[rows], anchor)
         lengths = np.linalg.norm(z, axis=1)
-        size[rows] = np.where(lengths <= NEGLIGIBLE * np.linalg.norm(x[rows], axis=1), 0.0, lengths)
+        size[rows] = np.where(
+            lengths <= NEGLIGIBLE * np.linalg.norm(np.asarray(x[rows], np.float64), axis=1), 0.0, lengths
+        )
         fixed[rows] = errors * (1.0 + np.abs(rho))[:, None]
         if anchor is not None:
             fixed[rows] += rho[:, None] * anchor.cost
@@ -205,7 +200,7 @@ def seed_spans(problem: Problem) -> Sequence[Span]:
 def _kinds(tables: Sequence[Features]) -> tuple[list[SparseRows], list[FloatArray]]:
     """All tables are of one kind, so one of the two lists is empty."""
     sparse = [x for x in tables if isinstance(x, SparseRows)]
-    return sparse, [x for x in tables if not isinstance(x, SparseRows)]
+    return sparse, [np.asarray(x, np.float64) for x in tables if not isinstance(x, SparseRows)]
 
 
 def _block_spans(problem: Problem, rows: Sequence[SparseRows]) -> list[tuple[TurnedBlocks, FloatArray]]:

@@ -14,8 +14,9 @@ import scipy.linalg
 from surefoot.diagnosis.records import Features, Regression
 from surefoot.diagnosis.triangles import NEGLIGIBLE, describe_blocks
 from surefoot.estimate.blocks import Blocks, cost_blocks, value_blocks
-from surefoot.model import layered as model
+from surefoot.model import precision
 from surefoot.model.layered import FloatArray
+from surefoot.model.precision import FeatureArray
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 
@@ -29,13 +30,13 @@ def describe_features(problem: Problem) -> Features:
     transitions = [layer.transition_features for layer in graph.layers]
     done: dict[int, FloatArray] = {}  # layers may share a table; it is compressed once
 
-    def compressed(x: FloatArray) -> FloatArray:
+    def compressed(x: FeatureArray) -> FloatArray:
         if id(x) not in done:
             done[id(x)] = triangle([x])
         return done[id(x)]
 
     def regressions(
-        tables: list[model.Features], pooled: bool, blocks: Callable[[Problem], Blocks]
+        tables: list[precision.Features], pooled: bool, blocks: Callable[[Problem], Blocks]
     ) -> tuple[Regression, ...]:
         sparse = [x for x in tables if isinstance(x, SparseRows)]
         if sparse:
@@ -52,7 +53,7 @@ def describe_features(problem: Problem) -> Features:
 
 
 def _regressions(
-    tables: Sequence[FloatArray], pooled: bool, compressed: Callable[[FloatArray], FloatArray]
+    tables: Sequence[FeatureArray], pooled: bool, compressed: Callable[[FeatureArray], FloatArray]
 ) -> tuple[Regression, ...]:
     if pooled:
         unique = {id(x): x for x in tables}.values()
@@ -69,12 +70,13 @@ def _regression(layers: tuple[int, ...], r: FloatArray) -> Regression:
     return Regression(layers, rank, tuple(sorted(int(column) for column in order[rank:])))
 
 
-def triangle(tables: Iterable[FloatArray]) -> FloatArray:
+def triangle(tables: Iterable[FeatureArray]) -> FloatArray:
     """R (at most d rows, d) with RᵀR = Σ x xᵀ over all rows of all tables."""
     r: FloatArray | None = None
     for x in tables:
         for rows in slices(x):
-            stacked = x[rows] if r is None else np.vstack([r, x[rows]])
+            piece = np.asarray(x[rows], np.float64)
+            stacked = piece if r is None else np.vstack([r, piece])
             r = np.asarray(np.linalg.qr(stacked, mode="r"))
     if r is None:
         raise ValueError("triangle() needs at least one row")
@@ -88,7 +90,7 @@ def span(r: FloatArray, scale: float) -> FloatArray:
     return basis
 
 
-def slices(x: FloatArray) -> Iterator[slice]:
+def slices(x: FeatureArray) -> Iterator[slice]:
     """Pieces of a table that are large enough to be fast and small enough to be copied."""
     step = max(4 * x.shape[1], (1 << 20) // x.shape[1])
     for first in range(0, len(x), step):

@@ -16,7 +16,7 @@ from surefoot.estimate import kernels
 from surefoot.estimate.block_bank import NO_DATA, TurnedBlocks
 from surefoot.estimate.block_rows import NOWHERE, block_value_row, cost_row
 from surefoot.estimate.blocks import Blocks, BlockShape
-from surefoot.estimate.threads import usable_threads
+from surefoot.estimate.threads import serial_and_parallel, usable_threads
 from surefoot.model.layered import FloatArray, IntArray
 from surefoot.model.sparse_rows import RowParts, SparseRows
 
@@ -170,10 +170,9 @@ def _expectations(
             out[pair] = min(max(predicted + radius * u[0], lowest), highest)
 
 
-_bounds_of, _lengths_of, _expected = (
-    (numba.njit(cache=True)(kernel), numba.njit(cache=True, parallel=True)(kernel))
-    for kernel in (_bounds, _lengths, _expectations)
-)
+_bounds_of = serial_and_parallel(_bounds)
+_lengths_of = serial_and_parallel(_lengths)
+_expected = serial_and_parallel(_expectations)
 
 
 @numba.njit(cache=True)

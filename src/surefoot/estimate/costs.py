@@ -24,8 +24,9 @@ from surefoot.estimate.block_bank import BlockBank, TurnedBlocks
 from surefoot.estimate.blocks import cost_blocks
 from surefoot.estimate.counting import CostState, compiled, count_cost
 from surefoot.estimate.ridge import RidgeBank, turned
-from surefoot.model.layered import Anchor, BoolArray, Features, FloatArray, IntArray, LayeredGraph
+from surefoot.model.layered import Anchor, BoolArray, FloatArray, IntArray, LayeredGraph
 from surefoot.model.limits import Limit
+from surefoot.model.precision import FeatureArray, Features, pieces
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 
@@ -85,7 +86,7 @@ class CostData:
         """Count the measured cost (m,) of a triplet at layer h with features x: (dc,), or a table of this one row."""
         table = x if isinstance(x, SparseRows) else x.reshape(1, -1)
         if isinstance(self.bank, BlockBank) and not isinstance(table, SparseRows):
-            table = SparseRows.from_dense(table)
+            table = SparseRows.from_dense(np.asarray(table, np.float64))
         count_cost(compiled(table), 0, cost, h, self.state)
 
     def ellipsoids(self, h: int, limits: tuple[Limit, ...], confidence: CostConfidence) -> CostEllipsoids:
@@ -193,7 +194,8 @@ def bound_rows(
     kernels.bounds(
         x,
         rows,
-        np.vstack([turn.T, direction, predictions]),
+        turn,
+        np.vstack([direction, predictions]),
         np.vstack([np.ones(dim), known.weights]),
         known.radii,
         known.guards,
@@ -212,8 +214,10 @@ def uncertainty_rows(x: Features, anchor: Anchor | None, known: CostEllipsoids) 
         assert isinstance(known.basis, TurnedBlocks)
         return block_lengths(x, anchor, known.basis, known.weights[0])
     assert not isinstance(known.basis, TurnedBlocks)
-    w = split(x, anchor)[1] @ known.basis
-    result: FloatArray = np.sqrt((w * w) @ known.weights[0])
+    result = np.empty(len(x))
+    for rows, piece in pieces(x):
+        w = split(piece, anchor)[1] @ known.basis
+        result[rows] = np.sqrt((w * w) @ known.weights[0])
     return result
 
 
@@ -229,8 +233,9 @@ def known_part(anchor: Anchor | None, dim: int) -> tuple[FloatArray, FloatArray]
     return anchor.features, anchor.features / float(anchor.features @ anchor.features)
 
 
-def split(x: FloatArray, anchor: Anchor | None) -> tuple[FloatArray, FloatArray]:
+def split(x: FeatureArray, anchor: Anchor | None) -> tuple[FloatArray, FloatArray]:
     """ρ (rows,) and z (rows, dc) of features x (rows, dc); 0 and x itself without an anchor (spec 3)."""
+    x = np.asarray(x, np.float64)
     if anchor is None:
         return np.zeros(len(x)), x
     rho = x @ (anchor.features / float(anchor.features @ anchor.features))
@@ -270,7 +275,7 @@ def bound_costs(
 
     pairs = [bounds(h, layer.cost_features) for h, layer in enumerate(graph.layers)]
     last_upper, last_lower = _terminal(graph, bounds)
-    consistent = all(_possible(upper, lower) for upper, lower in done.values())
+    consistent = all(kernels.possible(upper, lower) for upper, lower in done.values())
     return CostBounds(tuple(u for u, _ in pairs), tuple(low for _, low in pairs), last_upper, last_lower, consistent)
 
 
@@ -294,10 +299,3 @@ def _terminal(
     upper, lower = bounds(graph.horizon - 1, last.cost_features)
     absent = ~last.has_cost[:, None]
     return np.where(absent, -np.inf, upper), np.where(absent, -np.inf, lower)
-
-
-def _possible(upper: FloatArray, lower: FloatArray) -> bool:
-    """No lower bound lies above its upper beyond rounding; False for a NaN. (−∞ marks: no cost there.)"""
-    with np.errstate(invalid="ignore"):
-        kept = lower <= upper + 1e-9 * (1.0 + np.abs(upper))
-    return bool(np.all(kept | np.isneginf(upper)))

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from surefoot.estimate.block_rows import BlockState, add_block_row, block_value_row, blocks_have_grown, cost_row
 from surefoot.estimate.ridge import BankState
 from surefoot.estimate.rows import add_row, has_grown, project, value_row
-from surefoot.model.layered import Features, FloatArray, IntArray
+from surefoot.model.layered import FloatArray, IntArray
+from surefoot.model.precision import FeatureArray, Features
 from surefoot.model.sparse_rows import RowParts, SparseRows
 
-Table = FloatArray | RowParts
+Table = FeatureArray | RowParts
 
 
 class CostState(NamedTuple):

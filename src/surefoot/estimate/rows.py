@@ -7,6 +7,7 @@ import math
 import numba
 
 from surefoot.model.layered import FloatArray, IntArray
+from surefoot.model.precision import FeatureArray
 
 
 @numba.njit(cache=True)
@@ -81,7 +82,7 @@ def has_grown(factor: FloatArray, planned: FloatArray, threshold: float) -> bool
 
 @numba.njit(cache=True)
 def project(
-    x: FloatArray,  # (n, dc), row e is meant
+    x: FeatureArray,  # (n, dc), row e is meant
     e: int,
     cost: FloatArray,  # (m,)
     h: int,
@@ -104,7 +105,7 @@ def project(
 
 @numba.njit(cache=True)
 def value_row(
-    features: FloatArray,  # (E, dp)
+    features: FeatureArray,  # (E, dp)
     successor: IntArray,  # (E,)
     first: int,
     end: int,

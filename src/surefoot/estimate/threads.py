@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cache
+from types import FunctionType
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -39,3 +41,14 @@ def usable_threads() -> int:
     if worker or threading.current_thread() is not threading.main_thread():
         return 1
     return int(numba.get_num_threads())
+
+
+def serial_and_parallel(kernel: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """A kernel compiled for one thread and for several; the two must give the same bits."""
+    import numba
+
+    # numba stores compiled code by the function's name, whatever its options: under one name, the code for several
+    # threads would be found on disk when that for one is asked for.
+    twin = FunctionType(kernel.__code__, kernel.__globals__, f"{kernel.__name__}_parallel")
+    twin.__qualname__, twin.__module__ = twin.__name__, kernel.__module__
+    return numba.njit(cache=True)(kernel), numba.njit(cache=True, parallel=True)(twin)

@@ -111,8 +111,9 @@ def expected_next_value(
     kernels.expectations(
         features,
         *graph,
-        np.vstack([known.basis.T, known.basis @ known.centre]),
-        known.weights[None, :],
+        known.basis,
+        known.basis @ known.centre,
+        known.weights,
         radius,
         result,
     )

@@ -16,9 +16,10 @@ regret is never negative.
 
 from __future__ import annotations
 
-from surefoot.exact.best import SafeSets, Solution, safe_sets, solve
+from surefoot.exact.best import Solution, solve
 from surefoot.exact.evaluator import Evaluator, evaluate_pairs
 from surefoot.exact.policies import Policy, seed_policy
+from surefoot.exact.safety import SafeSets, safe_sets
 from surefoot.exact.values import (
     Violations,
     evaluate,

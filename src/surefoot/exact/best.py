@@ -97,55 +97,6 @@ def solve(world: World) -> Solution:
     )
 
 
-def safe_sets(world: World) -> tuple[tuple[BoolArray, ...], tuple[BoolArray, ...]]:
-    """(safe_states, safe_actions) of :func:`solve`, without policy and values: H arrays (S,), H-1 arrays (N,)."""
-    return SafeSets(world).sets()
-
-
-class SafeSets:
-    """Lays out once what decides safety: which pairs keep all limits, and where they can really lead (P > 0).
-
-    Then :meth:`sets` is one compiled backward sweep over all layers.
-    """
-
-    def __init__(self, world: World) -> None:
-        from surefoot.exact import kernels
-
-        graph, limit = world.problem.graph, bounds(world.problem)
-        self._last = terminal_within(world)
-        sizes = [graph.n_states(h) for h in range(graph.horizon)]
-        self._states = _cuts(sizes)
-        self._pairs = _cuts([layer.n_pairs for layer in graph.layers])
-        within, widths, successors, states = [], [], [], []
-        for h, layer in enumerate(graph.layers):
-            kept = np.empty(layer.n_pairs, bool)
-            kernels.pairs_within(layer.pair_ptr, world.probabilities[h], world.costs[h], limit, kept)
-            possible = world.probabilities[h] > 0
-            within.append(kept)
-            widths.append(np.add.reduceat(possible, layer.pair_ptr[:-1], dtype=np.int64))
-            successors.append(layer.successor[possible] + sum(sizes[: h + 1]))
-            states.append(np.diff(layer.state_ptr))
-        small = np.dtype(np.int32 if sum(map(len, successors)) < 2**31 else np.int64)
-        self._within = np.concatenate(within)
-        self._pair_ptr: IntArray = np.concatenate([[0], np.cumsum(np.concatenate(widths))]).astype(small)
-        self._successor: IntArray = np.concatenate(successors).astype(small)
-        self._state_ptr: IntArray = np.concatenate([[0], np.cumsum(np.concatenate(states))]).astype(small)
-
-    def sets(self) -> tuple[tuple[BoolArray, ...], tuple[BoolArray, ...]]:
-        from surefoot.exact import kernels
-
-        states, pairs = np.empty(self._states[-1].stop, bool), np.empty(len(self._within), bool)
-        states[self._states[-1]] = self._last
-        kernels.safe_backward(self._state_ptr, self._pair_ptr, self._successor, self._within, states, pairs)
-        return tuple(states[cut] for cut in self._states), tuple(pairs[cut] for cut in self._pairs)
-
-
-def _cuts(sizes: list[int]) -> list[slice]:
-    """Where each of several arrays lies when they stand one after the other."""
-    ends = np.cumsum(sizes).tolist()
-    return [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
-
-
 def _refuse_unsafe_start(problem: Problem, unsafe: IntArray) -> None:
     if len(unsafe):
         raise InvalidInput(

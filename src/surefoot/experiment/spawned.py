@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import threading
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -21,8 +22,7 @@ def main(connection: Connection, root: Path, shared: Path) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    for name in ONE_THREAD:
-        os.environ[name] = "1"
+    one_thread()
 
     from surefoot.experiment import locks, worker
 
@@ -33,6 +33,15 @@ def main(connection: Connection, root: Path, shared: Path) -> None:
         with contextlib.suppress(OSError):
             connection.close()
         os._exit(1)
+
+
+def one_thread() -> None:
+    """By the environment, for libraries to come. A script that imports numba has it loaded here already, and numba
+    refuses to compile once its variable no longer says what it started with; ``worker.serve`` sets it then."""
+    loaded = "numba" in sys.modules
+    for name in ONE_THREAD:
+        if not (loaded and name.startswith("NUMBA")):
+            os.environ[name] = "1"
 
 
 def _end_with_parent() -> None:

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from surefoot.errors import UnreadableFile
 from surefoot.model import checked
 from surefoot.model.labels import Label
-from surefoot.model.layered import NO_ACTION, Features, Layer
+from surefoot.model.layered import NO_ACTION, Layer
 from surefoot.model.limits import Limit
+from surefoot.model.precision import Features
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import MOST_COLUMNS, RowParts, SparseRows
 from surefoot.model.sparse_rows import checked as checked_rows
@@ -32,6 +33,7 @@ Document = dict[str, Any]
 
 _INT, _SHORT = np.dtype(np.int64), np.dtype(np.int32)
 _FLOAT, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
+_FLOAT32 = np.dtype(np.float32)
 _INDEX_TYPES: dict[object, np.dtype[Any]] = {"int32": _SHORT, "int64": _INT}
 _NAME = re.compile(r"[A-Za-z0-9_]{1,64}\Z")
 
@@ -243,7 +245,8 @@ class _Reader:
                 raise UnreadableFile("an array is missing", where=at, got=f"nothing is stored as {name!r}")
             self._arrays[name] = checked.converted(self._stored[name], f"$.arrays.{name}", dtype, ndim)
         array = self._arrays[name]
-        if array.dtype != dtype or array.ndim != ndim:
+        narrow = ndim == 2 and array.dtype == _FLOAT32  # tables are features, which may be stored so
+        if (array.dtype != dtype and not narrow) or array.ndim != ndim:
             got = f"{array.dtype} with {array.ndim} axes where {dtype} with {ndim} is expected"
             raise UnreadableFile("an array is of the wrong kind", where=at, got=got)
         return array

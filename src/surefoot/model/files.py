@@ -33,6 +33,7 @@ MAX_JSON_BRACKETS = 4 << 20
 
 _RESTORE = "Restore it from a copy, or save the problem anew."
 _LEAST_BUDGET = 1 << 20
+_HASHED = 1 << 20  # numbers at a time: float32 becomes float64 to be hashed
 
 
 def save(problem: Problem, path: Path) -> Path:
@@ -76,7 +77,8 @@ def schema() -> dict[str, Any]:
 def digest(problem: Problem) -> str:
     """sha256, in hex, of the declared content: arrays with dtype and shape, labels, limits, flags.
 
-    It depends neither on the file format nor on which arrays are shared objects.
+    It depends neither on the file format nor on which arrays are shared objects, nor on whether features are stored
+    in float32 or the same numbers in float64.
     """
     document = to_document(problem)
     del document["format"], document["version"]
@@ -87,9 +89,11 @@ def digest(problem: Problem) -> str:
 
     def fingerprint(array: NDArray[Any]) -> list[object]:
         if id(array) not in known:
-            little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-            content = hashlib.sha256(little.reshape(-1).view(np.uint8).data).hexdigest()
-            known[id(array)] = [little.dtype.str, list(array.shape), content]
+            kind = np.dtype("<f8") if array.dtype.kind == "f" else array.dtype.newbyteorder("<")
+            content, flat = hashlib.sha256(), np.ascontiguousarray(array).reshape(-1)
+            for first in range(0, flat.size, _HASHED):
+                content.update(flat[first : first + _HASHED].astype(kind, copy=False).view(np.uint8).data)
+            known[id(array)] = [kind.str, list(array.shape), content.hexdigest()]
         return known[id(array)]
 
     text = json.dumps(document, default=fingerprint, sort_keys=True, ensure_ascii=False, allow_nan=False)

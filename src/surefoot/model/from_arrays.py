@@ -19,7 +19,6 @@ from surefoot.model.labels import Label, Names, Register, shown
 from surefoot.model.layered import (
     NO_ACTION,
     BoolArray,
-    Features,
     FloatArray,
     IntArray,
     Layer,
@@ -28,6 +27,7 @@ from surefoot.model.layered import (
     freeze,
 )
 from surefoot.model.naming import Naming
+from surefoot.model.precision import Features
 from surefoot.model.sparse_rows import SparseRows, Taker, arrays_of
 from surefoot.model.validate import SeedChoice
 
@@ -38,6 +38,7 @@ Labels = Sequence[Sequence[Label] | None]  # a layer whose labels are None is nu
 _INDEX = (np.dtype(np.int64),)
 _SUCCESSOR = (np.dtype(np.int32), np.dtype(np.int64))
 _NUMBER = (np.dtype(np.float64),)
+_FEATURE = (np.dtype(np.float32), np.dtype(np.float64))
 _FLAG = (np.dtype(np.bool_),)
 
 
@@ -80,7 +81,7 @@ def taken(name: str, array: object, kinds: tuple[np.dtype[Any], ...], ndim: int,
 
 def taken_features(name: str, table: object, h: int | None = None) -> Features:
     """A table of features of either kind; a sparse one was looked at when it was taken."""
-    return table if isinstance(table, SparseRows) else taken(name, table, _NUMBER, 2, h)
+    return table if isinstance(table, SparseRows) else taken(name, table, _FEATURE, 2, h)
 
 
 def claim(graph: LayeredGraph) -> None:
@@ -126,6 +127,14 @@ def build_layers(
                     f"{name} has the wrong length",
                     where=f"layer {h}",
                     got=f"{width} columns where {first or 'one or more'} are expected",
+                )
+            kind, usual = getattr(layer, name).dtype, getattr(layers[0], name).dtype
+            if kind != usual:  # put one after the other, the smaller kind would be copied into the larger
+                raise InvalidInput(
+                    f"{name} has different dtypes",
+                    where=f"layers 0 and {h}",
+                    got=f"{usual} and {kind}",
+                    fix="Store the features of all layers in one kind.",
                 )
     return layers
 

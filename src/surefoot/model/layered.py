@@ -21,14 +21,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot.model.precision import Features, lengths, row_distances
 from surefoot.model.sparse_rows import SparseRows, arrays_of, stacked
 
 IntArray = NDArray[np.integer[Any]]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
-
-Features = FloatArray | SparseRows
-"""A table with a row of features per edge or state."""
 
 AnyArray = TypeVar("AnyArray", bound=NDArray[Any] | SparseRows)
 
@@ -163,14 +161,14 @@ class LayeredGraph:
 
     def largest_feature_sum(self) -> float:
         """max over pairs of Σ_{s′} ‖φ(s,a,s′)‖; H times this bounds ‖φ_V‖ (the paper's D)."""
-        return max(float(np.add.reduceat(row_norms(y.transition_features), y.pair_ptr[:-1]).max()) for y in self.layers)
+        return max(float(np.add.reduceat(lengths(y.transition_features), y.pair_ptr[:-1]).max()) for y in self.layers)
 
     def largest_cost_norm(self) -> float:
         """max ‖x‖ over all triplets and last states."""
         tables = [layer.cost_features for layer in self.layers]
         if self.terminal.cost_features is not None:
             tables.append(self.terminal.cost_features)
-        return max(float(row_norms(x).max()) for x in tables)
+        return max(float(lengths(x).max()) for x in tables)
 
     def pruned(self) -> LayeredGraph:
         """The graph without the states that nothing can reach; layers that keep all stay shared."""
@@ -192,27 +190,6 @@ def freeze(array: AnyArray) -> AnyArray:
     for own in arrays_of(array):
         own.flags.writeable = False
     return array
-
-
-def row_norms(x: Features) -> FloatArray:
-    """(rows,) the length of every row."""
-    return x.norms() if isinstance(x, SparseRows) else np.asarray(np.linalg.norm(x, axis=1))
-
-
-def row_distances(x: Features, some: IntArray, others: IntArray) -> FloatArray:
-    """The length of x[some[i]] − x[others[i]] for every i."""
-    if isinstance(x, SparseRows):
-        return x.distances(some, others)
-    return np.asarray(np.linalg.norm(x[some] - x[others], axis=1))
-
-
-def rows_equal_to(x: Features, row: FloatArray) -> BoolArray:
-    """(rows,) True where a row is this one (d,)."""
-    if isinstance(x, SparseRows):  # a difference of exactly zero: the row's entries agree, and it has all of them
-        agree = np.bincount(x.row_of_entries(), x.values == row[x.columns], len(x)) == np.diff(x.indptr)
-        held = np.bincount(x.row_of_entries(), row[x.columns] != 0.0, len(x)) == np.count_nonzero(row)
-        return np.asarray(agree & held)
-    return np.asarray((x == row).all(axis=1))
 
 
 def _renumber(keep: BoolArray) -> IntArray:

@@ -32,7 +32,7 @@ _CHUNK = 1 << 20
 _MEMBER = re.compile(r"([A-Za-z0-9_]{1,64})\.npy\Z")
 # Only what write() produces: dtypes without code in them, C order, one or two axes.
 _NPY = re.compile(
-    rb"\{'descr': '(<f8|<i8|<i4|\|b1)', 'fortran_order': False, "
+    rb"\{'descr': '(<f8|<f4|<i8|<i4|\|b1)', 'fortran_order': False, "
     rb"'shape': \((\d{1,18}),(?: (\d{1,18}))?\), \} *\n\Z"
 )
 _NPY_START = b"\x93NUMPY\x01\x00"  # format 1.0; a little-endian uint16, the header's length, follows

@@ -53,6 +53,10 @@ class SparseRows:
         return len(self.values)
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.values.dtype
+
+    @property
     def nbytes(self) -> int:
         return self.indptr.nbytes + self.columns.nbytes + self.values.nbytes
 

@@ -19,7 +19,6 @@ from surefoot.model.layered import (
     NO_ACTION,
     Anchor,
     BoolArray,
-    Features,
     FloatArray,
     IntArray,
     Layer,
@@ -29,6 +28,7 @@ from surefoot.model.layered import (
 )
 from surefoot.model.limits import Limit
 from surefoot.model.naming import Naming
+from surefoot.model.precision import Features
 from surefoot.model.sparse_rows import SparseRows
 
 MAX_HORIZON = 1_000_000

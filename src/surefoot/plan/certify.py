@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot.estimate.costs import CostBounds
-from surefoot.model.layered import BoolArray, FloatArray, LayeredGraph
+from surefoot.model.layered import BoolArray, FloatArray, Layer, LayeredGraph
 from surefoot.model.limits import Limit
-from surefoot.plan.kernels import first_marked, segment_all, segment_any, segment_max, spread
+from surefoot.plan import sweeps
+from surefoot.plan.kernels import first_marked, segment_any, segment_max, spread
 
 TOLERANCE = 1e-12  #: "upper ≤ bound" means upper ≤ bound + TOLERANCE
 
@@ -29,8 +30,7 @@ class Certified:
 
 def within_limits(upper: FloatArray, limits: tuple[Limit, ...]) -> BoolArray:
     """(rows,) True where every limit is kept by its upper bound; False for a NaN."""
-    bounds = np.array([limit.bound for limit in limits])
-    kept: BoolArray = np.all(upper <= bounds + TOLERANCE, axis=1)
+    kept: BoolArray = np.all(upper <= _highest(limits), axis=1)
     return kept
 
 
@@ -41,13 +41,25 @@ def certify(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ...]) 
     states = [terminal_states(graph, bounds, limits)]
     pairs: list[BoolArray] = []
     for h in reversed(range(len(graph.layers))):
-        layer = graph.layers[h]
-        kept = within_limits(bounds.upper[h], limits) & states[0][layer.successor]
-        safe = segment_all(kept, layer.pair_ptr)
-        safe[layer.seed_pairs()] = True
+        safe, some = _layer(graph.layers[h], bounds.upper[h], limits, states[0])
         pairs.insert(0, safe)
-        states.insert(0, segment_any(safe, layer.state_ptr))
+        states.insert(0, some)
     return Certified(tuple(pairs), tuple(states))
+
+
+def _layer(
+    layer: Layer, upper: FloatArray, limits: tuple[Limit, ...], following: BoolArray
+) -> tuple[BoolArray, BoolArray]:
+    """(N,) pairs whose every successor keeps all limits and is among ``following`` (S',), or that the seed plays;
+    (S,) states with such a pair."""
+    pairs, states = np.empty(layer.n_pairs, bool), np.empty(layer.n_states, bool)
+    graph, bounds = (layer.state_ptr, layer.pair_ptr, layer.successor), _highest(limits)
+    sweeps.certified(layer.n_edges, *graph, upper, bounds, following, layer.seed, pairs, states)
+    return pairs, states
+
+
+def _highest(limits: tuple[Limit, ...]) -> FloatArray:
+    return np.array([limit.bound for limit in limits]) + TOLERANCE
 
 
 def terminal_states(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ...]) -> BoolArray:
@@ -75,10 +87,10 @@ def certify_one_step(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limi
         return seed_only(graph)
     pairs, states = [], []
     for h, layer in enumerate(graph.layers):
-        safe = segment_all(within_limits(bounds.upper[h], limits), layer.pair_ptr)
-        safe[layer.seed_pairs()] = True
+        anywhere = np.ones(graph.n_states(h + 1), bool)
+        safe, some = _layer(layer, bounds.upper[h], limits, anywhere)
         pairs.append(safe)
-        states.append(segment_any(safe, layer.state_ptr))
+        states.append(some)
     return Certified(tuple(pairs), (*states, terminal_states(graph, bounds, limits)))
 
 

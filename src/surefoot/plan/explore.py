@@ -10,6 +10,7 @@ With the relative uncertainty of a triplet, max_j (upper_j − lower_j)/slack_j,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds
 from surefoot.model.layered import BoolArray, FloatArray, LayeredGraph
 from surefoot.model.problem import Problem
-from surefoot.plan.kernels import segment_max
+from surefoot.plan import sweeps
 
 
 def slacks(problem: Problem, given: float | Sequence[float] | None) -> FloatArray:
@@ -51,10 +52,10 @@ def relative_uncertainty(upper: FloatArray, lower: FloatArray, slack: FloatArray
 
 def pair_uncertainty(graph: LayeredGraph, bounds: CostBounds, slack: FloatArray) -> tuple[FloatArray, ...]:
     """Per layer (N,): ω(s,a), the largest relative uncertainty over the successors."""
-    return tuple(
-        segment_max(relative_uncertainty(bounds.upper[h], bounds.lower[h], slack[h]), layer.pair_ptr)
-        for h, layer in enumerate(graph.layers)
-    )
+    result = tuple(np.empty(layer.n_pairs) for layer in graph.layers)
+    for h, (layer, omega) in enumerate(zip(graph.layers, result, strict=True)):
+        sweeps.widths(layer.n_edges, layer.pair_ptr, bounds.upper[h], bounds.lower[h], slack[h], omega)
+    return result
 
 
 def terminal_uncertainty(graph: LayeredGraph, bounds: CostBounds, slack: FloatArray) -> FloatArray:
@@ -64,31 +65,37 @@ def terminal_uncertainty(graph: LayeredGraph, bounds: CostBounds, slack: FloatAr
     return relative_uncertainty(bounds.terminal_upper, bounds.terminal_lower, slack[-1])
 
 
+class Future(NamedTuple):
+    """The largest ω that lies ahead along allowed pairs; 0 where there is none."""
+
+    states: tuple[FloatArray, ...]  # H of (S,)  U
+    pairs: tuple[FloatArray, ...]  # H-1 of (N,)  max over successors of the next layer's U
+
+
 def future_uncertainty(
     graph: LayeredGraph, omega: Sequence[FloatArray], last: FloatArray, allowed: Sequence[BoolArray]
-) -> tuple[FloatArray, ...]:
-    """Per layer 0 … H-1 (S,): U, the largest ω that lies ahead along allowed pairs; 0 where there is none."""
-    future = [last]
+) -> Future:
+    """What Idea III looks at, backward from the last layer's own uncertainty (S,)."""
+    states, pairs = [last], list[FloatArray]()
     for h in reversed(range(len(graph.layers))):
         layer = graph.layers[h]
-        ahead = np.maximum(omega[h], segment_max(future[0][layer.successor], layer.pair_ptr))
-        future.insert(0, segment_max(np.where(allowed[h], ahead, 0.0), layer.state_ptr))
-    return tuple(future)
+        ahead, here = np.empty(layer.n_pairs), np.empty(layer.n_states)
+        arrays = (layer.state_ptr, layer.pair_ptr, layer.successor, omega[h], allowed[h], states[0])
+        sweeps.ahead(layer.n_edges, *arrays, ahead, here)
+        pairs.insert(0, ahead)
+        states.insert(0, here)
+    return Future(tuple(states), tuple(pairs))
 
 
 def bonuses(
-    graph: LayeredGraph,
-    omega: Sequence[FloatArray],
-    future: Sequence[FloatArray],
-    weights: tuple[float, float, float],
+    graph: LayeredGraph, omega: Sequence[FloatArray], future: Future, weights: tuple[float, float, float]
 ) -> tuple[FloatArray, ...]:
     """Per layer (N,): the sum of the three ideas, with R_h = H − h."""
     w2, w3, w4 = weights
     result = []
-    for h, layer in enumerate(graph.layers):
+    for h in range(len(graph.layers)):
         most = graph.horizon - h
-        ahead = segment_max(future[h + 1][layer.successor], layer.pair_ptr)
-        bonus = w2 * most * omega[h] + w3 * most * ahead
+        bonus = w2 * most * omega[h] + w3 * most * future.pairs[h]
         if h == 0:
             bonus = bonus + w4 * most * omega[h]
         result.append(bonus)

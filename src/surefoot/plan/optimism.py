@@ -12,8 +12,8 @@ import numpy as np
 
 from surefoot.estimate.values import ValueEllipsoid, expected_next_value
 from surefoot.model.layered import BoolArray, FloatArray, IntArray, Layer, LayeredGraph
+from surefoot.plan import sweeps
 from surefoot.plan.certify import Certified
-from surefoot.plan.kernels import first_marked, segment_max, spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +49,6 @@ def optimistic_values(
 
 def greedy(layer: Layer, q: FloatArray, allowed: BoolArray, cap: float) -> tuple[FloatArray, IntArray]:
     """(V, pair) of every state: largest min(Q, cap), ties by the larger Q, then by declaration order."""
-    clipped = np.where(allowed, np.minimum(q, cap), -np.inf)
-    best = segment_max(clipped, layer.state_ptr)
-    tied = allowed & (clipped == spread(best, layer.state_ptr))
-    unclipped = np.where(tied, q, -np.inf)
-    tied &= unclipped == spread(segment_max(unclipped, layer.state_ptr), layer.state_ptr)
-    return np.where(np.isneginf(best), 0.0, best), first_marked(tied, layer.state_ptr)
+    value, action = np.empty(layer.n_states), np.empty(layer.n_states, np.int64)
+    sweeps.greedy(layer.n_edges, layer.state_ptr, q, allowed, cap, value, action)
+    return value, action

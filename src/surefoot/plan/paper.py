@@ -63,7 +63,7 @@ def paper_values(
 ) -> Values:
     """Q, V and the greedy policy for episodes that begin in ``start``; Q is clipped at H everywhere."""
     everything = [np.ones(layer.n_pairs, bool) for layer in graph.layers]
-    future = future_uncertainty(graph, uncertainty, last, everything)
+    future = future_uncertainty(graph, uncertainty, last, everything).states
     bonus = [
         weights.epsilon_2[h] * uncertainty[h] + weights.epsilon_3[h] * spread(future[h], layer.state_ptr)
         for h, layer in enumerate(graph.layers)

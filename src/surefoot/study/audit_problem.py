@@ -258,7 +258,10 @@ def _seed_ends(layers: list[Layer], starts: list[int], n_last: int) -> list[bool
 
 
 def _digest(document: dict[str, Any]) -> str:
-    """sha256 of all that is declared: arrays by dtype, shape and content, however they are stored or shared."""
+    """sha256 of all that is declared: arrays by dtype, shape and content, however they are stored or shared.
+
+    Features stored in float32 were read as float64, and count as such.
+    """
     content = {key: value for key, value in document.items() if key not in ("format", "version", "digest", "arrays")}
     content["layers"] = [{**part, "transition_features": _own(part)} for part in document["layers"]]
 

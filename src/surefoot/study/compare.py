@@ -52,7 +52,9 @@ def _differences(there: Any, here: Any, at: str) -> Iterator[str]:
 
 
 def _array_differences(there: Any, here: Any, at: str) -> Iterator[str]:
-    if there.shape != here.shape or there.dtype != here.dtype:
+    kinds = there.dtype, here.dtype
+    same_kind = kinds[0] == kinds[1] or {kind.kind for kind in kinds} == {"f"}  # a number is one in any precision
+    if there.shape != here.shape or not same_kind:
         yield f"{at}: {there.dtype} {there.shape} there, {here.dtype} {here.shape} here"
         return
     for index in np.argwhere(there != here):

@@ -89,6 +89,7 @@ from numpy.typing import NDArray
 from surefoot.arguments import probability
 from surefoot.errors import InvalidInput
 from surefoot.model.layered import FloatArray
+from surefoot.model.precision import FeatureArray
 from surefoot.model.problem import Problem
 from surefoot.study import evidence
 from surefoot.study.evidence import FIRST_LEVEL, UNUSED, Declared, Windows
@@ -158,7 +159,8 @@ class Monitor:
             raise InvalidInput("this state has no terminal cost", where=where)
         return self._observe(self.problem.horizon - 1, last.cost_features[state_index], cost)
 
-    def _observe(self, h: int, x: FloatArray, cost: FloatArray) -> Alarm | None:
+    def _observe(self, h: int, row: FeatureArray, cost: FloatArray) -> Alarm | None:
+        x = np.asarray(row, np.float64)
         values = np.ascontiguousarray(cost, dtype=np.float64)
         if values.shape != self._bounds.shape or not np.isfinite(values).all():
             raise InvalidInput(f"cost must be {len(self._bounds)} finite numbers", got=repr(cost))

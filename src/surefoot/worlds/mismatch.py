@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
-from surefoot.model.layered import FloatArray, rows_equal_to
+from surefoot.model.layered import FloatArray
+from surefoot.model.precision import product, rows_equal_to
 from surefoot.model.problem import Problem
 from surefoot.worlds.tables import edge_ranges
 from surefoot.worlds.world import World
@@ -46,7 +47,7 @@ def mismatched(problem: Problem, mismatch: float, *, cost: ArrayLike, **truth: A
 def _layer(problem: Problem, h: int, cost: ArrayLike, size: float) -> FloatArray:
     """(E, m) η of one layer."""
     layer, anchor = problem.graph.layers[h], problem.graph.anchors[h]
-    linear = layer.cost_features @ np.atleast_2d(np.asarray(cost, dtype=np.float64)).T
+    linear = product(layer.cost_features, np.atleast_2d(np.asarray(cost, dtype=np.float64)).T)
     bounds = np.array([limit.bound for limit in problem.limits])
     result: FloatArray = np.where(linear <= bounds - size, -size, size)
     result[edge_ranges(layer, layer.seed_pairs())] = -size

@@ -36,7 +36,7 @@ _ALIGNMENT = 64  # bytes; also that of an .npy file's data
 _LAYER = ("state_ptr", "pair_ptr", "successor", "reward", "cost_features", "transition_features", "seed")
 _TERMINAL = ("reward", "cost_features", "has_cost", "seed_reached")
 _LIMIT = ("name", "bound", "noise", "norm", "misspecification")
-_PLAIN = ("noise", "misspecified_beyond_declaration", "name")
+_PLAIN = ("noise", "misspecified_beyond_declaration", "name", "exact_digest")
 _TABLES = ("probabilities", "cumulative", "costs")
 
 Number = Any  # of an array, None for None, and for a sparse table [columns, its arrays' numbers …]

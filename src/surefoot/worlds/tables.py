@@ -12,9 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from surefoot.errors import InvalidInput
-from surefoot.model.layered import BoolArray, Features, FloatArray, IntArray, Layer, freeze
+from surefoot.model.layered import BoolArray, FloatArray, IntArray, Layer, freeze
 from surefoot.model.limits import Limit
+from surefoot.model.precision import FeatureArray, Features, pieces, product
 from surefoot.model.problem import Problem
+from surefoot.model.sparse_rows import SparseRows
 
 SUM_TOLERANCE = 1e-9  #: how far the probabilities of a pair may miss one
 NEGATIVE_TOLERANCE = 1e-12  #: a probability this far below zero is rounding, and becomes zero
@@ -46,7 +48,7 @@ def probability_tables(problem: Problem, transition: FloatArray) -> tuple[FloatA
 
 
 def _probabilities(problem: Problem, h: int, layer: Layer, mu: FloatArray) -> FloatArray:
-    p: FloatArray = layer.transition_features @ mu
+    p: FloatArray = product(layer.transition_features, mu)
     negative = np.flatnonzero(~(p >= -NEGATIVE_TOLERANCE))  # a NaN is not
     if len(negative):
         edge = int(negative[0])
@@ -135,10 +137,37 @@ def cost_tables(
 
 def _costs(features: Features, gamma: FloatArray, extra: FloatArray | None) -> FloatArray:
     with np.errstate(over="ignore", invalid="ignore"):  # refused by name right after
-        table: FloatArray = features @ gamma.T
+        table: FloatArray = product(features, gamma.T)
         if extra is not None:
             table += extra
     return table
+
+
+def rounding_deviations(
+    exact: Problem, rounded: Problem, cost: FloatArray, deviation: Sequence[FloatArray] | None
+) -> tuple[FloatArray, ...]:
+    """Per layer with a cost: the deviation as it was, plus ⟨γ, x − fl(x)⟩ of the exact and the rounded features.
+
+    From the differences themselves, which float64 holds exactly: of the difference of two costs little would be left.
+    """
+    known: dict[tuple[int, int, bytes], FloatArray] = {}
+    tables = []
+    for h, (x, fl) in enumerate(zip(_cost_features(exact), _cost_features(rounded), strict=True)):
+        extra = None if deviation is None or len(deviation) <= h else deviation[h]
+        key = (id(x), id(extra), cost[h].tobytes())
+        if key not in known:
+            table = np.zeros((len(x), cost.shape[1])) if extra is None else extra.copy()
+            for rows, piece in pieces(x):
+                table[rows] += (piece - fl[rows]) @ cost[h].T
+            known[key] = freeze(table)
+        tables.append(known[key])
+    return tuple(tables)
+
+
+def _cost_features(problem: Problem) -> list[FeatureArray]:
+    last = problem.graph.terminal.cost_features
+    tables = [layer.cost_features for layer in problem.graph.layers] + ([] if last is None else [last])
+    return [x for x in tables if not isinstance(x, SparseRows)]  # all of them: sparse ones are never rounded
 
 
 def _terminal_costs(problem: Problem, gamma: FloatArray, deviation: Sequence[FloatArray] | None) -> FloatArray | None:

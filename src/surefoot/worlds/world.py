@@ -44,6 +44,7 @@ class World:
     noise: str  # "gaussian", "uniform" or "rademacher", with each limit's scale
     misspecified_beyond_declaration: bool  # some deviation exceeds its limit's misspecification
     name: str | None = None  # the id under which the registry made it; only pictures and titles look at it
+    exact_digest: str | None = None  # of the world with exact features, where those of the problem are rounded
 
     def __init__(
         self,
@@ -97,6 +98,27 @@ class World:
         twin._set(name=name)
         return twin
 
+    def stored_in_float32(self) -> World:
+        """The same truth, to the bit, behind :meth:`surefoot.Problem.stored_in_float32`.
+
+        Probabilities and costs are those of the exact features. What the rounded ones leave of the costs is in
+        ``deviation``, within what the problem now declares.
+        """
+        problem = self.problem.stored_in_float32()
+        if problem is self.problem:
+            return self
+        deviation = tables.rounding_deviations(self.problem, problem, self.cost_parameters, self.deviation)
+        twin = object.__new__(World)
+        twin.__dict__.update(self.__dict__)
+        twin._set(
+            problem=problem,
+            deviation=deviation,
+            misspecified_beyond_declaration=checks.beyond_declaration(problem, deviation),
+            exact_digest=self.digest,  # the probabilities follow from the exact features alone
+        )
+        twin.__dict__.pop("digest", None)  # of the exact features
+        return twin
+
     @cached_property
     def digest(self) -> str:
         """A sha256, in hex, of the problem and its truth; the same for equal worlds."""
@@ -104,6 +126,8 @@ class World:
         for array in (self.transition, self.cost_parameters, *(self.deviation or ())):
             known.update(f" {array.shape} ".encode())
             known.update(np.ascontiguousarray(array, "<f8").tobytes())
+        if self.exact_digest is not None:
+            known.update(f" {self.exact_digest}".encode())
         return known.hexdigest()
 
     def sampler(self, seed: int) -> Sampler:

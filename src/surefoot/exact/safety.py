@@ -1,0 +1,90 @@
+"""Truly safe states and pairs alone, without values and policy: once in a sweep, or again and again from a layout."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surefoot.exact.best import bounds, terminal_within
+from surefoot.model.layered import BoolArray, IntArray
+from surefoot.worlds.world import World
+
+INT32_END = 2**31  # numbers below fit into 32 bits: half the memory, and half the way to it
+
+Sets = tuple[tuple[BoolArray, ...], tuple[BoolArray, ...]]
+
+
+def safe_sets(world: World) -> Sets:
+    """(safe_states, safe_actions) of :func:`solve`, without policy and values: H arrays (S,), H-1 arrays (N,).
+
+    One backward sweep over the world as it is: laying out :class:`SafeSets` takes several times as long.
+    """
+    from surefoot.exact import kernels
+
+    layers, limit = world.problem.graph.layers, bounds(world.problem)
+    running = _running(world)
+    states, pairs = [terminal_within(world)], []
+    for layer, probability, cost in zip(reversed(layers), world.probabilities[::-1], world.costs[::-1], strict=True):
+        safe, some = np.empty(layer.n_pairs, bool), np.empty(layer.n_states, bool)
+        arrays = (layer.state_ptr, layer.pair_ptr, layer.successor, probability, cost)
+        kernels.safe_layer(*arrays, limit, states[-1], running, safe, some)
+        pairs.append(safe)
+        states.append(some)
+    return tuple(reversed(states)), tuple(reversed(pairs))
+
+
+class SafeSets:
+    """The same sets for many calls: lays out once which pairs keep all limits, and which of them lead where (P > 0).
+
+    Then :meth:`sets` only spreads unsafety backward: it looks at the steps into unsafe states, and at no others.
+    """
+
+    def __init__(self, world: World) -> None:
+        from surefoot.exact import kernels
+
+        graph, limit = world.problem.graph, bounds(world.problem)
+        sizes = [graph.n_states(h) for h in range(graph.horizon)]
+        self._states = _cuts(sizes)
+        self._pairs = _cuts([layer.n_pairs for layer in graph.layers])
+        n_states, n_edges = sum(sizes), sum(layer.n_edges for layer in graph.layers)
+        small = np.dtype(np.int32 if max(n_states, n_edges) < INT32_END else np.int64)  # no more pairs than edges
+
+        within, running = np.empty(self._pairs[-1].stop, bool), _running(world)
+        first: IntArray = np.zeros(n_states + 1, small)
+        steps = []
+        for h, layer in enumerate(graph.layers):
+            kept, after = within[self._pairs[h]], self._states[h + 1]
+            anywhere, unused = np.ones(sizes[h + 1], bool), np.empty(sizes[h], bool)
+            arrays = (layer.pair_ptr, layer.successor, world.probabilities[h])
+            kernels.safe_layer(layer.state_ptr, *arrays, world.costs[h], limit, anywhere, running, kept, unused)
+            kernels.count_arrivals(*arrays, kept, first[1:][after])
+            steps.append((*arrays, kept))
+        np.cumsum(first, out=first)
+        arriving: IntArray = np.empty(first[-1], small)
+        free = first[:-1].copy()
+        for step, before, after in zip(steps, self._pairs, self._states[1:], strict=True):
+            kernels.list_arrivals(before.start, *step, free[after], arriving)
+
+        n_acting, choices = self._states[-1].start, [np.diff(layer.state_ptr) for layer in graph.layers]
+        owner: IntArray = np.repeat(np.arange(n_acting, dtype=small), np.concatenate(choices))
+        left = np.concatenate([np.bincount(owner[within], minlength=n_acting), terminal_within(world)])
+        self._first, self._arriving, self._owner, self._within = first, arriving, owner, within
+        self._left: IntArray = left.astype(np.min_scalar_type(left.max()))
+
+    def sets(self) -> Sets:
+        from surefoot.exact import kernels
+
+        pairs, left = self._within.copy(), self._left.copy()
+        states = np.empty(len(left), bool)
+        kernels.spread_unsafety(self._first, self._arriving, self._owner, left, pairs, states)
+        return tuple(states[cut] for cut in self._states), tuple(pairs[cut] for cut in self._pairs)
+
+
+def _running(world: World) -> IntArray:
+    """Room for one count per edge of any layer, and a first one."""
+    return np.empty(1 + max(layer.n_edges for layer in world.problem.graph.layers), np.int32)
+
+
+def _cuts(sizes: list[int]) -> list[slice]:
+    """Where each of several arrays lies when they stand one after the other."""
+    ends = np.cumsum(sizes).tolist()
+    return [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]

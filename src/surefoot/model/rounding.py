@@ -1,0 +1,119 @@
+"""A problem's features in float32: half the memory and half the traffic, the arithmetic as before.
+
+What rounding takes from a feature is a misspecification like any other (spec 3), so that much more of it is declared:
+
+    cost_j = ⟨γ_j, x⟩ = ⟨γ_j, fl(x)⟩ + η,    |η| ≤ ‖γ_j‖·‖x − fl(x)‖ ≤ L_j · max ‖x − fl(x)‖
+
+The maximum is over all triplets and last states. All that is proved of costs then holds for the exact features' costs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.errors import InvalidInput
+from surefoot.model.labels import shown
+from surefoot.model.layered import FloatArray, LayeredGraph, freeze
+from surefoot.model.limits import Limit
+from surefoot.model.precision import FeatureArray, Features, pieces
+from surefoot.model.problem import Problem
+from surefoot.model.sparse_rows import SparseRows
+
+#: The most that a row may lose, relative to its largest entry. Plain rounding loses half of it at most; more is lost
+#: only where float32 has no such numbers, above 3e38 or below 1e-38.
+_MOST_LOST = float(np.finfo(np.float32).eps)
+_EPS = float(np.finfo(np.float64).eps)
+
+
+def stored_in_float32(problem: Problem) -> Problem:
+    """See :meth:`surefoot.Problem.stored_in_float32`."""
+    graph, naming = problem.graph, problem.naming
+    if all(table.dtype == np.float32 for table in _tables(graph)):
+        return problem
+    known: dict[int, tuple[FeatureArray, float]] = {}  # what layers share stays one array
+
+    def rounded(kind: str, x: FeatureArray, place: Callable[[int], str]) -> tuple[FeatureArray, float]:
+        if id(x) not in known:
+            known[id(x)] = round_table(kind, x, place)
+        return known[id(x)]
+
+    layers, losses, last = [], [], graph.terminal
+    for h, layer in enumerate(graph.layers):
+        place = partial(naming.at_edge, layer, h)
+        x, loss = rounded("cost feature", _dense(layer.cost_features), place)
+        phi, _ = rounded("transition feature", _dense(layer.transition_features), place)
+        layers.append(replace(layer, cost_features=x, transition_features=phi))
+        losses.append(loss)
+    if last.cost_features is not None:
+        place = partial(naming.at_state, graph.horizon - 1)
+        x, loss = rounded("terminal cost feature", _dense(last.cost_features), place)
+        last = replace(last, cost_features=x)
+        losses.append(loss)
+    return replace(
+        problem,
+        graph=replace(graph, layers=tuple(layers), terminal=last),
+        limits=tuple(widened(limit, max(losses)) for limit in problem.limits),
+    )
+
+
+def _tables(graph: LayeredGraph) -> list[FeatureArray]:
+    decisions = [table for layer in graph.layers for table in (layer.cost_features, layer.transition_features)]
+    last = graph.terminal.cost_features
+    return [_dense(table) for table in (decisions if last is None else [*decisions, last])]
+
+
+def _dense(table: Features) -> FeatureArray:
+    if isinstance(table, SparseRows):
+        raise InvalidInput("sparse features are stored in float64 only", fix="Keep the problem as it is.")
+    return table
+
+
+def round_table(kind: str, x: FeatureArray, place: Callable[[int], str]) -> tuple[FeatureArray, float]:
+    """The table in float32, and max ‖x − fl(x)‖ of its rows, rounded up; refused where float32 has no such numbers."""
+    if x.dtype == np.float32:
+        return x, 0.0
+    stored, loss = np.empty(x.shape, np.float32), 0.0
+    for rows, piece in pieces(x):
+        stored[rows] = _narrow(piece)
+        lost = np.abs(piece - stored[rows])  # exact: the digits that float32 has no room for
+        bad = np.flatnonzero(~(lost.max(axis=1) <= _MOST_LOST * np.abs(piece).max(axis=1)))
+        if len(bad):
+            row = int(bad[0])
+            raise InvalidInput(
+                f"{kind} does not fit float32",
+                where=place(rows.start + row),
+                got=shown(piece[row].tolist()),
+                fix="Rescale the features, and with them the norms; or keep this problem in float64.",
+            )
+        loss = max(loss, _longest(lost))
+    return freeze(stored), loss
+
+
+def _narrow(piece: FloatArray) -> NDArray[np.float32]:
+    """fl(x); what is out of range becomes infinite or zero, and is refused by its loss."""
+    with np.errstate(over="ignore", under="ignore"):
+        return piece.astype(np.float32)
+
+
+def _longest(lost: FloatArray) -> float:
+    """The length of the longest row (n, d), rounded up."""
+    scale = float(lost.max())
+    if scale == 0.0:
+        return 0.0
+    shares = lost / scale  # their squares cannot underflow to nothing: the largest is one
+    length = scale * math.sqrt(float((shares * shares).sum(axis=1).max()))
+    return math.nextafter(length * (1.0 + (lost.shape[1] + 8) * _EPS), math.inf)
+
+
+def widened(limit: Limit, loss: float) -> Limit:
+    """The limit for features that are off by ``loss`` at most: ζ + L·loss, rounded up."""
+    if loss == 0.0 or limit.norm == 0.0:
+        return limit
+    extra = math.nextafter(limit.norm * loss, math.inf)
+    return replace(limit, misspecification=math.nextafter(limit.misspecification + extra, math.inf))
