@@ -102,8 +102,7 @@ class Learner(Agent):
 
     def value_ellipsoids(self) -> tuple[ValueEllipsoid, ...]:
         """Step 3: where each decision layer's transition parameter may lie."""
-        decisions = range(self.problem.horizon - 1)
-        return tuple(self.transitions.ellipsoid(h, self.value_confidence) for h in decisions)
+        return self.transitions.ellipsoids(self.value_confidence)
 
     def _replan_is_due(self) -> bool:
         """(spec 6) some log-determinant has grown by more than log(1 + replan_growth)."""

@@ -66,13 +66,17 @@ class ValueData:
             compiled(layer.transition_features), 0, layer.successor, 0, first, end, edge, value, 0, h, self.state
         )
 
-    def ellipsoid(self, h: int, confidence: ValueConfidence) -> ValueEllipsoid:
-        r = self.regression(h)
-        eigenvalues, basis, (rotated,) = self.bank.turned(r)
-        weights = 1.0 / (eigenvalues + confidence.ridge)
-        ratio = float(np.log1p(eigenvalues / confidence.ridge).sum())
-        centre = rotated * weights
-        return ValueEllipsoid(basis, weights, centre, confidence.radius(h, ratio), confidence.optimism)
+    def ellipsoids(self, confidence: ValueConfidence) -> tuple[ValueEllipsoid, ...]:
+        """One for each decision layer; layers that share a regression share the work."""
+        turned = [self.bank.turned(r) for r in range(len(self.bank.rows))]
+        found = []
+        for h, r in enumerate(self.state.regression.tolist()):
+            eigenvalues, basis, (rotated,) = turned[r]
+            weights = 1.0 / (eigenvalues + confidence.ridge)
+            ratio = float(np.log1p(eigenvalues / confidence.ridge).sum())
+            radius = confidence.radius(h, ratio)
+            found.append(ValueEllipsoid(basis, weights, rotated * weights, radius, confidence.optimism))
+        return tuple(found)
 
 
 @dataclass(frozen=True, eq=False)
