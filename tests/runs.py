@@ -9,6 +9,8 @@ import numpy as np
 
 import surefoot as sf
 from surefoot.agents.base import Agent
+from surefoot.estimate.block_bank import TurnedBlocks
+from surefoot.estimate.values import ValueEllipsoid
 from surefoot.experiment.run import Run
 from surefoot.plan.plan import Plan
 
@@ -41,8 +43,15 @@ def plan_arrays(plan: Plan) -> dict[str, Any]:
         "bounds": vars(plan.bounds),
         "certified": vars(plan.certified_sets),
         "values": vars(plan.values),
-        "ellipsoids": {str(h): vars(known) for h, known in enumerate(plan.ellipsoids)},
+        "ellipsoids": {str(h): ellipsoid(known) for h, known in enumerate(plan.ellipsoids)},
     }
+
+
+def ellipsoid(known: ValueEllipsoid) -> dict[str, Any]:
+    basis = known.basis
+    if isinstance(basis, TurnedBlocks):
+        return {**vars(known), "basis": basis.basis, "spot": basis.spot, "entry": basis.entry}
+    return vars(known)
 
 
 def differences(one: Any, two: Any, name: str = "") -> list[str]:

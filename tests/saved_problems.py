@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from surefoot.errors import UnreadableFile
 from surefoot.model.labels import Names, same_label
 from surefoot.model.limits import Limit
 from surefoot.model.problem import Problem
+from surefoot.model.sparse_rows import SparseRows
 
 Edit = Callable[[dict[str, Any]], object]
 
@@ -108,8 +110,34 @@ def pruned() -> Problem:
     return problem
 
 
+def sparse() -> Problem:
+    """Sparse features shared by some layers, rows without an entry, last costs, an anchor; transitions of their own."""
+    shared, own = (scipy.sparse.csr_array(scale * np.eye(12, 9, -1)) for scale in (1.0, 0.5))
+    return template(
+        cost_features=[shared, own, shared],
+        transition_features=scipy.sparse.eye_array(12).tocsr(),
+        terminal_cost_features=scipy.sparse.csr_array(np.eye(6, 9)),
+        anchor=lambda h: (np.eye(9)[2], 0.125) if h == 1 else None,
+    )
+
+
+def sparse_costs() -> Problem:
+    """Sparse costs, which transitions use too in one layer and do not in the others."""
+    x, phi = scipy.sparse.csr_array(np.eye(12)), scipy.sparse.csr_array(np.full((12, 12), 0.25))
+    return template(cost_features=x, transition_features=[x, phi, phi])
+
+
+def empty_rows() -> Problem:
+    """No entry at all, and a dense table beside it."""
+    return template(cost_features=scipy.sparse.csr_array((12, 7)), transition_features=np.ones((12, 1)))
+
+
 PROBLEMS: dict[str, Callable[[], Problem]] = {
-    build.__name__: build for build in (labelled, template, stationary, partly_costed, partly_shared, pruned)
+    build.__name__: build
+    for build in (
+        *(labelled, template, stationary, partly_costed, partly_shared, pruned),
+        *(sparse, sparse_costs, empty_rows),
+    )
 }
 
 
@@ -122,13 +150,17 @@ def arrays_of(problem: Problem) -> dict[str, np.ndarray[Any, Any] | None]:
     }
     parts |= {f"anchor {h}": anchor for h, anchor in enumerate(graph.anchors) if anchor is not None}
     for place, part in parts.items():
-        found |= {f"{place} {field}": array for field, array in vars(part).items()}
+        for field, array in vars(part).items():
+            own = array.parts._asdict() if isinstance(array, SparseRows) else {"": array}
+            found |= {f"{place} {field} {name}".rstrip(): each for name, each in own.items()}
     return found
 
 
 def sharing_of(problem: Problem) -> list[int]:
     """For each array the position of the first one that is the same object."""
-    ids = [id(array) for array in arrays_of(problem).values()]
+    graph = problem.graph
+    tables = [table for part in (*graph.layers, graph.terminal) for table in vars(part).values()]
+    ids = [*map(id, arrays_of(problem).values()), *map(id, tables)]
     return [ids.index(i) for i in ids]
 
 
@@ -151,6 +183,7 @@ def assert_same(a: Problem, b: Problem) -> None:
         assert array.tobytes() == other.tobytes(), place
         assert not other.flags.writeable, place
     assert sharing_of(a) == sharing_of(b)
+    assert (a.graph.cost_dim, a.graph.transition_dim) == (b.graph.cost_dim, b.graph.transition_dim)
     assert all(map(_same_names, a.naming.states, b.naming.states))
     assert same_label(a.naming.actions, b.naming.actions)
     assert a.limits == b.limits

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 import surefoot as sf
 from surefoot import worlds
+from surefoot.model.sparse_rows import SparseRows
 from surefoot.study import audit as audit_module
 from surefoot.study.audit import AuditReport, Unreadable, audit
 from surefoot.study.audit_command import audit_command
@@ -259,7 +260,8 @@ def test_problems_are_read_alike(name: str, suffix: str, tmp_path: Path) -> None
     assert read.seed_ends == problem.graph.terminal.seed_reached.tolist()
     for h, layer in enumerate(problem.graph.layers):
         assert read.layers[h].seed == layer.seed.tolist()
-        assert read.layers[h].x.tobytes() == layer.cost_features.tobytes()
+        x = layer.cost_features
+        assert read.layers[h].x.tobytes() == (x.dense() if isinstance(x, SparseRows) else x).tobytes()
         for i in range(layer.n_states):
             state = problem.naming.states[h][i]
             assert read.state(h, state) == i

@@ -17,6 +17,7 @@ from surefoot.model.labels import Names
 from surefoot.worlds import sharing
 from tests.drawn_worlds import certified_world
 from tests.runs import AGENTS, assert_same_run
+from tests.sparse_worlds import sparse_worlds
 
 
 def worlds(seed: int) -> dict[str, sf.World]:
@@ -27,6 +28,8 @@ def worlds(seed: int) -> dict[str, sf.World]:
         "one template": sf.worlds.make("ladder/testing"),
         "layers of their own": sf.worlds.make("ladder/testing", shared=False),
         "one regression": sf.worlds.make("thermal/testing"),
+        "sparse": sparse_worlds(np.random.default_rng(seed), anchors=True, terminal=True)[0],
+        "sparse, one template": sparse_worlds(np.random.default_rng(seed), costs="general", template=True)[0],
     }
 
 

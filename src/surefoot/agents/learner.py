@@ -65,7 +65,7 @@ class Learner(Agent):
         """Count one transition in both regressions; values are those of the plan in force."""
         layer = self.problem.graph.layers[h]
         if cost is not None:
-            self.costs.add(h, layer.cost_features[edge], cost)
+            self.costs.add(h, layer.cost_features[edge : edge + 1], cost)
         self.transitions.add(h, layer, pair, edge, self.plan.values.value[h + 1])
         self._new_data = True
         super().record(h, pair, edge, cost)
@@ -73,7 +73,7 @@ class Learner(Agent):
     def record_terminal(self, cost: FloatArray | None) -> None:
         features = self.problem.graph.terminal.cost_features
         if cost is not None and features is not None:
-            self.costs.add(self.problem.horizon - 1, features[self._state], cost)
+            self.costs.add(self.problem.horizon - 1, features[self._state : self._state + 1], cost)
             self._new_data = True
         super().record_terminal(cost)
 

@@ -20,17 +20,29 @@ nothing will, with probability at least 1 − p.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from surefoot.diagnosis.features import NEGLIGIBLE, slices, span, triangle
+from surefoot.diagnosis.features import slices, span, triangle
 from surefoot.diagnosis.records import Blocked, ColdStart
-from surefoot.estimate.costs import CostBounds, split
-from surefoot.model.layered import NO_ACTION, Anchor, BoolArray, FloatArray, Layer, LayeredGraph
-from surefoot.model.precision import FeatureArray
+from surefoot.diagnosis.triangles import NEGLIGIBLE, Triangles, no_directions
+from surefoot.estimate.block_bank import TurnedBlocks
+from surefoot.estimate.blocks import Blocks, cost_blocks
+from surefoot.estimate.costs import CostBounds, block_lengths, known_part, split
+from surefoot.model.features import Features, row_norms
+from surefoot.model.layered import (
+    NO_ACTION,
+    Anchor,
+    BoolArray,
+    FloatArray,
+    Layer,
+    LayeredGraph,
+)
 from surefoot.model.problem import Problem
+from surefoot.model.sparse_rows import SparseRows
 from surefoot.plan.certify import TOLERANCE, Certified, certify
 from surefoot.plan.kernels import segment_max
 
@@ -106,17 +118,29 @@ def prior(problem: Problem) -> Prior:
     done: dict[tuple[int, bytes], tuple[FloatArray, FloatArray]] = {}
     tables = [_features(graph, h) for h in range(graph.horizon)]
     result = Prior([], [])
-    for x, anchor in zip(tables, graph.anchors, strict=True):
+    blocks = cost_blocks(problem) if isinstance(tables[0], SparseRows) else None
+    for h, (x, anchor) in enumerate(zip(tables, graph.anchors, strict=True)):
         key = id(x), b"" if anchor is None else anchor.features.tobytes() + anchor.cost.tobytes()
         if key not in done:
-            done[key] = _prior(x, anchor, errors)
+            done[key] = _prior(x, anchor, errors, blocks, 0 if problem.stationary_costs else h)
         result.fixed.append(done[key][0])
         result.size.append(done[key][1])
     return result
 
 
-def _prior(x: FeatureArray, anchor: Anchor | None, errors: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _prior(
+    x: Features, anchor: Anchor | None, errors: FloatArray, blocks: Blocks | None, regression: int
+) -> tuple[FloatArray, FloatArray]:
     fixed, size = np.empty((len(x), len(errors))), np.empty(len(x))
+    if isinstance(x, SparseRows):
+        assert blocks is not None
+        rho = x @ known_part(anchor, x.dim)[1]
+        lengths = block_lengths(x, anchor, no_directions(blocks, regression), np.ones(1))
+        size[:] = np.where(lengths <= NEGLIGIBLE * row_norms(x), 0.0, lengths)
+        fixed[:] = errors * (1.0 + np.abs(rho))[:, None]
+        if anchor is not None:
+            fixed += rho[:, None] * anchor.cost
+        return fixed, size
     for rows in slices(x):
         rho, z = split(x[rows], anchor)
         lengths = np.linalg.norm(z, axis=1)
@@ -129,38 +153,73 @@ def _prior(x: FeatureArray, anchor: Anchor | None, errors: FloatArray) -> tuple[
     return fixed, size
 
 
-def inside(problem: Problem, bases: Sequence[FloatArray]) -> Tables:
-    """(rows,) ‖z_W‖ of every row; ``bases``: per layer an orthonormal basis of W (dc, rank)."""
+Span = FloatArray | tuple[TurnedBlocks, FloatArray]
+"""An orthonormal basis of W (dc, rank); of sparse features, one of every block and 1 for the directions in W."""
+
+
+def inside(problem: Problem, bases: Sequence[Span]) -> Tables:
+    """(rows,) ‖z_W‖ of every row; ``bases``: per layer that of W."""
     graph = problem.graph
     result = []
     for h, basis in enumerate(bases):
         x = _features(graph, h)
+        if isinstance(x, SparseRows):
+            assert isinstance(basis, tuple)
+            result.append(block_lengths(x, graph.anchors[h], *basis))
+            continue
+        assert not isinstance(basis, tuple)
         lengths = [np.linalg.norm(split(x[rows], graph.anchors[h])[1] @ basis, axis=1) for rows in slices(x)]
         result.append(np.concatenate(lengths))
     return result
 
 
-def _features(graph: LayeredGraph, h: int) -> FeatureArray:
+def _features(graph: LayeredGraph, h: int) -> Features:
     if h < len(graph.layers):
         return graph.layers[h].cost_features
     last = graph.terminal
-    return np.zeros((last.n_states, graph.cost_dim)) if last.cost_features is None else last.cost_features
+    if last.cost_features is not None:
+        return last.cost_features
+    if isinstance(graph.layers[0].cost_features, SparseRows):
+        return SparseRows(np.zeros(last.n_states + 1, np.int64), np.empty(0, np.int32), np.empty(0), graph.cost_dim)
+    return np.zeros((last.n_states, graph.cost_dim))
 
 
-def seed_spans(problem: Problem) -> list[FloatArray]:
-    """Per layer (dc, rank): the directions that the seed's own triplets can teach, pooled when stationary."""
+def seed_spans(problem: Problem) -> Sequence[Span]:
+    """Per layer the directions that the seed's own triplets can teach, pooled when stationary."""
     graph = problem.graph
-    rows = []
+    rows: list[Features] = []
     for layer in graph.layers:
         played = np.zeros(layer.n_pairs, bool)
         played[layer.seed_pairs()] = True
-        rows.append(np.asarray(layer.cost_features[np.repeat(played, np.diff(layer.pair_ptr))], np.float64))
+        rows.append(layer.cost_features[np.repeat(played, np.diff(layer.pair_ptr))])
     last = graph.terminal
-    rows.append(np.asarray(_features(graph, graph.horizon - 1)[last.seed_reached & last.has_cost], np.float64))
+    rows.append(_features(graph, graph.horizon - 1)[last.seed_reached & last.has_cost])
+    sparse, dense = _kinds(rows)
+    if sparse:
+        return _block_spans(problem, sparse)
     if problem.stationary_costs:
-        everything = _span(np.vstack(rows), graph.anchors[0])
+        everything = _span(np.vstack(dense), graph.anchors[0])
         return [everything] * graph.horizon
-    return [_span(x, graph.anchors[h]) for h, x in enumerate(rows)]
+    return [_span(x, graph.anchors[h]) for h, x in enumerate(dense)]
+
+
+def _kinds(tables: Sequence[Features]) -> tuple[list[SparseRows], list[FloatArray]]:
+    """All tables are of one kind, so one of the two lists is empty."""
+    sparse = [x for x in tables if isinstance(x, SparseRows)]
+    return sparse, [np.asarray(x, np.float64) for x in tables if not isinstance(x, SparseRows)]
+
+
+def _block_spans(problem: Problem, rows: Sequence[SparseRows]) -> list[tuple[TurnedBlocks, FloatArray]]:
+    anchors, blocks = problem.graph.anchors, cost_blocks(problem)
+    layers = range(problem.horizon)
+    spans = []
+    for r, each in enumerate([layers] if problem.stationary_costs else [range(h, h + 1) for h in layers]):
+        triangles = Triangles(blocks, r)
+        for h in each:
+            triangles.add(rows[h], anchors[h])
+        length = math.hypot(*(float(np.linalg.norm(rows[h].values)) for h in each))
+        spans += [triangles.spanned(NEGLIGIBLE * length)] * len(each)
+    return spans
 
 
 def _span(x: FloatArray, anchor: Anchor | None) -> FloatArray:

@@ -12,11 +12,13 @@ import numpy as np
 import scipy.linalg
 
 from surefoot.diagnosis.records import Features, Regression
+from surefoot.diagnosis.triangles import NEGLIGIBLE, describe_blocks
+from surefoot.estimate.blocks import Blocks, cost_blocks, value_blocks
+from surefoot.model import features as model
 from surefoot.model.layered import FloatArray
 from surefoot.model.precision import FeatureArray
 from surefoot.model.problem import Problem
-
-NEGLIGIBLE = 1e-12  #: a direction this much smaller than the largest one is rounding
+from surefoot.model.sparse_rows import SparseRows
 
 
 def describe_features(problem: Problem) -> Features:
@@ -33,12 +35,20 @@ def describe_features(problem: Problem) -> Features:
             done[id(x)] = triangle([x])
         return done[id(x)]
 
+    def regressions(
+        tables: list[model.Features], pooled: bool, blocks: Callable[[Problem], Blocks]
+    ) -> tuple[Regression, ...]:
+        sparse = [x for x in tables if isinstance(x, SparseRows)]
+        if sparse:
+            return describe_blocks(blocks(problem), sparse, pooled)
+        return _regressions([x for x in tables if not isinstance(x, SparseRows)], pooled, compressed)
+
     return Features(
         cost_dim=graph.cost_dim,
         transition_dim=graph.transition_dim,
         shared=graph.shared_features,
-        costs=_regressions(costs, problem.stationary_costs, compressed),
-        transitions=_regressions(transitions, problem.stationary_transitions, compressed),
+        costs=regressions(costs, problem.stationary_costs, cost_blocks),
+        transitions=regressions(transitions, problem.stationary_transitions, value_blocks),
     )
 
 

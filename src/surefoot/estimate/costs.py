@@ -19,13 +19,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot.estimate import kernels
-from surefoot.estimate.ridge import RidgeBank
-from surefoot.estimate.rows import project
+from surefoot.estimate import block_kernels, kernels
+from surefoot.estimate.block_bank import BlockBank, TurnedBlocks
+from surefoot.estimate.blocks import cost_blocks
+from surefoot.estimate.counting import CostState, compiled, count_cost
+from surefoot.estimate.ridge import RidgeBank, turned
+from surefoot.model.features import Features
 from surefoot.model.layered import Anchor, BoolArray, FloatArray, IntArray, LayeredGraph
 from surefoot.model.limits import Limit
 from surefoot.model.precision import FeatureArray, pieces
 from surefoot.model.problem import Problem
+from surefoot.model.sparse_rows import SparseRows
 
 RadiusRule = Callable[[float, float, Limit], float]
 """(logdet(A) − d log λ, λ, limit) → the radius of that limit's ellipsoid."""
@@ -50,7 +54,7 @@ class CostData:
         graph, m = problem.graph, len(problem.limits)
         self._pooled = problem.stationary_costs
         n = 1 if self._pooled else problem.horizon
-        self.bank = RidgeBank(n, graph.cost_dim, m, ridge)
+        self.bank: RidgeBank | BlockBank
         self.spread = np.zeros(n)  # (R,)  Σ (1 + |ρ|)², what a model error can add up to
         # Per layer x⁰, x⁰/‖x⁰‖² and c⁰; zeros where there is no anchor, which projects nothing away.
         self.anchors = np.zeros((problem.horizon, graph.cost_dim))
@@ -58,31 +62,48 @@ class CostData:
         self.anchor_costs = np.zeros((problem.horizon, m))
         for h, anchor in enumerate(graph.anchors):
             if anchor is not None:
-                self.anchors[h], self.anchor_costs[h] = anchor.features, anchor.cost
-                self.directions[h] = anchor.features / float(anchor.features @ anchor.features)
-        self._z, self._rest = np.empty(graph.cost_dim), np.empty(m)
+                self.anchors[h], self.directions[h] = known_part(anchor, graph.cost_dim)
+                self.anchor_costs[h] = anchor.cost
+        if isinstance(graph.layers[0].cost_features, SparseRows):
+            blocks = cost_blocks(problem)
+            self.bank, room = BlockBank(blocks, m, ridge), blocks.largest
+        else:
+            self.bank, room = RidgeBank(n, graph.cost_dim, m, ridge), graph.cost_dim
+        self.state = CostState(
+            regression=np.array([self.regression(h) for h in range(problem.horizon)]),
+            anchors=self.anchors,
+            directions=self.directions,
+            anchor_costs=self.anchor_costs,
+            spread=self.spread,
+            bank=self.bank.state,
+            z=np.empty(room),
+            rest=np.empty(m),
+        )
 
     def regression(self, h: int) -> int:
         return 0 if self._pooled else h
 
-    def add(self, h: int, x: FeatureArray, cost: FloatArray) -> None:
-        """Count the measured cost (m,) of a triplet with features x (dc,) at layer h."""
-        r, anchors = self.regression(h), (self.anchors, self.directions, self.anchor_costs)
-        rho = project(x.reshape(1, -1), 0, cost, h, *anchors, self._z, self._rest)
-        self.bank.add(r, self._z, self._rest)
-        part = 1.0 + abs(rho)
-        self.spread[r] += part * part  # the bits of the compiled roll-out; a power now and then rounds otherwise
+    def add(self, h: int, x: Features, cost: FloatArray) -> None:
+        """Count the measured cost (m,) of a triplet at layer h with features x: (dc,), or a table of this one row."""
+        table = x if isinstance(x, SparseRows) else x.reshape(1, -1)
+        if isinstance(self.bank, BlockBank) and not isinstance(table, SparseRows):
+            table = SparseRows.from_dense(np.asarray(table, np.float64))
+        count_cost(compiled(table), 0, cost, h, self.state)
 
     def ellipsoids(self, h: int, limits: tuple[Limit, ...], confidence: CostConfidence) -> CostEllipsoids:
         r = self.regression(h)
-        return cost_ellipsoids(self.bank.gram[r], self.bank.targets[r], float(self.spread[r]), limits, confidence)
+        dim, spread = self.anchors.shape[1], float(self.spread[r])
+        return _ellipsoids(self.bank.turned(r), dim, spread, limits, confidence)
 
 
 @dataclass(frozen=True, eq=False)
 class CostEllipsoids:
-    """Where the unknown γ_j may lie: one ellipsoid per ridge, in the eigenbasis of the data. (n ridges)"""
+    """Where the unknown γ_j may lie: one ellipsoid per ridge, in the eigenbasis of the data. (n ridges)
 
-    basis: FloatArray  # (dc, dc)    U
+    With sparse features the eigenvectors, here dc of them, are those of blocks with data, and one for all the rest.
+    """
+
+    basis: FloatArray | TurnedBlocks  # (dc, dc)    U
     weights: FloatArray  # (n, dc)   1 / (e + λ)
     centres: FloatArray  # (n, m, dc)   Uᵀ γ̂
     radii: FloatArray  # (n, m)      with the model error
@@ -99,10 +120,18 @@ def cost_ellipsoids(
     confidence: CostConfidence,
 ) -> CostEllipsoids:
     """(S3) with misspecification and rounding guard, from G (dc, dc), b (m, dc) and Σ(1+|ρ|)²."""
-    eigenvalues, basis = np.linalg.eigh(gram)
-    eigenvalues = np.maximum(eigenvalues, 0.0)
-    dim, largest = len(gram), float(eigenvalues[-1])
-    rotated = targets @ basis
+    return _ellipsoids(turned(gram, targets), len(gram), spread, limits, confidence)
+
+
+def _ellipsoids(
+    data: tuple[FloatArray, FloatArray | TurnedBlocks, FloatArray],  # e, U and Uᵀb
+    dim: int,
+    spread: float,
+    limits: tuple[Limit, ...],
+    confidence: CostConfidence,
+) -> CostEllipsoids:
+    eigenvalues, basis, rotated = data
+    largest = float(eigenvalues.max())
     weights, centres, radii, guards = [], [], [], []
     for ridge in confidence.ridges:
         weight = 1.0 / (eigenvalues + ridge)
@@ -132,16 +161,37 @@ def cost_ellipsoids(
 
 
 def bound_rows(
-    x: FeatureArray, anchor: Anchor | None, known: CostEllipsoids, rows: IntArray | None = None
+    x: Features, anchor: Anchor | None, known: CostEllipsoids, rows: IntArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """(upper, lower), each (n, m), of the costs of features x (n, dc); only of the given rows, else (∞, −∞)."""
-    dim, m = len(known.basis), len(known.norms)
-    turn, direction, anchor_cost = known.basis, np.zeros(dim), np.zeros(m)
-    if anchor is not None:
-        direction, anchor_cost = anchor.features / float(anchor.features @ anchor.features), np.array(anchor.cost)
-        turn = known.basis - np.outer(direction, anchor.features @ known.basis)  # Uᵀz = Uᵀx − ρ Uᵀx⁰
-    predictions = known.centres.reshape(-1, dim) @ turn.T  # ⟨γ̂, z⟩ as a function of x
+    dim, m = x.shape[1], len(known.norms)
     upper, lower = np.full((len(x), m), np.inf), np.full((len(x), m), -np.inf)
+    x0, direction = known_part(anchor, dim)
+    anchor_cost = np.zeros(m) if anchor is None else np.array(anchor.cost)
+    if isinstance(x, SparseRows):
+        assert isinstance(known.basis, TurnedBlocks)
+        block_kernels.bounds(
+            x,
+            rows,
+            known.basis,
+            x0,
+            direction,
+            np.vstack([np.ones(known.weights.shape[1]), known.weights]),
+            known.centres,
+            known.radii,
+            known.guards,
+            known.norms,
+            known.errors,
+            anchor_cost,
+            upper,
+            lower,
+        )
+        return upper, lower
+    assert not isinstance(known.basis, TurnedBlocks)
+    turn = known.basis
+    if anchor is not None:
+        turn = known.basis - np.outer(direction, x0 @ known.basis)  # Uᵀz = Uᵀx − ρ Uᵀx⁰
+    predictions = known.centres.reshape(-1, dim) @ turn.T  # ⟨γ̂, z⟩ as a function of x
     kernels.bounds(
         x,
         rows,
@@ -159,13 +209,29 @@ def bound_rows(
     return upper, lower
 
 
-def uncertainty_rows(x: FeatureArray, anchor: Anchor | None, known: CostEllipsoids) -> FloatArray:
+def uncertainty_rows(x: Features, anchor: Anchor | None, known: CostEllipsoids) -> FloatArray:
     """(rows,) u = ‖z‖ in the inverse data metric of the first ridge: the paper's ‖ψ(U⊥, φ)‖_{Λ⁻¹}."""
+    if isinstance(x, SparseRows):
+        assert isinstance(known.basis, TurnedBlocks)
+        return block_lengths(x, anchor, known.basis, known.weights[0])
+    assert not isinstance(known.basis, TurnedBlocks)
     result = np.empty(len(x))
     for rows, piece in pieces(x):
         w = split(piece, anchor)[1] @ known.basis
         result[rows] = np.sqrt((w * w) @ known.weights[0])
     return result
+
+
+def block_lengths(x: SparseRows, anchor: Anchor | None, basis: TurnedBlocks, weights: FloatArray) -> FloatArray:
+    """(rows,) √Σ_i w_i² weights_i with w = Uᵀz, of sparse features x; ‖z‖ for weights that are all 1."""
+    return block_kernels.lengths(x, basis, *known_part(anchor, x.dim), weights[None, :])
+
+
+def known_part(anchor: Anchor | None, dim: int) -> tuple[FloatArray, FloatArray]:
+    """x⁰ and x⁰/‖x⁰‖², each (dc,); zeros without an anchor, which project nothing away."""
+    if anchor is None:
+        return np.zeros(dim), np.zeros(dim)
+    return anchor.features, anchor.features / float(anchor.features @ anchor.features)
 
 
 def split(x: FeatureArray, anchor: Anchor | None) -> tuple[FloatArray, FloatArray]:
@@ -200,7 +266,7 @@ def bound_costs(
     done: dict[tuple[int, int], tuple[FloatArray, FloatArray]] = {}
     known: dict[int, CostEllipsoids] = {}
 
-    def bounds(h: int, x: FeatureArray) -> tuple[FloatArray, FloatArray]:
+    def bounds(h: int, x: Features) -> tuple[FloatArray, FloatArray]:
         r = data.regression(h)
         if r not in known:
             known[r] = data.ellipsoids(h, problem.limits, confidence)
@@ -226,7 +292,7 @@ def _wanted_rows(
 
 
 def _terminal(
-    graph: LayeredGraph, bounds: Callable[[int, FeatureArray], tuple[FloatArray, FloatArray]]
+    graph: LayeredGraph, bounds: Callable[[int, Features], tuple[FloatArray, FloatArray]]
 ) -> tuple[FloatArray | None, FloatArray | None]:
     last = graph.terminal
     if last.cost_features is None:

@@ -56,6 +56,10 @@ class RidgeBank:
         dim = self.gram.shape[1]
         self.factor[:] = np.linalg.cholesky(self.gram + self.ridge * np.eye(dim))
 
+    def turned(self, r: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(eigenvalues e (d,) of G, U (d, d), Uᵀb_j (m, d)) of regression r."""
+        return turned(self.gram[r], self.targets[r])
+
     def arrays(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
         """Everything that a checkpoint must keep."""
         return {
@@ -66,3 +70,9 @@ class RidgeBank:
             "rows": self.rows,
             "factor": self.factor,
         }
+
+
+def turned(gram: FloatArray, targets: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(e (d,), U (d, d), Uᵀb_j (m, d)) with G = U diag(e) Uᵀ, from G (d, d) and b (m, d)."""
+    eigenvalues, basis = np.linalg.eigh(gram)
+    return np.maximum(eigenvalues, 0.0), basis, targets @ basis

@@ -14,11 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot.estimate import kernels
+from surefoot.estimate import block_kernels, kernels
+from surefoot.estimate.block_bank import BlockBank, TurnedBlocks
+from surefoot.estimate.blocks import value_blocks
+from surefoot.estimate.counting import ValueState, compiled, count_value
 from surefoot.estimate.ridge import RidgeBank
-from surefoot.estimate.rows import value_row
 from surefoot.model.layered import FloatArray, IntArray, Layer
 from surefoot.model.problem import Problem
+from surefoot.model.sparse_rows import SparseRows
 
 ValueRadius = Callable[[int, float], float]
 """(layer, logdet(A) − d log λ₂) → the radius of the ellipsoid around θ̂."""
@@ -39,8 +42,19 @@ class ValueData:
     def __init__(self, problem: Problem, ridge: float) -> None:
         self._pooled = problem.stationary_transitions
         n = 1 if self._pooled else problem.horizon - 1
-        self.bank = RidgeBank(n, problem.graph.transition_dim, 1, ridge)
-        self._phi_v, self._target = np.empty(problem.graph.transition_dim), np.empty(1)
+        dim = problem.graph.transition_dim
+        self.bank: RidgeBank | BlockBank
+        if isinstance(problem.graph.layers[0].transition_features, SparseRows):
+            blocks = value_blocks(problem)
+            self.bank, room = BlockBank(blocks, 1, ridge), blocks.largest
+        else:
+            self.bank, room = RidgeBank(n, dim, 1, ridge), dim
+        self.state = ValueState(
+            regression=np.array([self.regression(h) for h in range(problem.horizon - 1)]),
+            bank=self.bank.state,
+            phi_v=np.empty(room),
+            target=np.empty(1),
+        )
 
     def regression(self, h: int) -> int:
         return 0 if self._pooled else h
@@ -48,26 +62,24 @@ class ValueData:
     def add(self, h: int, layer: Layer, pair: int, edge: int, value: FloatArray) -> None:
         """Count the transition of a pair along an edge, with the values (S',) of the plan in force."""
         first, end = layer.pair_ptr[pair], layer.pair_ptr[pair + 1]
-        value_row(layer.transition_features, layer.successor, first, end, value, 0, self._phi_v)
-        self._target[0] = value[layer.successor[edge]]
-        self.bank.add(self.regression(h), self._phi_v, self._target)
+        count_value(
+            compiled(layer.transition_features), 0, layer.successor, 0, first, end, edge, value, 0, h, self.state
+        )
 
     def ellipsoid(self, h: int, confidence: ValueConfidence) -> ValueEllipsoid:
         r = self.regression(h)
-        gram, target = self.bank.gram[r], self.bank.targets[r, 0]
-        eigenvalues, basis = np.linalg.eigh(gram)
-        eigenvalues = np.maximum(eigenvalues, 0.0)
+        eigenvalues, basis, (rotated,) = self.bank.turned(r)
         weights = 1.0 / (eigenvalues + confidence.ridge)
         ratio = float(np.log1p(eigenvalues / confidence.ridge).sum())
-        centre = (target @ basis) * weights
+        centre = rotated * weights
         return ValueEllipsoid(basis, weights, centre, confidence.radius(h, ratio), confidence.optimism)
 
 
 @dataclass(frozen=True, eq=False)
 class ValueEllipsoid:
-    """Where the unknown μ of one layer may lie, in the eigenbasis of the data."""
+    """Where the unknown μ of one layer may lie, in the eigenbasis of the data; sparse ones as for costs."""
 
-    basis: FloatArray  # (dp, dp)
+    basis: FloatArray | TurnedBlocks  # (dp, dp)
     weights: FloatArray  # (dp,)   1 / (e + λ₂)
     centre: FloatArray  # (dp,)   Uᵀ θ̂
     radius: float
@@ -75,7 +87,8 @@ class ValueEllipsoid:
 
     def contains(self, mu: FloatArray) -> bool:
         """‖μ − θ̂‖_A ≤ radius: the value event of spec 8."""
-        gap = mu @ self.basis - self.centre
+        along = self.basis.turn(mu) if isinstance(self.basis, TurnedBlocks) else mu @ self.basis
+        gap = along - self.centre
         return bool(np.sqrt(((gap * gap) / self.weights).sum()) <= self.radius)
 
 
@@ -86,17 +99,22 @@ def expected_next_value(
 
     Clipped to the range of V on the pair's own support: valid because P is a distribution on a known support.
     """
-    result = np.full(layer.n_pairs, np.nan)
+    result, features = np.full(layer.n_pairs, np.nan), layer.transition_features
+    wanted = np.arange(layer.n_pairs) if wanted is None else wanted
+    graph = (layer.successor, layer.pair_ptr, wanted, value)
+    radius = known.optimism * known.radius
+    if isinstance(features, SparseRows):
+        assert isinstance(known.basis, TurnedBlocks)
+        block_kernels.expectations(features, *graph, known.basis, known.weights[None, :], known.centre, radius, result)
+        return result
+    assert not isinstance(known.basis, TurnedBlocks)
     kernels.expectations(
-        layer.transition_features,
-        layer.successor,
-        layer.pair_ptr,
-        np.arange(layer.n_pairs) if wanted is None else wanted,
-        value,
+        features,
+        *graph,
         known.basis,
         known.basis @ known.centre,
         known.weights,
-        known.optimism * known.radius,
+        radius,
         result,
     )
     return result

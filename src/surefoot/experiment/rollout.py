@@ -1,7 +1,7 @@
 """Compiled: all episodes between two plans, with the draws of the sampler and the updates of the learner.
 
 Bit for bit what the step-by-step path does: the same random streams in the same order (surefoot.worlds.sampler), the
-same compiled updates (surefoot.estimate.rows), the same test for a new plan.
+same compiled updates (surefoot.estimate.counting), the same test for a new plan.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from surefoot.agents.base import Agent
 from surefoot.agents.learner import Learner
 from surefoot.errors import AssumptionBroken
 from surefoot.estimate.costs import CostData
-from surefoot.estimate.ridge import BankState
-from surefoot.estimate.rows import add_row, has_grown, project
+from surefoot.estimate.counting import CostState, Table, ValueState, bank_has_grown, compiled, count_cost, count_value
 from surefoot.estimate.values import ValueData
 from surefoot.experiment.tables import VIOLATION, EpisodeTable
 from surefoot.model.layered import BoolArray, FloatArray, IntArray, freeze, pool
-from surefoot.model.precision import FeatureArray
 from surefoot.worlds.sampler import ROOT_3, Sampler
 from surefoot.worlds.world import World
 
@@ -75,10 +73,10 @@ def roll(
     pair_ptr: IntArray,
     successor: IntArray,
     reward: FloatArray,
-    cost_features: FeatureArray,
-    transition_features: FeatureArray,
+    cost_features: Table,
+    transition_features: Table,
     terminal_reward: FloatArray,
-    terminal_features: FeatureArray,
+    terminal_features: Table,
     terminal_has_cost: BoolArray,
     # the truth
     cumulative: FloatArray,
@@ -93,14 +91,8 @@ def roll(
     value: FloatArray,
     # the learner: cost regressions, value regressions
     learn: bool,
-    cost_of: IntArray,
-    value_of: IntArray,
-    anchors: FloatArray,
-    directions: FloatArray,
-    anchor_costs: FloatArray,
-    spread: FloatArray,
-    cost_bank: BankState,
-    value_bank: BankState,
+    cost_state: CostState,
+    value_state: ValueState,
     planned_cost: FloatArray,
     planned_value: FloatArray,
     threshold: float,
@@ -121,8 +113,7 @@ def roll(
     """
     n_layers = offsets.shape[0] - 1
     m = bounds.shape[0]
-    measured, rest, target = np.empty(m), np.empty(m), np.empty(1)
-    z, phi_v = np.empty(anchors.shape[1]), np.empty(value_bank[0].shape[1])
+    measured = np.empty(m)
     for k in range(first, last):
         state = starts[k]
         total = 0.0
@@ -142,40 +133,32 @@ def roll(
             total += reward[offsets[h, REWARDS] + pair]
             following = successor[offsets[h, SUCCESSORS] + edge]
             if learn:
-                rho = project(
-                    cost_features,
-                    offsets[h, COST_FEATURES] + edge,
-                    measured,
+                count_cost(cost_features, offsets[h, COST_FEATURES] + edge, measured, h, cost_state)
+                count_value(
+                    transition_features,
+                    offsets[h, TRANSITION_FEATURES],
+                    successor,
+                    offsets[h, SUCCESSORS],
+                    begin,
+                    end,
+                    edge,
+                    value,
+                    offsets[h + 1, STATES],
                     h,
-                    anchors,
-                    directions,
-                    anchor_costs,
-                    z,
-                    rest,
+                    value_state,
                 )
-                add_row(cost_of[h], *cost_bank, z, rest)
-                spread[cost_of[h]] += (1.0 + abs(rho)) * (1.0 + abs(rho))
-                target[0] = value[offsets[h + 1, STATES] + following]
-                phi_v[:] = 0.0
-                for e in range(begin, end):
-                    v = value[offsets[h + 1, STATES] + successor[offsets[h, SUCCESSORS] + e]]
-                    for i in range(phi_v.shape[0]):
-                        phi_v[i] += v * transition_features[offsets[h, TRANSITION_FEATURES] + e, i]
-                add_row(value_of[h], *value_bank, phi_v, target)
             state = following
         total += terminal_reward[state]
         if terminal_has_cost[state]:
             measure(terminal_costs, state, scales, kind, noise, measured)
             note(k, terminal_costs, state, measured, bounds, tolerance, violations, margins, highest)
             if learn:
-                rho = project(terminal_features, state, measured, n_layers, anchors, directions, anchor_costs, z, rest)
-                add_row(cost_of[n_layers], *cost_bank, z, rest)
-                spread[cost_of[n_layers]] += (1.0 + abs(rho)) * (1.0 + abs(rho))
+                count_cost(terminal_features, state, measured, n_layers, cost_state)
         rewards[k] = total
         if learn and (
             threshold == 0.0
-            or has_grown(cost_bank[4], planned_cost, threshold)
-            or has_grown(value_bank[4], planned_value, threshold)
+            or bank_has_grown(cost_state.bank, planned_cost, threshold)
+            or bank_has_grown(value_state.bank, planned_value, threshold)
         ):
             return k + 1, True, -1, -1
     return last, False, -1, -1
@@ -204,11 +187,10 @@ class Rollout:
         offsets[:, STATES] = np.concatenate([[0], np.cumsum(sizes)])[:-1]
         self._graph = (
             offsets,
-            *(pools[column][0] for column in (POINTERS, SUCCESSORS, REWARDS, COST_FEATURES, TRANSITION_FEATURES)),
+            *(pools[column][0] for column in (POINTERS, SUCCESSORS, REWARDS)),
+            *(compiled(pools[column][0]) for column in (COST_FEATURES, TRANSITION_FEATURES)),
             last.reward,
-            last.cost_features
-            if last.cost_features is not None
-            else freeze(np.zeros((1, graph.cost_dim), graph.layers[0].cost_features.dtype)),
+            compiled(graph.layers[0].cost_features[:1] if last.cost_features is None else last.cost_features),
             last.has_cost,
         )
         costs = world.terminal_costs
@@ -225,7 +207,6 @@ class Rollout:
     def _learning(self, agent: Agent) -> tuple[Any, ...]:
         """The learner's own arrays, which the roll-out changes in place; dummies for one that does not learn."""
         problem = self._agent.problem
-        layers = range(problem.horizon)
         if not isinstance(agent, Learner):
             costs = CostData(problem, 1.0)
             values = ValueData(problem, 1.0)
@@ -233,14 +214,8 @@ class Rollout:
             costs, values = agent.costs, agent.transitions
         return (
             isinstance(agent, Learner),
-            np.array([costs.regression(h) for h in layers]),
-            np.array([values.regression(h) for h in layers]),
-            costs.anchors,
-            costs.directions,
-            costs.anchor_costs,
-            costs.spread,
-            costs.bank.state,
-            values.bank.state,
+            costs.state,
+            values.state,
         )
 
     def play(self, table: EpisodeTable, first: int, last: int) -> tuple[int, bool]:

@@ -2,7 +2,8 @@
 
 The document is plain JSON except that its arrays may be nested lists or ``{"array": name}``, where the
 name stands for an array stored beside it. ``problem.schema.json`` describes it. Nothing read is trusted:
-types are checked here, and the rules of a problem by :meth:`Problem.from_arrays`.
+types are checked here, and the rules of a problem by :meth:`Problem.from_arrays`. A sparse table of features is
+``{"sparse": {"dim": d, "indptr": …, "columns": …, "values": …}}``.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from numpy.typing import NDArray
 
 from surefoot.errors import UnreadableFile
 from surefoot.model import checked
+from surefoot.model.features import Features
 from surefoot.model.labels import Label
 from surefoot.model.layered import NO_ACTION, Layer
 from surefoot.model.limits import Limit
 from surefoot.model.problem import Problem
+from surefoot.model.sparse_rows import MOST_COLUMNS, RowParts, SparseRows
+from surefoot.model.sparse_rows import checked as checked_rows
 from surefoot.model.validate import check_horizon
 
 FORMAT = "surefoot-problem"
@@ -63,7 +67,7 @@ def to_document(problem: Problem) -> Document:
             "successors": layer.successor,
             "successor_dtype": layer.successor.dtype.name,
             "rewards": layer.reward,
-            "cost_features": layer.cost_features,
+            "cost_features": _table(layer.cost_features),
             "transition_features": _unless_same(layer),
             "seed": np.where(layer.seed == NO_ACTION, NO_ACTION, layer.seed - layer.state_ptr[:-1]),
         }
@@ -83,7 +87,7 @@ def to_document(problem: Problem) -> Document:
         "terminal": {
             "states": states.row(names.states[-1].listed),
             "rewards": last.reward,
-            "cost_features": last.cost_features,
+            "cost_features": _table(last.cost_features),
             "has_cost": None if last.cost_features is None else last.has_cost,
         },
         "anchors": [None if a is None else {"features": a.features, "cost": a.cost} for a in graph.anchors],
@@ -91,9 +95,15 @@ def to_document(problem: Problem) -> Document:
     }
 
 
-def _unless_same(layer: Layer) -> NDArray[Any] | None:
+def _unless_same(layer: Layer) -> object:
     """The transition features; None says that they are the cost features themselves."""
-    return None if layer.transition_features is layer.cost_features else layer.transition_features
+    return None if layer.transition_features is layer.cost_features else _table(layer.transition_features)
+
+
+def _table(features: Features | None) -> object:
+    if isinstance(features, SparseRows):
+        return {"sparse": {"dim": features.dim, **features.parts._asdict()}}
+    return features
 
 
 class _LabelPool:
@@ -182,13 +192,14 @@ class _Reader:
     def __init__(self, stored: Mapping[str, object], budget: int) -> None:
         self._stored, self._budget = stored, budget
         self._arrays: dict[str, NDArray[Any]] = {}
+        self._sparse: dict[tuple[int, ...], SparseRows] = {}
 
     def layer(self, value: object, at: str, states: list[Label], actions: list[Label]) -> dict[str, Any]:
         part = checked.mapping(value, at, _LAYER_KEYS)
         index_type = part["successor_dtype"]
         if index_type not in ("int32", "int64"):
             raise checked.wrong(f"{at}.successor_dtype", "'int32' or 'int64'", index_type)
-        x = self.array(part["cost_features"], f"{at}.cost_features", _FLOAT, 2)
+        x = self._table(part["cost_features"], f"{at}.cost_features")
         phi = part["transition_features"]
         return {
             "state_ptr": self.array(part["state_ptr"], f"{at}.state_ptr", _INT),
@@ -196,7 +207,7 @@ class _Reader:
             "successors": self.array(part["successors"], f"{at}.successors", _INDEX_TYPES[index_type]),
             "rewards": self.array(part["rewards"], f"{at}.rewards", _FLOAT),
             "cost_features": x,
-            "transition_features": x if phi is None else self.array(phi, f"{at}.transition_features", _FLOAT, 2),
+            "transition_features": x if phi is None else self._table(phi, f"{at}.transition_features"),
             "seed": self._laid_out(part["seed"], f"{at}.seed", _INT),
             "state_labels": self._named(part["states"], f"{at}.states", states),
             "action_labels": self._named(part["actions"], f"{at}.actions", actions),
@@ -210,7 +221,7 @@ class _Reader:
             raise checked.wrong(f"{at}.has_cost", "null exactly where cost_features is null", has_cost)
         return {
             "terminal_rewards": self.array(part["rewards"], f"{at}.rewards", _FLOAT),
-            "terminal_cost_features": None if x is None else self.array(x, f"{at}.cost_features", _FLOAT, 2),
+            "terminal_cost_features": None if x is None else self._table(x, f"{at}.cost_features"),
             "terminal_has_cost": None if x is None else self.array(has_cost, f"{at}.has_cost", _BOOL),
             "state_labels": self._named(part["states"], f"{at}.states", states),
         }
@@ -239,6 +250,23 @@ class _Reader:
             got = f"{array.dtype} with {array.ndim} axes where {dtype} with {ndim} is expected"
             raise UnreadableFile("an array is of the wrong kind", where=at, got=got)
         return array
+
+    def _table(self, value: object, at: str) -> Features:
+        """A dense or a sparse table; sparse ones that are made of the same arrays are one object."""
+        if not isinstance(value, dict) or "sparse" not in value:
+            return self.array(value, at, _FLOAT, 2)
+        at = f"{at}.sparse"
+        part = checked.mapping(checked.mapping(value, at, ("sparse",))["sparse"], at, ("dim", *RowParts._fields))
+        dim = checked.whole(part["dim"], f"{at}.dim")
+        if not 1 <= dim <= MOST_COLUMNS:
+            raise UnreadableFile("wrong number of columns", where=f"{at}.dim", got=checked.short(dim))
+        indptr = self.array(part["indptr"], f"{at}.indptr", _INT)
+        columns = self.array(part["columns"], f"{at}.columns", _SHORT)
+        values = self.array(part["values"], f"{at}.values", _FLOAT)
+        key = (id(indptr), id(columns), id(values), dim)
+        if key not in self._sparse:
+            self._sparse[key] = checked_rows("a sparse table", indptr, columns, values, dim, at)
+        return self._sparse[key]
 
     def _laid_out(self, value: object, at: str, dtype: np.dtype[Any]) -> NDArray[Any]:
         array = self.array(value, at, dtype)

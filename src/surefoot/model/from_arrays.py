@@ -1,7 +1,7 @@
 """Lay the user's CSR arrays into a layered graph without copying them.
 
-Each argument is one ``numpy`` array, used by all layers, or a list of H-1 arrays. Arrays are taken as they are: of the
-right kind and C-contiguous, or refused. A silent conversion would copy gigabytes.
+Each argument is one ``numpy`` array, used by all layers, or a list of H-1 arrays; features may be sparse matrices.
+Arrays are taken as they are: of the right kind and C-contiguous, or refused. A silent conversion would copy gigabytes.
 """
 
 from __future__ import annotations
@@ -15,13 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput
+from surefoot.model.features import Features
 from surefoot.model.labels import Label, Names, Register, shown
-from surefoot.model.layered import NO_ACTION, BoolArray, FloatArray, IntArray, Layer, LayeredGraph, Terminal, freeze
+from surefoot.model.layered import (
+    NO_ACTION,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Layer,
+    LayeredGraph,
+    Terminal,
+    freeze,
+)
 from surefoot.model.naming import Naming
-from surefoot.model.precision import FeatureArray
+from surefoot.model.sparse_rows import SparseRows, Taker, arrays_of
 from surefoot.model.validate import SeedChoice
 
 PerLayer = NDArray[Any] | Sequence[NDArray[Any]]
+Tables = Any  # of features: as PerLayer, or CSR matrices of scipy.sparse in place of the arrays
 Labels = Sequence[Sequence[Label] | None]  # a layer whose labels are None is numbered
 
 _INDEX = (np.dtype(np.int64),)
@@ -31,9 +42,9 @@ _FEATURE = (np.dtype(np.float32), np.dtype(np.float64))
 _FLAG = (np.dtype(np.bool_),)
 
 
-def per_layer(name: str, value: PerLayer, n_layers: int) -> list[NDArray[Any]]:
+def per_layer(name: str, value: PerLayer | Tables, n_layers: int) -> list[Any]:
     """The array of each layer: the template n times, or the list as given."""
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (np.ndarray, SparseRows)):
         return [value] * n_layers
     if not isinstance(value, (list, tuple)):
         raise InvalidInput(f"{name} must be a numpy array or a list of them", got=f"a {type(value).__name__}")
@@ -68,12 +79,19 @@ def taken(name: str, array: object, kinds: tuple[np.dtype[Any], ...], ndim: int,
     return array
 
 
+def taken_features(name: str, table: object, h: int | None = None) -> Features:
+    """A table of features of either kind; a sparse one was looked at when it was taken."""
+    return table if isinstance(table, SparseRows) else taken(name, table, _FEATURE, 2, h)
+
+
 def claim(graph: LayeredGraph) -> None:
     """Make the user's arrays the problem's own: read-only, and with them those that they are views of."""
     for part in (*graph.layers, graph.terminal):
-        for array in vars(part).values():
-            while isinstance(array, np.ndarray):
-                array = freeze(array).base
+        for field in vars(part).values():
+            for array in arrays_of(field):
+                owner: Any = array
+                while isinstance(owner, np.ndarray):
+                    owner = freeze(owner).base
 
 
 def build_layers(
@@ -82,10 +100,13 @@ def build_layers(
     pair_ptr: PerLayer,
     successors: PerLayer,
     rewards: PerLayer,
-    cost_features: PerLayer,
-    transition_features: PerLayer | None,
+    cost_features: Tables,
+    transition_features: Tables | None,
 ) -> list[Layer]:
     n = horizon - 1
+    take = Taker()
+    cost_features = take.each("cost_features", cost_features)
+    transition_features = take.each("transition_features", transition_features)
     columns = [
         per_layer("state_ptr", state_ptr, n),
         per_layer("pair_ptr", pair_ptr, n),
@@ -99,6 +120,7 @@ def build_layers(
     layers = [_layer(h, *arrays) for h, arrays in enumerate(zip(*columns, phi, strict=True))]
     for h, layer in enumerate(layers):
         for name in ("cost_features", "transition_features"):
+            _check_kind(name, getattr(layer, name), getattr(layers[0], name), f"layer {h}")
             width, first = getattr(layer, name).shape[1], getattr(layers[0], name).shape[1]
             if width != first or width == 0:
                 raise InvalidInput(
@@ -117,21 +139,32 @@ def build_layers(
     return layers
 
 
+def _check_kind(name: str, table: Features, first: Features, where: str) -> None:
+    if isinstance(table, SparseRows) != isinstance(first, SparseRows):
+        kinds = ["sparse" if isinstance(each, SparseRows) else "dense" for each in (table, first)]
+        raise InvalidInput(
+            f"{name} is sparse in one layer and dense in another",
+            where=where,
+            got=f"{kinds[0]}, layer 0 has {kinds[1]} ones",
+            fix="Give all layers the same kind.",
+        )
+
+
 def _layer(
     h: int,
     state_ptr: NDArray[Any],
     pair_ptr: NDArray[Any],
     successor: NDArray[Any],
     reward: NDArray[Any],
-    x: NDArray[Any],
-    phi: NDArray[Any],
+    x: Features,
+    phi: Features,
 ) -> Layer:
     taken("state_ptr", state_ptr, _INDEX, 1, h)
     taken("pair_ptr", pair_ptr, _INDEX, 1, h)
     taken("successors", successor, _SUCCESSOR, 1, h)
     taken("rewards", reward, _NUMBER, 1, h)
-    taken("cost_features", x, _FEATURE, 2, h)
-    taken("transition_features", phi, _FEATURE, 2, h)
+    taken_features("cost_features", x, h)
+    taken_features("transition_features", phi, h)
     _check_pointer("pair_ptr", pair_ptr, len(successor), "edges (len(successors))", h)
     _check_pointer("state_ptr", state_ptr, len(pair_ptr) - 1, "pairs (len(pair_ptr) - 1)", h)
     for name, array, size, of in (
@@ -166,7 +199,7 @@ def _check_pointer(name: str, pointer: IntArray, end: int, of: str, h: int) -> N
 def build_terminal(
     layers: list[Layer],
     rewards: FloatArray | None,
-    cost_features: FeatureArray | None,
+    cost_features: Tables | None,
     has_cost: BoolArray | None,
 ) -> Terminal:
     last = layers[-1]
@@ -174,7 +207,8 @@ def build_terminal(
         rewards = np.zeros(_last_states(layers))
     taken("terminal_rewards", rewards, _NUMBER, 1)
     if cost_features is not None:
-        taken("terminal_cost_features", cost_features, _FEATURE, 2)
+        cost_features = taken_features("terminal_cost_features", Taker().each("terminal_cost_features", cost_features))
+        _check_kind("terminal_cost_features", cost_features, layers[0].cost_features, "last layer")
         expected = (len(rewards), last.cost_features.shape[1])
         if cost_features.shape != expected:
             raise InvalidInput(
@@ -205,7 +239,7 @@ def _last_states(layers: list[Layer]) -> int:
     return n
 
 
-def _check_has_cost(has_cost: BoolArray, cost_features: FeatureArray | None) -> None:
+def _check_has_cost(has_cost: BoolArray, cost_features: Features | None) -> None:
     taken("terminal_has_cost", has_cost, _FLAG, 1)
     n = 0 if cost_features is None else len(cost_features)
     if cost_features is None or len(has_cost) != n:
@@ -213,7 +247,8 @@ def _check_has_cost(has_cost: BoolArray, cost_features: FeatureArray | None) -> 
             "terminal_has_cost has the wrong shape",
             got=f"{has_cost.shape} where one entry per row of terminal_cost_features ({n}) is expected",
         )
-    idle = np.flatnonzero(~has_cost & cost_features.any(axis=1))
+    costed = cost_features.not_zero() if isinstance(cost_features, SparseRows) else cost_features.any(axis=1)
+    idle = np.flatnonzero(~has_cost & costed)
     if len(idle):
         raise InvalidInput(
             "a terminal state without a cost has cost features",
@@ -242,7 +277,7 @@ def start_indices(start: object, n_states: int) -> IntArray:
 
 def seed_choice(seed: PerLayer, layers: list[Layer], names: Naming) -> SeedChoice:
     """The seed as the number of an action within each state's own list; -1 where it has none."""
-    columns = per_layer("seed", seed, len(layers))
+    columns: list[IntArray] = per_layer("seed", seed, len(layers))
     for h, (column, layer) in enumerate(zip(columns, layers, strict=True)):
         taken("seed", column, _INDEX, 1, h)
         if len(column) != layer.n_states:

@@ -21,13 +21,15 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.model.precision import FeatureArray, lengths
+from surefoot.model.features import Features, row_distances, row_norms
+from surefoot.model.sparse_rows import SparseRows, arrays_of, stacked
 
 IntArray = NDArray[np.integer[Any]]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
-AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
+
+AnyArray = TypeVar("AnyArray", bound=NDArray[Any] | SparseRows)
 
 NO_ACTION = -1  #: where the seed does not go, and where nothing is certified
 
@@ -40,8 +42,8 @@ class Layer:
     pair_ptr: IntArray  # (N+1,) int64
     successor: IntArray  # (E,) int32 or int64, in 0 … S'-1
     reward: FloatArray  # (N,)   in [0, 1]
-    cost_features: FeatureArray  # (E, dc)
-    transition_features: FeatureArray  # (E, dp); the same object as cost_features when shared
+    cost_features: Features  # (E, dc)
+    transition_features: Features  # (E, dp); the same object as cost_features when shared
     seed: IntArray  # (S,)   the seed's pair, NO_ACTION where the seed never goes
 
     @property
@@ -86,7 +88,7 @@ class Terminal:
     """The last layer: a reward and, optionally, a cost, both of the state alone."""
 
     reward: FloatArray  # (S,)    in [0, 1]
-    cost_features: FeatureArray | None  # (S, dc) or None; rows without a cost are zero
+    cost_features: Features | None  # (S, dc) or None; rows without a cost are zero
     has_cost: BoolArray  # (S,)
     seed_reached: BoolArray  # (S,)    where the seed can end
 
@@ -153,21 +155,21 @@ class LayeredGraph:
         for layer in self.layers:
             pair, x = layer.edge_pair(), layer.cost_features
             for apart in range(1, int(np.diff(layer.pair_ptr).max())):
-                same = pair[apart:] == pair[:-apart]
-                gaps = np.linalg.norm(np.subtract(x[apart:][same], x[:-apart][same], dtype=np.float64), axis=1)
+                first = np.flatnonzero(pair[apart:] == pair[:-apart])
+                gaps = row_distances(x, first + apart, first)
                 largest = max(largest, float(gaps.max(initial=0.0)))
         return largest
 
     def largest_feature_sum(self) -> float:
         """max over pairs of Σ_{s′} ‖φ(s,a,s′)‖; H times this bounds ‖φ_V‖ (the paper's D)."""
-        return max(float(np.add.reduceat(lengths(y.transition_features), y.pair_ptr[:-1]).max()) for y in self.layers)
+        return max(float(np.add.reduceat(row_norms(y.transition_features), y.pair_ptr[:-1]).max()) for y in self.layers)
 
     def largest_cost_norm(self) -> float:
         """max ‖x‖ over all triplets and last states."""
         tables = [layer.cost_features for layer in self.layers]
         if self.terminal.cost_features is not None:
             tables.append(self.terminal.cost_features)
-        return max(float(lengths(x).max()) for x in tables)
+        return max(float(row_norms(x).max()) for x in tables)
 
     def pruned(self) -> LayeredGraph:
         """The graph without the states that nothing can reach; layers that keep all stay shared."""
@@ -186,7 +188,8 @@ class LayeredGraph:
 
 def freeze(array: AnyArray) -> AnyArray:
     """Make an array read-only; an immutable problem may be shared without copies."""
-    array.flags.writeable = False
+    for own in arrays_of(array):
+        own.flags.writeable = False
     return array
 
 
@@ -218,10 +221,10 @@ def _restrict(layer: Layer, keep: BoolArray, keep_next: BoolArray) -> Layer:
     )
 
 
-def pool(arrays: Iterable[NDArray[Any]]) -> tuple[NDArray[Any], IntArray]:
+def pool(arrays: Iterable[Any]) -> tuple[Any, IntArray]:
     """The distinct arrays one after the other, each once, and where that of every layer begins."""
     begins: dict[int, int] = {}
-    distinct: list[NDArray[Any]] = []
+    distinct: list[Any] = []
     offsets: list[int] = []
     end = 0
     for array in arrays:
@@ -230,5 +233,6 @@ def pool(arrays: Iterable[NDArray[Any]]) -> tuple[NDArray[Any], IntArray]:
             distinct.append(array)
             end += len(array)
         offsets.append(begins[id(array)])
-    flat = distinct[0] if len(distinct) == 1 else np.concatenate(distinct)
+    join = stacked if isinstance(distinct[0], SparseRows) else np.concatenate
+    flat = distinct[0] if len(distinct) == 1 else join(distinct)
     return freeze(flat), np.array(offsets, np.int64)

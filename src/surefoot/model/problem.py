@@ -22,7 +22,6 @@ from surefoot.model.labels import Label, Names, shown
 from surefoot.model.layered import Anchor, BoolArray, FloatArray, Layer, LayeredGraph, Terminal, freeze
 from surefoot.model.limits import Limit
 from surefoot.model.naming import Naming
-from surefoot.model.precision import FeatureArray
 from surefoot.model.reals import constant, reals, vector
 from surefoot.model.validate import (
     SeedChoice,
@@ -132,12 +131,12 @@ class Problem:
         pair_ptr: arrays.PerLayer,
         successors: arrays.PerLayer,
         rewards: arrays.PerLayer,
-        cost_features: arrays.PerLayer,
+        cost_features: arrays.Tables,
         seed: arrays.PerLayer,
         limits: Sequence[Limit] | Limit,
-        transition_features: arrays.PerLayer | None = None,
+        transition_features: arrays.Tables | None = None,
         terminal_rewards: FloatArray | None = None,
-        terminal_cost_features: FeatureArray | None = None,
+        terminal_cost_features: arrays.Tables | None = None,
         terminal_has_cost: BoolArray | None = None,
         anchor: AnchorOf | None = None,
         transition_norm: float = 1.0,
@@ -161,6 +160,10 @@ class Problem:
         Features may be float32 arrays, the same kind in all layers. These very numbers are then what is declared: the
         hidden costs and probabilities are linear in them, and nothing is added. Where they were rounded from the exact
         ones, declare those and use :meth:`stored_in_float32`, which accounts for the rounding.
+
+        Features may be sparse: a ``csr_array`` or ``csr_matrix`` of :mod:`scipy.sparse` in place of an array (costs
+        and transitions each of one kind in all layers). Regressions then keep a small matrix for each set of columns
+        that ever occur together, so that one column per triplet, pair or state is no matter of memory.
         """
         horizon = check_number_of_layers(horizon)
         layers = arrays.build_layers(
@@ -302,7 +305,7 @@ class Problem:
 
         Cost features are rounded, so each limit declares ``norm`` × max ‖x − float32(x)‖ more ``misspecification``
         (spec 3): the guarantee is still about the costs of the exact features. Anchors stay exact; arrays that layers
-        share stay shared; a problem whose features are all in float32 is returned as it is. Features that float32 has
+        share stay shared; sparse features stay as they are, and so does a problem without others. Features that float32 has
         no numbers for, above 3e38 or below 1e-38, are refused.
 
         Transition features are rounded too. They decide no safety, and nothing is declared for them: a value target

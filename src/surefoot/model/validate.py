@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from surefoot.errors import InvalidInput
+from surefoot.model.features import Features
 from surefoot.model.labels import Label, shown
 from surefoot.model.layered import (
     NO_ACTION,
@@ -28,7 +29,7 @@ from surefoot.model.layered import (
 )
 from surefoot.model.limits import Limit
 from surefoot.model.naming import Naming
-from surefoot.model.precision import FeatureArray
+from surefoot.model.sparse_rows import SparseRows
 
 MAX_HORIZON = 1_000_000
 
@@ -159,7 +160,15 @@ def _check_rewards(reward: FloatArray, place: Callable[[int], str]) -> None:
         )
 
 
-def _check_finite(kind: str, features: FeatureArray, place: Callable[[int], str]) -> None:
+def _check_finite(kind: str, features: Features, place: Callable[[int], str]) -> None:
+    if isinstance(features, SparseRows):
+        wrong = np.flatnonzero(~np.isfinite(features.values))
+        if len(wrong):
+            entry = int(wrong[0])
+            row = int(np.searchsorted(features.indptr, entry, side="right")) - 1
+            got = f"{float(features.values[entry])!r} in column {features.columns[entry]}"
+            raise InvalidInput(f"{kind} is not finite", where=place(row), got=got)
+        return
     step = max(1, (1 << 22) // max(1, features.shape[1]))  # in slices, so that no big temporary is needed
     for first in range(0, len(features), step):
         bad = np.flatnonzero(~np.isfinite(features[first : first + step]).all(axis=1))

@@ -34,6 +34,9 @@ _ARRAYS = {  # entry of a layer, of the last layer, of an anchor -> (dtype, axes
 }
 
 
+_SPARSE = {"indptr": ("<i8", 1), "columns": ("<i4", 1), "values": ("<f8", 1)}  # of a sparse table of features
+
+
 class Unreadable(Exception):
     """There is nothing to audit, or it is written in a way that this audit does not know."""
 
@@ -153,7 +156,7 @@ def _built(document: dict[str, Any], stored: Callable[[str], Any]) -> Problem:
                 state_ptr=state_ptr,
                 pair_ptr=part["pair_ptr"].tolist(),
                 successor=part["successors"].tolist(),
-                x=part["cost_features"],
+                x=_dense(part["cost_features"]),
                 seed=[NONE if a == NONE else first + a for a, first in zip(seed, state_ptr[:-1], strict=True)],
                 actions=_named(part["actions"], labels["actions"]),
             )
@@ -172,12 +175,12 @@ def _built(document: dict[str, Any], stored: Callable[[str], Any]) -> Problem:
         starts=starts,
         layers=layers,
         states=names,
-        last_x=last["cost_features"],
+        last_x=None if last["cost_features"] is None else _dense(last["cost_features"]),
         has_cost=[False] * n_last if last["has_cost"] is None else last["has_cost"].tolist(),
         seed_ends=_seed_ends(layers, starts, n_last),
         anchors=anchors,
         transition_norm=document["transition_norm"],
-        transition_dim=0 if all(each is None for each in phi) else int(_own(document["layers"][0]).shape[1]),
+        transition_dim=0 if all(each is None for each in phi) else int(_dense(_own(document["layers"][0])).shape[1]),
         largest_sum=max(map(_largest_sum, document["layers"])),
     )
 
@@ -204,6 +207,9 @@ def _resolve(document: dict[str, Any], stored: Callable[[str], Any]) -> None:
         for key, value in part.items():
             if key == "successors":
                 part[key] = array(value, ("<i4" if part["successor_dtype"] == "int32" else "<i8", 1))
+            elif isinstance(value, dict) and "sparse" in value:
+                table = value["sparse"]
+                part[key] = {"sparse": {**table, **{name: array(table[name], kind) for name, kind in _SPARSE.items()}}}
             elif value is not None and key in _ARRAYS:
                 part[key] = array(value, _ARRAYS[key])
 
@@ -212,12 +218,28 @@ def _named(numbers: Any, pool: list[Any]) -> list[Any] | None:
     return None if numbers is None else [pool[i] for i in numbers.tolist()]
 
 
+def _dense(table: Any) -> Any:
+    """A table of features as a plain array."""
+    if not isinstance(table, dict):
+        return table
+    dim, indptr, columns, values = (table["sparse"][name] for name in ("dim", "indptr", "columns", "values"))
+    found = np.zeros((len(indptr) - 1, dim))
+    for e, (first, end) in enumerate(itertools.pairwise(indptr.tolist())):
+        if not 0 <= first <= end <= len(columns) == len(values):
+            raise ValueError(f"row {e} of a sparse table lies at {first} to {end} of {len(values)} entries")
+        own = columns[first:end]
+        if len(own) and not (own[0] >= 0 and own[-1] < dim and (np.diff(own) > 0).all()):
+            raise ValueError(f"row {e} of a sparse table has columns that do not increase within 0 to {dim - 1}")
+        found[e, own] = values[first:end]
+    return found
+
+
 def _own(part: dict[str, Any]) -> Any:
     return part["cost_features"] if part["transition_features"] is None else part["transition_features"]
 
 
 def _largest_sum(part: dict[str, Any]) -> float:
-    lengths, ends = np.sqrt((_own(part) ** 2).sum(axis=1)), part["pair_ptr"].tolist()
+    lengths, ends = np.sqrt((_dense(_own(part)) ** 2).sum(axis=1)), part["pair_ptr"].tolist()
     return max(float(lengths[first:end].sum()) for first, end in itertools.pairwise(ends))
 
 

@@ -12,6 +12,7 @@ from surefoot.agents.lsvi_new import LsviNew
 from surefoot.arguments import probability
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile, UnwritableFile
 from surefoot.model.problem import Problem
+from surefoot.model.sparse_rows import SparseRows
 from surefoot.study import journal as journals
 from surefoot.study import snapshots
 from surefoot.study.compare import difference, problem_difference
@@ -113,6 +114,7 @@ def first_record(path: Path, wishes: Wishes, layer: FileLayer) -> tuple[Problem,
     problem = wishes.problem
     if problem is None:
         raise InvalidInput("there is no study here yet", where=str(path), fix="Give the problem to begin one.")
+    _refuse_sparse(problem)
     p = probability("failure_probability", _or(wishes.failure_probability, FAILURE_PROBABILITY))
     alpha = probability("false_alarm", _or(wishes.false_alarm, FALSE_ALARM))
     options = plain_options(wishes.options)
@@ -132,6 +134,18 @@ def first_record(path: Path, wishes: Wishes, layer: FileLayer) -> tuple[Problem,
         "share": share(p, 0),
         "constants": constants,
     }
+
+
+def _refuse_sparse(problem: Problem) -> None:
+    """The monitor and the audit keep d × d matrices: what sparse features are there to avoid."""
+    layer = problem.graph.layers[0]
+    for name in ("cost_features", "transition_features"):
+        if isinstance(getattr(layer, name), SparseRows):
+            raise InvalidInput(
+                "a study takes dense features only",
+                got=f"sparse {name} with {getattr(layer, name).dim} columns",
+                fix="Declare the problem with ….toarray(), and with fewer columns if there are many.",
+            )
 
 
 def _or(value: float | None, default: float) -> float:

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
+from surefoot.model.features import product, rows_equal_to
 from surefoot.model.layered import FloatArray
-from surefoot.model.precision import product
 from surefoot.model.problem import Problem
 from surefoot.worlds.tables import edge_ranges
 from surefoot.worlds.world import World
@@ -52,5 +52,5 @@ def _layer(problem: Problem, h: int, cost: ArrayLike, size: float) -> FloatArray
     result: FloatArray = np.where(linear <= bounds - size, -size, size)
     result[edge_ranges(layer, layer.seed_pairs())] = -size
     if anchor is not None:
-        result[(layer.cost_features == anchor.features).all(axis=1)] = 0.0
+        result[rows_equal_to(layer.cost_features, anchor.features)] = 0.0
     return result

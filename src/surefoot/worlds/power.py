@@ -350,7 +350,8 @@ class _Fit:
 
     def deviation(self, problem: Problem) -> list[FloatArray]:
         """(E, m) for each decision layer."""
-        return [np.array([self.rest[tuple(x)] for x in layer.cost_features.tolist()]) for layer in problem.graph.layers]
+        tables = (np.asarray(layer.cost_features) for layer in problem.graph.layers)
+        return [np.array([self.rest[tuple(x)] for x in table.tolist()]) for table in tables]
 
 
 def _fit(layout: Layout, network: Grid) -> _Fit:

@@ -27,6 +27,7 @@ from surefoot.model.layered import Anchor, Layer, LayeredGraph, Terminal, freeze
 from surefoot.model.limits import Limit
 from surefoot.model.naming import Naming
 from surefoot.model.problem import Problem
+from surefoot.model.sparse_rows import SparseRows
 from surefoot.worlds.world import World
 
 ARRAYS, HEADER = "arrays.npy", "world.json"
@@ -37,6 +38,8 @@ _TERMINAL = ("reward", "cost_features", "has_cost", "seed_reached")
 _LIMIT = ("name", "bound", "noise", "norm", "misspecification")
 _PLAIN = ("noise", "misspecified_beyond_declaration", "name", "exact_digest")
 _TABLES = ("probabilities", "cumulative", "costs")
+
+Number = Any  # of an array, None for None, and for a sparse table [columns, its arrays' numbers …]
 
 
 def write(world: World, folder: Path) -> None:
@@ -81,10 +84,16 @@ def read(folder: Path) -> World:
     ]
     lists = [tuple(map(_label, row)) for row in header["labels"]]
 
-    def array(number: int | None) -> Any:
+    tables: dict[tuple[int, ...], SparseRows] = {}
+
+    def array(number: Number) -> Any:
+        if isinstance(number, list):
+            dim, indptr, columns, values = number
+            made = SparseRows(known[indptr], known[columns], known[values], dim)
+            return tables.setdefault(tuple(number), made)
         return None if number is None else known[number]
 
-    def arrays(numbers: Sequence[int | None]) -> tuple[Any, ...]:
+    def arrays(numbers: Sequence[Number]) -> tuple[Any, ...]:
         return tuple(map(array, numbers))
 
     def listed(number: int | None) -> tuple[Label, ...] | None:
@@ -132,15 +141,17 @@ class _Arrays:
         self._numbers: dict[int, int] = {}
         self._arrays: list[NDArray[Any]] = []  # keeps them alive, so that ids stay theirs
 
-    def number(self, array: NDArray[Any] | None) -> int | None:
+    def number(self, array: NDArray[Any] | SparseRows | None) -> Number:
         if array is None:
             return None
+        if isinstance(array, SparseRows):
+            return [array.dim, *(self.number(part) for part in array.parts)]
         if id(array) not in self._numbers:
             self._numbers[id(array)] = len(self._arrays)
             self._arrays.append(array)
         return self._numbers[id(array)]
 
-    def numbers(self, arrays: Iterable[NDArray[Any] | None]) -> list[int | None]:
+    def numbers(self, arrays: Iterable[NDArray[Any] | SparseRows | None]) -> list[Number]:
         return [self.number(array) for array in arrays]
 
     def write(self, path: Path) -> list[list[Any]]:

@@ -12,10 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from surefoot.errors import InvalidInput
+from surefoot.model.features import Features, product
 from surefoot.model.layered import BoolArray, FloatArray, IntArray, Layer, freeze
 from surefoot.model.limits import Limit
-from surefoot.model.precision import FeatureArray, pieces, product
+from surefoot.model.precision import pieces
 from surefoot.model.problem import Problem
+from surefoot.model.sparse_rows import SparseRows
 
 SUM_TOLERANCE = 1e-9  #: how far the probabilities of a pair may miss one
 NEGATIVE_TOLERANCE = 1e-12  #: a probability this far below zero is rounding, and becomes zero
@@ -134,7 +136,7 @@ def cost_tables(
     return tuple(tables), _terminal_costs(problem, cost[-1], deviation)
 
 
-def _costs(features: FeatureArray, gamma: FloatArray, extra: FloatArray | None) -> FloatArray:
+def _costs(features: Features, gamma: FloatArray, extra: FloatArray | None) -> FloatArray:
     with np.errstate(over="ignore", invalid="ignore"):  # refused by name right after
         table: FloatArray = product(features, gamma.T)
         if extra is not None:
@@ -156,14 +158,15 @@ def rounding_deviations(
         key = (id(x), id(extra), cost[h].tobytes())
         if key not in known:
             table = np.zeros((len(x), cost.shape[1])) if extra is None else extra.copy()
-            for rows, piece in pieces(x):
-                table[rows] += (piece - fl[rows]) @ cost[h].T
+            if not (isinstance(x, SparseRows) or isinstance(fl, SparseRows)):  # those are never rounded
+                for rows, piece in pieces(x):
+                    table[rows] += (piece - fl[rows]) @ cost[h].T
             known[key] = freeze(table)
         tables.append(known[key])
     return tuple(tables)
 
 
-def _cost_features(problem: Problem) -> list[FeatureArray]:
+def _cost_features(problem: Problem) -> list[Features]:
     last = problem.graph.terminal.cost_features
     return [layer.cost_features for layer in problem.graph.layers] + ([] if last is None else [last])
 

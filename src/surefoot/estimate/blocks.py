@@ -1,0 +1,188 @@
+"""Which columns of sparse features ever meet: the blocks that Σ z zᵀ is made of.
+
+Two columns are connected when some row that a regression can get has both:
+
+    costs         the columns of one triplet's x; with an anchor also those of x⁰, because z = x − ρ x⁰ mixes them
+    transitions   the columns of all successors of one pair, because φ_V(s,a) = Σ_{s'} φ(s,a,s') V(s')
+
+Every row then lives in one connected set of columns, a *block*, and A = λI + Σ z zᵀ has no entry outside the squares of
+its blocks: determinants are products, inverses and eigenvectors stay inside. One-hot costs have blocks of size 1, whose
+Gram matrices are counts; tabular transitions have a block per pair, as large as its support.
+
+Numbers of one regression lie together, block after block; blocks are sorted by size, so that those of one size are one
+stack of matrices. A *slot* is a column's place in that order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.errors import InvalidInput
+from surefoot.model.layered import IntArray, LayeredGraph
+from surefoot.model.problem import Problem
+from surefoot.model.sparse_rows import SparseRows
+
+MOST_ENTRIES = 1 << 29  # of all Gram matrices of one kind of features: 4 GiB, and several arrays are of that size
+
+
+class BlockShape(NamedTuple):
+    """What compiled code reads of :class:`Blocks`. (R regressions, d columns, B blocks of all regressions)"""
+
+    block: NDArray[np.int32]  # (R, d)   the block of a column
+    place: NDArray[np.int32]  # (R, d)   its place within the block
+    column: NDArray[np.int32]  # (R·d,)  the column in every slot
+    size: NDArray[np.int64]  # (B,)
+    slot: NDArray[np.int64]  # (B+1,)    where a block's slots begin
+    entry: NDArray[np.int64]  # (B+1,)   where its matrix begins
+
+
+class Run(NamedTuple):
+    """Blocks first … first+n-1 are all of one size."""
+
+    size: int
+    first: int
+    n: int
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """The blocks of R regressions with features of length ``dim``."""
+
+    dim: int
+    shape: BlockShape
+    first: IntArray  # (R+1,)  the blocks of regression r are first[r] : first[r+1]
+    runs: tuple[tuple[Run, ...], ...]  # R
+
+    @property
+    def largest(self) -> int:
+        return int(self.shape.size.max())
+
+
+class Chain(NamedTuple):
+    """Groups of connected columns: those of group g are columns[pointer[g] : pointer[g+1]]."""
+
+    columns: IntArray
+    pointer: IntArray
+
+
+def cost_blocks(problem: Problem) -> Blocks:
+    """Of the cost regressions: one per layer, the last included, or one for all when stationary."""
+    layers = range(problem.horizon)
+    together = [list(layers)] if problem.stationary_costs else [[h] for h in layers]
+    known: dict[object, list[Chain]] = {}
+    chains = [_shared(known, _cost_sources(problem.graph, each)) for each in together]
+    return _blocks(problem.graph.cost_dim, chains, "cost_features")
+
+
+def value_blocks(problem: Problem) -> Blocks:
+    """Of the value regressions: one per decision layer, or one for all when stationary."""
+    layers = range(problem.horizon - 1)
+    together = [list(layers)] if problem.stationary_transitions else [[h] for h in layers]
+    known: dict[object, list[Chain]] = {}
+    chains = [_shared(known, _value_sources(problem.graph, each)) for each in together]
+    return _blocks(problem.graph.transition_dim, chains, "transition_features")
+
+
+Source = tuple[object, Chain]
+"""(what it is made of, by identity; the columns that it connects)"""
+
+
+def _cost_sources(graph: LayeredGraph, layers: Sequence[int]) -> list[Source]:
+    sources: list[Source] = []
+    for h in layers:
+        table = graph.layers[h].cost_features if h < len(graph.layers) else graph.terminal.cost_features
+        if isinstance(table, SparseRows):
+            sources.append((id(table), Chain(table.columns, table.indptr)))
+        anchor = graph.anchors[h]
+        if anchor is not None:
+            columns = np.flatnonzero(anchor.features)
+            sources.append((columns.tobytes(), Chain(columns, np.array([0, len(columns)]))))
+    return sources
+
+
+def _value_sources(graph: LayeredGraph, layers: Sequence[int]) -> list[Source]:
+    sources: list[Source] = []
+    for h in layers:
+        table, pairs = graph.layers[h].transition_features, graph.layers[h].pair_ptr
+        if isinstance(table, SparseRows):
+            sources.append(((id(table), id(pairs)), Chain(table.columns, table.indptr[pairs])))
+    return sources
+
+
+def _shared(known: dict[object, list[Chain]], sources: Sequence[Source]) -> list[Chain]:
+    """The distinct chains; regressions that are made of the same ones get the very same list."""
+    distinct = dict(sources)
+    return known.setdefault(frozenset(distinct), list(distinct.values()))
+
+
+def _blocks(dim: int, chains: Sequence[list[Chain]], name: str) -> Blocks:
+    """The blocks of one regression for each list of chains; the same list is looked at once."""
+    known: dict[int, IntArray] = {}
+    for each in chains:
+        if id(each) not in known:
+            known[id(each)] = _connected(dim, each)
+    n, slots = len(chains), np.arange(dim)
+    block, place = np.empty((n, dim), np.int32), np.empty((n, dim), np.int32)
+    column = np.empty(n * dim, np.int32)
+    sizes: list[IntArray] = []
+    runs = []
+    end = 0
+    for r, each in enumerate(chains):
+        labels = known[id(each)]
+        size = np.bincount(labels)
+        ordered = np.argsort(size, kind="stable")  # of one size: by their smallest column
+        number = np.empty_like(ordered)
+        number[ordered] = np.arange(len(ordered))
+        size = size[ordered]
+        begin = np.cumsum(size) - size
+        inside = np.argsort(number[labels], kind="stable")
+        own = number[labels[inside]]
+        column[r * dim : (r + 1) * dim] = inside
+        block[r, inside] = own + end
+        place[r, inside] = slots - begin[own]
+        values, first, count = np.unique(size, return_index=True, return_counts=True)
+        runs.append(tuple(Run(int(s), end + int(i), int(k)) for s, i, k in zip(values, first, count, strict=True)))
+        sizes.append(size)
+        end += len(size)
+    size = np.concatenate(sizes).astype(np.int64)
+    entries = int((size * size).sum())
+    if entries > MOST_ENTRIES:
+        raise InvalidInput(
+            f"{name} tie too many columns together",
+            got=f"{int(size.max())} of {dim} columns in one block, {entries:.3g} numbers for all Gram matrices",
+            fix="Give rows fewer common columns, let layers share a regression, or leave out the anchor.",
+        )
+    shape = BlockShape(block, place, column, size, _pointer(size), _pointer(size * size))
+    return Blocks(dim, shape, _pointer(np.array([len(each) for each in sizes])), tuple(runs))
+
+
+def _connected(dim: int, chains: Iterable[Chain]) -> IntArray:
+    """(d,) the component of every column, numbered by its smallest one."""
+    ends: list[tuple[IntArray, IntArray]] = []
+    for columns, pointer in chains:
+        linked = np.ones(max(0, len(columns) - 1), bool)
+        begins = pointer[1:-1]
+        linked[begins[(begins > 0) & (begins < len(columns))] - 1] = False  # a group ends there
+        ends.append((columns[:-1][linked], columns[1:][linked]))
+    some, others = (np.concatenate([np.empty(0, np.int64), *(pair[i] for pair in ends)]) for i in (0, 1))
+    if len(some) == 0:
+        return np.arange(dim)
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    links = coo_array((np.ones(len(some), np.int8), (some, others)), shape=(dim, dim))
+    found = connected_components(links, directed=False)[1]
+    _, smallest, labels = np.unique(found, return_index=True, return_inverse=True)
+    order = np.empty(len(smallest), np.int64)
+    order[np.argsort(smallest)] = np.arange(len(smallest))
+    result: IntArray = order[labels]
+    return result
+
+
+def _pointer(lengths: IntArray) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

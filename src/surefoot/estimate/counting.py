@@ -1,0 +1,188 @@
+"""Compiled: one step's cost and transition enter the statistics, for dense and for sparse features.
+
+The step-by-step path and the compiled roll-out both call this. Which kind it is, numba sees by type: a dense table is
+an array, a sparse one a tuple of arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numba import types
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from surefoot.estimate.block_rows import BlockState, add_block_row, block_value_row, blocks_have_grown, cost_row
+from surefoot.estimate.ridge import BankState
+from surefoot.estimate.rows import add_row, has_grown, project, value_row
+from surefoot.model.features import Features
+from surefoot.model.layered import FloatArray, IntArray
+from surefoot.model.precision import FeatureArray
+from surefoot.model.sparse_rows import RowParts, SparseRows
+
+Table = FeatureArray | RowParts
+
+
+class CostState(NamedTuple):
+    """The cost regressions, and room to work in."""
+
+    regression: NDArray[np.int64]  # (H,)  that of a layer
+    anchors: FloatArray  # (H, dc)  x⁰, zero where there is no anchor
+    directions: FloatArray  # (H, dc)  x⁰/‖x⁰‖²
+    anchor_costs: FloatArray  # (H, m)  c⁰
+    spread: FloatArray  # (R,)  Σ (1 + |ρ|)²
+    bank: BankState | BlockState
+    z: FloatArray
+    rest: FloatArray  # (m,)
+
+
+class ValueState(NamedTuple):
+    """The value regressions, and room to work in."""
+
+    regression: NDArray[np.int64]  # (H-1,)
+    bank: BankState | BlockState
+    phi_v: FloatArray
+    target: FloatArray  # (1,)
+
+
+def compiled(table: Features) -> Table:
+    """The table as compiled code takes it."""
+    return table.parts if isinstance(table, SparseRows) else table
+
+
+def _enter_cost(table: Table, e: int, cost: FloatArray, h: int, r: int, state: CostState) -> float:
+    """Row e of the table with a measured cost (m,) enters regression r; → ρ."""
+    raise NotImplementedError
+
+
+@overload(_enter_cost)
+def _(table: Any, e: Any, cost: Any, h: Any, r: Any, state: Any) -> Any:
+    def dense(table: Any, e: Any, cost: Any, h: Any, r: Any, state: Any) -> float:
+        anchors, directions, anchor_costs = state.anchors, state.directions, state.anchor_costs
+        rho = project(table, e, cost, h, anchors, directions, anchor_costs, state.z, state.rest)
+        gram, gram_low, targets, targets_low, factor, rows = state.bank
+        add_row(r, gram, gram_low, targets, targets_low, factor, rows, state.z, state.rest)
+        return rho
+
+    def sparse(table: Any, e: Any, cost: Any, h: Any, r: Any, state: Any) -> float:
+        rho, b = cost_row(table, e, r, state.anchors[h], state.directions[h], state.bank.shape, state.z)
+        for j in range(cost.shape[0]):
+            state.rest[j] = cost[j] - rho * state.anchor_costs[h, j]
+        add_block_row(r, b, state.bank, state.z, state.rest)
+        return rho
+
+    return sparse if isinstance(table, types.BaseTuple) else dense
+
+
+@numba.njit(cache=True)
+def count_cost(table: Table, e: int, cost: FloatArray, h: int, state: CostState) -> None:
+    """Count the measured cost (m,) of row e of a table of features, seen at layer h (spec 3)."""
+    r = state.regression[h]
+    part = 1.0 + abs(_enter_cost(table, e, cost, h, r, state))
+    state.spread[r] += part * part
+
+
+def _enter_value(
+    table: Table,
+    row: int,
+    successor: IntArray,
+    begin: int,
+    first: int,
+    end: int,
+    value: FloatArray,
+    offset: int,
+    r: int,
+    state: ValueState,
+) -> None:
+    """φ_V of edges first … end-1, with the target in ``state``, enters regression r."""
+    raise NotImplementedError
+
+
+@overload(_enter_value)
+def _(
+    table: Any,
+    row: Any,
+    successor: Any,
+    begin: Any,
+    first: Any,
+    end: Any,
+    value: Any,
+    offset: Any,
+    r: Any,
+    state: Any,
+) -> Any:
+    def dense(
+        table: Any,
+        row: Any,
+        successor: Any,
+        begin: Any,
+        first: Any,
+        end: Any,
+        value: Any,
+        offset: Any,
+        r: Any,
+        state: Any,
+    ) -> None:
+        value_row(table[row:], successor[begin:], first, end, value, offset, state.phi_v)
+        gram, gram_low, targets, targets_low, factor, rows = state.bank
+        add_row(r, gram, gram_low, targets, targets_low, factor, rows, state.phi_v, state.target)
+
+    def sparse(
+        table: Any,
+        row: Any,
+        successor: Any,
+        begin: Any,
+        first: Any,
+        end: Any,
+        value: Any,
+        offset: Any,
+        r: Any,
+        state: Any,
+    ) -> None:
+        shape, phi_v = state.bank.shape, state.phi_v
+        b = block_value_row(table, row, successor, begin, first, end, value, offset, r, shape, phi_v)
+        add_block_row(r, b, state.bank, phi_v, state.target)
+
+    return sparse if isinstance(table, types.BaseTuple) else dense
+
+
+@numba.njit(cache=True)
+def count_value(
+    table: Table,
+    row: int,  # where the layer's rows begin in the table
+    successor: IntArray,
+    begin: int,  # where its successors begin
+    first: int,
+    end: int,
+    edge: int,
+    value: FloatArray,
+    offset: int,  # where the next layer's values begin
+    h: int,
+    state: ValueState,
+) -> None:
+    """Count the transition along an edge, one of edges first … end-1 of its pair, at layer h (spec 6)."""
+    state.target[0] = value[offset + successor[begin + edge]]
+    _enter_value(table, row, successor, begin, first, end, value, offset, state.regression[h], state)
+
+
+def _grown(bank: Any, planned: FloatArray, threshold: float) -> bool:
+    raise NotImplementedError
+
+
+@overload(_grown)
+def _(bank: Any, planned: Any, threshold: Any) -> Any:
+    def dense(bank: Any, planned: Any, threshold: Any) -> bool:
+        return has_grown(bank[4], planned, threshold)
+
+    def sparse(bank: Any, planned: Any, threshold: Any) -> bool:
+        return blocks_have_grown(bank.log_det, planned, threshold)
+
+    return sparse if isinstance(bank, types.BaseNamedTuple) else dense
+
+
+@numba.njit(cache=True)
+def bank_has_grown(bank: BankState | BlockState, planned: FloatArray, threshold: float) -> bool:
+    """True when some log det of a bank's regressions has grown by more than the threshold since it was planned."""
+    return _grown(bank, planned, threshold)

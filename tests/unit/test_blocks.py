@@ -1,0 +1,219 @@
+"""Blocks of sparse features: which columns belong together, and what the data say block by block, by hand."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import surefoot as sf
+from surefoot.errors import InvalidInput
+from surefoot.estimate import blocks as blocks_module
+from surefoot.estimate.block_bank import BlockBank
+from surefoot.estimate.blocks import Blocks, cost_blocks, value_blocks
+from surefoot.estimate.ridge import RidgeBank
+
+P = 0.05
+LIMIT = sf.Limit("load", bound=0.5, noise=0.1, norm=2.0)
+
+
+def corridor(x: Any, phi: Any = None, *, horizon: int = 2, **declared: Any) -> sf.Problem:
+    """One state; an action per row of x, the first is the seed."""
+    n = x[0].shape[0] if isinstance(x, list) else x.shape[0]
+    return sf.Problem.from_arrays(
+        horizon=horizon,
+        start=0,
+        state_ptr=np.array([0, n]),
+        pair_ptr=np.arange(n + 1),
+        successors=np.zeros(n, np.int64),
+        rewards=np.linspace(0.0, 1.0, n),
+        cost_features=x,
+        transition_features=np.ones((n, 1)) if phi is None else phi,
+        seed=np.array([0]),
+        limits=LIMIT,
+        **declared,
+    )
+
+
+def sets(blocks: Blocks, r: int) -> set[frozenset[int]]:
+    """The columns of each block of a regression."""
+    shape = blocks.shape
+    found = {
+        frozenset(shape.column[shape.slot[b] : shape.slot[b + 1]].tolist())
+        for b in range(int(blocks.first[r]), int(blocks.first[r + 1]))
+    }
+    for own in found:
+        assert len({int(shape.block[r, column]) for column in own}) == 1
+        assert sorted(int(shape.place[r, column]) for column in own) == list(range(len(own)))
+    return found
+
+
+def csr(rows: Any) -> Any:
+    return scipy.sparse.csr_array(np.array(rows, float))
+
+
+# --- which columns belong together ----------------------------------------------------------------------
+
+
+def test_columns_of_one_row_belong_together() -> None:
+    x = csr([[1, 0, 1, 0, 0, 0], [0, 1, 0, 0, 0, 0], [0, 0, 2, 0, 1, 0], [0, 0, 0, 0, 0, 0]])
+    blocks = cost_blocks(corridor(x))
+    assert sets(blocks, 0) == {frozenset({0, 2, 4}), frozenset({1}), frozenset({3}), frozenset({5})}
+    assert sets(blocks, 1) == {frozenset({i}) for i in range(6)}  # the last layer has no costs
+    assert blocks.shape.size.tolist() == [1, 1, 1, 3] + [1] * 6  # sorted by size, so that sizes are stacks
+    assert blocks.largest == 3
+
+
+def test_an_anchor_ties_its_columns() -> None:
+    x = csr(np.eye(4))
+    anchored = corridor(x, anchor=lambda h: ([1.0, 0.0, 0.0, 1.0], 0.1))
+    assert sets(cost_blocks(anchored), 0) == {frozenset({0, 3}), frozenset({1}), frozenset({2})}
+
+
+def test_layers_are_apart_unless_costs_are_stationary() -> None:
+    x = [csr([[1, 1, 0], [0, 0, 1]]), csr([[0, 1, 1], [1, 0, 0]])]
+    apart = cost_blocks(corridor(x, horizon=3))
+    assert sets(apart, 0) == {frozenset({0, 1}), frozenset({2})}
+    assert sets(apart, 1) == {frozenset({1, 2}), frozenset({0})}
+    assert sets(cost_blocks(corridor(x, horizon=3, stationary_costs=True)), 0) == {frozenset({0, 1, 2})}
+
+
+def test_successors_of_one_pair_belong_together() -> None:
+    """φ_V adds them up."""
+    problem = sf.Problem.from_arrays(
+        horizon=2,
+        start=0,
+        state_ptr=np.array([0, 3]),
+        pair_ptr=np.array([0, 2, 3, 5]),
+        successors=np.array([0, 1, 0, 0, 1]),
+        rewards=np.zeros(3),
+        cost_features=np.ones((5, 1)),
+        transition_features=scipy.sparse.eye_array(5).tocsr(),
+        seed=np.array([0]),
+        limits=LIMIT,
+    )
+    assert sets(value_blocks(problem), 0) == {frozenset({0, 1}), frozenset({2}), frozenset({3, 4})}
+
+
+def test_columns_that_all_meet_are_refused_before_memory_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks_module, "MOST_ENTRIES", 30)
+    problem = corridor(csr(np.ones((2, 6))))
+    with pytest.raises(InvalidInput, match=r"cost_features tie too many columns together.*6 of 6 columns in one block"):
+        cost_blocks(problem)
+
+
+# --- what is kept ---------------------------------------------------------------------------------------
+
+
+def test_a_bank_of_blocks_keeps_what_a_dense_one_keeps(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(40, 9)) * (rng.random((40, 9)) < 0.25)
+    blocks = cost_blocks(corridor(csr(x)))
+    ours, dense = BlockBank(blocks, 2, 0.3), RidgeBank(2, 9, 2, 0.3)
+    shape = blocks.shape
+    for e in rng.integers(40, size=300):
+        y = rng.normal(size=2)
+        dense.add(0, x[e], y)
+        used = np.flatnonzero(x[e])
+        b = -1 if len(used) == 0 else int(shape.block[0, used[0]])
+        z = np.zeros(blocks.largest)
+        z[shape.place[0, used]] = x[e, used]
+        ours.add(0, b, z, y)
+    full, low = np.zeros((9, 9)), np.zeros((9, 9))
+    for b in range(int(blocks.first[1])):
+        own = shape.column[shape.slot[b] : shape.slot[b + 1]]
+        entries = slice(shape.entry[b], shape.entry[b + 1])
+        full[np.ix_(own, own)] = ours.state.gram[entries].reshape(len(own), -1)
+        low[np.ix_(own, own)] = ours.state.gram_low[entries].reshape(len(own), -1)
+    assert np.array_equal(full, dense.gram[0])
+    assert np.array_equal(low, dense.gram_low[0])
+    assert np.array_equal(ours.state.targets[:, :9], dense.targets[0][:, shape.column[:9]])
+    constant = 9 * math.log(0.3)
+    assert np.allclose(ours.log_det() + constant, dense.log_det(), rtol=0, atol=1e-11)
+    running = ours.log_det()
+    ours.refresh()
+    assert np.allclose(ours.log_det(), running, rtol=0, atol=1e-11)
+    assert ours.rows.tolist() == [300, 0]
+    assert ours.has_grown(running - 0.2, 0.1)
+    assert not ours.has_grown(running, 0.1)
+
+
+def test_a_row_of_zeros_is_counted_and_says_nothing() -> None:
+    agent = sf.LsviNew(corridor(csr([[0, 0], [0, 1]])))
+    agent.begin_episode(0)
+    agent.observe(0, 0, 0, 0, 0.7)
+    agent.end_episode()
+    bank = agent.costs.bank
+    assert bank.rows.tolist() == [1, 0]
+    assert not any(array.any() for array in (bank.state.gram, bank.state.targets, bank.state.counts))
+    assert agent.plan.upper(0, 0, 0, 0) == 0.0
+
+
+# --- counts → bounds ------------------------------------------------------------------------------------
+
+
+def test_one_hot_bounds_are_counts_and_means() -> None:
+    """Five costs of 0.4 in column 0, two of −0.1 in column 1, none in column 2, of d = 3; one ridge λ = 0.5:
+
+    A = diag(5.5, 2.5, 0.5), γ̂ = (2/5.5, −0.2/2.5, 0), log det A − 3 log λ = log(11·5·1),
+    radius = σ√(log 55 + 2 log(2·H/p)) + √λ L,   upper = min(L, γ̂_i + radius/√A_ii).
+    """
+    agent = sf.LsviNew(corridor(csr(np.eye(3))), P, ridges=[0.5], replan_growth=0.0)
+    for action, cost in [(0, 0.4)] * 5 + [(1, -0.1)] * 2:
+        agent.begin_episode(0)
+        agent.observe(0, 0, action, 0, cost)
+        agent.end_episode()
+    radius = 0.1 * math.sqrt(math.log(55.0) + 2.0 * math.log(2 * 2 / P)) + math.sqrt(0.5) * 2.0
+    for action, (diagonal, estimate) in enumerate([(5.5, 2.0 / 5.5), (2.5, -0.2 / 2.5), (0.5, 0.0)]):
+        half = radius / math.sqrt(diagonal)
+        assert agent.plan.upper(0, 0, action, 0)[0] == pytest.approx(min(2.0, estimate + half), rel=0, abs=1e-12)
+        assert agent.plan.lower(0, 0, action, 0)[0] == pytest.approx(max(-2.0, estimate - half), rel=0, abs=1e-12)
+    assert agent.plan.upper(0, 0, 2, 0)[0] == 2.0  # nothing was seen of it: L‖x‖ alone
+
+
+def test_tabular_transitions_by_hand() -> None:
+    """One pair with two successors of values 0 and 1, one column each: φ_V = (0, 1), seen to arrive in the second
+    state three times: A = diag(1, 4), θ̂ = (0, 3/4), ‖φ_V‖ in A⁻¹ is 1/2; the rest is the radius of (S6)."""
+    problem = sf.Problem.from_arrays(
+        horizon=2,
+        start=0,
+        state_ptr=np.array([0, 1]),
+        pair_ptr=np.array([0, 2]),
+        successors=np.array([0, 1]),
+        rewards=np.array([0.25]),
+        cost_features=np.ones((2, 1)),
+        transition_features=scipy.sparse.eye_array(2).tocsr(),
+        terminal_rewards=np.array([0.0, 1.0]),
+        seed=np.array([0]),
+        limits=LIMIT,
+        transition_norm=1.0,
+    )
+    agent = sf.LsviNew(problem, P, optimism=0.05, explore=(0, 0, 0), replan_growth=0.0)
+    for _ in range(3):
+        agent.begin_episode(0)
+        agent.observe(0, 0, 0, 1, 0.1)
+        agent.end_episode()
+    radius = 0.5 * math.sqrt(math.log(4.0) + 2.0 * math.log(2 * 2 / P)) + 1.0
+    assert agent.plan.q(0, 0, 0) == pytest.approx(0.25 + 0.75 + 0.05 * radius / 2.0, rel=0, abs=1e-12)
+    (known,) = agent.plan.ellipsoids
+    assert known.radius == pytest.approx(radius, rel=0, abs=1e-12)
+    # ‖(a, 3/4 + b)‖ in A is √(a² + 4b²): on the radius to within a millionth, on either side
+    for share, inside in ((1 - 1e-6, True), (1 + 1e-6, False)):
+        assert known.contains(np.array([share * radius, 0.75])) is inside
+        assert known.contains(np.array([0.0, 0.75 - share * radius / 2.0])) is inside
+
+
+def test_a_nan_certifies_nothing() -> None:
+    agent = sf.LsviNew(corridor(csr(np.eye(3))), P, replan_growth=0.0)
+    for _ in range(200):
+        agent.begin_episode(0)
+        agent.observe(0, 0, 1, 0, 0.1)
+        agent.end_episode()
+    assert agent.plan.certified(0, 0, 1)
+    agent.costs.bank.state.targets[:] = np.nan
+    agent.replan()
+    assert not agent.plan.consistent
+    assert not agent.plan.certified(0, 0, 1)
