@@ -104,7 +104,9 @@ def test_a_sparse_plan_is_the_dense_plan(batch: int, seed: int) -> None:
 def test_every_learner_plays_the_same_on_both(name: str, seed: int) -> None:
     for number in range(0, NUMBERS, 7):
         runs = [sf.run(sf.agents.make(name, world.problem), world, 60, seed) for world in drawn(number, seed)]
-        assert np.allclose(runs[0].regret, runs[1].regret, rtol=0, atol=CLOSE)  # the worlds' chances differ in last bits
+        assert np.allclose(
+            runs[0].regret, runs[1].regret, rtol=0, atol=CLOSE
+        )  # the worlds' chances differ in last bits
         assert runs[0].replans == runs[1].replans
         assert runs[0].violations.sum() == runs[1].violations.sum()
         assert np.array_equal(runs[0].plans_table.value_event, runs[1].plans_table.value_event)
