@@ -305,8 +305,8 @@ class Problem:
 
         Cost features are rounded, so each limit declares ``norm`` × max ‖x − float32(x)‖ more ``misspecification``
         (spec 3): the guarantee is still about the costs of the exact features. Anchors stay exact; arrays that layers
-        share stay shared; sparse features stay as they are, and so does a problem without others. Features that float32 has
-        no numbers for, above 3e38 or below 1e-38, are refused.
+        share stay shared; sparse features stay as they are, and so does a problem that has nothing to round. Features
+        that float32 has no numbers for, above 3e38 or below 1e-38, are refused.
 
         Transition features are rounded too. They decide no safety, and nothing is declared for them: a value target
         Σ P(s')V(s') is off by at most transition_norm · max V · Σ_{s'} ‖φ − float32(φ)‖, about 6e-8 of its size, and
