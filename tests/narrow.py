@@ -9,6 +9,7 @@ import numpy as np
 
 import surefoot as sf
 from surefoot.model.layered import freeze
+from surefoot.model.sparse_rows import SparseRows
 
 
 def upcast(problem: sf.Problem) -> sf.Problem:
@@ -16,7 +17,9 @@ def upcast(problem: sf.Problem) -> sf.Problem:
     graph, known = problem.graph, dict[int, Any]()
 
     def wide(x: Any) -> Any:
-        return None if x is None else known.setdefault(id(x), freeze(x.astype(np.float64)))
+        if x is None or isinstance(x, SparseRows):
+            return x
+        return known.setdefault(id(x), freeze(x.astype(np.float64)))
 
     layers = tuple(
         replace(y, cost_features=wide(y.cost_features), transition_features=wide(y.transition_features))
@@ -34,10 +37,9 @@ def upcast_world(world: sf.World) -> sf.World:
 
 
 def tables_of(problem: sf.Problem) -> list[Any]:
-    """Every feature table of a problem, cost and transition features in turn, then the last layer's."""
-    last = problem.graph.terminal.cost_features
+    """Every dense feature table of a problem, cost and transition features in turn, then the last layer's."""
     found = [x for layer in problem.graph.layers for x in (layer.cost_features, layer.transition_features)]
-    return found if last is None else [*found, last]
+    return [x for x in (*found, problem.graph.terminal.cost_features) if isinstance(x, np.ndarray)]
 
 
 def star(rng: np.random.Generator, *, edges: int = 60, dim: int = 3, anchored: bool = False) -> sf.World:

@@ -12,8 +12,8 @@ import scipy.sparse
 
 import surefoot as sf
 from surefoot.errors import InvalidInput
+from surefoot.model.features import row_distances, row_norms, rows_equal_to
 from surefoot.model.layered import pool
-from surefoot.model.precision import lengths, row_distances, rows_equal_to
 from surefoot.model.sparse_rows import SparseRows
 from tests.saved_problems import template
 

@@ -32,9 +32,15 @@ from surefoot.diagnosis.triangles import NEGLIGIBLE, Triangles, no_directions
 from surefoot.estimate.block_bank import TurnedBlocks
 from surefoot.estimate.blocks import Blocks, cost_blocks
 from surefoot.estimate.costs import CostBounds, block_lengths, known_part, split
-from surefoot.model.layered import NO_ACTION, Anchor, BoolArray, FloatArray, Layer, LayeredGraph
-from surefoot.model.precision import Features
-from surefoot.model.precision import lengths as lengths_of
+from surefoot.model.features import Features, row_norms
+from surefoot.model.layered import (
+    NO_ACTION,
+    Anchor,
+    BoolArray,
+    FloatArray,
+    Layer,
+    LayeredGraph,
+)
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.plan.certify import TOLERANCE, Certified, certify

@@ -14,7 +14,7 @@ import scipy.linalg
 from surefoot.diagnosis.records import Features, Regression
 from surefoot.diagnosis.triangles import NEGLIGIBLE, describe_blocks
 from surefoot.estimate.blocks import Blocks, cost_blocks, value_blocks
-from surefoot.model import precision
+from surefoot.model import features as model
 from surefoot.model.layered import FloatArray
 from surefoot.model.precision import FeatureArray
 from surefoot.model.problem import Problem

@@ -24,6 +24,7 @@ from surefoot.estimate.block_bank import BlockBank, TurnedBlocks
 from surefoot.estimate.blocks import cost_blocks
 from surefoot.estimate.counting import CostState, compiled, count_cost
 from surefoot.estimate.ridge import RidgeBank, turned
+from surefoot.model.features import Features
 from surefoot.model.layered import Anchor, BoolArray, FloatArray, IntArray, LayeredGraph
 from surefoot.model.limits import Limit
 from surefoot.model.precision import FeatureArray, Features, pieces

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from surefoot.errors import UnreadableFile
 from surefoot.model import checked
+from surefoot.model.features import Features
 from surefoot.model.labels import Label
 from surefoot.model.layered import NO_ACTION, Layer
 from surefoot.model.limits import Limit

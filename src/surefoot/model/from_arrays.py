@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput
+from surefoot.model.features import Features
 from surefoot.model.labels import Label, Names, Register, shown
 from surefoot.model.layered import (
     NO_ACTION,
@@ -27,7 +28,6 @@ from surefoot.model.layered import (
     freeze,
 )
 from surefoot.model.naming import Naming
-from surefoot.model.precision import Features
 from surefoot.model.sparse_rows import SparseRows, Taker, arrays_of
 from surefoot.model.validate import SeedChoice
 

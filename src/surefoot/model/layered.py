@@ -21,12 +21,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.model.precision import Features, lengths, row_distances
+from surefoot.model.features import Features, row_distances, row_norms
 from surefoot.model.sparse_rows import SparseRows, arrays_of, stacked
 
 IntArray = NDArray[np.integer[Any]]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
+
 
 AnyArray = TypeVar("AnyArray", bound=NDArray[Any] | SparseRows)
 
@@ -161,14 +162,14 @@ class LayeredGraph:
 
     def largest_feature_sum(self) -> float:
         """max over pairs of Σ_{s′} ‖φ(s,a,s′)‖; H times this bounds ‖φ_V‖ (the paper's D)."""
-        return max(float(np.add.reduceat(lengths(y.transition_features), y.pair_ptr[:-1]).max()) for y in self.layers)
+        return max(float(np.add.reduceat(row_norms(y.transition_features), y.pair_ptr[:-1]).max()) for y in self.layers)
 
     def largest_cost_norm(self) -> float:
         """max ‖x‖ over all triplets and last states."""
         tables = [layer.cost_features for layer in self.layers]
         if self.terminal.cost_features is not None:
             tables.append(self.terminal.cost_features)
-        return max(float(lengths(x).max()) for x in tables)
+        return max(float(row_norms(x).max()) for x in tables)
 
     def pruned(self) -> LayeredGraph:
         """The graph without the states that nothing can reach; layers that keep all stay shared."""

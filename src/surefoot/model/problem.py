@@ -157,13 +157,13 @@ class Problem:
         actions are numbers unless ``state_labels`` (H lists, one per state) and ``action_labels`` (H-1 lists,
         one per pair) name them; a None among the lists leaves that layer to its numbers.
 
-        Features may be sparse: a ``csr_array`` or ``csr_matrix`` of :mod:`scipy.sparse` in place of an array (costs
-        and transitions each of one kind in all layers). Regressions then keep a small matrix for each set of columns
-        that ever occur together, so that one column per triplet, pair or state is no matter of memory.
-
         Features may be float32 arrays, the same kind in all layers. These very numbers are then what is declared: the
         hidden costs and probabilities are linear in them, and nothing is added. Where they were rounded from the exact
         ones, declare those and use :meth:`stored_in_float32`, which accounts for the rounding.
+
+        Features may be sparse: a ``csr_array`` or ``csr_matrix`` of :mod:`scipy.sparse` in place of an array (costs
+        and transitions each of one kind in all layers). Regressions then keep a small matrix for each set of columns
+        that ever occur together, so that one column per triplet, pair or state is no matter of memory.
         """
         horizon = check_number_of_layers(horizon)
         layers = arrays.build_layers(
@@ -305,8 +305,8 @@ class Problem:
 
         Cost features are rounded, so each limit declares ``norm`` × max ‖x − float32(x)‖ more ``misspecification``
         (spec 3): the guarantee is still about the costs of the exact features. Anchors stay exact; arrays that layers
-        share stay shared; a problem whose features are all in float32 is returned as it is. Features that float32 has
-        no numbers for, above 3e38 or below 1e-38, are refused.
+        share stay shared; sparse features stay as they are, and so does a problem that has nothing to round. Features
+        that float32 has no numbers for, above 3e38 or below 1e-38, are refused.
 
         Transition features are rounded too. They decide no safety, and nothing is declared for them: a value target
         Σ P(s')V(s') is off by at most transition_norm · max V · Σ_{s'} ‖φ − float32(φ)‖, about 6e-8 of its size, and

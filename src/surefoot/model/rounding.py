@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput
+from surefoot.model.features import Features
 from surefoot.model.labels import shown
 from surefoot.model.layered import FloatArray, LayeredGraph, freeze
 from surefoot.model.limits import Limit
@@ -36,9 +37,11 @@ def stored_in_float32(problem: Problem) -> Problem:
     graph, naming = problem.graph, problem.naming
     if all(table.dtype == np.float32 for table in _tables(graph)):
         return problem
-    known: dict[int, tuple[FeatureArray, float]] = {}  # what layers share stays one array
+    known: dict[int, tuple[Features, float]] = {}  # what layers share stays one array
 
-    def rounded(kind: str, x: FeatureArray, place: Callable[[int], str]) -> tuple[FeatureArray, float]:
+    def rounded(kind: str, x: Features, place: Callable[[int], str]) -> tuple[Features, float]:
+        if isinstance(x, SparseRows):
+            return x, 0.0  # small already, and kept as it is
         if id(x) not in known:
             known[id(x)] = round_table(kind, x, place)
         return known[id(x)]
@@ -63,15 +66,9 @@ def stored_in_float32(problem: Problem) -> Problem:
 
 
 def _tables(graph: LayeredGraph) -> list[FeatureArray]:
+    """The dense ones."""
     decisions = [table for layer in graph.layers for table in (layer.cost_features, layer.transition_features)]
-    last = graph.terminal.cost_features
-    return [_dense(table) for table in (decisions if last is None else [*decisions, last])]
-
-
-def _dense(table: Features) -> FeatureArray:
-    if isinstance(table, SparseRows):
-        raise InvalidInput("sparse features are stored in float64 only", fix="Keep the problem as it is.")
-    return table
+    return [x for x in (*decisions, graph.terminal.cost_features) if not (x is None or isinstance(x, SparseRows))]
 
 
 def round_table(kind: str, x: FeatureArray, place: Callable[[int], str]) -> tuple[FeatureArray, float]:

@@ -53,7 +53,7 @@ class SparseRows:
         return len(self.values)
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[np.float64]:
         return self.values.dtype
 
     @property

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from surefoot.errors import InvalidInput
+from surefoot.model.features import Features
 from surefoot.model.labels import Label, shown
 from surefoot.model.layered import (
     NO_ACTION,
@@ -28,7 +29,6 @@ from surefoot.model.layered import (
 )
 from surefoot.model.limits import Limit
 from surefoot.model.naming import Naming
-from surefoot.model.precision import Features
 from surefoot.model.sparse_rows import SparseRows
 
 MAX_HORIZON = 1_000_000

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
+from surefoot.model.features import product, rows_equal_to
 from surefoot.model.layered import FloatArray
-from surefoot.model.precision import product, rows_equal_to
 from surefoot.model.problem import Problem
 from surefoot.worlds.tables import edge_ranges
 from surefoot.worlds.world import World

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from surefoot.errors import InvalidInput
+from surefoot.model.features import Features, product
 from surefoot.model.layered import BoolArray, FloatArray, IntArray, Layer, freeze
 from surefoot.model.limits import Limit
-from surefoot.model.precision import FeatureArray, Features, pieces, product
+from surefoot.model.precision import pieces
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 
@@ -157,14 +158,15 @@ def rounding_deviations(
         key = (id(x), id(extra), cost[h].tobytes())
         if key not in known:
             table = np.zeros((len(x), cost.shape[1])) if extra is None else extra.copy()
-            for rows, piece in pieces(x):
-                table[rows] += (piece - fl[rows]) @ cost[h].T
+            if not (isinstance(x, SparseRows) or isinstance(fl, SparseRows)):  # those are never rounded
+                for rows, piece in pieces(x):
+                    table[rows] += (piece - fl[rows]) @ cost[h].T
             known[key] = freeze(table)
         tables.append(known[key])
     return tuple(tables)
 
 
-def _cost_features(problem: Problem) -> list[FeatureArray]:
+def _cost_features(problem: Problem) -> list[Features]:
     last = problem.graph.terminal.cost_features
     tables = [layer.cost_features for layer in problem.graph.layers] + ([] if last is None else [last])
     return [x for x in tables if not isinstance(x, SparseRows)]  # all of them: sparse ones are never rounded
