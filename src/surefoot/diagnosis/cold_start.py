@@ -136,7 +136,7 @@ def _prior(
         assert blocks is not None
         rho = x @ known_part(anchor, x.dim)[1]
         lengths = block_lengths(x, anchor, no_directions(blocks, regression), np.ones(1))
-        size[:] = np.where(lengths <= NEGLIGIBLE * lengths_of(x), 0.0, lengths)
+        size[:] = np.where(lengths <= NEGLIGIBLE * row_norms(x), 0.0, lengths)
         fixed[:] = errors * (1.0 + np.abs(rho))[:, None]
         if anchor is not None:
             fixed += rho[:, None] * anchor.cost

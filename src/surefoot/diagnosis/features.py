@@ -36,7 +36,7 @@ def describe_features(problem: Problem) -> Features:
         return done[id(x)]
 
     def regressions(
-        tables: list[precision.Features], pooled: bool, blocks: Callable[[Problem], Blocks]
+        tables: list[model.Features], pooled: bool, blocks: Callable[[Problem], Blocks]
     ) -> tuple[Regression, ...]:
         sparse = [x for x in tables if isinstance(x, SparseRows)]
         if sparse:

@@ -27,7 +27,7 @@ from surefoot.estimate.ridge import RidgeBank, turned
 from surefoot.model.features import Features
 from surefoot.model.layered import Anchor, BoolArray, FloatArray, IntArray, LayeredGraph
 from surefoot.model.limits import Limit
-from surefoot.model.precision import FeatureArray, Features, pieces
+from surefoot.model.precision import FeatureArray, pieces
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 

@@ -21,7 +21,6 @@ from surefoot.model.features import Features
 from surefoot.model.labels import Label
 from surefoot.model.layered import NO_ACTION, Layer
 from surefoot.model.limits import Limit
-from surefoot.model.precision import Features
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import MOST_COLUMNS, RowParts, SparseRows
 from surefoot.model.sparse_rows import checked as checked_rows

@@ -2,23 +2,17 @@
 
 A float32 number is a float64 number too, so nothing is lost by reading it as one. But a whole table must not be
 converted at once: it was stored in float32 because there is no room for more. So tables are read in pieces, the same
-pieces for both kinds: a table gives the same bits however it is stored. A sparse table, which is of another kind
-altogether (surefoot.model.sparse_rows), answers the same questions itself.
+pieces for both kinds: a table gives the same bits however it is stored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.model.sparse_rows import SparseRows
-
 FeatureArray = NDArray[np.float32] | NDArray[np.float64]
-Features = FeatureArray | SparseRows
-"""A table with a row of features per edge or state."""
 
 _PIECE = 1 << 22  # numbers: large enough to be fast, small enough to be copied
 
@@ -31,37 +25,17 @@ def pieces(x: FeatureArray) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         yield rows, np.asarray(x[rows], np.float64)
 
 
-def lengths(x: Features) -> NDArray[np.float64]:
+def lengths(x: FeatureArray) -> NDArray[np.float64]:
     """(n,) the length of every row."""
-    if isinstance(x, SparseRows):
-        return x.norms()
     result = np.empty(len(x))
     for rows, piece in pieces(x):
         result[rows] = np.linalg.norm(piece, axis=1)
     return result
 
 
-def product(x: Features, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def product(x: FeatureArray, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """x @ matrix, of a matrix (d, m) or a vector (d,)."""
-    if isinstance(x, SparseRows):
-        return x @ matrix
     result = np.empty((len(x), *matrix.shape[1:]))
     for rows, piece in pieces(x):
         np.matmul(piece, matrix, out=result[rows])
     return result
-
-
-def row_distances(x: Features, some: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float64]:
-    """The length of x[some[i]] − x[others[i]] for every i."""
-    if isinstance(x, SparseRows):
-        return x.distances(some, others)
-    return np.asarray(np.linalg.norm(np.subtract(x[some], x[others], dtype=np.float64), axis=1))
-
-
-def rows_equal_to(x: Features, row: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(n,) True where a row is this one (d,)."""
-    if isinstance(x, SparseRows):  # its entries agree, and it has all of them
-        agree = np.bincount(x.row_of_entries(), x.values == row[x.columns], len(x)) == np.diff(x.indptr)
-        held = np.bincount(x.row_of_entries(), row[x.columns] != 0.0, len(x)) == np.count_nonzero(row)
-        return np.asarray(agree & held)
-    return np.asarray((x == row).all(axis=1))

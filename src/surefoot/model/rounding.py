@@ -22,7 +22,7 @@ from surefoot.model.features import Features
 from surefoot.model.labels import shown
 from surefoot.model.layered import FloatArray, LayeredGraph, freeze
 from surefoot.model.limits import Limit
-from surefoot.model.precision import FeatureArray, Features, pieces
+from surefoot.model.precision import FeatureArray, pieces
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 
@@ -49,13 +49,13 @@ def stored_in_float32(problem: Problem) -> Problem:
     layers, losses, last = [], [], graph.terminal
     for h, layer in enumerate(graph.layers):
         place = partial(naming.at_edge, layer, h)
-        x, loss = rounded("cost feature", _dense(layer.cost_features), place)
-        phi, _ = rounded("transition feature", _dense(layer.transition_features), place)
+        x, loss = rounded("cost feature", layer.cost_features, place)
+        phi, _ = rounded("transition feature", layer.transition_features, place)
         layers.append(replace(layer, cost_features=x, transition_features=phi))
         losses.append(loss)
     if last.cost_features is not None:
         place = partial(naming.at_state, graph.horizon - 1)
-        x, loss = rounded("terminal cost feature", _dense(last.cost_features), place)
+        x, loss = rounded("terminal cost feature", last.cost_features, place)
         last = replace(last, cost_features=x)
         losses.append(loss)
     return replace(

@@ -168,8 +168,7 @@ def rounding_deviations(
 
 def _cost_features(problem: Problem) -> list[Features]:
     last = problem.graph.terminal.cost_features
-    tables = [layer.cost_features for layer in problem.graph.layers] + ([] if last is None else [last])
-    return [x for x in tables if not isinstance(x, SparseRows)]  # all of them: sparse ones are never rounded
+    return [layer.cost_features for layer in problem.graph.layers] + ([] if last is None else [last])
 
 
 def _terminal_costs(problem: Problem, gamma: FloatArray, deviation: Sequence[FloatArray] | None) -> FloatArray | None:
