@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.sparse
@@ -14,7 +15,10 @@ from surefoot.errors import InvalidInput
 from surefoot.estimate import blocks as blocks_module
 from surefoot.estimate.block_bank import BlockBank
 from surefoot.estimate.blocks import Blocks, cost_blocks, value_blocks
+from surefoot.estimate.costs import _ellipsoids, bound_rows, uncertainty_rows
 from surefoot.estimate.ridge import RidgeBank
+from surefoot.model.sparse_rows import SparseRows
+from tests.unit.test_cost_bounds import exact_upper, extreme, hand_confidence
 
 P = 0.05
 LIMIT = sf.Limit("load", bound=0.5, noise=0.1, norm=2.0)
@@ -217,3 +221,38 @@ def test_a_nan_certifies_nothing() -> None:
     agent.replan()
     assert not agent.plan.consistent
     assert not agent.plan.certified(0, 0, 1)
+
+
+# --- rounding never certifies ---------------------------------------------------------------------------
+
+
+def test_rounding_never_lowers_an_upper_bound(seed: int) -> None:
+    """Two blocks of extreme matrices, against 50 digits of the whole block-diagonal one."""
+    rng = np.random.default_rng([seed, 31])
+    needed = 0
+    with mpmath.workdps(50):
+        for _ in range(150):
+            (gram, target, x, ridge, ratio), (other, other_target, *_) = extreme(rng), extreme(rng)
+            d, dim = len(gram), len(gram) + len(other)
+            rows = np.zeros((2, dim))
+            rows[0, :d], rows[1, d:] = x, 1.0
+            rows[0, :d][rows[0, :d] == 0.0] = 1e-300  # every column of a block has an entry
+            blocks = cost_blocks(corridor(csr(rows)))
+            bank = BlockBank(blocks, 1, ridge)
+            whole, targets = np.zeros((dim, dim)), np.concatenate([target, other_target])
+            whole[:d, :d], whole[d:, d:] = gram, other
+            for b in (int(blocks.shape.block[0, 0]), int(blocks.shape.block[0, d])):
+                own = blocks.shape.column[blocks.shape.slot[b] : blocks.shape.slot[b + 1]]
+                bank.state.gram[blocks.shape.entry[b] : blocks.shape.entry[b + 1]] = whole[np.ix_(own, own)].reshape(-1)
+                bank.state.targets[0, blocks.shape.slot[b] : blocks.shape.slot[b + 1]] = targets[own]
+                bank.state.counts[b] = 1
+            limit = sf.Limit("heat", 1.0, 10.0 ** rng.uniform(-3, 0), 10.0 ** rng.uniform(-1, 1))
+            known = _ellipsoids(bank.turned(0), dim, 0.0, (limit,), hand_confidence((ridge,), 5.0))
+            table = SparseRows.from_dense(rows[:1])
+            upper = float(bound_rows(table, None, known)[0][0, 0])
+            exact = exact_upper(whole, targets, rows[0], (ridge,), limit, 5.0)
+            u = float(uncertainty_rows(table, None, known)[0])
+            size = known.radii[0, 0] * u + abs(upper)
+            assert mpmath.mpf(upper) >= exact - 8 * np.spacing(size), (ratio, float(exact), upper)
+            needed += mpmath.mpf(upper - known.guards[0, 0] * u) < exact
+    assert needed >= 10  # without the guard, rounding would have certified
