@@ -19,7 +19,7 @@ from tests.sparse_worlds import COSTS, TRANSITIONS, csr, lifted, sparse_twin, sp
 
 CLOSE = 1e-9
 NUMBERS = 80
-BATCH = 8
+BATCH = 20
 KINDS = [(x, phi) for x in COSTS for phi in TRANSITIONS if (x, phi) != ("dense", "dense")]
 
 
