@@ -25,6 +25,7 @@ from benchmarks.table import show
 
 PARTS = (
     "bench_plan",
+    "bench_sparse",
     "bench_runs",
     "bench_seeds",
     "bench_identity",

@@ -14,6 +14,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.model.labels import Names
+from surefoot.model.layered import pool
 from surefoot.worlds import sharing
 from tests.drawn_worlds import certified_world
 from tests.runs import AGENTS, assert_same_run
@@ -108,6 +109,8 @@ def test_runs_are_the_same(agent: str, pair: tuple[sf.World, sf.World], seed: in
 MEMORY = """
 import sys
 from pathlib import Path
+import surefoot as sf
+from surefoot.experiment.rollout import Rollout
 from surefoot.worlds import sharing
 
 def own():  # anonymous memory of this process, in bytes: what is mapped from the file does not count
@@ -118,6 +121,7 @@ def own():  # anonymous memory of this process, in bytes: what is mapped from th
 before = own()
 world = sharing.read(Path(sys.argv[1]))
 total = sum(float(layer.cost_features.sum()) for layer in world.problem.graph.layers)  # touch it all
+played = Rollout(sf.agents.make("seed", world.problem), world, world.sampler(0))  # wants all layers as one
 print(own() - before)
 """
 
@@ -130,3 +134,35 @@ def test_another_process_copies_nothing(tmp_path: Path) -> None:
     assert size > 40e6
     done = subprocess.run([sys.executable, "-c", MEMORY, tmp_path], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 0.1 * size
+
+
+def test_arrays_of_one_kind_are_neighbours(tmp_path: Path) -> None:
+    world = sf.worlds.make("ladder/testing", shared=False)
+    sharing.write(world, tmp_path)
+    mapped = sharing.read(tmp_path)
+    for table in ("cost_features", "transition_features", "pair_ptr", "reward"):
+        arrays = [getattr(layer, table) for layer in mapped.problem.graph.layers]
+        flat, offsets = pool(arrays)
+        assert len({id(array) for array in arrays}) > 1 or table == "pair_ptr"
+        for array, begin in zip(arrays, offsets, strict=True):
+            assert np.shares_memory(flat[begin : begin + len(array)], array)
+            assert np.array_equal(flat[begin : begin + len(array)], array)
+        assert not flat.flags.writeable
+
+
+def test_what_only_happens_to_lie_side_by_side_is_copied() -> None:
+    """Two halves of one array are one view; with a gap, in another order or of another kind they are put together."""
+    whole = np.arange(24.0).reshape(12, 2)
+    joined, offsets = pool([whole[:5], whole[5:]])
+    assert np.shares_memory(joined, whole)
+    assert offsets.tolist() == [0, 5]
+    apart = {
+        "a gap": [whole[:5], whole[6:]],
+        "another order": [whole[5:], whole[:5]],
+        "an overlap": [whole[:5], whole[4:]],
+        "another owner": [whole[:5], whole[5:].copy()],
+    }
+    for name, arrays in apart.items():
+        flat, _ = pool(arrays)
+        assert np.array_equal(flat, np.concatenate(arrays)), name
+        assert not np.shares_memory(flat, whole), name

@@ -165,47 +165,23 @@ def bound_rows(
 ) -> tuple[FloatArray, FloatArray]:
     """(upper, lower), each (n, m), of the costs of features x (n, dc); only of the given rows, else (∞, −∞)."""
     dim, m = x.shape[1], len(known.norms)
-    upper, lower = np.full((len(x), m), np.inf), np.full((len(x), m), -np.inf)
+    upper, lower = np.empty((len(x), m)), np.empty((len(x), m))
+    if rows is not None:
+        upper[:], lower[:] = np.inf, -np.inf
     x0, direction = known_part(anchor, dim)
     anchor_cost = np.zeros(m) if anchor is None else np.array(anchor.cost)
+    weights = np.vstack([np.ones(known.weights.shape[1]), known.weights])
+    rest = (known.radii, known.guards, known.norms, known.errors, anchor_cost, upper, lower)
     if isinstance(x, SparseRows):
         assert isinstance(known.basis, TurnedBlocks)
-        block_kernels.bounds(
-            x,
-            rows,
-            known.basis,
-            x0,
-            direction,
-            np.vstack([np.ones(known.weights.shape[1]), known.weights]),
-            known.centres,
-            known.radii,
-            known.guards,
-            known.norms,
-            known.errors,
-            anchor_cost,
-            upper,
-            lower,
-        )
+        block_kernels.bounds(x, rows, known.basis, x0, direction, weights, known.centres, *rest)
         return upper, lower
     assert not isinstance(known.basis, TurnedBlocks)
     turn = known.basis
     if anchor is not None:
         turn = known.basis - np.outer(direction, x0 @ known.basis)  # Uᵀz = Uᵀx − ρ Uᵀx⁰
     predictions = known.centres.reshape(-1, dim) @ turn.T  # ⟨γ̂, z⟩ as a function of x
-    kernels.bounds(
-        x,
-        rows,
-        turn,
-        np.vstack([direction, predictions]),
-        np.vstack([np.ones(dim), known.weights]),
-        known.radii,
-        known.guards,
-        known.norms,
-        known.errors,
-        anchor_cost,
-        upper,
-        lower,
-    )
+    kernels.bounds(x, rows, turn, np.vstack([direction, predictions]), weights, *rest)
     return upper, lower
 
 

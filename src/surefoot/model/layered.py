@@ -233,6 +233,30 @@ def pool(arrays: Iterable[Any]) -> tuple[Any, IntArray]:
             distinct.append(array)
             end += len(array)
         offsets.append(begins[id(array)])
-    join = stacked if isinstance(distinct[0], SparseRows) else np.concatenate
-    flat = distinct[0] if len(distinct) == 1 else join(distinct)
+    if len(distinct) == 1:
+        flat = distinct[0]
+    elif isinstance(distinct[0], SparseRows):
+        flat = stacked(distinct)
+    else:
+        flat = _as_one(distinct)
+        flat = np.concatenate(distinct) if flat is None else flat
     return freeze(flat), np.array(offsets, np.int64)
+
+
+def _as_one(arrays: list[NDArray[Any]]) -> NDArray[Any] | None:
+    """One view of arrays that lie one after the other in the same memory, as mapped ones do; None where they do not."""
+    first, owner = arrays[0], _owner(arrays[0])
+    end = first.__array_interface__["data"][0]
+    for array in arrays:
+        alike = array.dtype == first.dtype and array.shape[1:] == first.shape[1:] and array.flags.c_contiguous
+        if not alike or array.__array_interface__["data"][0] != end or _owner(array) is not owner:
+            return None
+        end += array.nbytes
+    shape = (sum(map(len, arrays)), *first.shape[1:])
+    return np.lib.stride_tricks.as_strided(first, shape, first.strides, writeable=False)
+
+
+def _owner(array: NDArray[Any]) -> NDArray[Any]:
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array

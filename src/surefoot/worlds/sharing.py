@@ -4,7 +4,8 @@
     world = sharing.read(folder)         in every other one
 
 ``arrays.npy`` holds all distinct arrays one after the other, as bytes; the system keeps one copy of it for all
-processes that map it. ``world.json`` says where each begins. What was one object before is one object after, so that
+processes that map it. ``world.json`` says where each begins. Arrays of one kind of all layers are neighbours, so that
+a roll-out, which wants them as one, need not copy them either. What was one object before is one object after, so that
 work on layers that share their arrays stays shared. Nothing is computed or checked anew: every process has the very
 bits that the first one made.
 
@@ -46,6 +47,10 @@ def write(world: World, folder: Path) -> None:
     """Write the world into a folder that exists."""
     problem, graph, naming = world.problem, world.problem.graph, world.problem.naming
     arrays, labels = _Arrays(), _Lists()
+    for name in _LAYER:
+        arrays.numbers(getattr(layer, name) for layer in graph.layers)
+    for name in _TABLES:
+        arrays.numbers(getattr(world, name))
     header = {
         "digest": world.digest,
         "problem": {
@@ -157,16 +162,20 @@ class _Arrays:
     def write(self, path: Path) -> list[list[Any]]:
         """All of them into one file; → per array where it begins, its bytes, dtype and shape."""
         places: list[list[Any]] = []
-        end = 0
+        end, kind = 0, None
         for array in self._arrays:
+            if array.dtype != kind:  # numbers of one kind stay aligned without gaps
+                end, kind = end + -end % _ALIGNMENT, array.dtype
             places.append([end, array.nbytes, array.dtype.str, list(array.shape)])
-            end += array.nbytes + -array.nbytes % _ALIGNMENT
+            end += array.nbytes
         with path.open("wb") as file:
             head = {"descr": "|u1", "fortran_order": False, "shape": (end,)}
             np.lib.format.write_array_header_1_0(file, head)
-            for array in self._arrays:
+            written = 0
+            for array, (begin, size, *_) in zip(self._arrays, places, strict=True):
+                file.write(bytes(begin - written))
                 file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-                file.write(bytes(-array.nbytes % _ALIGNMENT))
+                written = begin + size
         return places
 
 
