@@ -19,6 +19,7 @@ from surefoot.report.style import DARK, LIGHT, Paper
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 # Okabe and Ito's colours, each with a marker of its own
 OURS, NUMPY, BYTES, FLOPS = ("#0072B2", "o"), ("#8a8a8a", "s"), ("#009E73", "|"), ("#E69F00", "|")
+HARD = ("#CC79A7", "|")
 MET, MISSED = ("#0072B2", "o"), ("#D55E00", "X")
 EDGES = (0.2, 50.0)  # of the lower panel: what lies beyond is drawn as an arrow at its edge
 
@@ -46,12 +47,14 @@ def draw(found: dict[str, Any], path: Path, paper: Paper = LIGHT) -> Path:
 
 
 def _sizes(axes: Any, rows: list[Row]) -> None:
-    """A line per size: both floors, our time, plain NumPy's."""
+    """A line per size: what its floors are made of, our time, plain NumPy's."""
     for y, row in enumerate(rows):
         floor, ours, plain = _floor(row), row["seconds"], row.get("numpy_seconds")
         axes.plot([floor, ours], [y, y], color=OURS[0], linewidth=6, alpha=0.25, solid_capstyle="butt", zorder=1)
-        for (colour, marker), seconds in ((BYTES, row["bytes_seconds"]), (FLOPS, row["flops_seconds"])):
-            axes.plot(seconds, y, marker, color=colour, markersize=22, markeredgewidth=3, zorder=2)
+        marks = [(HARD, row.get("hard_seconds")), (BYTES, row["bytes_seconds"]), (FLOPS, row["flops_seconds"])]
+        for (colour, marker), seconds in marks:
+            if seconds:
+                axes.plot(seconds, y, marker, color=colour, markersize=22, markeredgewidth=3, zorder=2)
         axes.plot(ours, y, OURS[1], color=OURS[0], markersize=9, zorder=3)
         _label(axes, ours, y, f"{duration(ours)} = {ours / floor:.2g} × its floor")
         if plain:
@@ -65,7 +68,7 @@ def _sizes(axes: Any, rows: list[Row]) -> None:
     axes.set_ylabel("triplets per layer\n× features")
     axes.grid(axis="y", visible=False)
     axes.set_title("Time of one plan, and the least that this machine needs for its bytes and its operations\n\n")
-    axes.legend(handles=_legend(), loc="lower left", bbox_to_anchor=(0, 1), fontsize=10, ncols=4, borderaxespad=0.3)
+    axes.legend(handles=_legend(), loc="lower left", bbox_to_anchor=(0, 1), fontsize=10, ncols=5, borderaxespad=0.3)
 
 
 def _floor(row: Row) -> float:
@@ -78,6 +81,7 @@ def _legend() -> list[Any]:
     shown = (
         (BYTES, "least for its bytes"),
         (FLOPS, "least for its operations"),
+        (HARD, "harder: products stay in the cache"),
         (OURS, "surefoot"),
         (NUMPY, "plain NumPy"),
     )
