@@ -112,6 +112,39 @@ def test_skipping_changes_nothing_that_is_looked_at(seed: int) -> None:
     assert left_out > 0.01 * compared, "nothing was ever skipped"
 
 
+def test_skipping_spares_a_table_that_the_last_layer_shares() -> None:
+    """Rows that no decision wants are still the last layer's own."""
+    x = np.diag([0.1, 0.9, 0.4, 0.2])
+    problem = sf.Problem.from_arrays(
+        horizon=3,
+        start=0,
+        state_ptr=[np.array([0, 4]), np.arange(5)],
+        pair_ptr=np.arange(5),
+        successors=[np.arange(4), np.array([0, 0, 1, 3])],
+        rewards=np.array([0.1, 0.9, 0.5, 0.7]),
+        cost_features=x,
+        terminal_cost_features=x,
+        transition_features=np.ones((4, 1)),
+        seed=[np.array([0]), np.array([0, -1, -1, -1])],
+        limits=sf.Limit("load", 0.5, noise=0.01, norm=1.5),
+        stationary_costs=True,
+        stationary_transitions=True,
+    )
+    plans = []
+    for skip in (False, True):
+        agent = sf.LsviNew(problem, skip_hopeless=skip)
+        for edge in 50 * [0, 1, 2, 3]:
+            agent.costs.add(0, x[edge], x[edge, edge : edge + 1])
+        for _ in range(2):  # the second looks at less
+            agent.replan()
+        plans.append(agent.plan)
+    one, two = plans
+    assert one.bounds.terminal_upper is not None
+    assert np.array_equal(one.bounds.terminal_upper, two.bounds.terminal_upper)
+    assert all(map(np.array_equal, one.certified_sets.pairs, two.certified_sets.pairs))
+    assert all(map(np.array_equal, one.values.value, two.values.value))
+
+
 def test_skipping_runs_to_the_same_end(seed: int) -> None:
     world = sf.worlds.make("thermal/small")
     full = sf.run(sf.LsviNew(world.problem), world, 2000, seed)

@@ -108,6 +108,10 @@ def test_columns_that_all_meet_are_refused_before_memory_is_gone(monkeypatch: py
     with pytest.raises(InvalidInput, match=r"cost_features tie too many columns together.*6 of 6 columns in one block"):
         cost_blocks(problem)
 
+    monkeypatch.setattr(blocks_module, "MOST_ENTRIES", 11)  # two regressions of six columns
+    with pytest.raises(InvalidInput, match=r"cost_features have too many columns.*6 columns in 2 regressions"):
+        cost_blocks(problem)
+
 
 # --- what is kept ---------------------------------------------------------------------------------------
 

@@ -448,6 +448,9 @@ def test_a_finite_cost_that_overflows_certifies_nothing_but_the_seed() -> None:
     with np.errstate(all="ignore"):
         tell(agent, [("other", -1e308)], [("other", -1e308)])
     _only_the_seed(agent)
+    seed = agent.problem.graph.layers[0].seed_pairs()
+    assert agent.plan.values.action[0].tolist() == seed.tolist()  # it goes on, with the seed
+    assert all(np.isfinite(value).all() for value in agent.plan.values.value)  # and what it learns stays numbers
 
 
 def test_nan_features_and_costs_never_get_in() -> None:

@@ -297,6 +297,11 @@ def choose(q: list[float], allowed: list[bool], cap: float) -> tuple[float, int]
         ([2.0, 3.0, 1.0], [True] * 3, 2.0, 1),  # a Q at the cap ties with one above it
         ([0.0, 0.0, 0.0], [True] * 3, 0.0, 0),
         ([1.0, 1.0, 1.0], [False] * 3, 0.0, -1),  # nothing certified: V = 0 and no action
+        ([math.nan, 1.0, 1.0], [True] * 3, 2.0, 0),  # a NaN says nothing: the seed, at the cap
+        ([0.5, math.nan, 1.0], [True] * 3, 2.0, 0),
+        ([1.0, math.nan, 1.5], [False, True, True], 2.0, 1),  # without the seed the first that is certified
+        ([math.nan, 1.0, 1.5], [False, True, True], 1.5, 2),  # of an uncertified action it does not matter
+        ([math.nan] * 3, [False] * 3, 0.0, -1),
     ],
 )
 def test_greedy_choice(q: list[float], allowed: list[bool], value: float, action: int) -> None:

@@ -156,6 +156,11 @@ def test_what_only_happens_to_lie_side_by_side_is_copied() -> None:
     joined, offsets = pool([whole[:5], whole[5:]])
     assert np.shares_memory(joined, whole)
     assert offsets.tolist() == [0, 5]
+    single = np.arange(12.0)  # of one entry alone numpy calls any stride contiguous
+    assert pool([single[0:2:2], single[1:5]])[0].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+    table = np.arange(40.0).reshape(8, 5)
+    rows = [table[:1, :2], table.reshape(-1)[2:10].reshape(4, 2)]
+    assert np.array_equal(pool(rows)[0], np.concatenate(rows))
     apart = {
         "a gap": [whole[:5], whole[6:]],
         "another order": [whole[5:], whole[:5]],

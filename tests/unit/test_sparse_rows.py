@@ -122,10 +122,19 @@ REFUSED = [
     (scipy.sparse.csr_array(np.eye(11)), r"wrong shape.*\(11, 11\) where one row per edge \(12\)"),
     (scipy.sparse.csr_array(np.eye(12) * np.nan), r"cost feature is not finite.*nan in column 0"),
     (scipy.sparse.csr_array((12, 0)), r"wrong length.*0 columns where one or more"),
+    (
+        scipy.sparse.csr_array((np.ones(12), np.arange(12), np.arange(13)), shape=(12, 20_000_000)),
+        r"far more columns than entries.*20000000 columns, 12 entries.*no row uses",
+    ),
     (damaged(indices=np.full(12, 12, np.int32)), r"not a valid CSR matrix.*outside 0 … 11"),
     (damaged(indices=np.full(12, -1, np.int32)), r"not a valid CSR matrix.*outside 0 … 11"),
     (damaged(indptr=np.arange(13)[::-1].astype(np.int32)), r"not a valid CSR matrix.*does not rise from 0"),
     (damaged(indptr=2 * np.arange(13, dtype=np.int32)), r"not a valid CSR matrix.*ends at 24, there are 12"),
+    (  # its differences wrap around and look positive
+        damaged(indptr=np.array([0, 2**63 - 1, -(2**63), -1, *range(2, 10), 12])),
+        r"not a valid CSR matrix.*does not rise from 0",
+    ),
+    (damaged(indices=np.linspace(0.0, 6.9, 12)), r"not a valid CSR matrix.*columns are float64, not whole numbers"),
     (
         scipy.sparse.csr_array((np.ones(24), np.tile([1, 0], 12), 2 * np.arange(13)), shape=(12, 3)),
         r"columns out of order, or one twice: row 0: column 0 after 1.*sum_duplicates",

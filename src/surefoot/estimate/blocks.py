@@ -122,6 +122,9 @@ def _shared(known: dict[object, list[Chain]], sources: Sequence[Source]) -> list
 
 def _blocks(dim: int, chains: Sequence[list[Chain]], name: str) -> Blocks:
     """The blocks of one regression for each list of chains; the same list is looked at once."""
+    if len(chains) * dim > MOST_ENTRIES:  # before anything of that size is asked for
+        got = f"{dim} columns in {len(chains)} regressions"
+        raise InvalidInput(f"{name} have too many columns", got=got, fix="Leave out columns that no row uses.")
     known: dict[int, IntArray] = {}
     for each in chains:
         if id(each) not in known:

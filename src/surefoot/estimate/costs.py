@@ -264,6 +264,8 @@ def _wanted_rows(
     for h, mask in enumerate(wanted or ()):
         key = (data.regression(h), id(graph.layers[h].cost_features))
         marks[key] = marks[key] | mask if key in marks else mask
+    if graph.terminal.cost_features is not None:  # a table that the last layer shares is wanted whole
+        marks.pop((data.regression(graph.horizon - 1), id(graph.terminal.cost_features)), None)
     return {key: np.flatnonzero(mask) for key, mask in marks.items() if not mask.all()}
 
 

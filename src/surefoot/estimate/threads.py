@@ -7,9 +7,10 @@ each block on its own.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from types import FunctionType
 from typing import Any
@@ -24,10 +25,28 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """A context in which every BLAS of this process uses one thread; what was set before comes back."""
-    context: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
-    return context
+_one_at_a_time = threading.RLock()  # BLAS settings belong to the whole process
+_forked = threading.Event()  # in a child of os.fork, where thread pools are dead
+
+
+def _after_fork() -> None:
+    global _one_at_a_time
+    _one_at_a_time = threading.RLock()  # another thread may have held it at that moment
+    _forked.set()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """A context in which every BLAS of this process uses one thread; what was set before comes back.
+
+    Other threads that ask for it wait: the settings of two that overlap would be restored in the wrong order.
+    """
+    with _one_at_a_time, _controller().limit(limits=1, user_api="blas"):
+        yield
 
 
 def usable_threads() -> int:
@@ -37,7 +56,7 @@ def usable_threads() -> int:
     """
     import numba
 
-    worker = multiprocessing.parent_process() is not None
+    worker = multiprocessing.parent_process() is not None or _forked.is_set()
     if worker or threading.current_thread() is not threading.main_thread():
         return 1
     return int(numba.get_num_threads())

@@ -192,7 +192,7 @@ class _Reader:
     def __init__(self, stored: Mapping[str, object], budget: int) -> None:
         self._stored, self._budget = stored, budget
         self._arrays: dict[str, NDArray[Any]] = {}
-        self._sparse: dict[tuple[int, ...], SparseRows] = {}
+        self._sparse: dict[tuple[int, ...], tuple[object, SparseRows]] = {}  # keeps the arrays, so that ids stay theirs
 
     def layer(self, value: object, at: str, states: list[Label], actions: list[Label]) -> dict[str, Any]:
         part = checked.mapping(value, at, _LAYER_KEYS)
@@ -265,8 +265,9 @@ class _Reader:
         values = self.array(part["values"], f"{at}.values", _FLOAT)
         key = (id(indptr), id(columns), id(values), dim)
         if key not in self._sparse:
-            self._sparse[key] = checked_rows("a sparse table", indptr, columns, values, dim, at)
-        return self._sparse[key]
+            table = checked_rows("a sparse table", indptr, columns, values, dim, at)
+            self._sparse[key] = (indptr, columns, values), table
+        return self._sparse[key][1]
 
     def _laid_out(self, value: object, at: str, dtype: np.dtype[Any]) -> NDArray[Any]:
         array = self.array(value, at, dtype)

@@ -253,7 +253,8 @@ def _as_one(arrays: list[NDArray[Any]]) -> NDArray[Any] | None:
             return None
         end += array.nbytes
     shape = (sum(map(len, arrays)), *first.shape[1:])
-    return np.lib.stride_tricks.as_strided(first, shape, first.strides, writeable=False)
+    steps = np.empty((2, *first.shape[1:]), first.dtype).strides  # those of a single row may be anything
+    return np.lib.stride_tricks.as_strided(first, shape, steps, writeable=False)
 
 
 def _owner(array: NDArray[Any]) -> NDArray[Any]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from surefoot.errors import InvalidInput
 
 MOST_COLUMNS = 2**31 - 1  # column numbers are int32
+FEW_COLUMNS, PER_ENTRY = 1 << 20, 4096  # more columns than the first need an entry for every so many
 
 _INDEX, _COLUMN, _VALUE = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.float64)
 
@@ -201,9 +202,12 @@ def checked(
     n_rows: int | None = None,
 ) -> SparseRows:
     """A table of these arrays, refused unless every row's columns exist, increase and have a value each."""
+    for part, array in (("indptr", indptr), ("columns", columns)):
+        if array.dtype.kind not in "iu":
+            raise _damaged(name, where, f"{part} are {array.dtype}, not whole numbers")
     ends = indptr.astype(_INDEX, copy=False)
     n = len(indptr) - 1 if n_rows is None else n_rows
-    if ends.ndim != 1 or len(ends) != n + 1 or len(ends) < 1 or ends[0] != 0 or (np.diff(ends) < 0).any():
+    if ends.ndim != 1 or len(ends) != n + 1 or len(ends) < 1 or ends[0] != 0 or (ends[1:] < ends[:-1]).any():
         raise _damaged(name, where, "indptr does not rise from 0 with one step per row")
     if columns.ndim != 1 or values.ndim != 1 or not ends[-1] <= min(len(columns), len(values)):
         raise _damaged(
@@ -211,6 +215,13 @@ def checked(
         )
     if len(columns) != ends[-1] or len(values) != ends[-1]:  # scipy allows room at the end; else the very arrays
         columns, values = columns[: ends[-1]], values[: ends[-1]]
+    if dim > max(FEW_COLUMNS, PER_ENTRY * len(columns)):
+        raise InvalidInput(
+            f"{name} has far more columns than entries",
+            where=where,
+            got=f"{dim} columns, {len(columns)} entries",
+            fix="Leave out columns that no row uses.",
+        )
     if len(columns) and not (int(columns.min()) >= 0 and int(columns.max()) < dim):
         raise _damaged(name, where, f"a column outside 0 … {dim - 1}")
     rising = columns[1:] > columns[:-1]

@@ -99,10 +99,14 @@ def _greedy(
     q: FloatArray,  # (N,)
     allowed: BoolArray,  # (N,)
     cap: float,
+    seed: IntArray,  # (S,)  the seed's pair or -1
     value: FloatArray,  # (S,)  written
     action: IntArray,  # (S,)  written
 ) -> None:
-    """Spec 6: the allowed pair of largest min(Q, cap), ties by the larger Q, then the first; -1 and 0 without one."""
+    """Spec 6: the allowed pair of largest min(Q, cap), ties by the larger Q, then the first; -1 and 0 without one.
+
+    A NaN says nothing: then the seed's pair, or else the first allowed one, at the cap. Safety is not at stake here.
+    """
     n = len(value)
     for part in numba.prange(ranges):
         for state in range(n * part // ranges, n * (part + 1) // ranges):
@@ -113,8 +117,13 @@ def _greedy(
                     broken |= q[pair] != q[pair]
                     if chosen < 0 or clipped > best or (clipped == best and q[pair] > best_q):
                         best, best_q, chosen = clipped, q[pair], pair
-            value[state] = np.nan if broken else best
-            action[state] = -1 if broken else chosen
+            if broken:
+                best, chosen = cap, -1
+                for pair in range(state_ptr[state], state_ptr[state + 1]):
+                    if allowed[pair] and (chosen < 0 or pair == seed[state]):
+                        chosen = pair
+            value[state] = best
+            action[state] = chosen
 
 
 def _compiled(kernel: Callable[..., Any]) -> Callable[..., None]:

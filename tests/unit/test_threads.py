@@ -1,0 +1,89 @@
+"""Who may use how many threads, and what is left behind."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+import surefoot as sf
+from surefoot.estimate.threads import one_blas_thread, usable_threads
+
+
+def blas() -> list[int]:
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+def test_blas_settings_survive_threads_that_plan_at_the_same_time() -> None:
+    with one_blas_thread():
+        pass  # everything is loaded
+    before, seen = blas(), list[int]()
+
+    def work() -> None:
+        for _ in range(20):
+            with one_blas_thread(), one_blas_thread():  # nested, as a plan within a plan would
+                seen.extend(blas())
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(seen) == {1}
+    assert blas() == before
+
+
+def test_only_the_main_thread_uses_several() -> None:
+    found: list[int] = []
+    other = threading.Thread(target=lambda: found.append(usable_threads()))
+    other.start()
+    other.join()
+    assert found == [1]
+    assert usable_threads() >= 1
+
+
+FORKED = """
+import os
+import surefoot as sf
+from surefoot.estimate import kernels
+from surefoot.plan import sweeps
+
+kernels.WORTH_THREADS = sweeps.WORTH_THREADS = 1  # as a large problem would
+problem = sf.worlds.make("thermal/testing").problem
+sf.LsviNew(problem)
+child = os.fork()
+if child == 0:
+    sf.LsviNew(problem)
+    os._exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
+def test_a_forked_child_plans_on_one_thread() -> None:
+    """The pools of its parent are dead in it."""
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=300, check=True)
+    assert done.stdout.strip() == "7", done.stderr
+
+
+def test_plans_of_several_threads_are_those_of_one() -> None:
+    problems = [sf.worlds.make("thermal/testing").problem, sf.worlds.make("ladder/testing").problem] * 3
+    alone = [sf.LsviNew(problem).plan for problem in problems]
+    together: dict[int, sf.Plan] = {}
+
+    def plan(number: int) -> None:
+        together[number] = sf.LsviNew(problems[number]).plan
+
+    threads = [threading.Thread(target=plan, args=(number,)) for number in range(len(problems))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number, one in enumerate(alone):
+        two = together[number]
+        assert all(map(np.array_equal, one.bounds.upper, two.bounds.upper))
+        assert all(map(np.array_equal, one.values.value, two.values.value))
