@@ -72,6 +72,7 @@ def measure_all(parts: Sequence[str], out: Path, console: Console) -> tuple[dict
             found["rows"] += measure(part)
         except KeyboardInterrupt:
             console.print("[bold red]interrupted[/]")
+            keep(found, out)
             return found, "interrupted"
         except Exception as error:  # the parts to come are worth their time all the same
             ending = "failed"

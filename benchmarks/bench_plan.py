@@ -135,7 +135,7 @@ def against_the_limit() -> list[dict[str, Any]]:
         )
         rows.append(
             {
-                "name": f"(a) plan at {triplets:,} × {dim}: time over its harder floor, products in the cache",
+                "name": f"(a) plan at {triplets:,} × {dim}: time over its hard floor, products in the cache",
                 "value": seconds / hard,
             }
         )

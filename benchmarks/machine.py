@@ -6,6 +6,7 @@ import os
 import platform
 import time
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ def describe() -> dict[str, Any]:
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
         "python": platform.python_version(),
         **{name: version(name) for name in ("surefoot", "numpy", "scipy", "numba")},
+        **{name: version(name) for name in ("stormpy", "quantecon") if find_spec(name)},
     }
 
 

@@ -42,7 +42,8 @@ def write(found: dict[str, Any]) -> Path:
 def _setting(found: dict[str, Any]) -> str:
     machine, aims = found["machine"], [row for row in found["rows"] if has_aim(row)]
     load = "" if machine.get("load") is None else f"; load before it began: {machine['load']:g}"
-    versions = ", ".join(f"{name} {machine[name]}" for name in ("python", "numpy", "scipy", "numba"))
+    names = ("python", "numpy", "scipy", "numba", "stormpy", "quantecon")
+    versions = ", ".join(f"{name} {machine[name]}" for name in names if name in machine)
     return (
         f"Measured {machine['date']} on {machine['cores']} cores ({machine['processor']}{load}), with {versions}, "
         f"in {sum(found['seconds'].values()) / 60:.0f} minutes. "
@@ -60,7 +61,7 @@ def _rows(rows: list[Row]) -> str:
 
 def _floors(rows: list[Row]) -> str:
     lines = [
-        "| triplets × features | bytes | time for them | flops | time for them | binding | harder floor | ours "
+        "| triplets × features | bytes | time for them | flops | time for them | binding | hard floor | ours "
         "| plain NumPy |",
         "|---|---:|---:|---:|---:|---|---:|---:|---:|",
     ]

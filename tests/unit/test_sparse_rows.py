@@ -126,8 +126,8 @@ REFUSED = [
         scipy.sparse.csr_array((np.ones(12), np.arange(12), np.arange(13)), shape=(12, 20_000_000)),
         r"far more columns than entries.*20000000 columns, 12 entries.*no row uses",
     ),
-    (damaged(indices=np.full(12, 12, np.int32)), r"not a valid CSR matrix.*outside 0 … 11"),
-    (damaged(indices=np.full(12, -1, np.int32)), r"not a valid CSR matrix.*outside 0 … 11"),
+    (damaged(indices=np.full(12, 12, np.int32)), r"not a valid CSR matrix.*in row 0, outside 0 … 11"),
+    (damaged(indices=np.full(12, -1, np.int32)), r"not a valid CSR matrix.*in row 0, outside 0 … 11"),
     (damaged(indptr=np.arange(13)[::-1].astype(np.int32)), r"not a valid CSR matrix.*does not rise from 0"),
     (damaged(indptr=2 * np.arange(13, dtype=np.int32)), r"not a valid CSR matrix.*ends at 24, there are 12"),
     (  # its differences wrap around and look positive
@@ -197,3 +197,4 @@ def test_a_study_refuses_sparse_features(tmp_path: Any) -> None:
     problem = template(cost_features=scipy.sparse.csr_array(np.eye(12)))
     with pytest.raises(InvalidInput, match=r"a study takes dense features only: sparse cost_features with 12 columns"):
         sf.Study.open(tmp_path / "study", problem)
+    assert not any(tmp_path.iterdir())  # nothing was begun

@@ -83,7 +83,8 @@ def test_the_future_is_followed_to_its_cause() -> None:
     assert [step.kind for step in found.steps] == [Kind.FUTURE, Kind.FUTURE, Kind.COST]
     assert [step.state for step in found.steps] == ["start", "bridge", "gorge"]
     assert found.cause.lower > found.cause.bound
-    assert "for sure" in str(found)
+    assert "proved unsafe" in str(found)
+    assert f"at least {found.cause.lower:.4g}" in str(found)
 
 
 def test_the_seed_is_safe_by_assumption() -> None:

@@ -88,7 +88,7 @@ class CostData:
         table = x if isinstance(x, SparseRows) else x.reshape(1, -1)
         if isinstance(self.bank, BlockBank) and not isinstance(table, SparseRows):
             table = SparseRows.from_dense(np.asarray(table, np.float64))
-        count_cost(compiled(table), 0, cost, h, self.state)
+        count_cost(compiled(table), 0, cost, h, *self.state)
 
     def ellipsoids(self, h: int, limits: tuple[Limit, ...], confidence: CostConfidence) -> CostEllipsoids:
         r = self.regression(h)

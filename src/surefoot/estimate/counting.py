@@ -52,36 +52,97 @@ def compiled(table: Features) -> Table:
     return table.parts if isinstance(table, SparseRows) else table
 
 
-def _enter_cost(table: Table, e: int, cost: FloatArray, h: int, r: int, state: CostState) -> float:
+def _enter_cost(
+    table: Table,
+    e: int,
+    cost: FloatArray,
+    h: int,
+    r: int,
+    anchors: FloatArray,
+    directions: FloatArray,
+    anchor_costs: FloatArray,
+    bank: BankState | BlockState,
+    z: FloatArray,
+    rest: FloatArray,
+) -> float:
     """Row e of the table with a measured cost (m,) enters regression r; → ρ."""
     raise NotImplementedError
 
 
-@overload(_enter_cost)
-def _(table: Any, e: Any, cost: Any, h: Any, r: Any, state: Any) -> Any:
-    def dense(table: Any, e: Any, cost: Any, h: Any, r: Any, state: Any) -> float:
-        anchors, directions, anchor_costs = state.anchors, state.directions, state.anchor_costs
-        rho = project(table, e, cost, h, anchors, directions, anchor_costs, state.z, state.rest)
-        gram, gram_low, targets, targets_low, factor, rows = state.bank
-        add_row(r, gram, gram_low, targets, targets_low, factor, rows, state.z, state.rest)
+@overload(_enter_cost, inline="always")
+def _(
+    table: Any,
+    e: Any,
+    cost: Any,
+    h: Any,
+    r: Any,
+    anchors: Any,
+    directions: Any,
+    anchor_costs: Any,
+    bank: Any,
+    z: Any,
+    rest: Any,
+) -> Any:
+    def dense(
+        table: Any,
+        e: Any,
+        cost: Any,
+        h: Any,
+        r: Any,
+        anchors: Any,
+        directions: Any,
+        anchor_costs: Any,
+        bank: Any,
+        z: Any,
+        rest: Any,
+    ) -> float:
+        rho = project(table, e, cost, h, anchors, directions, anchor_costs, z, rest)
+        gram, gram_low, targets, targets_low, factor, rows = bank
+        add_row(r, gram, gram_low, targets, targets_low, factor, rows, z, rest)
         return rho
 
-    def sparse(table: Any, e: Any, cost: Any, h: Any, r: Any, state: Any) -> float:
-        rho, b = cost_row(table, e, r, state.anchors[h], state.directions[h], state.bank.shape, state.z)
+    def sparse(
+        table: Any,
+        e: Any,
+        cost: Any,
+        h: Any,
+        r: Any,
+        anchors: Any,
+        directions: Any,
+        anchor_costs: Any,
+        bank: Any,
+        z: Any,
+        rest: Any,
+    ) -> float:
+        rho, b = cost_row(table, e, r, anchors[h], directions[h], bank.shape, z)
         for j in range(cost.shape[0]):
-            state.rest[j] = cost[j] - rho * state.anchor_costs[h, j]
-        add_block_row(r, b, state.bank, state.z, state.rest)
+            rest[j] = cost[j] - rho * anchor_costs[h, j]
+        add_block_row(r, b, bank, z, rest)
         return rho
 
     return sparse if isinstance(table, types.BaseTuple) else dense
 
 
-@numba.njit(cache=True)
-def count_cost(table: Table, e: int, cost: FloatArray, h: int, state: CostState) -> None:
+@numba.njit(cache=True, inline="always")
+def count_cost(
+    table: Table,
+    e: int,
+    cost: FloatArray,
+    h: int,
+    # a CostState, one by one: compiled code counts references to what it takes out of a tuple, each time
+    regression: IntArray,
+    anchors: FloatArray,
+    directions: FloatArray,
+    anchor_costs: FloatArray,
+    spread: FloatArray,
+    bank: BankState | BlockState,
+    z: FloatArray,
+    rest: FloatArray,
+) -> None:
     """Count the measured cost (m,) of row e of a table of features, seen at layer h (spec 3)."""
-    r = state.regression[h]
-    part = 1.0 + abs(_enter_cost(table, e, cost, h, r, state))
-    state.spread[r] += part * part
+    r = regression[h]
+    part = 1.0 + abs(_enter_cost(table, e, cost, h, r, anchors, directions, anchor_costs, bank, z, rest))
+    spread[r] += part * part
 
 
 def _enter_value(
@@ -94,13 +155,15 @@ def _enter_value(
     value: FloatArray,
     offset: int,
     r: int,
-    state: ValueState,
+    bank: BankState | BlockState,
+    phi_v: FloatArray,
+    target: FloatArray,
 ) -> None:
-    """φ_V of edges first … end-1, with the target in ``state``, enters regression r."""
+    """φ_V of edges first … end-1, with its target (1,), enters regression r."""
     raise NotImplementedError
 
 
-@overload(_enter_value)
+@overload(_enter_value, inline="always")
 def _(
     table: Any,
     row: Any,
@@ -111,7 +174,9 @@ def _(
     value: Any,
     offset: Any,
     r: Any,
-    state: Any,
+    bank: Any,
+    phi_v: Any,
+    target: Any,
 ) -> Any:
     def dense(
         table: Any,
@@ -123,11 +188,13 @@ def _(
         value: Any,
         offset: Any,
         r: Any,
-        state: Any,
+        bank: Any,
+        phi_v: Any,
+        target: Any,
     ) -> None:
-        value_row(table[row:], successor[begin:], first, end, value, offset, state.phi_v)
-        gram, gram_low, targets, targets_low, factor, rows = state.bank
-        add_row(r, gram, gram_low, targets, targets_low, factor, rows, state.phi_v, state.target)
+        value_row(table, row, successor, begin, first, end, value, offset, phi_v)
+        gram, gram_low, targets, targets_low, factor, rows = bank
+        add_row(r, gram, gram_low, targets, targets_low, factor, rows, phi_v, target)
 
     def sparse(
         table: Any,
@@ -139,16 +206,17 @@ def _(
         value: Any,
         offset: Any,
         r: Any,
-        state: Any,
+        bank: Any,
+        phi_v: Any,
+        target: Any,
     ) -> None:
-        shape, phi_v = state.bank.shape, state.phi_v
-        b = block_value_row(table, row, successor, begin, first, end, value, offset, r, shape, phi_v)
-        add_block_row(r, b, state.bank, phi_v, state.target)
+        b = block_value_row(table, row, successor, begin, first, end, value, offset, r, bank.shape, phi_v)
+        add_block_row(r, b, bank, phi_v, target)
 
     return sparse if isinstance(table, types.BaseTuple) else dense
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, inline="always")
 def count_value(
     table: Table,
     row: int,  # where the layer's rows begin in the table
@@ -160,18 +228,22 @@ def count_value(
     value: FloatArray,
     offset: int,  # where the next layer's values begin
     h: int,
-    state: ValueState,
+    # a ValueState, one by one
+    regression: IntArray,
+    bank: BankState | BlockState,
+    phi_v: FloatArray,
+    target: FloatArray,
 ) -> None:
     """Count the transition along an edge, one of edges first … end-1 of its pair, at layer h (spec 6)."""
-    state.target[0] = value[offset + successor[begin + edge]]
-    _enter_value(table, row, successor, begin, first, end, value, offset, state.regression[h], state)
+    target[0] = value[offset + successor[begin + edge]]
+    _enter_value(table, row, successor, begin, first, end, value, offset, regression[h], bank, phi_v, target)
 
 
 def _grown(bank: Any, planned: FloatArray, threshold: float) -> bool:
     raise NotImplementedError
 
 
-@overload(_grown)
+@overload(_grown, inline="always")
 def _(bank: Any, planned: Any, threshold: Any) -> Any:
     def dense(bank: Any, planned: Any, threshold: Any) -> bool:
         return has_grown(bank[4], planned, threshold)
@@ -182,7 +254,7 @@ def _(bank: Any, planned: Any, threshold: Any) -> Any:
     return sparse if isinstance(bank, types.BaseNamedTuple) else dense
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, inline="always")
 def bank_has_grown(bank: BankState | BlockState, planned: FloatArray, threshold: float) -> bool:
     """True when some log det of a bank's regressions has grown by more than the threshold since it was planned."""
     return _grown(bank, planned, threshold)

@@ -105,17 +105,19 @@ def project(
 
 @numba.njit(cache=True)
 def value_row(
-    features: FeatureArray,  # (E, dp)
-    successor: IntArray,  # (E,)
+    features: FeatureArray,  # (…, dp), the layer's from ``row`` on
+    row: int,
+    successor: IntArray,  # the layer's from ``begin`` on
+    begin: int,
     first: int,
     end: int,
-    value: FloatArray,
+    value: FloatArray,  # the next layer's from ``offset`` on
     offset: int,
     phi_v: FloatArray,
 ) -> None:
-    """Writes φ_V = Σ_{s'} φ(s,a,s') V(s') over edges first … end-1; V(s') is value[offset + s'] (spec 6)."""
+    """Writes φ_V = Σ_{s'} φ(s,a,s') V(s') over the layer's edges first … end-1 (spec 6)."""
     phi_v[:] = 0.0
     for edge in range(first, end):
-        v = value[offset + successor[edge]]
+        v = value[offset + successor[begin + edge]]
         for i in range(phi_v.shape[0]):
-            phi_v[i] += v * features[edge, i]
+            phi_v[i] += v * features[row + edge, i]

@@ -63,7 +63,7 @@ class ValueData:
         """Count the transition of a pair along an edge, with the values (S',) of the plan in force."""
         first, end = layer.pair_ptr[pair], layer.pair_ptr[pair + 1]
         count_value(
-            compiled(layer.transition_features), 0, layer.successor, 0, first, end, edge, value, 0, h, self.state
+            compiled(layer.transition_features), 0, layer.successor, 0, first, end, edge, value, 0, h, *self.state
         )
 
     def ellipsoids(self, confidence: ValueConfidence) -> tuple[ValueEllipsoid, ...]:

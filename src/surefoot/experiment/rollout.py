@@ -114,6 +114,8 @@ def roll(
     n_layers = offsets.shape[0] - 1
     m = bounds.shape[0]
     measured = np.empty(m)
+    cost_of, anchors, directions, anchor_costs, spread, cost_bank, z, rest = cost_state
+    value_of, value_bank, phi_v, target = value_state
     for k in range(first, last):
         state = starts[k]
         total = 0.0
@@ -133,7 +135,20 @@ def roll(
             total += reward[offsets[h, REWARDS] + pair]
             following = successor[offsets[h, SUCCESSORS] + edge]
             if learn:
-                count_cost(cost_features, offsets[h, COST_FEATURES] + edge, measured, h, cost_state)
+                count_cost(
+                    cost_features,
+                    offsets[h, COST_FEATURES] + edge,
+                    measured,
+                    h,
+                    cost_of,
+                    anchors,
+                    directions,
+                    anchor_costs,
+                    spread,
+                    cost_bank,
+                    z,
+                    rest,
+                )
                 count_value(
                     transition_features,
                     offsets[h, TRANSITION_FEATURES],
@@ -145,7 +160,10 @@ def roll(
                     value,
                     offsets[h + 1, STATES],
                     h,
-                    value_state,
+                    value_of,
+                    value_bank,
+                    phi_v,
+                    target,
                 )
             state = following
         total += terminal_reward[state]
@@ -153,12 +171,25 @@ def roll(
             measure(terminal_costs, state, scales, kind, noise, measured)
             note(k, terminal_costs, state, measured, bounds, tolerance, violations, margins, highest)
             if learn:
-                count_cost(terminal_features, state, measured, n_layers, cost_state)
+                count_cost(
+                    terminal_features,
+                    state,
+                    measured,
+                    n_layers,
+                    cost_of,
+                    anchors,
+                    directions,
+                    anchor_costs,
+                    spread,
+                    cost_bank,
+                    z,
+                    rest,
+                )
         rewards[k] = total
         if learn and (
             threshold == 0.0
-            or bank_has_grown(cost_state.bank, planned_cost, threshold)
-            or bank_has_grown(value_state.bank, planned_value, threshold)
+            or bank_has_grown(cost_bank, planned_cost, threshold)
+            or bank_has_grown(value_bank, planned_value, threshold)
         ):
             return k + 1, True, -1, -1
     return last, False, -1, -1

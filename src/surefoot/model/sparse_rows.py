@@ -41,6 +41,9 @@ class SparseRows:
     values: NDArray[np.float64]  # (nnz,)
     dim: int
 
+    def __repr__(self) -> str:
+        return f"SparseRows(shape={self.shape}, entries={self.size})"
+
     @property
     def shape(self) -> tuple[int, int]:
         return len(self.indptr) - 1, self.dim
@@ -223,7 +226,9 @@ def checked(
             fix="Leave out columns that no row uses.",
         )
     if len(columns) and not (int(columns.min()) >= 0 and int(columns.max()) < dim):
-        raise _damaged(name, where, f"a column outside 0 … {dim - 1}")
+        entry = int(np.flatnonzero((columns < 0) | (columns >= dim))[0])
+        row = int(np.searchsorted(ends, entry, side="right")) - 1
+        raise _damaged(name, where, f"column {columns[entry]} in row {row}, outside 0 … {dim - 1}")
     rising = columns[1:] > columns[:-1]
     begins = ends[1:-1]
     rising[begins[(begins > 0) & (begins < len(columns))] - 1] = True  # from one row to the next anything goes

@@ -174,7 +174,10 @@ def _check_finite(kind: str, features: Features, place: Callable[[int], str]) ->
         bad = np.flatnonzero(~np.isfinite(features[first : first + step]).all(axis=1))
         if len(bad):
             row = first + int(bad[0])
-            raise InvalidInput(f"{kind} is not finite", where=place(row), got=repr(features[row].tolist()))
+            column = int(np.flatnonzero(~np.isfinite(features[row]))[0])
+            long = features.shape[1] > 8  # then the whole row would not be read
+            got = f"{float(features[row, column])!r} in column {column}" if long else repr(features[row].tolist())
+            raise InvalidInput(f"{kind} is not finite", where=place(row), got=got)
 
 
 def check_anchors(graph: LayeredGraph, limits: tuple[Limit, ...], stationary_costs: bool) -> None:

@@ -28,6 +28,11 @@ class Plan:
     ellipsoids: tuple[ValueEllipsoid, ...]  # H-1, of the value regressions
     number: int  # 1 for the first plan
 
+    def __repr__(self) -> str:
+        pairs = sum(layer.n_pairs for layer in self.problem.graph.layers)
+        broken = "" if self.consistent else ", the data contradict the assumptions"
+        return f"Plan(number={self.number}, certified={self.n_certified()} of {pairs} actions{broken})"
+
     @property
     def consistent(self) -> bool:
         """False when the data contradict the assumptions; then the seed alone is certified."""

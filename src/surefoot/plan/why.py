@@ -76,9 +76,10 @@ class Step:
             return f"{place} is not looked at any more: proved unsafe, or only reached by what is"
         if self.kind == Kind.INCONSISTENT:
             return f"{place}: the data contradict the assumptions, and the seed alone is certified"
-        sure = " for sure" if self.lower > self.bound else ""
-        far = f"{self.limit} may be {self.upper:.4g} towards {self.successor!r}, and the limit is {self.bound:.4g}"
-        return f"{place} is not certified{sure}: {far}"
+        limit = f"towards {self.successor!r}, and the limit is {self.bound:.4g}"
+        if self.lower > self.bound:
+            return f"{place} is proved unsafe: {self.limit} is at least {self.lower:.4g} {limit}"
+        return f"{place} is not certified: {self.limit} may be {self.upper:.4g} {limit}"
 
 
 @dataclass(frozen=True)

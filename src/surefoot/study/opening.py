@@ -114,7 +114,6 @@ def first_record(path: Path, wishes: Wishes, layer: FileLayer) -> tuple[Problem,
     problem = wishes.problem
     if problem is None:
         raise InvalidInput("there is no study here yet", where=str(path), fix="Give the problem to begin one.")
-    _refuse_sparse(problem)
     p = probability("failure_probability", _or(wishes.failure_probability, FAILURE_PROBABILITY))
     alpha = probability("false_alarm", _or(wishes.false_alarm, FALSE_ALARM))
     options = plain_options(wishes.options)
@@ -136,7 +135,7 @@ def first_record(path: Path, wishes: Wishes, layer: FileLayer) -> tuple[Problem,
     }
 
 
-def _refuse_sparse(problem: Problem) -> None:
+def refuse_sparse(problem: Problem) -> None:
     """The monitor and the audit keep d × d matrices: what sparse features are there to avoid."""
     layer = problem.graph.layers[0]
     for name in ("cost_features", "transition_features"):

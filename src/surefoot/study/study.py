@@ -84,6 +84,8 @@ class Study:
         path, layer = Path(path), files or FileLayer()
         if problem is not None and not isinstance(problem, Problem):
             raise InvalidInput("a study needs a Problem", got=f"a {type(problem).__name__}")
+        if problem is not None:
+            opening.refuse_sparse(problem)  # before there is a folder
         wishes = opening.Wishes(problem, failure_probability, false_alarm, agent_options)
         monitor = monitor_factory or _monitor
         lock = Lock(path / "lock")

@@ -186,7 +186,8 @@ def family_of(name: str) -> Family:
     if name not in known:
         near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.4)
         offer = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(known)}."
-        raise InvalidInput("no such world", got=repr(name), fix=offer)
+        own = "" if near else " With a world of your own, call surefoot.run in Python."
+        raise InvalidInput("no such world", got=repr(name), fix=offer + own)
     return next(family for family in FAMILIES if name in family.ids())
 
 
