@@ -32,7 +32,7 @@ def write(found: dict[str, Any], folder: Path = IMAGES) -> list[Path]:
 def draw(found: dict[str, Any], path: Path, paper: Paper = LIGHT) -> Path:
     sizes, aims = plans(found["rows"]), [row for row in found["rows"] if has_aim(row) and row["value"] is not None]
     plt, context = pyplot(paper)
-    heights = [0.62 * len(sizes) + 1.5, 0.31 * len(aims) + 0.9]
+    heights = [0.72 * len(sizes) + 1.6, 0.31 * len(aims) + 0.9]
     with context:
         figure = plt.figure(figsize=(11, sum(heights)), layout="constrained")
         upper, lower = figure.subfigures(
@@ -54,7 +54,7 @@ def _sizes(axes: Any, rows: list[Row]) -> None:
         marks = [(HARD, row.get("hard_seconds")), (BYTES, row["bytes_seconds"]), (FLOPS, row["flops_seconds"])]
         for (colour, marker), seconds in marks:
             if seconds:  # the hard floor is often that of the bytes: it stands out above them
-                length = 34 if colour == HARD[0] else 22
+                length = 27 if colour == HARD[0] else 19
                 axes.plot(seconds, y, marker, color=colour, markersize=length, markeredgewidth=3, zorder=2)
         axes.plot(ours, y, OURS[1], color=OURS[0], markersize=9, zorder=3)
         _label(axes, ours, y, f"{duration(ours)} = {ours / floor:.2g} × its floor")
@@ -102,7 +102,7 @@ def _legend() -> list[Any]:
 
 
 def _label(axes: Any, x: float, y: float, text: str) -> None:
-    axes.annotate(text, (x, y), (0, -17), textcoords="offset points", ha="center", va="center", fontsize=9.5)
+    axes.annotate(text, (x, y), (0, -20), textcoords="offset points", ha="center", va="center", fontsize=9.5)
 
 
 # --- aims -------------------------------------------------------------------------------------------------
