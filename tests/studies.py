@@ -6,7 +6,7 @@ import contextlib
 import errno
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -338,3 +338,21 @@ def until_power_cut() -> Any:
 
 def standing_of(study: Study) -> Standing:
     return study.standing
+
+
+WARM = ("warm", 1)
+
+
+def opener(path: Path, world: sf.World) -> Callable[..., sf.Study]:
+    """Opens one study again and again, quickly and without alarms unless told otherwise."""
+
+    def open_it(**options: Any) -> sf.Study:
+        return sf.Study.open(path, world.problem, **{"files": Quick(), "monitor_factory": Calm, **options})
+
+    return open_it
+
+
+def learnt(study: sf.Study, world: sf.World, episodes: int = 150, seed: int = 0) -> sf.Study:
+    """A study that has seen enough to leave the seed."""
+    go_on(study, Plant(world, seed), episodes)
+    return study

@@ -18,18 +18,18 @@ from surefoot.errors import (
     UnknownLabel,
 )
 from tests.studies import (
+    WARM,
     Calm,
     Plant,
     Quick,
     fingerprint,
-    go_on,
     kettle,
+    learnt,
     lines_of,
     off_the_seed,
+    opener,
     records_of,
 )
-
-WARM = ("warm", 1)
 
 
 @pytest.fixture
@@ -44,16 +44,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def opened(path: Path, world: sf.World) -> Callable[..., sf.Study]:
-    def open_it(**options: Any) -> sf.Study:
-        return sf.Study.open(path, world.problem, **{"files": Quick(), "monitor_factory": Calm, **options})
-
-    return open_it
-
-
-def learnt(study: sf.Study, world: sf.World, episodes: int = 150, seed: int = 0) -> sf.Study:
-    """A study that has seen enough to leave the seed."""
-    go_on(study, Plant(world, seed), episodes)
-    return study
+    return opener(path, world)
 
 
 # --- the loop -------------------------------------------------------------------------------------------

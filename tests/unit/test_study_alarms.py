@@ -19,19 +19,20 @@ from surefoot.errors import (
 from surefoot.study import journal as journals
 from surefoot.study.standing import share
 from tests.studies import (
+    WARM,
     Calm,
     Plant,
     Quick,
     fingerprint,
     go_on,
     kettle,
+    learnt,
     lines_of,
     nervous,
     off_the_seed,
+    opener,
     records_of,
 )
-
-WARM = ("warm", 1)
 
 
 @pytest.fixture
@@ -46,16 +47,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def opened(path: Path, world: sf.World) -> Callable[..., sf.Study]:
-    def open_it(**options: Any) -> sf.Study:
-        return sf.Study.open(path, world.problem, **{"files": Quick(), "monitor_factory": Calm, **options})
-
-    return open_it
-
-
-def learnt(study: sf.Study, world: sf.World, episodes: int = 150, seed: int = 0) -> sf.Study:
-    """A study that has seen enough to leave the seed."""
-    go_on(study, Plant(world, seed), episodes)
-    return study
+    return opener(path, world)
 
 
 # --- alarms and the safe mode ---------------------------------------------------------------------------

@@ -31,10 +31,9 @@ from tests.studies import (
     kettle,
     lines_of,
     nervous,
+    opener,
     records_of,
 )
-
-WARM = ("warm", 1)
 
 
 @pytest.fixture
@@ -49,16 +48,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def opened(path: Path, world: sf.World) -> Callable[..., sf.Study]:
-    def open_it(**options: Any) -> sf.Study:
-        return sf.Study.open(path, world.problem, **{"files": Quick(), "monitor_factory": Calm, **options})
-
-    return open_it
-
-
-def learnt(study: sf.Study, world: sf.World, episodes: int = 150, seed: int = 0) -> sf.Study:
-    """A study that has seen enough to leave the seed."""
-    go_on(study, Plant(world, seed), episodes)
-    return study
+    return opener(path, world)
 
 
 # --- reopening ------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """Compiled: one step's cost and transition enter the statistics, for dense and for sparse features.
 
 The step-by-step path and the compiled roll-out both call this. Which kind it is, numba sees by type: a dense table is
-an array, a sparse one a tuple of arrays.
+an array, a sparse one a tuple of arrays. A function that raises NotImplementedError here has its two bodies in the
+``overload`` below it, which only compiled code reaches.
 """
 
 from __future__ import annotations

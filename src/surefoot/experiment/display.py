@@ -7,7 +7,7 @@ import time
 from types import TracebackType
 from typing import Any
 
-from surefoot.experiment.progress import PATIENCE
+from surefoot.experiment.progress import PATIENCE, started_bar
 
 
 class Display:
@@ -53,17 +53,5 @@ class Display:
         self._bar.update(self._tasks[""], completed=overall)
 
     def _start(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[headline]}"),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._bar.start()
+        self._bar = started_bar()
         self._tasks[""] = self._bar.add_task("all episodes", total=self._total, headline="")

@@ -11,6 +11,25 @@ from typing import Any
 PATIENCE = 2.0  # seconds before a bar appears
 
 
+def started_bar() -> Any:
+    """A bar on the terminal: each task with its name, how far it is, the time left and a headline."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    bar = Bar(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[headline]}"),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    bar.start()
+    return bar
+
+
 class Progress:
     """Counts quietly, and shows a bar on standard error once the work has taken longer than ``PATIENCE``."""
 
@@ -36,18 +55,5 @@ class Progress:
             self._bar.update(self._task, completed=self._done, headline=self._headline())
 
     def _start(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bar
-
-        self._bar = Bar(
-            TextColumn("episodes"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[headline]}"),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._bar.start()
+        self._bar = started_bar()
         self._task = self._bar.add_task("episodes", total=self._total, completed=self._done, headline="")
