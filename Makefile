@@ -1,12 +1,11 @@
-# Every target sets up .venv by itself, once, and again when pyproject.toml or constraints.txt change.
+# Every target sets up .venv by itself with what it needs, once, and again when pyproject.toml or constraints.txt change:
+# the demo takes the core and its plots, the tests add their tools to the same environment, the checks add theirs.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 SEED   ?= 0
 ARGS   ?=
 
 VENV  := .venv
 BIN   := $(VENV)/bin
-STAMP := $(VENV)/.installed
-
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup demo test soak check format bench lock clean
@@ -14,29 +13,29 @@ STAMP := $(VENV)/.installed
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(STAMP)  ## create .venv with the versions of constraints.txt
+setup: $(VENV)/.dev  ## create .venv with everything, in the versions of constraints.txt
 
-$(STAMP): pyproject.toml constraints.txt
-	@echo "setup: creating $(VENV) with $(PYTHON)"
+# Per extra of pyproject.toml, a stamp that says it is installed.
+$(VENV)/.%: pyproject.toml constraints.txt
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11) and "surefoot needs Python 3.11 or newer; choose one with: make PYTHON=...")'
-	@"$(PYTHON)" -m venv $(VENV)
-	@echo "setup: installing surefoot[dev], versions from constraints.txt"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@test -x $(BIN)/python || { echo "setup: creating $(VENV) with $(PYTHON)"; "$(PYTHON)" -m venv $(VENV); }
+	@echo "setup: installing surefoot[$*], versions from constraints.txt"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
 	@touch $@
 
-demo: $(STAMP)  ## watch it learn on a small world
+demo: $(VENV)/.plot  ## watch it learn on a small world
 	$(BIN)/surefoot demo $(ARGS)
 
 test: export OPENBLAS_NUM_THREADS := 1
-test: $(STAMP)  ## run the tests (SEED=3 for another seed, ARGS='-k ridge' for pytest)
+test: $(VENV)/.test  ## run the tests (SEED=3 for another seed, ARGS='-k ridge' for pytest)
 	@echo "test: two processes, seed $(SEED), one BLAS thread each"
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 10 --seed=$(SEED) $(ARGS)
 
-soak: $(STAMP)  ## crash studies by the hundred and see that nothing is lost (ARGS='--kills 50')
+soak: $(VENV)/.test  ## crash studies by the hundred and see that nothing is lost (ARGS='--kills 50')
 	@echo "soak: kill -9 and power cuts during a study, seed $(SEED)"
 	$(BIN)/python -m tests.soak --seed $(SEED) $(ARGS)
 
-check: $(STAMP)  ## lint, formatting, types, import direction, docs
+check: $(VENV)/.dev  ## lint, formatting, types, import direction, docs
 	@echo "check: lint"
 	$(BIN)/ruff check .
 	@echo "check: formatting"
@@ -48,11 +47,11 @@ check: $(STAMP)  ## lint, formatting, types, import direction, docs
 	@echo "check: docs"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir build/site
 
-format: $(STAMP)  ## rewrite the sources in the house format
+format: $(VENV)/.dev  ## rewrite the sources in the house format
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-bench: $(STAMP)  ## measure against floors and aims, about ten minutes (ARGS=bench_plan for a part)
+bench: $(VENV)/.test  ## measure against floors and aims, about ten minutes (ARGS=bench_plan for a part)
 	$(BIN)/python -m benchmarks $(ARGS)
 
 # A clean environment in a directory that is thrown away; names and versions only, no addresses.
