@@ -1,4 +1,4 @@
-"""Checks of plain arguments: the value itself, or an error that names it."""
+"""Checks of plain arguments: the value itself, or an error that names it. And how a promised probability is said."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import inspect
 import math
 import types
 from collections.abc import Callable, Collection, Mapping
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -31,6 +32,12 @@ def probability(name: str, value: float) -> float:
     if number >= 1:
         raise InvalidInput(f"{name} must be below 1", got=repr(value))
     return number
+
+
+def promised(failure_probability: float) -> str:
+    """What 1 − p is at least, in words: "≥ 0.95", and for a small p "≥ 1 − 1e-7". Rounded down, never up to 1."""
+    p = Context(prec=6, rounding=ROUND_CEILING).plus(Decimal(repr(float(failure_probability)))).normalize()
+    return f"≥ 1 − {p:e}" if p < Decimal("1e-4") else f"≥ {(1 - p).normalize():f}"
 
 
 def whole(name: str, value: int, least: int) -> int:

@@ -31,7 +31,7 @@ _ROUNDING = 1e-6
 def self_normalised_radius(
     log_det_ratio: float, *, noise: float, norm: float, ridge: float, log_inverse_probability: float
 ) -> float:
-    """The radius of a self-normalised ellipsoid, (S3).
+    """The radius of a self-normalised ellipsoid, (S3): what lemma:safetyparameteraccuracy has β₁ for.
 
     radius = σ·√(logdet(A) − d·log λ + 2·log(1/p')) + √λ·L,  log_det_ratio = logdet(A) − d·log λ.
     """
@@ -99,7 +99,8 @@ def beta_1(
 ) -> float:
     """β₁ = σ·√(d·log((2 + 2TD²/λ)/p)) + √λ·L, the first term of β in thm:regret.
 
-    Safety over all layers and limits needs p/(mH) here (spec 7.10); the caller passes it.
+    The radius of eq:safetyparameteraccuracy. Safety over all layers and limits needs p/(mH) here (spec 7.10); the
+    caller passes it.
     """
     _at_least_zero(noise=noise, norm=norm)
     _count(dimension=dimension, total_steps=total_steps)
@@ -183,7 +184,7 @@ def epsilon_1(beta: float) -> float:
 def epsilon_2(*, beta: float, horizon: int, delta_tilde: float, gap: float, future_gap: float, kappa: float) -> float:
     """ε₂ = (4βH/δ̃)·(gap⁺/gap) / (gap⁺ − (gap⁺/gap)·κ), Idea II, eq:epss, as printed.
 
-    The ratio cancels: ε₂ = 4βH / (δ̃·(gap − κ)) (spec 7.1).
+    The ratio cancels: ε₂ = 4βH / (δ̃·(gap − κ)) (spec 7.1). δ̃ is the δ of ass:lipschitzreward.
     """
     _usable("epsilon_2", "gap", gap)
     _usable("epsilon_2", "gap⁺", future_gap)

@@ -289,13 +289,14 @@ class Reference:
         return CostFit(fits, bias)
 
     def _cost_radius(self, matrix: Vector, ridge: float, j: int) -> float:
-        """(S3); the paper profile has one beta for all limits. The scale touches nothing else."""
-        if self.constants is not None:
-            return self.safety_radius_scale * self.constants.beta
+        """(S3); the paper profile has one beta, or more where the data outgrow it. The scale touches nothing else."""
         limit = self.t.limits[j]
-        log_union = 2.0 * math.log(2.0 * self.m * self.H * len(self.ridges) / self.p)
-        inside = _log_det(matrix) - self.dc * math.log(ridge) + log_union
-        return self.safety_radius_scale * (limit.noise * math.sqrt(inside) + math.sqrt(ridge) * limit.norm)
+        union = self.m * self.H if self.paper else 2.0 * self.m * self.H * len(self.ridges)
+        inside = _log_det(matrix) - self.dc * math.log(ridge) + 2.0 * math.log(union / self.p)
+        radius = limit.noise * math.sqrt(inside) + math.sqrt(ridge) * limit.norm
+        if self.constants is not None:
+            radius = max(radius, self.constants.beta)
+        return self.safety_radius_scale * radius
 
     def _interval(self, fit: CostFit, h: int, x: Sequence[float]) -> tuple[list[float], list[float], float]:
         """(S3): upper and lower per limit, and u under the first ridge."""

@@ -474,7 +474,7 @@ def test_a_person_can_read_it() -> None:
         "layer 0, state 's', action 'go': over limit 'heat' by 0.25 (upper bound 1.25, bound 1)",
         "'heat' norm ≤ 0.75 (now 1) or 'heat' bound ≥ 1.25 (now 1)",
         "slack heat",
-        "probability at least 0.95",
+        "probability ≥ 0.95",
         "κ",
     ):
         assert words in said

@@ -30,7 +30,7 @@ from surefoot.agents.profiles import (
     check_ideas,
     paper_profile,
 )
-from surefoot.arguments import probability
+from surefoot.arguments import probability, promised
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.estimate.costs import bound_costs
 from surefoot.model.layered import NO_ACTION
@@ -146,7 +146,7 @@ class LsviNew(Learner):
     def guarantee(self) -> str:
         if not self.guaranteed:
             return "no safety guarantee"
-        return f"every step safe with probability ≥ {1 - self.failure_probability:g}"
+        return f"every step safe with probability {promised(self.failure_probability)}"
 
     @property
     def constants(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ constants make its regret theorem true and hardly ever leave the seed; the certi
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from surefoot import theory
 from surefoot.arguments import at_least, whole
 from surefoot.errors import InvalidInput
-from surefoot.estimate.costs import CostBounds, CostConfidence, CostData
+from surefoot.estimate.costs import CostBounds, CostConfidence, CostData, RadiusRule
 from surefoot.estimate.values import ValueConfidence, ValueEllipsoid
 from surefoot.model.layered import FloatArray
+from surefoot.model.limits import Limit
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
 from surefoot.plan.confidence import cost_confidence, ridge, value_confidence
@@ -193,7 +196,7 @@ def paper_profile(
     scale = at_least("safety_radius_scale", safety_radius_scale, 0.0)
     ridge_2 = numbers.ridge if value_ridge is None else at_least("value_ridge", value_ridge, 0.0, strictly=True)
     return PaperProfile(
-        costs=CostConfidence((numbers.ridge,), lambda ratio, ridge, limit: numbers.beta, False, scale),
+        costs=CostConfidence((numbers.ridge,), _beyond(numbers.beta, problem, failure_probability), False, scale),
         values=ValueConfidence(ridge_2, lambda h, ratio: numbers.epsilon_1, 1.0),
         initial_episodes=first,
         most_episodes=numbers.episodes,
@@ -219,6 +222,19 @@ def paper_profile(
             "epsilon_4": weights.epsilon_4,
         },
     )
+
+
+def _beyond(beta: float, problem: Problem, failure_probability: float) -> RadiusRule:
+    """β, which covers the H·K rows of K episodes; where imported rows outgrow it, the radius of (S3) with p/(mH)."""
+    log_term = math.log(len(problem.limits) * problem.horizon / failure_probability)
+
+    def radius(log_det_ratio: float, lam: float, limit: Limit) -> float:
+        proved = theory.self_normalised_radius(
+            log_det_ratio, noise=limit.noise, norm=limit.norm, ridge=lam, log_inverse_probability=log_term
+        )
+        return max(beta, proved)
+
+    return radius
 
 
 def _only(ridges: Sequence[float]) -> float:

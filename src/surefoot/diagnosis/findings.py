@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from surefoot.arguments import promised
 from surefoot.diagnosis.records import Diagnosis, Finding, LimitReport, Regression
 from surefoot.diagnosis.text import layer_range, number, rounded_down, rounded_up
 
@@ -60,7 +61,7 @@ def _cold_start(found: Diagnosis) -> Iterator[Finding]:
     if start.opens_with_seed_data == "possible":
         level, verdict = "warning", "It cannot move before any data; the seed's own data may open it."
     else:
-        sure = f"(probability at least {1 - found.failure_probability:g})"
+        sure = f"(probability {promised(found.failure_probability)})"
         level, verdict = "problem", f"It will never move: no seed data can certify another action {sure}."
     yield Finding(level, f"{verdict} {nearest}", _remedy(found))
 

@@ -48,7 +48,7 @@ class CostConfidence:
 
 
 class CostData:
-    """All measured costs, as ridge statistics: one regression per layer, or one for all when stationary."""
+    """All measured costs, as ridge statistics (eq:estimatesafetyparameter): one regression per layer, or one in all."""
 
     def __init__(self, problem: Problem, ridge: float) -> None:
         graph, m = problem.graph, len(problem.limits)
@@ -119,7 +119,10 @@ def cost_ellipsoids(
     limits: tuple[Limit, ...],
     confidence: CostConfidence,
 ) -> CostEllipsoids:
-    """(S3) with misspecification and rounding guard, from G (dc, dc), b (m, dc) and Σ(1+|ρ|)²."""
+    """(S3) with misspecification and rounding guard, from G (dc, dc), b (m, dc) and Σ(1+|ρ|)²: γ̂ and its radius.
+
+    eq:estimatesafetyparameter, for every ridge and every limit (spec 3).
+    """
     return _ellipsoids(turned(gram, targets), len(gram), spread, limits, confidence)
 
 
@@ -163,7 +166,10 @@ def _ellipsoids(
 def bound_rows(
     x: Features, anchor: Anchor | None, known: CostEllipsoids, rows: IntArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """(upper, lower), each (n, m), of the costs of features x (n, dc); only of the given rows, else (∞, −∞)."""
+    """(upper, lower), each (n, m), of the costs of features x (n, dc); only of the given rows, else (∞, −∞).
+
+    The upper one is c̃ of eq:estimatesafetyvalue (spec 3).
+    """
     dim, m = x.shape[1], len(known.norms)
     upper, lower = np.empty((len(x), m)), np.empty((len(x), m))
     if rows is not None:

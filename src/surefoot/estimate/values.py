@@ -37,7 +37,7 @@ class ValueConfidence:
 
 
 class ValueData:
-    """All observed transitions, as ridge statistics of value targets."""
+    """All observed transitions, as ridge statistics of value targets (eq:estimatemodel)."""
 
     def __init__(self, problem: Problem, ridge: float) -> None:
         self._pooled = problem.stationary_transitions
@@ -99,7 +99,7 @@ class ValueEllipsoid:
 def expected_next_value(
     layer: Layer, value: FloatArray, known: ValueEllipsoid, wanted: IntArray | None = None
 ) -> FloatArray:
-    """(N,) optimistic ⟨μ, φ_V⟩ of the wanted pairs (default: all), NaN of the others.
+    """(N,) optimistic ⟨μ, φ_V⟩ (eq:optqvalue) of the wanted pairs (default: all), NaN of the others.
 
     Clipped to the range of V on the pair's own support: valid because P is a distribution on a known support.
     """

@@ -43,7 +43,7 @@ def terminal_within(world: World) -> BoolArray:
 
 
 def solve(world: World) -> Solution:
-    """Truly safe states and actions, and the best policy among them; ties go to the lowest pair.
+    """Truly safe states and actions, and the best policy among them (eq;defoptimalvvalue); ties go to the lowest pair.
 
     A start state from which no policy is truly safe is an error that names it.
     """

@@ -16,7 +16,7 @@ from surefoot.worlds.world import World
 
 
 class Evaluator:
-    """Lays a world out once; then :meth:`value` is one compiled call over what the policy reaches.
+    """Lays a world out once; then :meth:`value` is one compiled call over what the policy reaches (eq:defalgvfunction).
 
     The numbers are the same, bit by bit, as those of :func:`surefoot.exact.evaluate`. Scratch space is
     reused between calls, so an Evaluator serves one thread.

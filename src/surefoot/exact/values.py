@@ -25,7 +25,8 @@ class Violations(NamedTuple):
 def evaluate(world: World, policy: AnyPolicy, start: Label | None = None) -> float:
     """The expected total reward, terminal reward included, from ``start`` (the first start if None).
 
-    V_h(s) = Σ_a π_h(a|s) (r_h(s,a) + Σ_{s'} P_h(s'|s,a) V_{h+1}(s')). What a policy may be:
+    V_h(s) = Σ_a π_h(a|s) (r_h(s,a) + Σ_{s'} P_h(s'|s,a) V_{h+1}(s')), eq:defvvaluestandard; what is in brackets is
+    Q_h(s,a), eq:defqvaluestandard. What a policy may be:
     :mod:`surefoot.exact.policies`. A reached state without an action is an error that names it.
     """
     state = start_state(world, start)

@@ -35,7 +35,7 @@ class Run:
 
     @property
     def regret(self) -> FloatArray:
-        """(K,) best safe value − exact value of the policy of each episode; negative only for unsafe ones."""
+        """(K,) best safe value − exact value of each episode's policy (eq:defregret); negative only for unsafe ones."""
         return self.episodes_table.regret
 
     @property

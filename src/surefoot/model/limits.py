@@ -1,4 +1,4 @@
-"""A hard limit on one measured cost. Safe means cost ≤ bound."""
+"""A hard limit on one measured cost. Safe means cost ≤ bound (eq:defhardconstraint)."""
 
 from __future__ import annotations
 

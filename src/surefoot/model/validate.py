@@ -239,7 +239,7 @@ def _told(anchor: Anchor | None) -> str:
 def follow_seed(
     layers: Sequence[Layer], terminal: Terminal, starts: IntArray, naming: Naming, choose: SeedChoice
 ) -> tuple[tuple[Layer, ...], Terminal]:
-    """Lay the seed into the layers along all that it can reach, and refuse one that is not closed."""
+    """Lay the seed into the layers, along all it can reach; refuse one that is not closed (ass:knownseedsubgraph)."""
     reached = np.zeros(layers[0].n_states, bool)
     reached[starts] = True
     done: list[Layer] = []

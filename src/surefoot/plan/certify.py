@@ -2,7 +2,8 @@
 
 Backward from the last layer: a pair is certified when each possible successor keeps every limit by its upper bound
 (eq:safetycondition1) and is itself a state with a certified action (eq:safetycondition2). The seed's own pairs are
-certified by assumption. On the event that all bounds hold, no certified action ever violates a limit (Theorem 1).
+certified by assumption. On the event that all bounds hold, no certified action ever violates a limit (Theorem 1,
+thm:constraintsatisfaction).
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ def within_limits(upper: FloatArray, limits: tuple[Limit, ...]) -> BoolArray:
 
 
 def certify(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ...]) -> Certified:
-    """The certified pairs and states. Bounds that contradict each other certify the seed alone."""
+    """The certified pairs and states: eq:safetycondition1 and eq:safetycondition2, backward (spec 4).
+
+    Bounds that contradict each other certify the seed alone.
+    """
     if not bounds.consistent:
         return seed_only(graph)
     states = [terminal_states(graph, bounds, limits)]

@@ -90,7 +90,7 @@ def future_uncertainty(
 def bonuses(
     graph: LayeredGraph, omega: Sequence[FloatArray], future: Future, weights: tuple[float, float, float]
 ) -> tuple[FloatArray, ...]:
-    """Per layer (N,): the sum of the three ideas, with R_h = H − h."""
+    """Per layer (N,): the sum of the three ideas, with R_h = H − h: the last three terms of eq:estimateqvalue."""
     w2, w3, w4 = weights
     result = []
     for h in range(len(graph.layers)):

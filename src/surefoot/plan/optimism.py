@@ -33,7 +33,10 @@ def optimistic_values(
     known: Sequence[ValueEllipsoid],
     caps: Sequence[float],
 ) -> Values:
-    """One backward sweep. ``caps``: the most that can still be collected, per layer."""
+    """One backward sweep of eq:estimateqvalue. ``caps``: the most that can still be collected, per layer.
+
+    V is the maximum over allowed pairs, where eq:defanalysisvfunction has the unknown optimum (spec 7.13).
+    """
     value = [np.where(allowed.states[-1], graph.terminal.reward, 0.0)]
     q: list[FloatArray] = []
     action: list[IntArray] = []
@@ -48,7 +51,7 @@ def optimistic_values(
 
 
 def greedy(layer: Layer, q: FloatArray, allowed: BoolArray, cap: float) -> tuple[FloatArray, IntArray]:
-    """(V, pair) of every state: largest min(Q, cap), ties by the larger Q, then by declaration order.
+    """(V, pair) of every state: largest min(Q, cap), ties by the larger Q, then by declaration order (eq:chooseaction).
 
     Where data have overflowed and a Q is a NaN: the seed's pair, or else the first allowed one, at the cap.
     """

@@ -61,7 +61,7 @@ def paper_values(
     known: Sequence[ValueEllipsoid],
     weights: PaperWeights,
 ) -> Values:
-    """Q, V and the greedy policy for episodes that begin in ``start``; Q is clipped at H everywhere."""
+    """Q (eq:estimateqvalue), V and the greedy policy for episodes that begin in ``start``; Q is clipped at H."""
     everything = [np.ones(layer.n_pairs, bool) for layer in graph.layers]
     future = future_uncertainty(graph, uncertainty, last, everything).states
     bonus = [

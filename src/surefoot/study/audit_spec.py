@@ -94,13 +94,12 @@ class Ellipsoids:
             self._parts.append((inverse, estimate, radius, guard))
 
     def _radius(self, limit: Any, ridge: float, log_det: float) -> float:
-        """σ√(logdet(A) − d·log λ + 2 log(2mH|Λ|/p)) + √λ·L, or β; scaled."""
+        """σ√(logdet(A) − d·log λ + 2 log(2mH|Λ|/p)) + √λ·L; with β, at least β, and mH for 2mH|Λ|; scaled."""
         known, problem = self._confidence, self._problem
-        if known.beta is not None:
-            return known.scale * known.beta
-        choices = 2.0 * len(problem.limits) * problem.horizon * len(known.ridges)
+        choices = len(problem.limits) * problem.horizon * (2.0 * len(known.ridges) if known.beta is None else 1.0)
         inside = log_det + 2.0 * math.log(choices / known.failure_probability)
-        return float(known.scale * (limit.noise * math.sqrt(inside) + math.sqrt(ridge) * limit.norm))
+        radius = limit.noise * math.sqrt(inside) + math.sqrt(ridge) * limit.norm
+        return float(known.scale * max(radius, known.beta or 0.0))
 
     def bounds(self, h: int, x: Any) -> Bounds:
         """upper_j = k_j + min(L‖z‖, min_λ ⟨γ̂,z⟩ + radius·u) + ζ(1+|ρ|), lower likewise; without the guard."""

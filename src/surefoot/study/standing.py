@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.lsvi_new import LsviNew
+from surefoot.arguments import promised
 from surefoot.errors import OutOfOrder
 from surefoot.model.layered import FloatArray
 from surefoot.model.problem import Problem
@@ -168,7 +169,7 @@ class Standing:
             return "no safety guarantee"
         if self.safe_mode:
             return "an alarm has put the declared knowledge in doubt: what is left is the seed's own safety"
-        return f"every step of the study safe with probability ≥ {1 - self.failure_probability:g}"
+        return f"every step of the study safe with probability {promised(self.failure_probability)}"
 
     def where(self) -> str:
         if self.place is None:

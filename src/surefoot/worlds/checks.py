@@ -146,7 +146,7 @@ def check_seed(
     costs: Sequence[FloatArray],
     terminal_costs: FloatArray | None,
 ) -> None:
-    """The seed never breaks a limit, wherever the declared successors let it come.
+    """The seed never breaks a limit, wherever the declared successors let it come (ass:knownseedsubgraph).
 
     Declared rather than true ones: agents take all of these pairs for certified (spec 4), and may come to
     such a state by another way than the seed's.

@@ -19,8 +19,9 @@ where ⟨g, y⟩ differs from triplet to triplet between 0.4 and 0.9. The data o
 everywhere: the same feature x⁰ = (1, 0) at every landing, so it never meets a trap and measures nothing new.
 
 **Star-convex.** All rungs of a landing share their directions: with a feature x there are x⁰ + (j/k)(x − x⁰) for
-all j ≤ k, in the same state (spec 7.15). So the cold start can move: by the declared norm alone every rung with
-α ≤ 0.4 is certified, and measuring it tells about the rungs above. Rungs up to α = 0.667/⟨g, y⟩ keep the limit.
+all j ≤ k, in the same state (ass:starconvexity, spec 7.15). So the cold start can move: by the declared norm alone
+every rung with α ≤ 0.4 is certified, and measuring it tells about the rungs above. Rungs up to α = 0.667/⟨g, y⟩ keep
+the limit.
 
 **Why look-ahead matters.** On about half of the landings the highest rung keeps the limit, and it pays most. It may
 lead to a trap, where the strain is at least 0.1 + 2·0.6·0.4 = 0.58 whatever is done; only after the last decision
