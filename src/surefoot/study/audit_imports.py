@@ -45,7 +45,7 @@ class Measurements:
         for i, (name, row) in enumerate(zip(ids or (), rows, strict=False)):
             step = (episode(name), row[0])
             if step in self._steps:
-                self._wrong(n, f"row {i + 1} is there twice: episode {name!r}, layer {row[0]}")
+                self._wrong(n, f"row {i + 1} is there twice: episode {name!r}, step {row[0]}")
             self._steps.add(step)
         if type(claimed) is not int or claimed != len(alike):
             self._wrong(n, f"{claimed!r} of its rows are said to be like others, {len(alike)} are")

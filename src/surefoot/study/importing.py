@@ -113,6 +113,7 @@ class _Reader:
         self.rows: list[list[Any]] = []
         self._places: list[str] = []  # of the rows, in words
         self._ids: list[Label] = []
+        self._current = ""  # the last row's episode
         self._finished: set[str] = set()  # episodes whose rows have ended
         self.partly = 0
         self._faults: list[str] = []
@@ -224,18 +225,17 @@ class _Reader:
             return
         name = _episode(episode)
         key, last = repeats.episode_key(name), self.rows[-1] if self.rows else None
-        before = None if last is None else repeats.episode_key(self._ids[-1])
-        if last is None or before != key:
-            if before is not None:
-                self._finished.add(before)
+        if last is None or self._current != key:
             if key in self._finished:
                 raise InvalidInput("the rows of an episode stand apart", got=f"episode {name!r} came to its end before")
+            self._finished.add(self._current)
         elif taken[0] <= last[0]:
             raise InvalidInput("the layers of an episode go up", got=f"layer {taken[0]} after layer {last[0]}")
         elif taken[0] == last[0] + 1 and taken[1] != last[3]:
             got = f"state {taken[1]!r} after a row that led to {last[3]!r}"
             raise InvalidInput("a row does not follow from the one before", got=got)
         self._ids.append(name)
+        self._current = key
 
     # --- against what is there ---------------------------------------------------------------------------
 
@@ -243,7 +243,7 @@ class _Reader:
         """No episode's step is imported twice, whatever its rows say."""
         found = list(known.same_steps(self._ids, self.rows)) if self._ids else []
         if found:
-            same = (f"episode {self._ids[i]!r}, layer {self.rows[i][0]} is in {where}" for i, where in found)
+            same = (f"episode {self._ids[i]!r}, step {self.rows[i][0]} is in {where}" for i, where in found)
             self._refuse(
                 "these episodes were imported before",
                 [(i, text) for (i, _), text in zip(found, same, strict=True)],
@@ -252,12 +252,8 @@ class _Reader:
 
     def repeated(self, known: repeats.Known, *, refuse: bool) -> int:
         """How many rows are like another one; with ``refuse`` there must be none."""
-        if refuse and repeats.digest(self.rows) in known.digests:
-            fix = "Twice the same noise would void every bound."
-            raise InvalidInput("these rows were imported before", where=self.source, fix=fix)
-        if all(limit.noise == 0.0 for limit in self._problem.limits):
-            return 0
-        found = list(known.alike(self.rows, self._places))
+        noisy = any(limit.noise > 0.0 for limit in self._problem.limits)
+        found = list(known.alike(self.rows, self._places)) if noisy else []
         if found and refuse:
             self._refuse(
                 "these rows cannot be told from others",
@@ -265,6 +261,8 @@ class _Reader:
                 "Leave copies out: noise that counts twice voids every bound. If they are different measurements, of a "
                 'coarse sensor say, give every row its episode and import with different="why"; it is journalled.',
             )
+        if refuse and repeats.digest(self.rows) in known.digests:
+            raise InvalidInput("nothing was imported, the same list of rows was imported before", where=self.source)
         return len(found)
 
     def _refuse(self, rule: str, found: list[tuple[int, str]], fix: str) -> None:

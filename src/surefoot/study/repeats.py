@@ -13,6 +13,7 @@ them: ``"1"``, ``1``, ``1.0`` and ``" 01"`` are one id.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ from surefoot.study.records import Record, compact
 
 _DIGITS = 12
 _KINDS = tuple(f'"kind":"{kind}"'.encode() for kind in ("tell", "terminal", "import"))
+_plain = json.JSONEncoder(separators=(",", ":")).encode  # a tuple and a JSON array give the same
 _NUMBER = re.compile(r"([+-]?)([0-9]+)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,9}))?")
 
 
@@ -39,7 +41,7 @@ def episode_key(name: str | int | float) -> str:
     match = _NUMBER.fullmatch(text)
     if match is None:
         return text
-    sign, whole, fraction, exponent = (part or "" for part in match.groups())
+    sign, whole, fraction, exponent = match.groups("")
     digits = (whole + fraction).lstrip("0")
     significant = digits.rstrip("0")
     if not significant:
@@ -48,20 +50,15 @@ def episode_key(name: str | int | float) -> str:
     return f"{sign.strip('+')}{significant}e{power}"
 
 
-def content(row: Sequence[Any]) -> bytes | None:
+def content(row: Sequence[Any]) -> str | None:
     """What two rows share when they are alike; None without a cost, which touches values only, never safety."""
     if row[-1] is None:
         return None
-    costs = [f"{cost + 0.0:.{_DIGITS}g}" for cost in row[-1]]  # + 0.0: there is no minus zero
-    return _short([*row[1:-1], costs])
+    return _plain([*row[1:-1], [f"{cost + 0.0:.{_DIGITS}g}" for cost in row[-1]]])  # + 0.0: there is no minus zero
 
 
-def _step(episode: Any, row: Sequence[Any]) -> bytes:
-    return _short([episode_key(episode), row[0]])
-
-
-def _short(value: Any) -> bytes:
-    return hashlib.blake2b(compact(value).encode("ascii"), digest_size=16).digest()
+def _step(episode: Any, row: Sequence[Any]) -> str:
+    return f"{row[0]} {episode_key(episode)}"
 
 
 @dataclass
@@ -69,8 +66,8 @@ class Known:
     """All measurements so far, and where each stands."""
 
     digests: set[str] = field(default_factory=set)  # of former imports
-    steps: dict[bytes, str] = field(default_factory=dict)  # (episode, step) of imported rows
-    rows: dict[bytes, str] = field(default_factory=dict)  # by content
+    steps: dict[str, str] = field(default_factory=dict)  # (episode, step) of imported rows
+    rows: dict[str, str] = field(default_factory=dict)  # by content
 
     @classmethod
     def of(cls, path: Path, layer: FileLayer, last: int) -> Known:
@@ -111,7 +108,7 @@ class Known:
 
     def alike(self, rows: Sequence[Any], places: Sequence[str]) -> Iterator[tuple[int, str]]:
         """(row, which one it is like) for each row that is like one before it, here or in the journal."""
-        here: dict[bytes, int] = {}
+        here: dict[str, int] = {}
         for i, row in enumerate(rows):
             key = content(row)
             if key is None:

@@ -328,7 +328,7 @@ class Study:
             )
 
     def import_log(self, rows: Log, *, source: str = "", different: str | None = None) -> Imported:
-        """Logged rows, to start warm (:mod:`surefoot.study.importing`); ``different``: why rows like others are no copies."""
+        """Logged rows, to start warm (:mod:`surefoot.study.importing`); ``different``: why rows alike are no copies."""
         with self._calls:
             standing = self._ready()
             if standing.place is not None:
