@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 import surefoot as sf
 from surefoot.errors import InvalidInput
@@ -273,6 +275,19 @@ def test_the_audit_counts_again(opened: Any, name: str) -> None:
     assert audit(study.path).clean
     forge(study.path, edit)
     assert any(words in finding.what for finding in audit(study.path).exceptions), audit(study.path)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "rows"])
+def test_a_copy_in_single_precision_is_known_again(opened: Any, tmp_path: Path, kind: str) -> None:
+    study = opened()
+    study.import_log([row(0.21, "a"), row(0.137, "b")])
+    copies = [row(np.float32(0.137), "c")]
+    parquet.write_table(
+        pyarrow.table({k: pyarrow.array([v], pyarrow.float32()) if k == "cost" else [v] for k, v in copies[0].items()}),
+        tmp_path / "log.parquet",
+    )
+    with pytest.raises(InvalidInput, match="1 of 1 rows"):
+        study.import_log(tmp_path / "log.parquet" if kind == "parquet" else copies)
 
 
 # --- strict reading -------------------------------------------------------------------------------------

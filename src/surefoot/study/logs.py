@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.model.labels import shown
 from surefoot.study import records
@@ -89,11 +91,11 @@ def _parquet(path: Path) -> Iterator[Row]:
         raise InvalidInput("reading Parquet needs pyarrow", got=str(path), fix=fix) from None
     try:
         with parquet.ParquetFile(path) as file:
-            i = 0
+            i, single = 0, [part.name for part in file.schema_arrow if part.type == pyarrow.float32()]
             for batch in file.iter_batches():
                 for row in batch.to_pylist():
                     i += 1
-                    yield f"row {i}", row
+                    yield f"row {i}", row | {name: np.float32(row[name]) for name in single if row[name] is not None}
     except pyarrow.ArrowException as error:
         raise UnreadableFile("the log cannot be read", where=str(path), got=str(error)[:200]) from error
 
@@ -130,7 +132,12 @@ def whole(value: object) -> object:
 
 
 def number(value: object, where: str) -> object:
-    """A cost: a number, a list of them, or None, from a cell or as it is."""
+    """A cost: a number, a list of them, or None, from a cell or as it is.
+
+    In single precision 0.21 is 0.20999999344348907; it is read as 0.21, so that a copy of 0.21 is known again.
+    """
+    if isinstance(value, np.float32):
+        return float(str(value))
     if not isinstance(value, Text):
         return value
     if _NUMBER.fullmatch(value):
