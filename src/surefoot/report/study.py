@@ -62,6 +62,9 @@ def read(journal: Path, n_limits: int) -> History:
                 promised = [max(a, b) for a, b in zip(promised, row["upper"], strict=True)]
         elif kind in ("tell", "terminal") and record["cost"] is not None:
             highest = [max(a, b) for a, b in zip(highest, record["cost"], strict=True)]
+        elif kind == "import" and record["repeated"]:
+            words = f"{record['repeated']} of {len(record['rows'])} rows are like others, said to be different: "
+            history.events.append((record["time"], kind, words + str(record["different"])))
         elif kind in ("alarm", "acknowledge", "abort"):
             history.events.append((record["time"], kind, str(record.get("message") or record.get("reason") or "")))
     close()

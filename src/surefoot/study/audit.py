@@ -44,6 +44,7 @@ _COUNTS = (  # (as counted, as told)
     ("overrides that were not certified", "of them with an action that was not certified"),
     ("plans", "plans re-derived"),
     ("rows imported", "rows imported"),
+    ("rows vouched for", "of them like others, by a person's word different measurements"),
     ("alarm", "alarms"),
     ("acknowledge", "acknowledgements"),
 )
@@ -151,6 +152,7 @@ def audit(path: str | Path) -> AuditReport:
         raise Unreadable(f"{folder / NAME} holds no study")
     for n in _snapshots_beyond(folder, report.records):
         wrong(report.records - 1, f"it is the last one, but there is a snapshot of record {n}: records are gone")
+    report.remarks += replay.measurements.remarks
     report.counts = dict(replay.counts)
     return report
 

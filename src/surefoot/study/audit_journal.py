@@ -15,7 +15,7 @@ from typing import Any
 from surefoot.study.audit_problem import Unreadable
 
 NAME = "journal.jsonl"
-VERSION = 1
+VERSION = 2
 
 Record = dict[str, Any]
 Say = Callable[[int, str], None]
@@ -30,7 +30,7 @@ ENTRIES = {
     "abort": "episode layer state ask reason",
     "alarm": "alarm record message details",
     "acknowledge": "reason alarms discard epoch share monitor constants",
-    "import": "source digest episodes rows",
+    "import": "source digest episodes different repeated rows",
     "snapshot": "file sha256",
 }
 

@@ -6,7 +6,6 @@ the certificates are looked at by ``audit_certificate``.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections import Counter
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from surefoot.study.audit_certificate import Certificate
+from surefoot.study.audit_imports import Measurements
 from surefoot.study.audit_journal import Record, Say, compact
 from surefoot.study.audit_problem import NONE, Problem, label
 from surefoot.study.audit_spec import Confidence, Data, Plan, default_ridges, make_plan, paper_beta, paper_feature_bound
@@ -57,8 +57,7 @@ class Replay:
         self._alarms: list[tuple[int, Record]] = []  # not acknowledged
         self._due: list[tuple[int, tuple[str, ...]]] = []  # (record, kinds): an alarm that must come next
         self._monitor, self._measured = 0, 0
-        self._told: set[bytes] = set()  # measurements, to find one that is imported twice
-        self._imported: set[bytes] = set()
+        self.measurements = Measurements(problem, self.counts, wrong)
         self._made: tuple[tuple[int, int], Plan] | None = None
         self.guaranteed = True
         self._epoch = self._new_epoch(0, 0, opened)
@@ -306,19 +305,15 @@ class Replay:
 
     def _on_import(self, n: int, record: Record) -> None:
         self._expect(n, self._episode is None and not self._alarms, "rows are imported out of turn")
-        rows, ids = record["rows"], record["episodes"]
-        self._expect(n, hashlib.sha256(compact(rows)).hexdigest() == record["digest"], "its rows are not its digest's")
-        self._expect(n, ids is None or len(ids) == len(rows), "its rows and their episodes differ in number")
+        rows, alike = record["rows"], list[int]()
         for i, row in enumerate(rows):
             x = self._logged(row)
             if x is None:
                 self._wrong(n, f"row {i + 1} is none of the problem: {compact(row).decode()[:120]}")
                 continue
-            key = compact(row) if ids is None else compact([ids[i], row[0]])
-            twice = key in self._imported or (ids is None and row[-1] is not None and key in self._told)
-            self._expect(n, not (twice and (ids is not None or row[-1] is not None)), f"row {i + 1} is there twice")
-            self._imported.add(key)
-            self._count(n, row[0], x, row[-1], row)
+            if self._count(n, row[0], x, row[-1], row):
+                alike.append(i + 1)
+        self.measurements.judge_import(n, record, alike)
         self.counts["rows imported"] += len(rows)
         self._epoch.moments.add(n)
         self._epoch.firm.add(n)
@@ -353,22 +348,26 @@ class Replay:
         elif record["cost"] is None:
             self.counts["costs not measured"] += 1
 
-    def _count(self, n: int, h: int, x: Any, cost: Any, row: list[Any]) -> None:
-        """A measurement enters the data; one that breaks a limit beyond all noise must raise an alarm."""
+    def _count(self, n: int, h: int, x: Any, cost: Any, row: list[Any]) -> bool:
+        """A measurement enters the data; one that breaks a limit beyond all noise must raise an alarm.
+
+        True when there was a measurement like it before.
+        """
         if cost is None or not self._is_cost(cost):
-            return
+            return False
         self.counts["costs measured"] += 1
-        self._told.add(compact(row))
+        alike = self.measurements.enter(row)
         self._epoch.rows.append((n, h, x, cost))
         if self._alarms or self._due:
-            return
+            return alike
         self._measured += 1
         alpha = math.ldexp(self._opened["false_alarm"], -(self._monitor + 1))
         inside = math.pi**2 * self._measured**2 * len(self._problem.limits) / (3 * alpha)
         for value, limit in zip(cost, self._problem.limits, strict=True):
             if value > limit.bound + limit.noise * math.sqrt(2 * math.log(inside)) * (1 + 1e-9) + 2 * BEYOND:
                 self._due.append((n, ("limit", "residual")))
-                return
+                break
+        return alike
 
     # --- places -----------------------------------------------------------------------------------------
 

@@ -116,10 +116,14 @@ def policy(
 
 @app.command(name="import")
 def import_log(
-    path: Folder, log: Annotated[Path, typer.Argument(help="A .csv, .jsonl or .parquet of logged transitions.")]
+    path: Folder,
+    log: Annotated[Path, typer.Argument(help="A .csv, .jsonl or .parquet of logged transitions.")],
+    different: Annotated[
+        str | None, typer.Option(help="Why rows that are like others are different measurements; it is journalled.")
+    ] = None,
 ) -> None:
     """Import logged transitions, to start warm."""
-    _call(path, {"call": "import_log", "path": str(log)})
+    _call(path, {"call": "import_log", "path": str(log), "different": different})
 
 
 @app.command()

@@ -16,12 +16,12 @@ its noise: a log of alarms only, or a sensor that is silent when its reading is 
 no bound holds. When some limits' costs of a row are missing, all of that row's are left out, for the limits share one
 Gram matrix; the same condition covers that.
 
-**Duplicates are refused.** A measurement that is entered twice counts its noise twice, and every bound would be too
-narrow. With ``episode``, a pair (episode, layer) is one measurement, and may be imported once. Without, two rows with
-the same layer, labels and cost are taken for one measurement that was copied, among the rows, against former imports
-and against what was told to this study; where a coarse sensor makes equal rows likely, give each row its ``episode``.
-The same list of rows is refused in any case. Rows without a cost touch only values, never safety, and are not
-compared.
+**Duplicates are refused.** Every row is compared with every other row of the import, of former imports, and with all
+that was told to this study: by episode and step where ids are given, and by content in any case (``repeats`` says
+what is alike, and why). Where no limit has noise there is nothing to count twice, and contents are not compared. Rows
+that are alike are refused, unless a person says that they are different measurements: ``different="the sensor has
+steps of 0.01"``. The reason and the number of such rows stand in the import's record, in the status, the report and
+the audit. Every row then needs its ``episode``: ids are all that is left to tell a copy from a measurement.
 
 **Values.** The value regression pairs φ_V with V(s'), for a V that must not depend on s'. Rows that were logged
 earlier may share an episode with rows imported before, from which plans were made; so all imports use the V of the
@@ -30,20 +30,18 @@ epoch's first plan, which depends on no data at all.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from surefoot.errors import InvalidInput, SurefootError, UnknownLabel
-from surefoot.model.labels import Label, shown
+from surefoot.model.labels import Label, same_label, shown
 from surefoot.model.problem import Problem
-from surefoot.study import journal as journals
-from surefoot.study import logs
+from surefoot.study import logs, repeats
 from surefoot.study.filelayer import FileLayer
 from surefoot.study.measured import measured
-from surefoot.study.records import Record, compact, label_of
+from surefoot.study.records import Record, label_of
 from surefoot.study.standing import Standing
 
 _MOST_FAULTS = 10
@@ -57,6 +55,7 @@ class Imported:
     rows: int
     with_cost: int
     partly_measured: int  # rows whose costs were left out because some limit's was missing
+    repeated: int  # rows that are like another one, by a person's word another measurement
     certified_pairs: int  # after the plan that was made from them
     alarm: str | None  # what the monitor says to the rows
 
@@ -65,7 +64,7 @@ class Imported:
         rows = record["rows"]
         alarm = next((item.message for item in standing.raised if item.record == record["n"]), None)
         measured_rows = sum(row[-1] is not None for row in rows)
-        return cls(len(rows), measured_rows, partly, standing.agent.plan.n_certified(), alarm)
+        return cls(len(rows), measured_rows, partly, record["repeated"], standing.agent.plan.n_certified(), alarm)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -73,78 +72,49 @@ class Imported:
 
 def prepare(
     problem: Problem,
-    rows: str | Path | Iterable[Mapping[str, Any]],
+    rows: logs.Log,
     source: str,
+    different: str | None,
     journal: Path,
     layer: FileLayer,
 ) -> tuple[Record, int]:
     """The entries of the import's record, every row checked, and how many rows were measured in part."""
-    reader = _Reader(problem)
-    for i, row in enumerate(logs.read(rows)):
+    if different is not None and (type(different) is not str or not different.strip()):
+        fix = "It is kept in the journal."
+        raise InvalidInput("say why these are different measurements", got=shown(different), fix=fix)
+    reader = _Reader(problem, str(rows) if isinstance(rows, (str, Path)) else "")
+    for i, (place, row) in enumerate(logs.read(rows)):
         if i == logs.MOST_ROWS:
             raise InvalidInput("too many rows for one import", got=f"more than {i}", fix="Import them in parts.")
-        reader.take(i + 1, row)
+        reader.take(place, row)
     reader.refuse_faults()
     if not reader.rows:
         raise InvalidInput("there are no rows to import")
-    reader.refuse_known(_past(journal, layer, problem.horizon - 1))
-    reader.refuse_faults()
+    if different is not None and reader.episodes is None:
+        fix = "Without an id nothing tells a copy from a measurement that is like it."
+        raise InvalidInput("different measurements need an episode in every row", where=reader.source, fix=fix)
+    known = repeats.Known.of(journal, layer, problem.horizon - 1)
+    reader.refuse_same_steps(known)
     return {
-        "source": source or (str(rows) if isinstance(rows, (str, Path)) else "rows"),
-        "digest": _digest(reader.rows),
+        "source": source or reader.source or "rows",
+        "digest": repeats.digest(reader.rows),
         "episodes": reader.episodes,
+        "different": different,
+        "repeated": reader.repeated(known, refuse=different is None),
         "rows": reader.rows,
     }, reader.partly
-
-
-def _digest(rows: list[Any]) -> str:
-    return hashlib.sha256(compact(rows).encode("ascii")).hexdigest()
-
-
-def _key(row: Any) -> bytes:
-    return hashlib.blake2b(compact(row).encode("ascii"), digest_size=16).digest()
-
-
-@dataclass(frozen=True)
-class _Past:
-    """What the journal already holds."""
-
-    digests: frozenset[str]
-    steps: frozenset[bytes]  # (episode, layer) of former imports
-    rows: frozenset[bytes]  # with a cost, told or imported
-
-
-def _past(path: Path, layer: FileLayer, last: int) -> _Past:
-    digests: set[str] = set()
-    steps: set[bytes] = set()
-    known: set[bytes] = set()
-    for line in journals.read(path, layer):
-        head = line.text[:80]
-        if not any(kind in head for kind in (b'"kind":"tell"', b'"kind":"terminal"', b'"kind":"import"')):
-            continue
-        record = line.record(path)
-        if record["kind"] == "tell":
-            if record["cost"] is not None:
-                known.add(_key([record[key] for key in ("layer", *_LABELS, "cost")]))
-        elif record["kind"] == "terminal":
-            if record["cost"] is not None:
-                known.add(_key([last, record["state"], record["cost"]]))
-        else:
-            digests.add(record["digest"])
-            known.update(_key(row) for row in record["rows"] if row[-1] is not None)
-            for episode, row in zip(record["episodes"] or (), record["rows"], strict=False):
-                steps.add(_key([episode, row[0]]))
-    return _Past(frozenset(digests), frozenset(steps), frozenset(known))
 
 
 class _Reader:
     """Checks rows one by one and keeps them as the journal will."""
 
-    def __init__(self, problem: Problem) -> None:
-        self._problem = problem
+    def __init__(self, problem: Problem, source: str) -> None:
+        self._problem, self.source = problem, source
         self.rows: list[list[Any]] = []
-        self._ids: list[Any] = []
-        self._finished: set[bytes] = set()  # ids of episodes whose rows have ended
+        self._places: list[str] = []  # of the rows, in words
+        self._ids: list[Label] = []
+        self._current = ""  # the last row's episode
+        self._finished: set[str] = set()  # episodes whose rows have ended
         self.partly = 0
         self._faults: list[str] = []
 
@@ -152,25 +122,25 @@ class _Reader:
     def episodes(self) -> list[Any] | None:
         return self._ids or None
 
-    def take(self, i: int, row: Mapping[str, Any]) -> None:
+    def take(self, place: str, row: Mapping[str, Any]) -> None:
         try:
             taken = self._taken(row)
-            self._follow(i, row, taken)
+            self._follow(row, taken)
         except SurefootError as error:
-            self._fault(i, str(error))
+            self._fault(place, str(error))
             return
         self.rows.append(taken)
+        self._places.append(place)
 
-    def _fault(self, i: int, text: str) -> None:
-        self._faults.append(f"row {i}: {text}")
+    def _fault(self, place: str, text: str) -> None:
+        self._faults.append(f"{place}: {text}")
         if len(self._faults) == _MOST_FAULTS:
             self.refuse_faults()
 
     def refuse_faults(self) -> None:
         if self._faults:
-            raise InvalidInput(
-                "nothing was imported", got="; ".join(self._faults), fix="Correct or remove these rows and try again."
-            )
+            fix = "Correct or remove these rows and try again."
+            raise InvalidInput("nothing was imported", where=self.source, got="; ".join(self._faults), fix=fix)
 
     # --- one row ----------------------------------------------------------------------------------------
 
@@ -179,7 +149,7 @@ class _Reader:
         if type(h) is not int or not 0 <= h < problem.horizon:
             raise UnknownLabel("no such layer", got=f"{shown(h)}, layers are 0 … {problem.horizon - 1}")
         states = problem.naming.states
-        i = self._known(row, "state", lambda label: states[h].index(label, f"layer {h}"))
+        i = self._known(row, "state", lambda label: states[h].index(label, f"layer {h}"), states[h].__getitem__)
         state, cost = states[h][i], self._cost(row)
         if h == problem.horizon - 1:
             if not problem.graph.terminal.has_cost[i]:
@@ -187,86 +157,127 @@ class _Reader:
             if any(row.get(name) is not None for name in _LABELS[1:]):
                 raise InvalidInput("nothing follows the last layer", got="an action or a next state")
             return [h, state, cost]
-        layer = problem.graph.layers[h]
-        pair = self._known(row, "action", lambda label: problem.naming.pair(layer, h, i, label))
-        action = problem.naming.action(layer, h, pair)
-        edge = self._known(row, "next_state", lambda label: problem.edge_index(h, state, action, label))
-        return [h, state, action, states[h + 1][int(layer.successor[edge])], cost]
+        layer, naming = problem.graph.layers[h], problem.naming
+        pair = self._known(
+            row, "action", lambda label: naming.pair(layer, h, i, label), lambda pair: naming.action(layer, h, pair)
+        )
+        action = naming.action(layer, h, pair)
+
+        def reached(edge: int) -> Label:
+            return states[h + 1][int(layer.successor[edge])]
+
+        edge = self._known(row, "next_state", lambda label: problem.edge_index(h, state, action, label), reached)
+        return [h, state, action, reached(edge), cost]
 
     @staticmethod
-    def _known(row: Mapping[str, Any], name: str, find: Any) -> int:
-        """The index that a cell means; exactly one of its readings must be known."""
+    def _known(
+        row: Mapping[str, Any], name: str, find: Callable[[Label], int], label_at: Callable[[int], Label]
+    ) -> int:
+        """The index that a cell means; exactly one of its readings must be known, and spelt as the problem does."""
         found: set[int] = set()
         refusal: SurefootError | None = None
         for reading in logs.readings(_entry(row, name, null=True)):
+            label = label_of(reading, f"column {name!r}")
             try:
-                found.add(find(label_of(reading, name)))
-            except SurefootError as error:
+                index = find(label)
+                if not same_label(label_at(index), label):
+                    got = f"{shown(label)}, the problem has {shown(label_at(index))}"
+                    raise UnknownLabel(f"no such {name}", where=f"column {name!r}", got=got)
+                found.add(index)
+            except UnknownLabel as error:
                 refusal = refusal or error
         if not found and refusal is not None:
             raise refusal
         if len(found) != 1:
-            raise InvalidInput(f"the {name} can be read in two ways", got=repr(row[name]), fix="Use JSON lines.")
+            fix = "Use JSON lines."
+            raise InvalidInput(f"the {name} can be read in two ways", got=repr(row[name]), fix=fix)
         return found.pop()
 
     def _cost(self, row: Mapping[str, Any]) -> list[float] | None:
-        names = [limit.name for limit in self._problem.limits]
-        columns = [f"cost.{name}" for name in names if f"cost.{name}" in row]
+        names = [f"cost.{limit.name}" for limit in self._problem.limits]
+        columns = [key for key in row if isinstance(key, str) and key.startswith("cost.")]
+        for column in columns:
+            if column not in names:
+                fix = f"Use {', '.join(names)}."
+                raise InvalidInput("a cost of no limit", where=f"column {column!r}", fix=fix)
         if "cost" in row and columns:
             raise InvalidInput("the cost is given twice", got=f"cost and {columns[0]}")
+        where = "columns 'cost.…'" if columns else "column 'cost'"
         if columns:
-            value: Any = [logs.number(row.get(f"cost.{name}")) for name in names]
+            value: Any = [logs.number(row.get(name), f"column {name!r}") for name in names]
         else:
-            value = logs.number(_entry(row, "cost", null=True))
+            value = logs.number(_entry(row, "cost", null=True), where)
         if isinstance(value, (list, tuple)) and any(part is None for part in value):
             self.partly += any(part is not None for part in value)
             value = None
-        numbers, raw = measured(self._problem, value, "")
+        numbers, raw = measured(self._problem, value, where)
         if raw is not None:
-            raise InvalidInput("a cost is not finite", got=", ".join(raw), fix="Leave it empty if it was not measured.")
+            fix = "Leave it empty if it was not measured."
+            raise InvalidInput("a cost is not finite", where=where, got=", ".join(raw), fix=fix)
         return numbers
 
-    def _follow(self, i: int, row: Mapping[str, Any], taken: list[Any]) -> None:
+    def _follow(self, row: Mapping[str, Any], taken: list[Any]) -> None:
         """With episode ids: each episode in one piece, layer after layer, each state where the row before led."""
         episode = row.get("episode")
         if (episode is None) != (not self._ids) and (self.rows or self._ids):
             raise InvalidInput("give every row its episode, or none")
         if episode is None:
             return
-        name: Label = label_of(str(episode) if isinstance(episode, logs.Text) else episode, "episode")
-        before, last = (self._ids[-1], self.rows[-1]) if self.rows else (None, None)
-        if last is None or before != name:
-            if last is not None:
-                self._finished.add(_key(before))
-            if _key(name) in self._finished:
+        name = _episode(episode)
+        key, last = repeats.episode_key(name), self.rows[-1] if self.rows else None
+        if last is None or self._current != key:
+            if key in self._finished:
                 raise InvalidInput("the rows of an episode stand apart", got=f"episode {name!r} came to its end before")
+            self._finished.add(self._current)
         elif taken[0] <= last[0]:
             raise InvalidInput("the layers of an episode go up", got=f"layer {taken[0]} after layer {last[0]}")
         elif taken[0] == last[0] + 1 and taken[1] != last[3]:
             got = f"state {taken[1]!r} after a row that led to {last[3]!r}"
             raise InvalidInput("a row does not follow from the one before", got=got)
         self._ids.append(name)
+        self._current = key
 
     # --- against what is there ---------------------------------------------------------------------------
 
-    def refuse_known(self, past: _Past) -> None:
-        if _digest(self.rows) in past.digests:
-            raise InvalidInput("these rows were imported before", fix="Twice the same noise would void every bound.")
-        seen: set[bytes] = set()
-        for i, key in self._identities():
-            if key in seen:
-                self._fault(i, "the same measurement twice among these rows")
-            elif key in past.steps or (not self._ids and key in past.rows):
-                self._fault(i, "this measurement is in the study already")
-            seen.add(key)
+    def refuse_same_steps(self, known: repeats.Known) -> None:
+        """No episode's step is imported twice, whatever its rows say."""
+        found = list(known.same_steps(self._ids, self.rows)) if self._ids else []
+        if found:
+            same = (f"episode {self._ids[i]!r}, step {self.rows[i][0]} is in {where}" for i, where in found)
+            self._refuse(
+                "these episodes were imported before",
+                [(i, text) for (i, _), text in zip(found, same, strict=True)],
+                "Leave them out; where another log counts its episodes alike, give them ids of their own.",
+            )
 
-    def _identities(self) -> Iterator[tuple[int, bytes]]:
-        """What makes each row one measurement: its episode and layer, or else all that it says."""
-        for i, row in enumerate(self.rows):
-            if self._ids:
-                yield i + 1, _key([self._ids[i], row[0]])
-            elif row[-1] is not None:
-                yield i + 1, _key(row)
+    def repeated(self, known: repeats.Known, *, refuse: bool) -> int:
+        """How many rows are like another one; with ``refuse`` there must be none."""
+        noisy = any(limit.noise > 0.0 for limit in self._problem.limits)
+        found = list(known.alike(self.rows, self._places)) if noisy else []
+        if found and refuse:
+            self._refuse(
+                "these rows cannot be told from others",
+                [(i, f"the same state, action, next state and cost as {where}") for i, where in found],
+                "Leave copies out: noise that counts twice voids every bound. If they are different measurements, of a "
+                'coarse sensor say, give every row its episode and import with different="why"; it is journalled.',
+            )
+        if refuse and repeats.digest(self.rows) in known.digests:
+            raise InvalidInput("nothing was imported, the same list of rows was imported before", where=self.source)
+        return len(found)
+
+    def _refuse(self, rule: str, found: list[tuple[int, str]], fix: str) -> None:
+        shown_rows = "; ".join(f"{self._places[i]}: {text}" for i, text in found[:_MOST_FAULTS])
+        got = f"{len(found)} of {len(self.rows)} rows: {shown_rows}{'; …' if len(found) > _MOST_FAULTS else ''}"
+        raise InvalidInput(f"nothing was imported, {rule}", where=self.source, got=got, fix=fix)
+
+
+def _episode(value: object) -> str | int | float:
+    """An id: text or a number, nothing that two files would spell in ways that cannot be compared."""
+    name = label_of(str(value) if isinstance(value, logs.Text) else value, "column 'episode'")
+    if type(name) not in (str, int, float) or (type(name) is str and not name.strip()):
+        raise InvalidInput("an episode is text or a number", where="column 'episode'", got=shown(name))
+    known: str | int | float = name
+    return known
 
 
 def _entry(row: Mapping[str, Any], name: str, *, null: bool = False) -> Any:

@@ -29,7 +29,7 @@ def measured(problem: Problem, cost: Any, where: str) -> tuple[list[float] | Non
         raise InvalidInput("wrong number of costs", where=where, got=f"{shown(cost)}: {len(values)}, expected {m}")
     for value in values:
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, _NUMBERS):
-            fix = "A cost is measured for every limit, or None." if value is None else ""
+            fix = "A cost is measured for every limit, or None." if value is None else "Give a number, without quotes."
             raise InvalidInput("a cost must be a number", where=where, got=shown(value), fix=fix)
     try:
         numbers = [float(value) for value in values]

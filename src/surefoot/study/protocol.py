@@ -8,6 +8,7 @@
     {"call": "abort", "reason": …}                                 → {"next": "begin"}
     {"call": "acknowledge", "reason": …, "discard_data": false}    → {"next": "begin"}
     {"call": "import_log", "path": …}                              → {"rows": …, …}
+        with "different": why rows that are like others are different measurements
     {"call": "export_policy", "path": …}                           → {"path": …}
     {"call": "status"}                                             → where the study stands
 
@@ -140,8 +141,8 @@ def _acknowledge(study: Study, reason: Any, discard_data: Any) -> dict[str, Any]
     return {}
 
 
-def _import_log(study: Study, path: Any) -> dict[str, Any]:
-    return study.import_log(_path(path)).to_dict()
+def _import_log(study: Study, path: Any, different: Any) -> dict[str, Any]:
+    return study.import_log(_path(path), different=different).to_dict()
 
 
 def _export_policy(study: Study, path: Any, start: Any) -> dict[str, Any]:
@@ -165,7 +166,7 @@ _CALLS: dict[str, tuple[Callable[..., dict[str, Any]], dict[str, Any]]] = {
     "tell_terminal": (_tell_terminal, {"cost": _REQUIRED, "episode": None}),
     "abort": (_abort, {"reason": ""}),
     "acknowledge": (_acknowledge, {"reason": _REQUIRED, "discard_data": False}),
-    "import_log": (_import_log, {"path": _REQUIRED}),
+    "import_log": (_import_log, {"path": _REQUIRED, "different": None}),
     "export_policy": (_export_policy, {"path": _REQUIRED, "start": None}),
     "status": (_status, {}),
 }

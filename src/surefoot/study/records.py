@@ -1,4 +1,4 @@
-"""The journal's records: what is written, in which form, and what each entry means. Version 1.
+"""The journal's records: what is written, in which form, and what each entry means. Version 2.
 
 ``journal.jsonl`` holds one record per line: compact JSON (no spaces, ASCII, no NaN, no key twice) and ``\\n``::
 
@@ -17,7 +17,7 @@ written as a JSON array. A cost is a list of one number per limit, in the order 
 was not measured.
 
 **open** (first record, and only there)
-    ``version`` 1 · ``surefoot`` its version · ``problem`` digest of the Problem · ``problem_file`` its file beside the
+    ``version`` 2 · ``surefoot`` its version · ``problem`` digest of the Problem · ``problem_file`` its file beside the
     journal · ``failure_probability`` p of the whole study · ``false_alarm`` α of the whole study · ``options`` agent
     options as given · ``share`` the failure probability of epoch 0, p/2 · ``constants`` of the agent of epoch 0
     (``LsviNew.constants``: profile, failure_probability = share, ridges, safety_radius_scale, …).
@@ -51,8 +51,11 @@ was not measured.
     α·2^-(i+1) · ``constants`` of the agent from here on.
 **import** (logged rows; between episodes, never in safe mode)
     ``source`` · ``digest`` sha256, in hex, of the compact JSON of ``rows`` · ``episodes`` null, or for each row the
-    id of its episode in the log · ``rows`` a list; a transition is ``[layer, state, action, next_state, cost]``, the
-    cost of a last state ``[layer, state, cost]``.
+    id of its episode in the log · ``different`` null, or why a person says that rows which are like others
+    (:mod:`surefoot.study.repeats`) are different measurements; each row then has an episode · ``repeated`` how many
+    rows are like one before them, told or imported, in any epoch; 0 where no limit has noise, and where ``different``
+    is null · ``rows`` a list; a transition is ``[layer, state, action, next_state, cost]``, the cost of a last state
+    ``[layer, state, cost]``.
 **snapshot** (nothing changes; a file from which replay can start)
     ``file`` in ``snapshots/`` · ``sha256`` of it, in hex. It holds the state after the records before this one.
 
@@ -78,7 +81,7 @@ from typing import Any
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.model.labels import Label, check_label
 
-VERSION = 1
+VERSION = 2
 FIRST = "0" * 64  #: what stands before the first record
 
 Record = dict[str, Any]
@@ -95,7 +98,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "abort": ("episode", "layer", "state", "ask", "reason"),
     "alarm": ("alarm", "record", "message", "details"),
     "acknowledge": ("reason", "alarms", "discard", "epoch", "share", "monitor", "constants"),
-    "import": ("source", "digest", "episodes", "rows"),
+    "import": ("source", "digest", "episodes", "different", "repeated", "rows"),
     "snapshot": ("file", "sha256"),
 }
 

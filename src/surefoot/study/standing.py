@@ -97,6 +97,7 @@ class Standing:
         self.episodes = 0  # begun
         self.tells = 0
         self.rows, self.rows_at_snapshot = 0, 0  # told or imported: what a replay takes its time for
+        self.vouched: list[Record] = []  # imports with rows that are like others, by a person's word different ones
         self.place: Place | None = None
         self.pending: Record | None = None  # the ask
         self.last_ask: Record | None = None
@@ -346,11 +347,14 @@ class Standing:
 
     def _import(self, record: Record) -> None:
         _expect(self.place is None and not self.safe_mode, "rows are imported out of turn")
+        _expect(record["different"] is not None or not record["repeated"], "rows were imported twice")
         for i, row in enumerate(record["rows"]):
             alarm = self._import_terminal(*row) if len(row) == 3 else self._import_transition(*row)
             if alarm is not None and not self.unwritten:
                 self._raise(alarm.kind, record["n"], f"row {i + 1} of the import: {alarm.message}", alarm.details)
         self.rows += len(record["rows"])
+        if record["repeated"]:
+            self.vouched.append({key: record[key] for key in ("n", "source", "repeated", "different")})
         if not self.safe_mode:
             self._plan(self.agent.replan, record["n"])
 

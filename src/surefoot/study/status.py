@@ -32,6 +32,7 @@ def status(standing: Standing) -> dict[str, Any]:
         "pairs": sum(layer.n_pairs for layer in standing.problem.graph.layers),
         "cost_rows": agent.costs.bank.rows.tolist(),
         "transition_rows": agent.transitions.bank.rows.tolist(),
+        "vouched": list(standing.vouched),
         "problem": standing.problem.digest,
     }
 

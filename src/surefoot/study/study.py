@@ -15,7 +15,6 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -33,6 +32,7 @@ from surefoot.study.filelayer import FileLayer
 from surefoot.study.importing import Imported, prepare
 from surefoot.study.journal import Clock, Journal
 from surefoot.study.lock import Lock
+from surefoot.study.logs import Log
 from surefoot.study.measured import measured
 from surefoot.study.records import Record, label_of
 from surefoot.study.standing import MonitorFactory, Place, Standing, share
@@ -327,8 +327,8 @@ class Study:
                 },
             )
 
-    def import_log(self, rows: str | Path | Iterable[Mapping[str, Any]], *, source: str = "") -> Imported:
-        """Logged transitions, to start warm: see :mod:`surefoot.study.importing` for what is taken, and why."""
+    def import_log(self, rows: Log, *, source: str = "", different: str | None = None) -> Imported:
+        """Logged rows, to start warm (:mod:`surefoot.study.importing`); ``different``: why rows alike are no copies."""
         with self._calls:
             standing = self._ready()
             if standing.place is not None:
@@ -336,7 +336,7 @@ class Study:
             if standing.safe_mode:
                 fix = "Acknowledge the alarm first."
                 raise OutOfOrder("nothing is imported in safe mode", got=standing.why, fix=fix)
-            entries, partly = prepare(self.problem, rows, source, self.path / journals.NAME, self._layer)
+            entries, partly = prepare(self.problem, rows, source, different, self.path / journals.NAME, self._layer)
             return Imported.of(self._do("import", entries), partly, standing)
 
     def export_policy(self, path: str | Path, *, start: Label = None) -> Path:
