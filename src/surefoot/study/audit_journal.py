@@ -15,7 +15,7 @@ from typing import Any
 from surefoot.study.audit_problem import Unreadable
 
 NAME = "journal.jsonl"
-VERSION = 1
+VERSION = 2
 
 Record = dict[str, Any]
 Say = Callable[[int, str], None]
@@ -32,6 +32,7 @@ ENTRIES = {
     "acknowledge": "reason alarms discard epoch share monitor constants",
     "import": "source digest episodes rows",
     "snapshot": "file sha256",
+    "clock": "expected",
 }
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z\Z")
@@ -54,6 +55,9 @@ def read_journal(path: Path, remark: Callable[[str], None]) -> Iterator[tuple[Re
             yield None, [f"its line is not a record: {str(error)[:200]}; nothing after it was examined"]
             return
         yield record, list(_faults(line, record, n, previous, time))
+        if record["kind"] == "clock":  # from here on times count anew
+            remark(f"at record {n} the clock went back, from {record['expected']} to {record['time']}")
+            time = ""
         previous, time, n = record["hash"], max(time, str(record["time"])), n + 1
 
 
@@ -104,5 +108,5 @@ def _faults(line: bytes, record: Record, n: int, previous: str, time: str) -> It
         yield "its line is not written as records are"
     if not isinstance(record["time"], str) or not _TIME.match(record["time"]):
         yield f"its time is {record['time']!r}"
-    elif record["time"] < time:
+    elif record["time"] < time and record["kind"] != "clock":
         yield f"its time {record['time']} is earlier than that of the record before, {time}"

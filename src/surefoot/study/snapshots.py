@@ -102,7 +102,7 @@ def unpack(path: Path, digest: str, standing: Standing) -> None:
             groups["agent"],
             groups["monitor"],
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, zipfile.BadZipFile) as error:
         raise UnreadableFile("the snapshot cannot be read", where=path.name, got=repr(error)[:200]) from error
 
 
