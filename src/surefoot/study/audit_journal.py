@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -62,14 +63,14 @@ def read_journal(path: Path, remark: Callable[[str], None]) -> Iterator[tuple[Re
 
 
 def _lines(path: Path) -> Iterator[tuple[bytes, bool]]:
-    """Each line, and whether it is the last one."""
+    """Each line, and whether it is the last one. What is written meanwhile is not looked at."""
     try:
         with path.open("rb") as stream:
-            line = stream.readline()
-            while line:
-                after = stream.readline()
-                yield line, not after
-                line = after
+            left = stream.seek(0, os.SEEK_END)
+            stream.seek(0)
+            while line := stream.readline(left):
+                left -= len(line)
+                yield line, left == 0
     except OSError as error:
         raise Unreadable(f"there is no journal to read: {error}") from error
 

@@ -15,6 +15,7 @@ what is on disk, so nothing more is written until the study is opened, and verif
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -72,7 +73,7 @@ class Scan:
 
 
 def scan(path: Path, layer: FileLayer) -> Scan:
-    """Verify a whole journal. A missing one is empty."""
+    """Verify a whole journal, as long as it was when it was opened: another process may be writing. None is empty."""
     n, offset, previous, at = 0, 0, records.FIRST, b""
     first: Line | None = None
     snapshots: list[Line] = []
@@ -81,11 +82,15 @@ def scan(path: Path, layer: FileLayer) -> Scan:
         stream = layer.read(path)
     except FileNotFoundError:
         return Scan(0, 0, previous, at, None, (), "")
+    except OSError as error:
+        raise UnreadableFile("the journal cannot be read", where=str(path), got=str(error)) from error
     with stream:
-        while line := stream.readline(LONGEST_LINE):
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(0)
+        while line := stream.readline(min(LONGEST_LINE, size - offset)):
             fault = records.verify(line, n, previous, at)
             if fault is not None:
-                if not _is_torn(line, n) or stream.read(1):
+                if not _is_torn(line, n) or offset + len(line) < size:
                     raise _damaged(path, n, offset, fault)
                 torn = f"record {n} was not written to its end and never acknowledged: {len(line)} bytes"
                 break

@@ -67,7 +67,7 @@ def enter(path: Path, lock: Lock, layer: FileLayer) -> str:
     try:
         layer.mkdir(path)
         return lock.take()
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a path that the system does not take is a ValueError
         raise UnwritableFile("the study's folder cannot be used", where=str(path), got=str(error)) from error
 
 
@@ -89,7 +89,9 @@ def look(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorFactory) 
     scan = journals.scan(path / journals.NAME, layer)
     if scan.first is None:
         raise InvalidInput("there is no study here", where=str(path))
-    return _stand(path, scan, newest, wishes, layer, monitor)
+    standing, remarks = _stand(path, scan, newest, wishes, layer, monitor)
+    torn = f"what is still being written, or was cut off, is left alone: {scan.torn}" if scan.torn else ""
+    return standing, [torn, *remarks]
 
 
 def _stand(
@@ -127,8 +129,7 @@ def first_record(
     options = plain_options(wishes.options)
     promised: Record = {"failure_probability": p, "false_alarm": alpha, "options": options}
     try:
-        with np.errstate(all="ignore"):  # what overflows is refused below
-            standing = Standing(problem, promised, monitor)
+        standing = Standing(problem, promised, monitor)
     except SurefootError:
         raise
     except (TypeError, ValueError, ArithmeticError, LookupError) as error:

@@ -35,6 +35,9 @@ DISCARDING = frozenset({"residual", "contradiction", "computation"})
 #: What a computation raises that numbers beyond reckoning have led astray.
 _FAILURES = (SurefootError, ArithmeticError, ValueError, LookupError, TypeError)
 
+#: Numbers that overflow are dealt with where they lead to; whether numpy warns of them must change nothing.
+_unruffled = np.errstate(all="ignore")
+
 T = TypeVar("T")
 
 
@@ -92,6 +95,7 @@ class Place:
 class Standing:
     """The state of a study."""
 
+    @_unruffled
     def __init__(self, problem: Problem, opened: Record, monitor: MonitorFactory) -> None:
         self.problem = problem
         self.failure_probability: float = opened["failure_probability"]
@@ -121,6 +125,7 @@ class Standing:
         self.first_values = self.agent.plan.values.value  # V before any data, for imported rows
         self.made_after = n
 
+    @_unruffled
     def new_agent(self, epoch: int) -> LsviNew:
         """The agent with which an epoch begins, without data."""
         return LsviNew(self.problem, share(self.failure_probability, epoch), **self.options)
@@ -131,6 +136,7 @@ class Standing:
     def _start_monitor(self) -> None:
         self.monitor = self.new_monitor(self.monitor_number)
 
+    @_unruffled
     def resume(
         self,
         scalars: Record,
@@ -190,6 +196,7 @@ class Standing:
 
     # --- one record further -----------------------------------------------------------------------------
 
+    @_unruffled
     def apply(self, record: Record) -> None:
         """Take one record into account; one that does not fit is an error."""
         steps: dict[str, Callable[[Record], None]] = {
@@ -312,8 +319,7 @@ class Standing:
         The record is on disk by then: an error would come back at every replay, and the study could not be opened.
         """
         try:
-            with np.errstate(all="ignore"):
-                return step()
+            return step()
         except _FAILURES as error:
             details = {"error": f"{type(error).__name__}: {error}"[:300], "epoch": self.epoch}
             self._raise(kind, self.applied, f"{what}: {error}"[:300], details)
