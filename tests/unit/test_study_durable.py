@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import surefoot as sf
 from surefoot.agents.lsvi_new import LsviNew
-from surefoot.errors import InvalidInput, OutOfOrder, UnwritableFile
+from surefoot.errors import InvalidInput, OutOfOrder
+from surefoot.model import npz
+from surefoot.report import study as page
 from surefoot.study.audit import audit
-from surefoot.study.filelayer import FileLayer
 from tests.studies import (
     Calm,
     FullDisk,
@@ -296,3 +297,84 @@ def test_a_snapshot_is_on_disk_before_it_has_its_name(
     monkeypatch.setattr(os, "replace", replace)
     go_on(opened(files=Recording(), snapshot_every=2), Plant(world, 0), 10)
     assert moved > 3
+
+
+# --- readers beside a writer ----------------------------------------------------------------------------
+
+
+class Beside:
+    """A writer that goes on at every touch of the disk by a reader: an episode each time, with a snapshot."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.study = opener(path, kettle())(snapshot_every=1)
+        self.reads, self._busy, self._patch = 0, False, monkeypatch
+        go_on(self.study, Plant(kettle(), 0), 8)
+        for module, name in ((io, "open"), (npz, "opened"), (os, "listdir"), (os, "stat")):
+            monkeypatch.setattr(module, name, self._watched(getattr(module, name)))
+
+    def _watched(self, call: Any) -> Any:
+        def watched(*arguments: Any, **more: Any) -> Any:
+            if not self._busy and threading.current_thread() is threading.main_thread():
+                self._busy = True
+                self.reads += 1
+                if self.reads % 3 == 0:
+                    go_on(self.study, Plant(kettle(), 0), self.study.standing.episodes + 1)
+                self._busy = False
+            return call(*arguments, **more)
+
+        return watched
+
+
+def test_an_auditor_and_a_reporter_read_a_study_that_goes_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Snapshots come and go under their hands, and records are added: nothing is missing, nothing is called altered."""
+    writer = Beside(path, monkeypatch)
+    audited = shown = 0
+    while writer.reads < 1000:
+        report = audit(path)
+        assert report.clean, str(report)
+        assert report.records > audited
+        audited = report.records
+        reader = sf.Study.open(path, read_only=True, monitor_factory=Calm)
+        assert reader.standing.applied > shown
+        shown = reader.standing.applied
+        assert page.read(path / "journal.jsonl", 1).episodes
+    assert len([record for record in records_of(path) if record["kind"] == "snapshot"]) > 50
+
+
+@pytest.mark.parametrize("part", [1, 40, -1])
+def test_a_line_that_is_written_while_it_is_read_is_not_yet_there(
+    opened: Any, path: Path, part: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader sees the beginning of a line; by the time it looks further the rest has come."""
+    told(opened(), 0.1).close()
+    journal = path / "journal.jsonl"
+    whole, last = journal.read_bytes(), journal.read_bytes().splitlines(keepends=True)[-1]
+    kept = len(whole.splitlines()) - 1
+
+    class Meanwhile(Quick):
+        def read(self, path: Path) -> Any:
+            return Late(super().read(path))
+
+    class Late(io.BufferedReader):
+        def __init__(self, stream: Any) -> None:
+            super().__init__(stream.detach())
+
+        def readline(self, *arguments: Any) -> bytes:
+            line = super().readline(*arguments)
+            if not line.endswith(b"\n"):
+                journal.write_bytes(whole)
+            return line
+
+    journal.write_bytes(whole[: len(whole) - len(last)] + last[:part])
+    assert opened(read_only=True, files=Meanwhile()).standing.applied == kept
+    journal.write_bytes(whole[: len(whole) - len(last)] + last[:part])
+    really = Path.open
+
+    def late(self: Path, mode: str = "r", **more: Any) -> Any:
+        stream = really(self, mode, **more)
+        return Late(stream) if (self, mode) == (journal, "rb") else stream
+
+    monkeypatch.setattr(Path, "open", late)
+    report = audit(path)
+    assert report.clean, str(report)
+    assert report.records == kept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from html import escape
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 import surefoot as sf
 from surefoot.cli import app
 from surefoot.report import study as page
+from tests.forgery import Record, forge
 from tests.studies import Calm, Plant, Quick, go_on, kettle
 
 
@@ -95,7 +97,7 @@ def test_every_name_has_a_page(tmp_path: Path, name: str) -> None:
     """Dollar signs are no formulas."""
     text = page.write(named(tmp_path / "s", name)).read_text("utf-8")
     assert f"Limit: {escape(name)}" in text
-    drawing = text[text.index("<svg") : text.index("</svg>")]
+    drawing = re.sub("<!--.*?-->", "", text[text.index("<svg") : text.index("</svg>")], flags=re.DOTALL)
     assert escape(name if name.isprintable() else repr(name)[1:-1]) in drawing
 
 
@@ -141,6 +143,12 @@ def test_numbers_without_end_have_a_page(tmp_path: Path) -> None:
             study.tell(study.ask().ask_id, "s", cost)
             study.abort()
     assert "<svg" in page.write(tmp_path / "s").read_text("utf-8")
+
+    def unknown(records: list[Record]) -> None:
+        records[2]["certificate"]["successors"][0]["upper"] = [None]
+
+    forge(tmp_path / "s", unknown)
+    assert page.read(tmp_path / "s" / "journal.jsonl", 1).promised[0] == [float("inf")]
 
 
 def test_a_clock_that_was_set_back_is_an_event(tmp_path: Path) -> None:
