@@ -188,6 +188,7 @@ def test_a_replay_that_fails_where_the_study_did_not_opens_in_safe_mode(
     assert study.safe_mode
     assert "division by zero" in study.status()["alarms"][0]["message"]
     assert records_of(path)[-1]["alarm"] == "computation"
+    assert study.standing.made_after == 0, "no plan was made from the data since"
     certificate = study.ask().certificate
     assert certificate["seed"]
     assert certificate["safe_by"] == "assumption"
