@@ -196,7 +196,7 @@ def test_the_clock_of_the_process_sees_steps_back_that_the_records_do_not_show(
     monkeypatch.setattr(time, "monotonic", lambda: now["ticks"])
     book = Journal(tmp_path / journals.NAME, Quick(), time.time)
     book.append("abort", ABORT)
-    now["wall"], now["ticks"] = now["wall"] + 600, now["ticks"] + 1800  # half an hour went by, the clock says ten minutes
+    now["wall"], now["ticks"] = now["wall"] + 600, now["ticks"] + 1800  # half an hour, ten minutes by the wall clock
     noted = book.note_clock()
     assert noted is not None
     assert (noted["time"], noted["expected"]) == ("2027-01-15T08:10:00.000000Z", "2027-01-15T08:30:00.000000Z")

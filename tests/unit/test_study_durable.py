@@ -17,6 +17,7 @@ from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.model import npz
 from surefoot.report import study as page
 from surefoot.study.audit import audit
+from surefoot.study.standing import Raised
 from tests.studies import (
     Calm,
     FullDisk,
@@ -201,7 +202,7 @@ def test_a_replay_that_fails_where_the_study_did_not_opens_in_safe_mode(
 def test_what_a_monitor_says_in_numbers_without_end_is_written_as_text(opened: Any, path: Path) -> None:
     class Shouting(Calm):
         def observe(self, h: int, edge_index: int, cost: Any) -> Any:
-            return type("Alarm", (), {"kind": "limit", "message": "!", "details": {"x": [float("inf"), float("nan")]}})()
+            return Raised("limit", 0, "!", {"x": [float("inf"), float("nan")]})
 
     study = opened(monitor_factory=Shouting)
     study.begin("s")
@@ -209,9 +210,7 @@ def test_what_a_monitor_says_in_numbers_without_end_is_written_as_text(opened: A
     assert records_of(path)[-1]["details"] == {"x": ["Infinity", "NaN"]}
 
 
-def test_a_monitor_that_cannot_begin_is_refused_before_the_acknowledgement_is_written(
-    opened: Any, path: Path
-) -> None:
+def test_a_monitor_that_cannot_begin_is_refused_before_the_acknowledgement_is_written(opened: Any, path: Path) -> None:
     """After so many alarms the share of α is no number any more."""
     study = opened(monitor_factory=None, false_alarm=1e-323)
     study.begin("s")

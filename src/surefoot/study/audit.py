@@ -192,7 +192,9 @@ def _check_snapshot(folder: Path, n: int, record: Record, wrong: Say) -> None:
 def _snapshots(folder: Path) -> list[int]:
     """The records of which there are snapshots."""
     try:
-        return sorted(int(found[1]) for file in (folder / "snapshots").iterdir() if (found := _SNAPSHOT.match(file.name)))
+        return sorted(
+            int(found[1]) for file in (folder / "snapshots").iterdir() if (found := _SNAPSHOT.match(file.name))
+        )
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:  # a path that the system does not take is a ValueError

@@ -31,6 +31,7 @@ from surefoot.study.records import Record
 NAME = "journal.jsonl"
 LONGEST_LINE = 1 << 30
 
+
 @dataclass(frozen=True)
 class Line:
     """A verified line: record n, in bytes offset … end of the file."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import surefoot
 from surefoot.arguments import probability
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile, UnwritableFile
@@ -114,9 +112,7 @@ def _stand(
 # --- a new one ------------------------------------------------------------------------------------------
 
 
-def first_record(
-    path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorFactory
-) -> tuple[Standing, Record]:
+def first_record(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorFactory) -> tuple[Standing, Record]:
     """Save the problem, and return where a new study stands with the entries of the record that opens it.
 
     All that a replay of this record will make is made here, so that what cannot be made is never written.
@@ -150,11 +146,9 @@ def first_record(
 def refuse_tiny_ridges(problem: Problem, constants: Record) -> None:
     """λmax/λ must stay a number as rows come in: a study whose numbers overflow can plan nothing."""
     graph = problem.graph
-    transition = max(float(np.abs(layer.transition_features).sum(axis=1).max()) for layer in graph.layers)
-    successors = max(int(np.diff(layer.pair_ptr).max()) for layer in graph.layers)
     for name, ridges, longest in (
         ("ridges", constants["ridges"], graph.largest_cost_norm()),
-        ("value_ridge", [constants["value_ridge"]], problem.horizon * successors * transition),
+        ("value_ridge", [constants["value_ridge"]], problem.horizon * graph.largest_feature_sum()),
     ):
         least = longest / _LARGEST * longest * _MOST_ROWS
         if min(ridges) < least:

@@ -45,9 +45,9 @@ was not measured.
     monitor's: "residual", "limit" · ``record`` number of the record that raised it · ``message`` · ``details``.
 **acknowledge** (a person ends the safe mode; between episodes)
     ``reason`` · ``alarms`` numbers of the alarm records it answers · ``discard`` true when all rows so far are
-    dropped; it must be after an alarm "residual", "contradiction" or "computation" · ``epoch`` from here on: one more after a
-    discard, else as before · ``share`` the failure probability of that epoch k, p·2^-(k+1) · ``monitor`` number of
-    the monitor that starts here, 1, 2, …; monitor i (0 from the first record on) works at the false-alarm level
+    dropped; it must be after an alarm "residual", "contradiction" or "computation" · ``epoch`` from here on: one more
+    after a discard, else as before · ``share`` the failure probability of that epoch k, p·2^-(k+1) · ``monitor`` number
+    of the monitor that starts here, 1, 2, …; monitor i (0 from the first record on) works at the false-alarm level
     α·2^-(i+1) · ``constants`` of the agent from here on.
 **import** (logged rows; between episodes, never in safe mode)
     ``source`` · ``digest`` sha256, in hex, of the compact JSON of ``rows`` · ``episodes`` null, or for each row the
