@@ -36,7 +36,8 @@ JSON = st.recursive(
 def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study with every kind of record but snapshots, in the middle of an episode."""
     path = tmp_path_factory.mktemp("told") / "study"
-    study = sf.Study.open(path, kettle().problem, files=Quick(), monitor_factory=Calm)
+    now = 2_400_000_000.0
+    study = sf.Study.open(path, kettle().problem, files=Quick(), monitor_factory=Calm, clock=lambda: now)
     study.begin("cold")
     study.tell(study.ask().ask_id, ("warm", 1), 0.2, action_applied="heat")
     study.tell(study.ask().ask_id, ("warm", 1), 0.3, action_applied="heat")
@@ -47,6 +48,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
     study.acknowledge("a slip of the pen", discard_data=True)
     study.begin("s")
     study.ask()
+    now = 1_700_000_000.0
     study.abort("enough")
     study.begin("cold")
     study.ask()

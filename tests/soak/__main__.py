@@ -1,6 +1,6 @@
-"""``make soak``: kills and power cuts by the hundred.
+"""``make soak``: kills and power cuts by the hundred, and readers beside a writer.
 
-python -m tests.soak [--kills 500] [--cuts 2000] [--seed 0] [--folder DIR]
+python -m tests.soak [--kills 500] [--cuts 2000] [--reads 10000] [--seed 0] [--folder DIR]
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from pathlib import Path
 
 from tests.soak.kill_study import kill_often
 from tests.soak.power_study import cut_often
+from tests.soak.read_study import read_often
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=500, help="kill -9 of a running study")
     parser.add_argument("--cuts", type=int, default=2000, help="crashes on a disk that loses what is not synced")
+    parser.add_argument("--reads", type=int, default=10_000, help="of a study that another process is writing")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, default=None, help="on the disk to be tested; a temporary one otherwise")
     given = parser.parse_args()
@@ -30,6 +32,11 @@ def main() -> None:
     cuts = cut_often(given.cuts, given.seed)
     seconds = time.perf_counter() - began
     print(f"{cuts} crashes that lost what was not synced, nothing acknowledged lost ({seconds:.0f} s)")
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        reads, studies = read_often(Path(folder), given.reads, given.seed)
+    seconds = time.perf_counter() - began
+    print(f"{reads} reads of {studies} studies that were being written, nothing missing ({seconds:.0f} s)")
 
 
 if __name__ == "__main__":

@@ -686,7 +686,7 @@ def test_what_cannot_be_audited(path: Path, damage: str) -> None:
     elif damage == "empty":
         (path / JOURNAL).write_bytes(b"")
     elif damage == "version":
-        forge(path, lambda records: records[0].update(version=3))
+        forge(path, lambda records: records[0].update(version=1))
     elif damage == "no problem":
         (path / "problem.json").unlink()
     else:
@@ -715,3 +715,46 @@ def test_the_command(path: Path) -> None:
     report = json.loads(run(path, "--json").output)
     assert not report["clean"]
     assert report["exceptions"][0]["record"] == n
+
+
+def test_a_certificate_that_goes_on_with_an_action_that_exists_but_is_not_certified(path: Path) -> None:
+    """In the first episode nothing but the fallback's own is certified; the forger would heat next."""
+    n = first(path, "ask", lambda r: r["certificate"]["successors"][0]["next_action"] == "wait")
+
+    def edit(records: list[Record]) -> None:
+        assert records[n]["certificate"]["plan"] == 1
+        records[n]["certificate"]["successors"][0]["next_action"] = "heat"
+
+    forge(path, edit)
+    report = found(path, "goes on from successor", "'heat', not certified", at=n)
+    assert len(report.exceptions) == 1, str(report)
+
+
+def test_a_plan_older_than_one_that_was_surely_made(tmp_path: Path) -> None:
+    """After an import there is a new plan: an episode that goes on with the old one hides what the rows say."""
+    world = kettle()
+    with study_at(tmp_path / "s", world) as study:
+        go_on(study, Plant(world, 0), 3)
+        study.import_log([{"layer": 0, "state": "s", "action": "wait", "next_state": "s", "cost": 0.125}])
+        study.begin("s")
+    clean(tmp_path / "s")
+    begins = [record for record in records_of(tmp_path / "s") if record["kind"] == "begin"]
+    before, last = begins[-2], begins[-1]
+    assert last["made_after"] == last["n"] - 1
+    old = {key: before[key] for key in ("plan", "made_after")}
+    forge(tmp_path / "s", lambda records: records[last["n"]].update(old))
+    report = found(tmp_path / "s", f"the plan in force cannot be the one of record {old['made_after']}", at=last["n"])
+    assert len(report.exceptions) == 1, str(report)
+
+
+def test_a_time_that_goes_back_without_a_word(path: Path) -> None:
+    """The newest record, so that nothing else changes with it; only a record "clock" may be earlier."""
+    lines = (path / JOURNAL).read_bytes().splitlines(keepends=True)
+    last = {**json.loads(lines[-1]), "time": records_of(path)[0]["time"]}
+    (path / JOURNAL).write_bytes(b"".join([*lines[:-1], sealed(last)]))
+    report = found(path, "is earlier than that of the record before", at=last["n"])
+    assert len(report.exceptions) == 1, str(report)
+    noted = {key: last[key] for key in ("n", "time")} | {"kind": "clock", "expected": "x", "previous": last["previous"]}
+    (path / JOURNAL).write_bytes(b"".join([*lines[:-1], sealed(noted)]))
+    assert any("the clock went back" in remark for remark in audit(path).remarks)
+    assert not [item for item in audit(path).exceptions if "earlier" in item.what]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from surefoot.errors import InvalidInput, OutOfOrder, UnreadableFile, UnwritableFile
+from surefoot.errors import InvalidInput, UnreadableFile, UnwritableFile
 from surefoot.study import journal as journals
 from surefoot.study import records
 from surefoot.study.filelayer import FileLayer
@@ -172,15 +173,36 @@ def test_a_record_of_the_future_is_refused_where_it_is_read(tmp_path: Path) -> N
 # --- the clock ------------------------------------------------------------------------------------------
 
 
-def test_a_clock_that_goes_backwards_is_refused_with_the_difference(tmp_path: Path) -> None:
+def test_a_clock_that_was_set_back_is_noted_and_times_count_from_there(tmp_path: Path) -> None:
     clock = Clock()
     book = journal(tmp_path, clock=clock)
     book.append("abort", ABORT)
     clock.now -= 60
-    with pytest.raises(OutOfOrder, match=r"07:59:01.000000Z.*08:00:00.500000Z.*59\.5"):
-        book.append("abort", ABORT)
-    clock.now += 60
-    assert book.append("abort", ABORT)["n"] == 1
+    assert book.append("abort", ABORT)["time"] == "2027-01-15T08:00:00.500000Z"  # in order, until it is noted
+    noted = book.note_clock()
+    assert noted is not None
+    assert (noted["kind"], noted["n"]) == ("clock", 2)
+    assert (noted["time"], noted["expected"]) == ("2027-01-15T07:59:01.500000Z", "2027-01-15T08:00:00.500000Z")
+    assert book.note_clock() is None
+    assert book.append("abort", ABORT)["time"] == "2027-01-15T07:59:02.500000Z"
+    assert journals.scan(tmp_path / journals.NAME, Quick()).records == 4
+
+
+def test_the_clock_of_the_process_sees_steps_back_that_the_records_do_not_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = {"wall": 1_800_000_000.0, "ticks": 50.0}
+    monkeypatch.setattr(time, "time", lambda: now["wall"])
+    monkeypatch.setattr(time, "monotonic", lambda: now["ticks"])
+    book = Journal(tmp_path / journals.NAME, Quick(), time.time)
+    book.append("abort", ABORT)
+    now["wall"], now["ticks"] = now["wall"] + 600, now["ticks"] + 1800  # half an hour, ten minutes by the wall clock
+    noted = book.note_clock()
+    assert noted is not None
+    assert (noted["time"], noted["expected"]) == ("2027-01-15T08:10:00.000000Z", "2027-01-15T08:30:00.000000Z")
+    now["wall"], now["ticks"] = now["wall"] + 7200, now["ticks"] + 1  # the machine slept
+    assert book.note_clock() is None
+    assert book.append("abort", ABORT)["time"] == "2027-01-15T10:10:00.000000Z"
 
 
 def test_a_small_correction_of_the_clock_keeps_the_records_in_order(tmp_path: Path) -> None:
@@ -188,7 +210,27 @@ def test_a_small_correction_of_the_clock_keeps_the_records_in_order(tmp_path: Pa
     book = journal(tmp_path, clock=clock)
     first = book.append("abort", ABORT)
     clock.now -= 1.2
+    assert book.note_clock() is None
+    clock.now -= 0.5
     assert book.append("abort", ABORT)["time"] == first["time"]
+
+
+def test_times_that_go_back_without_a_word_are_the_work_of_a_hand(tmp_path: Path) -> None:
+    """Every hash is right: only the clock's own record may be earlier than the one before."""
+    times = ["2027-01-15T08:00:02.000000Z", "2027-01-15T08:00:01.999999Z"]
+    first = records.encode(0, times[0], "abort", ABORT, records.FIRST)
+    put(tmp_path, first, records.encode(1, times[1], "abort", ABORT, records.hash_in(first)))
+    with pytest.raises(UnreadableFile, match=r"line 2, byte .*earlier than that of the record before"):
+        journal(tmp_path)
+    put(tmp_path, first, records.encode(1, times[1], "clock", {"expected": times[0]}, records.hash_in(first)))
+    assert journal(tmp_path).records == 2
+
+
+@pytest.mark.parametrize("seconds", [-6e10, 0.0, 2.5e11])
+def test_every_time_that_a_clock_can_give_is_read_again(tmp_path: Path, seconds: float) -> None:
+    Journal(tmp_path / journals.NAME, Quick(), lambda: seconds).append("abort", ABORT)
+    (line,) = journals.read(tmp_path / journals.NAME, Quick())
+    assert records.time_seconds(line.record(tmp_path)["time"]) == seconds
 
 
 def test_a_clock_without_a_time_is_refused(tmp_path: Path) -> None:
@@ -250,9 +292,6 @@ def test_after_a_failed_sync_nothing_is_written_until_it_is_opened_anew(tmp_path
     book.close()
     again = journal(tmp_path, disk)
     assert again.records == 1
-    clock = Clock()
-    clock.now += 10
-    again._clock = clock
     assert again.append("abort", ABORT)["n"] == 1
 
 

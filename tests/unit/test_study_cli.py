@@ -16,7 +16,9 @@ import pytest
 
 import surefoot as sf
 from surefoot.cli import main
+from surefoot.errors import SurefootError
 from surefoot.study import protocol
+from surefoot.study.audit import Unreadable, audit
 from tests.studies import Calm, Plant, Quick, go_on, kettle, lines_of, records_of
 
 SUREFOOT = [sys.executable, "-c", "from surefoot.cli import main; main()"]
@@ -248,3 +250,36 @@ def test_the_example_in_python_goes_on_where_it_was(tmp_path: Path, capsys: pyte
     example["main"](folder, 2)
     assert "5 episodes" in capsys.readouterr().out
     assert len(lines_of(folder)) == 1 + 5 * 15
+
+
+def test_paths_that_lead_nowhere_are_answered(tmp_path: Path) -> None:
+    """Half a character, links in a circle, a file in the way: an error each, and the server goes on."""
+    study = sf.Study.open(tmp_path / "study", kettle().problem, files=Quick(), monitor_factory=Calm)
+    for suffix in ("csv", "jsonl", "parquet", "json", "py"):
+        (tmp_path / f"loop.{suffix}").symlink_to(tmp_path / f"loop.{suffix}")
+    (tmp_path / "around").symlink_to(tmp_path / "around")
+    (tmp_path / "file").touch()
+    places = ["loop.{}", "around/a.{}", "file/a.{}", "half \ud800.{}", "n\0l.{}", "x" * 300 + ".{}", "missing/a.{}"]
+    requests = [
+        {"call": call, "path": f"{tmp_path}/{place.format(suffix)}"}
+        for call, kinds in (("import_log", ("csv", "jsonl", "parquet")), ("export_policy", ("json", "py")))
+        for place in places
+        for suffix in kinds
+    ]
+    out = io.StringIO()
+    protocol.serve(study, io.BytesIO(b"\n".join(json.dumps(r).encode() for r in requests)), out)
+    replies = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert all("error" in reply for reply in replies)
+    assert len(replies) == len(requests)
+    assert study.standing.applied == 1
+
+
+@pytest.mark.parametrize("place", ["around", "around/deeper", "half \ud800", "n\0l", "file/a"])
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_study_cannot_be_where_no_folder_can_be(tmp_path: Path, place: str, read_only: bool) -> None:
+    (tmp_path / "around").symlink_to(tmp_path / "around")
+    (tmp_path / "file").touch()
+    with pytest.raises(SurefootError):
+        sf.Study.open(tmp_path / place, kettle().problem, read_only=read_only)
+    with pytest.raises(Unreadable):
+        audit(tmp_path / place)

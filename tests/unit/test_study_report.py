@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -11,6 +16,8 @@ from typer.testing import CliRunner
 import surefoot as sf
 from surefoot.cli import app
 from surefoot.report import study as page
+from tests.forgery import Record, forge
+from tests.studies import Calm, Plant, Quick, go_on, kettle
 
 
 @pytest.fixture
@@ -71,3 +78,84 @@ def test_a_study_without_a_word_has_a_page_too(tmp_path: Path) -> None:
     with sf.Study.open(tmp_path / "empty.study", sf.worlds.make("figure1").problem):
         pass
     assert "Nothing was told yet" in page.write(tmp_path / "empty.study").read_text("utf-8")
+
+
+def named(path: Path, limit: str, reason: str = "no reason") -> Path:
+    """A short study of the kettle whose limit has this name, with an abort for this reason."""
+    known = kettle().problem
+    limits = (sf.Limit(limit, 0.5, noise=0.05, norm=3.0),)
+    problem = sf.Problem(known.graph, known.naming, limits, 1.0, False, False)
+    with sf.Study.open(path, problem, files=Quick(), monitor_factory=Calm) as study:
+        go_on(study, Plant(kettle(), 0), 3)
+        study.begin("s")
+        study.abort(reason)
+    return path
+
+
+@pytest.mark.parametrize("name", ["cost in $ per $", "$x^", r"\$ and $\frac{", "<b>&amp;", "a\x00b\x1b"])
+def test_every_name_has_a_page(tmp_path: Path, name: str) -> None:
+    """Dollar signs are no formulas."""
+    text = page.write(named(tmp_path / "s", name)).read_text("utf-8")
+    assert f"Limit: {escape(name)}" in text
+    drawing = re.sub("<!--.*?-->", "", text[text.index("<svg") : text.index("</svg>")], flags=re.DOTALL)
+    assert escape(name if name.isprintable() else repr(name)[1:-1]) in drawing
+
+
+def test_half_a_character_is_written_as_its_number(tmp_path: Path) -> None:
+    text = page.write(named(tmp_path / "s", "heat", "half \ud800 a character")).read_text("utf-8")
+    assert r"half \ud800 a character" in text
+
+
+def test_a_folder_whose_name_is_no_text_has_a_page(tmp_path: Path) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.study"))
+    try:
+        folder.mkdir()
+    except OSError:
+        pytest.fail("the file system of the tests takes UTF-8 alone")
+    named(folder, "heat")
+    assert r"\udcff.study" in page.write(folder).read_text("utf-8")
+    command = [sys.executable, "-m", "surefoot", "study", "report", str(folder)]
+    done = subprocess.run(command, capture_output=True, check=False, env={**os.environ, "PYTHONIOENCODING": "utf-8"})
+    assert done.returncode == 0, done.stderr
+    assert rb"\udcff.study" in done.stdout
+
+
+def test_a_torn_tail_is_left_out_and_said(folder: Path) -> None:
+    journal = folder / "journal.jsonl"
+    whole = page.read(journal, 1)
+    with journal.open("ab") as stream:
+        stream.write(b'{"n":%d,"time":"20' % len(journal.read_bytes().splitlines()))
+    size = journal.stat().st_size
+    assert page.read(journal, 1) == whole
+    done = CliRunner().invoke(app, ["study", "report", str(folder)])
+    assert done.exit_code == 0, done.output
+    text = (folder / "report.html").read_text("utf-8")
+    assert "was not written to its end and never acknowledged" in text
+    assert "Clean." in text
+    assert journal.stat().st_size == size
+
+
+def test_numbers_without_end_have_a_page(tmp_path: Path) -> None:
+    """An upper bound that is not known is null in a certificate; a cost may be as large as a number can be."""
+    with sf.Study.open(tmp_path / "s", kettle().problem, files=Quick(), skip_hopeless=True) as study:
+        for cost in (1e308, -1e308, 0.1):
+            study.begin("s")
+            study.tell(study.ask().ask_id, "s", cost)
+            study.abort()
+    assert "<svg" in page.write(tmp_path / "s").read_text("utf-8")
+
+    def unknown(records: list[Record]) -> None:
+        records[2]["certificate"]["successors"][0]["upper"] = [None]
+
+    forge(tmp_path / "s", unknown)
+    assert page.read(tmp_path / "s" / "journal.jsonl", 1).promised[0] == [float("inf")]
+
+
+def test_a_clock_that_was_set_back_is_an_event(tmp_path: Path) -> None:
+    now = 2_400_000_000.0
+    with sf.Study.open(tmp_path / "s", kettle().problem, files=Quick(), clock=lambda: now) as study:
+        study.begin("s")
+        now = 1_800_000_000.0
+        study.abort()
+    text = page.write(tmp_path / "s").read_text("utf-8")
+    assert text.count("the clock went back, from 2046-01-19T18:40:00.000000Z") == 2, "in the events and by the audit"

@@ -87,18 +87,26 @@ class Learner(Agent):
             self.replan()
 
     def replan(self) -> None:
-        """Make a plan now, from data whose factors are computed anew; only between episodes."""
+        """Make a plan now, from data whose factors are computed anew; only between episodes.
+
+        When none can be made, the agent is left as it was, with the plan that it had.
+        """
         if self._layer is not None:
             raise OutOfOrder("a plan never changes inside an episode", where=self._where())
-        with one_blas_thread():
-            self.costs.bank.refresh()
-            self.transitions.bank.refresh()
-            self.planned_cost_log_det = self.costs.bank.log_det()
-            self.planned_value_log_det = self.transitions.bank.log_det()
-            self._planned_data = {name: array.copy() for name, array in self._data().items()}
-            self._new_data = False
-            self._replans += 1
-            self._plan = self._make_plan()
+        before = vars(self).copy()
+        try:
+            with one_blas_thread():
+                self.costs.bank.refresh()
+                self.transitions.bank.refresh()
+                self.planned_cost_log_det = self.costs.bank.log_det()
+                self.planned_value_log_det = self.transitions.bank.log_det()
+                self._planned_data = {name: array.copy() for name, array in self._data().items()}
+                self._new_data = False
+                self._replans += 1
+                self._plan = self._make_plan()
+        except BaseException:
+            vars(self).update(before)
+            raise
 
     def value_ellipsoids(self) -> tuple[ValueEllipsoid, ...]:
         """Step 3: where each decision layer's transition parameter may lie."""

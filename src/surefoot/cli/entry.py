@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Annotated
 
@@ -48,6 +49,8 @@ def main() -> None:
     debug = "--debug" in sys.argv
     if debug:  # wherever it stands
         sys.argv = [word for word in sys.argv if word != "--debug"]
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that cannot be printed must not stop what is done
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app(prog_name="surefoot")
     except Exception as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from surefoot.report.chart import Chart, Line
-from surefoot.report.style import Paper, look
+from surefoot.report.style import Paper, literal, look
 
 
 def figure(plt: Any, chart: Chart, paper: Paper) -> Any:
@@ -16,10 +16,10 @@ def figure(plt: Any, chart: Chart, paper: Paper) -> Any:
     for name, level in chart.levels:
         axes.axhline(level, color=paper.ink, linewidth=0.9, linestyle=(0, (2, 2)), zorder=1)
         place = {"ha": "left", "va": "center", "transform": axes.get_yaxis_transform()}
-        axes.text(1.01, level, name.replace(" ", "\n"), fontsize=8.5, color=paper.ink, **place)
+        axes.text(1.01, level, literal(name).replace(" ", "\n"), fontsize=8.5, color=paper.ink, **place)
     _scales(axes, chart)
     axes.set_xlabel("episode")
-    axes.set_ylabel(chart.y)
+    axes.set_ylabel(literal(chart.y))
     axes.margins(x=0.02)
     if chart.floor is not None:
         axes.set_ylim(bottom=chart.floor)
@@ -69,5 +69,5 @@ def _draw(axes: Any, line: Line, n: int, paper: Paper) -> None:
         markevery=(n * every // 4, every),
         markersize=4.5,
         linewidth=1.8,
-        label=line.label,
+        label=literal(line.label),
     )

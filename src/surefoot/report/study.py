@@ -5,7 +5,7 @@ One HTML file beside the journal, ``report.html``, that opens from disk; it is r
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from importlib.metadata import version
@@ -17,10 +17,15 @@ from surefoot.model.problem import Problem
 from surefoot.report import charts
 from surefoot.report.chart import Chart, Line
 from surefoot.report.html import filled, shipped, svg_of
-from surefoot.study.audit import AuditReport, audit
+from surefoot.report.style import encodable
+from surefoot.study import journal as journals
+from surefoot.study.audit import AuditReport, Unreadable, audit
+from surefoot.study.filelayer import FileLayer
 from surefoot.study.study import Study
 
 PAGE = "report.html"
+
+_DRAWN = 1e150  # a cost beyond this is in the journal and in the alarm, but no axis can hold it
 
 
 @dataclass
@@ -35,7 +40,7 @@ class History:
 
 
 def read(journal: Path, n_limits: int) -> History:
-    """Follow the journal once; its integrity is the audit's business."""
+    """Follow the journal as far as it is whole; what is wrong with the rest is the audit's business."""
     history = History()
     episode, asks, own = 0, 0, 0
     low = [float("-inf")] * n_limits
@@ -48,8 +53,8 @@ def read(journal: Path, n_limits: int) -> History:
             history.promised.append(promised)
             history.learned.append(own / asks)
 
-    for line in journal.read_text(encoding="utf-8").splitlines():
-        record = json.loads(line)
+    for line in journals.read(journal, FileLayer(), end=journals.scan(journal, FileLayer()).size):
+        record = line.record(journal)
         kind = record["kind"]
         if kind == "begin":
             close()
@@ -59,7 +64,8 @@ def read(journal: Path, n_limits: int) -> History:
             certificate = record["certificate"]
             own += not certificate["seed"]
             for row in certificate["successors"]:
-                promised = [max(a, b) for a, b in zip(promised, row["upper"], strict=True)]
+                upper = [float("inf") if value is None else value for value in row["upper"]]
+                promised = [max(a, b) for a, b in zip(promised, upper, strict=True)]
         elif kind in ("tell", "terminal") and record["cost"] is not None:
             highest = [max(a, b) for a, b in zip(highest, record["cost"], strict=True)]
         elif kind == "import" and record["repeated"]:
@@ -67,6 +73,8 @@ def read(journal: Path, n_limits: int) -> History:
             history.events.append((record["time"], kind, words + str(record["different"])))
         elif kind in ("alarm", "acknowledge", "abort"):
             history.events.append((record["time"], kind, str(record.get("message") or record.get("reason") or "")))
+        elif kind == "clock":
+            history.events.append((record["time"], kind, f"the clock went back, from {record['expected']}"))
     close()
     return history
 
@@ -76,7 +84,7 @@ def limit_charts(problem: Problem, history: History) -> list[Chart]:
     at = tuple(history.episodes)
 
     def line(label: str, look: str, values: list[float]) -> Line:
-        numbers = tuple(values)
+        numbers = tuple(value if abs(value) < _DRAWN else float("nan") for value in values)
         return Line(label, look, at, numbers, numbers, numbers)
 
     return [
@@ -118,14 +126,14 @@ def write(path: str | Path) -> Path:
         "heading": escape(folder.name) + " <small class='quiet'>surefoot study</small>",
         "lead": _lead(status),
         "standing": _table(_standing(status)),
-        "audit": _audit(audit(folder)),
+        "audit": _audit(folder, study.recovered),
         "charts": "\n".join(figures) or "<p>Nothing was told yet.</p>",
         "events": _events(history),
         "footer": f"Made by surefoot {escape(version('surefoot'))}; opens without a network.",
         "style": shipped("page.css"),
     }
     with writing(folder):
-        write_text(folder / PAGE, filled("study.html", parts))
+        write_text(folder / PAGE, encodable(filled("study.html", parts)))
     return folder / PAGE
 
 
@@ -160,7 +168,17 @@ def _table(rows: dict[str, str]) -> str:
     return f"<table>{cells}</table>"
 
 
-def _audit(report: AuditReport) -> str:
+def _audit(folder: Path, found: Sequence[str]) -> str:
+    """What the audit says, and what was noticed on reading: a tail that is not whole, a clock that was set back."""
+    try:
+        report = audit(folder)
+    except Unreadable as error:
+        return f"<p><b>Not audited:</b> {escape(str(error))}</p>"
+    notes = "".join(f"<li>{escape(note)}</li>" for note in [*found, *report.remarks])
+    return _verdict(report) + (f"<p>Noticed:</p><ul>{notes}</ul>" if notes else "")
+
+
+def _verdict(report: AuditReport) -> str:
     if report.clean:
         return (
             f"<p><b>Clean.</b> {report.records} records verify, and every action offered was certified at its time or "

@@ -34,6 +34,16 @@ def look(agent: str, others: int = 0) -> tuple[str, Any, str]:
     return LOOKS.get(agent, (OTHERS[others % len(OTHERS)], "-", "v"))
 
 
+def encodable(text: str) -> str:
+    """Text that UTF-8 can hold; half a character (an unpaired surrogate) becomes its number."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def literal(text: str) -> str:
+    """A name as matplotlib shall draw it: as it stands, no formula between dollar signs, nothing that has no shape."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text).replace("$", r"\$")
+
+
 def parameters(paper: Paper) -> dict[str, Any]:
     """Matplotlib settings."""
     return {

@@ -130,6 +130,7 @@ def audit(path: str | Path) -> AuditReport:
     def wrong(n: int, what: str) -> None:
         report.exceptions.append(Finding(n, kinds[n] if 0 <= n < len(kinds) else "?", what))
 
+    snapshots = _snapshots(folder)  # before the journal is read: a study that goes on writes more of both
     replay: Replay | None = None
     for n, (record, faults) in enumerate(read_journal(folder / NAME, report.remarks.append)):
         kinds.append("?" if record is None else record["kind"])
@@ -150,8 +151,9 @@ def audit(path: str | Path) -> AuditReport:
             break
     if replay is None:
         raise Unreadable(f"{folder / NAME} holds no study")
-    for n in _snapshots_beyond(folder, report.records):
-        wrong(report.records - 1, f"it is the last one, but there is a snapshot of record {n}: records are gone")
+    for n in snapshots:
+        if n > report.records:
+            wrong(report.records - 1, f"it is the last one, but there is a snapshot of record {n}: records are gone")
     report.remarks += replay.measurements.remarks
     report.counts = dict(replay.counts)
     return report
@@ -178,12 +180,24 @@ def _check_snapshot(folder: Path, n: int, record: Record, wrong: Say) -> None:
     if match is None or int(match[1]) != n:
         wrong(n, f"its file is called {record['file']!r}")
         return
-    file = folder / "snapshots" / record["file"]
-    if file.exists() and hashlib.sha256(file.read_bytes()).hexdigest() != record["sha256"]:
+    try:
+        found = hashlib.sha256((folder / "snapshots" / record["file"]).read_bytes()).hexdigest()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        wrong(n, f"{record['file']} cannot be read: {error.strerror}")
+        return
+    if found != record["sha256"]:
         wrong(n, f"{record['file']} is not what was written")
 
 
-def _snapshots_beyond(folder: Path, records: int) -> list[int]:
-    place = folder / "snapshots"
-    found = [_SNAPSHOT.match(file.name) for file in place.iterdir()] if place.is_dir() else []
-    return sorted(int(match[1]) for match in found if match is not None and int(match[1]) > records)
+def _snapshots(folder: Path) -> list[int]:
+    """The records of which there are snapshots."""
+    try:
+        return sorted(
+            int(found[1]) for file in (folder / "snapshots").iterdir() if (found := _SNAPSHOT.match(file.name))
+        )
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:  # a path that the system does not take is a ValueError
+        raise Unreadable(f"the snapshots cannot be listed: {error}") from error

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,6 +33,7 @@ ENTRIES = {
     "acknowledge": "reason alarms discard epoch share monitor constants",
     "import": "source digest episodes different repeated rows",
     "snapshot": "file sha256",
+    "clock": "expected",
 }
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z\Z")
@@ -54,18 +56,21 @@ def read_journal(path: Path, remark: Callable[[str], None]) -> Iterator[tuple[Re
             yield None, [f"its line is not a record: {str(error)[:200]}; nothing after it was examined"]
             return
         yield record, list(_faults(line, record, n, previous, time))
+        if record["kind"] == "clock":  # from here on times count anew
+            remark(f"at record {n} the clock went back, from {record['expected']} to {record['time']}")
+            time = ""
         previous, time, n = record["hash"], max(time, str(record["time"])), n + 1
 
 
 def _lines(path: Path) -> Iterator[tuple[bytes, bool]]:
-    """Each line, and whether it is the last one."""
+    """Each line, and whether it is the last one. What is written meanwhile is not looked at."""
     try:
         with path.open("rb") as stream:
-            line = stream.readline()
-            while line:
-                after = stream.readline()
-                yield line, not after
-                line = after
+            left = stream.seek(0, os.SEEK_END)
+            stream.seek(0)
+            while line := stream.readline(left):
+                left -= len(line)
+                yield line, left == 0
     except OSError as error:
         raise Unreadable(f"there is no journal to read: {error}") from error
 
@@ -104,5 +109,5 @@ def _faults(line: bytes, record: Record, n: int, previous: str, time: str) -> It
         yield "its line is not written as records are"
     if not isinstance(record["time"], str) or not _TIME.match(record["time"]):
         yield f"its time is {record['time']!r}"
-    elif record["time"] < time:
+    elif record["time"] < time and record["kind"] != "clock":
         yield f"its time {record['time']} is earlier than that of the record before, {time}"

@@ -18,7 +18,7 @@ from surefoot.study.audit_journal import Record, Say, compact
 from surefoot.study.audit_problem import NONE, Problem, label
 from surefoot.study.audit_spec import Confidence, Data, Plan, default_ridges, make_plan, paper_beta, paper_feature_bound
 
-DISCARDING = ("residual", "contradiction")  #: after these alarms the data must be dropped
+DISCARDING = ("residual", "contradiction", "computation")  #: after these alarms the data must be dropped
 BEYOND = 1e-9  #: a cost exceeds its limit by more than this (spec 8)
 
 
@@ -111,7 +111,7 @@ class Replay:
     def apply(self, record: Record) -> None:
         """Take one record into account. One that cannot be understood raises."""
         kind, n = record["kind"], record["n"]
-        if kind not in ("alarm", "snapshot"):
+        if kind not in ("alarm", "snapshot", "clock"):
             for at, kinds in self._due:
                 self._wrong(at, f"no alarm {' or '.join(kinds)} follows it")
             self._due = []
@@ -126,6 +126,7 @@ class Replay:
             "acknowledge": self._on_acknowledge,
             "import": self._on_import,
             "snapshot": lambda n, record: None,
+            "clock": lambda n, record: None,
             "open": lambda n, record: self._wrong(n, "a second opening"),
         }
         step[kind](n, record)
@@ -365,7 +366,7 @@ class Replay:
         inside = math.pi**2 * self._measured**2 * len(self._problem.limits) / (3 * alpha)
         for value, limit in zip(cost, self._problem.limits, strict=True):
             if value > limit.bound + limit.noise * math.sqrt(2 * math.log(inside)) * (1 + 1e-9) + 2 * BEYOND:
-                self._due.append((n, ("limit", "residual")))
+                self._due.append((n, ("limit", "residual", "computation")))
                 break
         return alike
 

@@ -8,27 +8,28 @@ its place, because only a fault of the disk or a hand can have made it.
 **Writing.** A line is written and synced before :meth:`Journal.append` returns. When the disk is full the line is cut
 away again and the call fails; the journal is as before and goes on when there is room. When a sync fails nobody knows
 what is on disk, so nothing more is written until the study is opened, and verified, anew.
+
+**Time.** Records are in the order of their numbers. A wall clock that was set back is noted in a record of its own
+(:meth:`Journal.note_clock`), and never stops anything.
 """
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from surefoot.errors import OutOfOrder, UnreadableFile, UnwritableFile
 from surefoot.study import records
+from surefoot.study.clock import TOLERANCE, Clock, Timekeeper
 from surefoot.study.filelayer import FileLayer
 from surefoot.study.records import Record
 
 NAME = "journal.jsonl"
 LONGEST_LINE = 1 << 30
-CLOCK_TOLERANCE = 1.0  #: seconds; clocks are corrected by less than this all the time
-
-Clock = Callable[[], float]
-"""Seconds since 1970."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Scan:
 
 
 def scan(path: Path, layer: FileLayer) -> Scan:
-    """Verify a whole journal. A missing one is empty."""
+    """Verify a whole journal, as long as it was when it was opened: another process may be writing. None is empty."""
     n, offset, previous, at = 0, 0, records.FIRST, b""
     first: Line | None = None
     snapshots: list[Line] = []
@@ -82,11 +83,15 @@ def scan(path: Path, layer: FileLayer) -> Scan:
         stream = layer.read(path)
     except FileNotFoundError:
         return Scan(0, 0, previous, at, None, (), "")
+    except OSError as error:
+        raise UnreadableFile("the journal cannot be read", where=str(path), got=str(error)) from error
     with stream:
-        while line := stream.readline(LONGEST_LINE):
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(0)
+        while line := stream.readline(min(LONGEST_LINE, size - offset)):
             fault = records.verify(line, n, previous, at)
             if fault is not None:
-                if not _is_torn(line, n) or stream.read(1):
+                if not _is_torn(line, n) or offset + len(line) < size:
                     raise _damaged(path, n, offset, fault)
                 torn = f"record {n} was not written to its end and never acknowledged: {len(line)} bytes"
                 break
@@ -130,9 +135,10 @@ class Journal:
 
     def __init__(self, path: Path, layer: FileLayer, clock: Clock = time.time) -> None:
         """Verify the journal, or make an empty one; cut a torn tail, which :attr:`recovered` reports."""
-        self.path, self._layer, self._clock = path, layer, clock
+        self.path, self._layer = path, layer
         self.scanned = scan(path, layer)
         self._end = End(self.scanned.records, self.scanned.size, self.scanned.hash, self.scanned.time.decode("ascii"))
+        self._clock = Timekeeper(clock, self._end.time)
         self.recovered = f"a torn tail was cut: {self.scanned.torn}" if self.scanned.torn else ""
         self._broken = ""
         with _disk(path):
@@ -164,8 +170,20 @@ class Journal:
 
     def append(self, kind: str, entries: Record) -> Record:
         """Write a record and return it, as a reader would see it, when it is on disk."""
+        now, _ = self._clock.read()
+        return self._append(kind, entries, max(records.time_text(now), self._end.time))
+
+    def note_clock(self) -> Record | None:
+        """Write down that the wall clock was set back, if it was, and count on from where it is now."""
+        now, expected = self._clock.read()
+        if expected - now <= TOLERANCE:
+            return None
+        record = self._append("clock", {"expected": records.time_text(expected)}, records.time_text(now))
+        self._clock.believe(now)
+        return record
+
+    def _append(self, kind: str, entries: Record, moment: str) -> Record:
         file, end = self._usable(), self._end
-        moment = self._now()
         line = records.encode(end.records, moment, kind, entries, end.hash)
         if len(line) > LONGEST_LINE:
             raise UnwritableFile("a record is too long", got=f"{len(line)} bytes, {LONGEST_LINE} at most")
@@ -181,19 +199,6 @@ class Journal:
         if self._broken:
             raise UnwritableFile("the journal is not written any more", where=str(self.path), got=self._broken)
         return self._file
-
-    def _now(self) -> str:
-        now = records.time_text(self._clock())
-        if now >= self._end.time:
-            return now
-        back = records.time_seconds(self._end.time) - records.time_seconds(now)
-        if back > CLOCK_TOLERANCE:
-            raise OutOfOrder(
-                "the clock went backwards",
-                got=f"it says {now}, the last record is of {self._end.time}: {back:.6f} s later",
-                fix="Nothing was written. Set the clock right and call again.",
-            )
-        return self._end.time
 
     def _write(self, file: int, line: bytes) -> None:
         try:

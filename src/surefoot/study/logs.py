@@ -45,7 +45,7 @@ def read(source: Log) -> Iterator[Row]:
             raise InvalidInput("a log ends in .csv, .jsonl, .ndjson or .parquet", got=repr(path.name))
         try:
             yield from reader(path)
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
+        except (OSError, UnicodeError, csv.Error) as error:
             raise UnreadableFile("the log cannot be read", where=str(path), got=str(error)) from error
         return
     for i, row in enumerate(source):

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import surefoot
-from surefoot.agents.lsvi_new import LsviNew
 from surefoot.arguments import probability
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile, UnwritableFile
 from surefoot.model.problem import Problem
@@ -25,6 +24,7 @@ from surefoot.study.standing import MonitorFactory, Standing, share
 FAILURE_PROBABILITY = 0.05
 FALSE_ALARM = 0.01
 
+_MOST_ROWS, _LARGEST = 1e15, 1e300  # what a study can ever hold; what is surely not infinite
 _JSON_ENTRIES = 200_000  # of arrays; a larger problem is kept as .npz
 _OURS = frozenset({journals.NAME, "lock", "problem.json", "problem.npz", snapshots.FOLDER})
 
@@ -65,7 +65,7 @@ def enter(path: Path, lock: Lock, layer: FileLayer) -> str:
     try:
         layer.mkdir(path)
         return lock.take()
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a path that the system does not take is a ValueError
         raise UnwritableFile("the study's folder cannot be used", where=str(path), got=str(error)) from error
 
 
@@ -76,8 +76,9 @@ def begin_or_rebuild(
     scan = journal.scanned
     if scan.first is not None:
         return _stand(path, scan, snapshots.newest(path / snapshots.FOLDER), wishes, layer, monitor)
-    problem, entries = first_record(path, wishes, layer)
-    return Standing(problem, journal.append("open", entries), monitor), []
+    standing, entries = first_record(path, wishes, layer, monitor)
+    journal.append("open", entries)
+    return standing, []
 
 
 def look(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorFactory) -> tuple[Standing, list[str]]:
@@ -86,7 +87,9 @@ def look(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorFactory) 
     scan = journals.scan(path / journals.NAME, layer)
     if scan.first is None:
         raise InvalidInput("there is no study here", where=str(path))
-    return _stand(path, scan, newest, wishes, layer, monitor)
+    standing, remarks = _stand(path, scan, newest, wishes, layer, monitor)
+    torn = f"what is still being written, or was cut off, is left alone: {scan.torn}" if scan.torn else ""
+    return standing, [torn, *remarks]
 
 
 def _stand(
@@ -109,30 +112,57 @@ def _stand(
 # --- a new one ------------------------------------------------------------------------------------------
 
 
-def first_record(path: Path, wishes: Wishes, layer: FileLayer) -> tuple[Problem, Record]:
-    """Save the problem and return it with the entries of the record that opens a new study."""
+def first_record(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorFactory) -> tuple[Standing, Record]:
+    """Save the problem, and return where a new study stands with the entries of the record that opens it.
+
+    All that a replay of this record will make is made here, so that what cannot be made is never written.
+    """
     problem = wishes.problem
     if problem is None:
         raise InvalidInput("there is no study here yet", where=str(path), fix="Give the problem to begin one.")
     p = probability("failure_probability", _or(wishes.failure_probability, FAILURE_PROBABILITY))
     alpha = probability("false_alarm", _or(wishes.false_alarm, FALSE_ALARM))
     options = plain_options(wishes.options)
+    promised: Record = {"failure_probability": p, "false_alarm": alpha, "options": options}
     try:
-        constants = LsviNew(problem, share(p, 0), **options).constants
-    except TypeError as error:
+        standing = Standing(problem, promised, monitor)
+    except SurefootError:
+        raise
+    except (TypeError, ValueError, ArithmeticError, LookupError) as error:
         raise InvalidInput("not options of the agent", got=str(error), fix="See surefoot.LsviNew.") from None
+    refuse_tiny_ridges(problem, standing.constants)
     name = save_problem(path, problem, layer)
-    return problem, {
+    return standing, {
         "version": VERSION,
         "surefoot": surefoot.__version__,
         "problem": problem.digest,
         "problem_file": name,
-        "failure_probability": p,
-        "false_alarm": alpha,
-        "options": options,
+        **promised,
         "share": share(p, 0),
-        "constants": constants,
+        "constants": standing.constants,
     }
+
+
+def refuse_tiny_ridges(problem: Problem, constants: Record) -> None:
+    """λmax/λ must stay a number as rows come in: a study whose numbers overflow can plan nothing."""
+    graph = problem.graph
+    for name, ridges, longest in (
+        ("ridges", constants["ridges"], graph.largest_cost_norm()),
+        ("value_ridge", [constants["value_ridge"]], problem.horizon * graph.largest_feature_sum()),
+    ):
+        least = longest / _LARGEST * longest * _MOST_ROWS
+        if min(ridges) < least:
+            raise InvalidInput(
+                f"{name} too small to compute with",
+                got=f"{min(ridges):g} with features up to {longest:g}",
+                fix=f"Use at least {least:.1g}; left out, {name} is chosen for you.",
+            )
+
+
+def usual_monitor(problem: Problem, false_alarm: float) -> Any:
+    from surefoot.study.monitor import Monitor
+
+    return Monitor(problem, false_alarm)
 
 
 def refuse_sparse(problem: Problem) -> None:
@@ -178,7 +208,7 @@ def check_opened(path: Path, opened: Record, wishes: Wishes) -> Problem:
             "the journal is of another version",
             where=str(path),
             got=f"version {opened['version']!r}, this surefoot reads {VERSION}",
-            fix=f"Read it with the surefoot that wrote it, {opened['surefoot']!r}.",
+            fix=f"Use the surefoot that began it, {opened['surefoot']!r}.",
         )
     problem = _stored_problem(path, opened)
     if wishes.problem is not None and wishes.problem.digest != opened["problem"]:

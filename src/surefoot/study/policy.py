@@ -32,7 +32,7 @@ def export(standing: Standing, path: Path, start: Label) -> Path:
     text = writers[path.suffix.lower()](document(standing, start))
     try:
         FileLayer().replace(path.resolve(), text.encode("utf-8"))
-    except OSError as error:
+    except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: links in a circle; ValueError: not a path
         raise UnwritableFile("the policy could not be written", where=str(path), got=str(error)) from error
     return path
 

@@ -20,6 +20,7 @@ An "id" in a request is given back in its answer.
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable
 from typing import IO, Any
@@ -154,9 +155,13 @@ def _status(study: Study) -> dict[str, Any]:
 
 
 def _path(value: Any) -> str:
-    if type(value) is not str or "\0" in value:
+    try:
+        fits = type(value) is str and b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:  # half of a character
+        fits = False
+    if not fits:
         raise InvalidInput("a path is text", got=shown(value))
-    return value
+    return str(value)
 
 
 _CALLS: dict[str, tuple[Callable[..., dict[str, Any]], dict[str, Any]]] = {

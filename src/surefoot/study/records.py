@@ -5,7 +5,7 @@
     {"n":0,"time":"2026-07-01T08:00:00.000000Z","kind":"open", …,"previous":"<64 hex>","hash":"<64 hex>"}
 
 ``n``         0, 1, 2, … without a gap; the record's number is its line's number, counted from 0.
-``time``      UTC with six decimals; never earlier than the record before.
+``time``      UTC with six decimals; earlier than that of the record before only in a record "clock".
 ``kind``      one of the words below; the entries after it depend on it.
 ``previous``  the ``hash`` of the record before; 64 zeros in the first.
 ``hash``      sha256, in hex, of the bytes of the same record without its hash: of the line up to ``,"hash":"``
@@ -40,14 +40,14 @@ was not measured.
 **abort** (the episode is over; a pending ask is void; what was told before stays used)
     ``episode`` · ``layer`` · ``state`` · ``ask`` the pending one or null · ``reason``.
 **alarm** (the study is in safe mode from here on)
-    ``alarm`` kind: "successor", "cost", "contradiction" (the bounds of a new plan exclude each other, spec 3), or one
-    of the monitor's: "residual", "limit" · ``record`` number of the record that raised it · ``message`` ·
-    ``details``.
+    ``alarm`` kind: "successor", "cost", "contradiction" (the bounds of a new plan exclude each other, spec 3), "plan"
+    (none can be computed from the data), "computation" (a row cannot be entered into the data), or one of the
+    monitor's: "residual", "limit" · ``record`` number of the record that raised it · ``message`` · ``details``.
 **acknowledge** (a person ends the safe mode; between episodes)
     ``reason`` · ``alarms`` numbers of the alarm records it answers · ``discard`` true when all rows so far are
-    dropped; it must be after an alarm "residual" or "contradiction" · ``epoch`` from here on: one more after a
-    discard, else as before · ``share`` the failure probability of that epoch k, p·2^-(k+1) · ``monitor`` number of
-    the monitor that starts here, 1, 2, …; monitor i (0 from the first record on) works at the false-alarm level
+    dropped; it must be after an alarm "residual", "contradiction" or "computation" · ``epoch`` from here on: one more
+    after a discard, else as before · ``share`` the failure probability of that epoch k, p·2^-(k+1) · ``monitor`` number
+    of the monitor that starts here, 1, 2, …; monitor i (0 from the first record on) works at the false-alarm level
     α·2^-(i+1) · ``constants`` of the agent from here on.
 **import** (logged rows; between episodes, never in safe mode)
     ``source`` · ``digest`` sha256, in hex, of the compact JSON of ``rows`` · ``episodes`` null, or for each row the
@@ -58,6 +58,8 @@ was not measured.
     ``[layer, state, cost]``.
 **snapshot** (nothing changes; a file from which replay can start)
     ``file`` in ``snapshots/`` · ``sha256`` of it, in hex. It holds the state after the records before this one.
+**clock** (nothing changes; the wall clock was set back, and times count from here)
+    ``expected`` the time that it must at least have been, by the records before and by the clock of the process.
 
 **Which rows count.** The data of a plan are the rows of its epoch (records after the last acknowledge with ``discard``;
 all, when there is none) up to ``made_after``: each tell with ``unused`` null, each terminal, each row of an import. A
@@ -100,6 +102,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "acknowledge": ("reason", "alarms", "discard", "epoch", "share", "monitor", "constants"),
     "import": ("source", "digest", "episodes", "different", "repeated", "rows"),
     "snapshot": ("file", "sha256"),
+    "clock": ("expected",),
 }
 
 _SEAL = re.compile(rb',"previous":"([0-9a-f]{64})","hash":"([0-9a-f]{64})"\}\n\Z')
@@ -107,6 +110,7 @@ _SEAL_BYTES = 154  # of the above: a record ends in a tail of fixed length
 _HASH_BYTES = 76  # ,"hash":"…"} and the line's end
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z\Z")
 _TIME_BYTES = 27
+_CLOCK = b'","kind":"clock",'  # what follows the time of a record that may go back
 
 
 def compact(value: object) -> str:
@@ -135,7 +139,7 @@ def verify(line: bytes, n: int, previous: str, earliest: bytes) -> str | None:
     digest.update(b"}")
     if digest.hexdigest().encode("ascii") != seal[2]:
         return "its content does not match its hash"
-    if time_in(line, n) < earliest:
+    if time_in(line, n) < earliest and not line.startswith(_CLOCK, len(prefix(n)) + _TIME_BYTES):
         return "its time is earlier than that of the record before"
     return None
 
@@ -215,7 +219,7 @@ def time_text(seconds: float) -> str:
         moment = datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError, TypeError):
         raise InvalidInput("the clock gives no time", got=repr(seconds)) from None
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"  # strftime writes the year 68 as 68
 
 
 def time_seconds(text: str) -> float:

@@ -103,7 +103,7 @@ def unpack(path: Path, digest: str, standing: Standing) -> None:
             groups["agent"],
             groups["monitor"],
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, zipfile.BadZipFile) as error:
         raise UnreadableFile("the snapshot cannot be read", where=path.name, got=repr(error)[:200]) from error
 
 
@@ -126,9 +126,12 @@ def matches(folder: Path, record: Record, layer: FileLayer) -> str:
 
 def numbers(folder: Path) -> list[int]:
     """The records of which there are snapshot files, in order."""
-    with contextlib.suppress(FileNotFoundError):
+    try:
         return sorted(int(match[1]) for path in folder.iterdir() if (match := _NAME.match(path.name)))
-    return []
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:  # a path that the system does not take is a ValueError
+        raise UnreadableFile("the snapshots cannot be listed", where=str(folder), got=str(error)) from error
 
 
 def newest(folder: Path) -> int:

@@ -14,23 +14,32 @@ and monitor and plan stay as they were: the alarm says that the declared knowled
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.lsvi_new import LsviNew
 from surefoot.arguments import promised
-from surefoot.errors import OutOfOrder
+from surefoot.errors import OutOfOrder, SurefootError
 from surefoot.model.layered import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.study.records import Record, label_of
 
 #: After these, what was learnt cannot be trusted any more.
-DISCARDING = frozenset({"residual", "contradiction"})
+DISCARDING = frozenset({"residual", "contradiction", "computation"})
+
+#: What a computation raises that numbers beyond reckoning have led astray.
+_FAILURES = (SurefootError, ArithmeticError, ValueError, LookupError, TypeError)
+
+#: Numbers that overflow are dealt with where they lead to; whether numpy warns of them must change nothing.
+_unruffled = np.errstate(all="ignore")
+
+T = TypeVar("T")
 
 
 class AlarmLike(Protocol):
@@ -87,12 +96,13 @@ class Place:
 class Standing:
     """The state of a study."""
 
+    @_unruffled
     def __init__(self, problem: Problem, opened: Record, monitor: MonitorFactory) -> None:
         self.problem = problem
         self.failure_probability: float = opened["failure_probability"]
         self.false_alarm: float = opened["false_alarm"]
         self.options: Record = opened["options"]
-        self._new_monitor = monitor
+        self._monitor_factory = monitor
         self.epoch, self.monitor_number = 0, 0
         self.episodes = 0  # begun
         self.tells = 0
@@ -117,13 +127,18 @@ class Standing:
         self.first_values = self.agent.plan.values.value  # V before any data, for imported rows
         self.made_after = n
 
+    @_unruffled
     def new_agent(self, epoch: int) -> LsviNew:
         """The agent with which an epoch begins, without data."""
         return LsviNew(self.problem, share(self.failure_probability, epoch), **self.options)
 
-    def _start_monitor(self) -> None:
-        self.monitor = self._new_monitor(self.problem, share(self.false_alarm, self.monitor_number))
+    def new_monitor(self, number: int) -> MonitorLike:
+        return self._monitor_factory(self.problem, share(self.false_alarm, number))
 
+    def _start_monitor(self) -> None:
+        self.monitor = self.new_monitor(self.monitor_number)
+
+    @_unruffled
     def resume(
         self,
         scalars: Record,
@@ -183,6 +198,7 @@ class Standing:
 
     # --- one record further -----------------------------------------------------------------------------
 
+    @_unruffled
     def apply(self, record: Record) -> None:
         """Take one record into account; one that does not fit is an error."""
         steps: dict[str, Callable[[Record], None]] = {
@@ -195,6 +211,7 @@ class Standing:
             "acknowledge": self._acknowledge,
             "import": self._import,
             "snapshot": self._snapshot,
+            "clock": lambda record: None,
         }
         _expect(record["n"] == self.applied, "a record was left out")
         steps[record["kind"]](record)
@@ -254,11 +271,11 @@ class Standing:
         cost = self._cost(record["cost"])
         after = int(self.problem.graph.layers[h].successor[edge])
         _expect(record["ends"] == self.ends_episode(h, after), "an episode ends at the wrong step")
-        self.agent.record(h, pair, edge, cost)
+        self._compute(lambda: self.agent.record(h, pair, edge, cost))
         if record["raw_cost"] is not None:
             self._raise_cost(record)
         elif cost is not None and not self.safe_mode:
-            self._heed(self.monitor.observe(h, edge, cost), n)
+            self._heed(self._compute(lambda: self.monitor.observe(h, edge, cost)), n)
         place.layer, place.state = h + 1, after
 
     def _terminal(self, record: Record) -> None:
@@ -267,11 +284,11 @@ class Standing:
         assert place is not None
         _expect(record["episode"] == place.episode, "a last cost of another episode")
         cost = self._cost(record["cost"])
-        self.agent.record_terminal(cost)
+        self._compute(lambda: self.agent.record_terminal(cost))
         if record["raw_cost"] is not None:
             self._raise_cost(record)
         elif cost is not None and not self.safe_mode:
-            self._heed(self.monitor.observe_terminal(place.state, cost), n)
+            self._heed(self._compute(lambda: self.monitor.observe_terminal(place.state, cost)), n)
         self.last_terminal = record
         self._finish(n)
 
@@ -288,12 +305,7 @@ class Standing:
     def _plan(self, make: Callable[[], None], n: int) -> None:
         """Let the agent make a plan if it wants to; one that cannot be made, or contradicts itself, is an alarm."""
         before = self.agent.replans
-        try:
-            make()
-        except np.linalg.LinAlgError as error:  # the plan from before stays in force
-            message = f"no plan can be computed from the data: {error}"
-            self._raise("contradiction", n, message, {"epoch": self.epoch})
-            return
+        self._compute(make, "plan", "no plan can be computed from the data, the one from before stays in force")
         if self.agent.replans == before:
             return
         self.made_after = n
@@ -301,9 +313,24 @@ class Standing:
             message = "the measured costs contradict the declared model: some lower bound exceeds its upper bound"
             self._raise("contradiction", n, message, {"epoch": self.epoch, "plan": self.agent.plan.number})
 
+    def _compute(
+        self, step: Callable[[], T], kind: str = "computation", what: str = "the data cannot be computed with"
+    ) -> T | None:
+        """What a step gives; None, and an alarm, when it fails.
+
+        The record is on disk by then: an error would come back at every replay, and the study could not be opened.
+        """
+        try:
+            return step()
+        except _FAILURES as error:
+            details = {"error": f"{type(error).__name__}: {error}"[:300], "epoch": self.epoch}
+            self._raise(kind, self.applied, f"{what}: {error}"[:300], details)
+            return None
+
     # --- alarms -----------------------------------------------------------------------------------------
 
     def _raise(self, kind: str, n: int, message: str, details: Record) -> None:
+        details = json.loads(json.dumps(details), parse_constant=str)  # the journal holds no NaN
         self.unwritten.append(Raised(kind, n, message, details))
         self.agent.replan_growth = math.inf  # no plan is made from data that are in doubt
 
@@ -326,16 +353,18 @@ class Standing:
     def _acknowledge(self, record: Record) -> None:
         _expect(self.place is None and self.safe_mode, "an acknowledgement without an alarm")
         discard = record["discard"]
-        _expect(discard or not self.must_discard, "data in doubt are kept")
+        doubted = any(raised.kind in DISCARDING for _, raised in self.alarms)
+        _expect(discard or not doubted, "data in doubt are kept")
         _expect(record["epoch"] == self.epoch + bool(discard), "an epoch out of turn")
         _expect(record["monitor"] == self.monitor_number + 1, "a monitor out of turn")
-        self.alarms, self.unwritten = [], []
+        self.alarms = []  # those that were not yet written, as after a replay that failed, nobody has seen
         self.monitor_number += 1
         self._start_monitor()
         if discard:
+            self.unwritten = []
             self.epoch += 1
             self._start_epoch(record["n"])
-        else:
+        elif not self.unwritten:
             self.agent.replan_growth = self.constants["replan_growth"]
             self._plan(self.agent.replan, record["n"])
 
@@ -346,7 +375,7 @@ class Standing:
     # --- logged rows ------------------------------------------------------------------------------------
 
     def _import(self, record: Record) -> None:
-        _expect(self.place is None and not self.safe_mode, "rows are imported out of turn")
+        _expect(self.place is None and not self.alarms, "rows are imported out of turn")
         _expect(record["different"] is not None or not record["repeated"], "rows were imported twice")
         for i, row in enumerate(record["rows"]):
             alarm = self._import_terminal(*row) if len(row) == 3 else self._import_transition(*row)
@@ -363,11 +392,12 @@ class Standing:
         pair = self.problem.pair_index(h, *names)
         edge = self.problem.edge_index(h, *names, label_of(after))
         layer, measured = self.problem.graph.layers[h], self._cost(cost)
-        self.agent.transitions.add(h, layer, pair, edge, self.first_values[h + 1])
+        values = self.first_values[h + 1]
+        self._compute(lambda: self.agent.transitions.add(h, layer, pair, edge, values))
         if measured is None:
             return None
-        self.agent.costs.add(h, layer.cost_features[edge], measured)
-        return None if self.unwritten else self.monitor.observe(h, edge, measured)
+        self._compute(lambda: self.agent.costs.add(h, layer.cost_features[edge], measured))
+        return None if self.unwritten else self._compute(lambda: self.monitor.observe(h, edge, measured))
 
     def _import_terminal(self, h: int, state: Any, cost: Any) -> AlarmLike | None:
         last, i = self.problem.graph.terminal, self.problem.state_index(h, label_of(state))
@@ -375,8 +405,9 @@ class Standing:
         measured = self._cost(cost)
         if measured is None or last.cost_features is None:
             return None
-        self.agent.costs.add(h, last.cost_features[i], measured)
-        return None if self.unwritten else self.monitor.observe_terminal(i, measured)
+        features = last.cost_features[i]
+        self._compute(lambda: self.agent.costs.add(h, features, measured))
+        return None if self.unwritten else self._compute(lambda: self.monitor.observe_terminal(i, measured))
 
     # --- checks -----------------------------------------------------------------------------------------
 

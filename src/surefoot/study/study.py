@@ -27,10 +27,11 @@ from surefoot.model.problem import Problem
 from surefoot.study import certificate, opening, records, snapshots
 from surefoot.study import journal as journals
 from surefoot.study.certificate import Offer
+from surefoot.study.clock import Clock
 from surefoot.study.episode import Episode
 from surefoot.study.filelayer import FileLayer
 from surefoot.study.importing import Imported, prepare
-from surefoot.study.journal import Clock, Journal
+from surefoot.study.journal import Journal
 from surefoot.study.lock import Lock
 from surefoot.study.logs import Log
 from surefoot.study.measured import measured
@@ -76,7 +77,7 @@ class Study:
             false_alarm: α; a plant that is as declared ever raises an alarm with at most this probability. 0.01 unless
                 given. Monitor i, after i acknowledgements, works with α·2^-(i+1).
             read_only: without the lock, for a look while another process runs the study; nothing can be told.
-            clock: seconds since 1970.
+            clock: seconds since 1970. One that goes back is noted in the journal and stops nothing.
             snapshot_every: rows, told or imported, between two snapshots; by default as many as keep their cost small.
             files, monitor_factory: in place of the disk and of :class:`surefoot.study.monitor.Monitor`, for tests.
             agent_options: of :class:`surefoot.LsviNew`. On an existing study leave them all out, or give the same.
@@ -87,7 +88,7 @@ class Study:
         if problem is not None:
             opening.refuse_sparse(problem)  # before there is a folder
         wishes = opening.Wishes(problem, failure_probability, false_alarm, agent_options)
-        monitor = monitor_factory or _monitor
+        monitor = monitor_factory or opening.usual_monitor
         lock = Lock(path / "lock")
         if read_only:
             standing, remarks = opening.look(path, wishes, layer, monitor)
@@ -312,6 +313,7 @@ class Study:
                 raise InvalidInput("give the reason", got=repr(reason), fix="It is kept in the journal.")
             if standing.must_discard and not discard_data:
                 raise InvalidInput("the data are in doubt", got=standing.why, fix="Acknowledge with discard_data=True.")
+            standing.new_monitor(standing.monitor_number + 1)  # what cannot be made is refused before it is written
             epoch = standing.epoch + bool(discard_data)
             constants = standing.new_agent(epoch).constants if discard_data else standing.constants
             self._do(
@@ -358,6 +360,7 @@ class Study:
             raise OutOfOrder("the study is closed", where=str(self.path), fix="Open it again.")
         if self._standing.applied != self._journal.records:
             raise OutOfOrder("an earlier call was interrupted half-way", fix="Close the study and open it again.")
+        self._note_clock()
         self._write_alarms()
         return self._standing
 
@@ -373,24 +376,22 @@ class Study:
         before = self._standing.place
         record = self._journal.append(kind, entries)
         self._standing.apply(record)
-        with contextlib.suppress(
-            UnwritableFile
-        ):  # the alarm follows from the record, and is written when there is room
+        with contextlib.suppress(UnwritableFile):  # an alarm follows from the record; it is written when there is room
             self._write_alarms()
         if self._standing.place is None and (before is not None or kind == "import"):
             self._snapshots.consider(self._standing, self._journal)
         return record
 
+    def _note_clock(self) -> None:
+        assert self._journal is not None
+        with contextlib.suppress(UnwritableFile):  # a full disk: it is noted when there is room
+            if (record := self._journal.note_clock()) is not None:
+                self._standing.apply(record)
+
     def _write_alarms(self) -> None:
         assert self._journal is not None
         while self._standing.unwritten:
             self._standing.apply(self._journal.append("alarm", self._standing.unwritten[0].entries()))
-
-
-def _monitor(problem: Problem, false_alarm: float) -> Any:
-    from surefoot.study.monitor import Monitor
-
-    return Monitor(problem, false_alarm)
 
 
 def _text(value: object) -> str:
