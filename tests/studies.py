@@ -17,8 +17,9 @@ from surefoot.errors import OutOfOrder
 from surefoot.study import journal as journals
 from surefoot.study import records
 from surefoot.study.filelayer import FileLayer
-from surefoot.study.standing import AlarmLike, Standing
+from surefoot.study.standing import Standing
 from surefoot.study.study import Study
+from surefoot.study.watching import AlarmLike
 from tests.made_worlds import hand_world
 
 # --- plants ---------------------------------------------------------------------------------------------
@@ -129,6 +130,9 @@ class Calm:
 
     def observe_terminal(self, state_index: int, cost: Any) -> AlarmLike | None:
         return self.observe(-1, state_index, cost)
+
+    def beyond(self, cost: Any) -> AlarmLike | None:
+        return None
 
     def arrays(self) -> dict[str, Any]:
         return {"seen": np.array([self.seen])}

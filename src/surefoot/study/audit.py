@@ -39,6 +39,7 @@ _COUNTS = (  # (as counted, as told)
     ("offers by estimate", "of them certified by estimate"),
     ("offers of the seed", "of them the seed's, safe by assumption"),
     ("offers within rounding", "of them within rounding of a limit"),
+    ("offers of a plan before an alarm", "of them certified before an alarm, without a promise"),
     ("offers without a guarantee", "of them without any guarantee"),
     ("overrides", "overridden by an operator"),
     ("overrides that were not certified", "of them with an action that was not certified"),
@@ -74,6 +75,7 @@ class AuditReport:
     records: int = 0
     problem: str = ""
     failure_probability: float | None = None
+    promise: str = ""  # of which steps the study promises anything at its end
     first_time: str = ""
     last_time: str = ""
     last_hash: str = ""
@@ -97,6 +99,7 @@ class AuditReport:
             "records": self.records,
             "problem": self.problem,
             "failure_probability": self.failure_probability,
+            "promise": self.promise,
             "first_time": self.first_time,
             "last_time": self.last_time,
             "last_hash": self.last_hash,
@@ -113,7 +116,8 @@ class AuditReport:
             *(f"remark: {remark}" for remark in self.remarks),
         ]
         if self.clean:
-            promise = f"failure probability {self.failure_probability:g}, given what the problem declares"
+            promise = f"failure probability {self.failure_probability:g}, given what was declared then"
+            lines.append(f"promise: {self.promise}")
             return "\n".join([*lines, f"CLEAN: every action offered was certified at its time ({promise})."])
         lines += [f"EXCEPTION: {finding}" for finding in self.exceptions[:_SHOWN]]
         if len(self.exceptions) > _SHOWN:
@@ -151,7 +155,7 @@ def audit(path: str | Path) -> AuditReport:
         raise Unreadable(f"{folder / NAME} holds no study")
     for n in _snapshots_beyond(folder, report.records):
         wrong(report.records - 1, f"it is the last one, but there is a snapshot of record {n}: records are gone")
-    report.counts = dict(replay.counts)
+    report.counts, report.promise = dict(replay.counts), replay.promise
     return report
 
 
@@ -167,7 +171,7 @@ def _opened(folder: Path, record: Record, report: AuditReport, wrong: Say) -> Re
         wrong(0, f"{record['problem_file']} is another problem, of digest {problem.digest}")
     report.problem, report.failure_probability = record["problem"], record["failure_probability"]
     report.first_time = str(record["time"])
-    return Replay(problem, record, wrong)
+    return Replay(problem, record, wrong, lambda name: read_problem(folder / name))
 
 
 def _check_snapshot(folder: Path, n: int, record: Record, wrong: Say) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from surefoot.study.audit_problem import Unreadable
 
 NAME = "journal.jsonl"
-VERSION = 1
+VERSION = 2
 
 Record = dict[str, Any]
 Say = Callable[[int, str], None]
@@ -29,8 +29,8 @@ ENTRIES = {
     "terminal": "episode state cost raw_cost",
     "abort": "episode layer state ask reason",
     "alarm": "alarm record message details",
-    "acknowledge": "reason alarms discard epoch share monitor constants",
-    "import": "source digest episodes rows",
+    "acknowledge": "reason alarms discard epoch share monitor constants problem problem_file changes",
+    "import": "source digest episodes since rows",
     "snapshot": "file sha256",
 }
 

@@ -23,6 +23,9 @@ and against what was told to this study; where a coarse sensor makes equal rows 
 The same list of rows is refused in any case. Rows without a cost touch only values, never safety, and are not
 compared.
 
+**Rows from before a drift are refused.** Once data were discarded, a row needs its ``time``: when it was measured, as
+text with a time zone (``2026-07-01T08:00:00Z``) or in seconds since 1970. It must be later than the discard.
+
 **Values.** The value regression pairs φ_V with V(s'), for a V that must not depend on s'. Rows that were logged
 earlier may share an episode with rows imported before, from which plans were made; so all imports use the V of the
 epoch's first plan, which depends on no data at all.
@@ -77,13 +80,15 @@ def prepare(
     source: str,
     journal: Path,
     layer: FileLayer,
+    discarded_at: str,
 ) -> tuple[Record, int]:
     """The entries of the import's record, every row checked, and how many rows were measured in part."""
-    reader = _Reader(problem)
+    reader, measured_at = _Reader(problem), _Times(discarded_at)
     for i, row in enumerate(logs.read(rows)):
         if i == logs.MOST_ROWS:
             raise InvalidInput("too many rows for one import", got=f"more than {i}", fix="Import them in parts.")
         reader.take(i + 1, row)
+        measured_at.take(i + 1, row)
     reader.refuse_faults()
     if not reader.rows:
         raise InvalidInput("there are no rows to import")
@@ -93,6 +98,7 @@ def prepare(
         "source": source or (str(rows) if isinstance(rows, (str, Path)) else "rows"),
         "digest": _digest(reader.rows),
         "episodes": reader.episodes,
+        "since": measured_at.earliest,
         "rows": reader.rows,
     }, reader.partly
 
@@ -135,6 +141,35 @@ def _past(path: Path, layer: FileLayer, last: int) -> _Past:
             for episode, row in zip(record["episodes"] or (), record["rows"], strict=False):
                 steps.add(_key([episode, row[0]]))
     return _Past(frozenset(digests), frozenset(steps), frozenset(known))
+
+
+class _Times:
+    """When rows were measured; after a discard each must say so, and must be later."""
+
+    def __init__(self, discarded_at: str) -> None:
+        self._discarded_at = discarded_at
+        self._known: list[str] = []
+        self._all = True  # rows say when
+
+    @property
+    def earliest(self) -> str | None:
+        return min(self._known) if self._known and self._all else None
+
+    def take(self, i: int, row: Mapping[str, Any]) -> None:
+        given, text = row.get("time"), None
+        if given is not None and (self._discarded_at or self._all):
+            text = logs.moment(given)
+        if self._discarded_at and (text is None or text <= self._discarded_at):
+            raise InvalidInput(
+                "data were discarded: rows from before are of another plant, and nothing was imported",
+                where=f"row {i}",
+                got=f"time {shown(given)}, data were discarded at {self._discarded_at}",
+                fix="Import rows measured later, each with its time, such as 2026-07-01T08:00:00Z.",
+            )
+        if text is None:
+            self._all = False
+        else:
+            self._known.append(text)
 
 
 class _Reader:

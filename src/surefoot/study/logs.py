@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,23 @@ def whole(value: object) -> object:
     if isinstance(value, Text):
         return int(value) if value.strip().isdecimal() and len(value) < 10 else str(value)
     return value
+
+
+def moment(value: object) -> str | None:
+    """When a row was measured, as a record's time; None for what is no time, or leaves its zone open."""
+    try:
+        seconds = float(value) if isinstance(value, (int, float, Text)) and not isinstance(value, bool) else None
+    except ValueError:
+        seconds = None
+    try:
+        if seconds is None:
+            when = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+            if when.tzinfo is None:
+                return None
+            seconds = when.timestamp()
+        return records.time_text(seconds)
+    except (ValueError, OverflowError, InvalidInput):
+        return None
 
 
 def number(value: object) -> object:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +22,14 @@ from surefoot.study.filelayer import FileLayer
 from surefoot.study.journal import Journal, Line, Scan
 from surefoot.study.lock import Lock
 from surefoot.study.records import VERSION, Record
-from surefoot.study.standing import MonitorFactory, Standing, share
+from surefoot.study.standing import Standing, share
+from surefoot.study.watching import MonitorFactory
 
 FAILURE_PROBABILITY = 0.05
 FALSE_ALARM = 0.01
 
 _JSON_ENTRIES = 200_000  # of arrays; a larger problem is kept as .npz
+_PROBLEM_FILE = re.compile(r"problem(-[1-9]\d{0,17})?\.(json|npz)\Z")
 _OURS = frozenset({journals.NAME, "lock", "problem.json", "problem.npz", snapshots.FOLDER})
 
 
@@ -77,7 +81,7 @@ def begin_or_rebuild(
     if scan.first is not None:
         return _stand(path, scan, snapshots.newest(path / snapshots.FOLDER), wishes, layer, monitor)
     problem, entries = first_record(path, wishes, layer)
-    return Standing(problem, journal.append("open", entries), monitor), []
+    return Standing(problem, journal.append("open", entries), monitor, partial(declaration, path)), []
 
 
 def look(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorFactory) -> tuple[Standing, list[str]]:
@@ -103,6 +107,7 @@ def _stand(
     opened = scan.first.record(path / journals.NAME)
     problem = check_opened(path, opened, wishes)
     standing, remarks = rebuild(path, problem, opened, scan, layer, monitor)
+    refuse_other(path, wishes, opened, standing)
     return standing, [*remarks, standing.drifted]
 
 
@@ -151,11 +156,11 @@ def _or(value: float | None, default: float) -> float:
     return default if value is None else value
 
 
-def save_problem(path: Path, problem: Problem, layer: FileLayer) -> str:
+def save_problem(path: Path, problem: Problem, layer: FileLayer, stem: str = "problem") -> str:
     """Put the problem beside the journal, on disk for good; returns the file's name."""
     graph = problem.graph
     entries = sum(y.cost_features.size + y.transition_features.size + 2 * y.n_edges for y in graph.layers)
-    name, other = ("problem.json", "problem.npz") if entries <= _JSON_ENTRIES else ("problem.npz", "problem.json")
+    name, other = (f"{stem}.json", f"{stem}.npz")[:: 1 if entries <= _JSON_ENTRIES else -1]
     try:
         problem.save(path / name)
         layer.fsync_path(path / name)
@@ -173,21 +178,14 @@ def check_opened(path: Path, opened: Record, wishes: Wishes) -> Problem:
     """The study's problem; refuses another problem or other options, with what differs."""
     if opened["kind"] != "open":
         raise UnreadableFile("a journal begins with its opening", where=str(path), got=repr(opened["kind"]))
-    if type(opened["version"]) is not int or opened["version"] > VERSION:
+    if type(opened["version"]) is not int or opened["version"] != VERSION:
         raise UnreadableFile(
-            "the journal is of a newer version",
+            "the journal is of another version",
             where=str(path),
-            got=f"version {opened['version']!r}, this surefoot reads up to {VERSION}",
-            fix="Upgrade surefoot to read it.",
+            got=f"version {opened['version']!r}, this surefoot reads version {VERSION}",
+            fix="Use the surefoot that wrote it, or begin a new study.",
         )
-    problem = _stored_problem(path, opened)
-    if wishes.problem is not None and wishes.problem.digest != opened["problem"]:
-        raise InvalidInput(
-            "the study was begun with another problem",
-            where=str(path),
-            got=problem_difference(problem, wishes.problem) or "their digests differ",
-            fix="Begin a new study for it; logged rows can be imported there.",
-        )
+    problem = declaration(path, opened)
     asked: Record = {"failure_probability": wishes.failure_probability, "false_alarm": wishes.false_alarm}
     asked = {key: float(value) for key, value in asked.items() if value is not None}
     had: Record = {key: opened[key] for key in asked}
@@ -203,19 +201,32 @@ def check_opened(path: Path, opened: Record, wishes: Wishes) -> Problem:
     return problem
 
 
-def _stored_problem(path: Path, opened: Record) -> Problem:
-    name = opened["problem_file"]
-    if name not in ("problem.json", "problem.npz"):
+def refuse_other(path: Path, wishes: Wishes, opened: Record, standing: Standing) -> None:
+    """A problem that is given must be the one that the study was begun with, or the one declared since."""
+    given = wishes.problem
+    if given is not None and given.digest not in (opened["problem"], standing.problem.digest):
+        raise InvalidInput(
+            "the study was begun with another problem",
+            where=str(path),
+            got=problem_difference(standing.problem, given) or "their digests differ",
+            fix="Begin a new study for it; logged rows can be imported there.",
+        )
+
+
+def declaration(path: Path, record: Record) -> Problem:
+    """The problem that a record names, from its file beside the journal."""
+    name = record["problem_file"]
+    if type(name) is not str or not _PROBLEM_FILE.match(name):
         raise UnreadableFile("not the name of a problem's file", where=str(path), got=repr(name))
     try:
         problem = Problem.load(path / name)
     except OSError as error:
         raise UnreadableFile("the study's problem cannot be read", where=str(path / name), got=str(error)) from error
-    if problem.digest != opened["problem"]:
+    if problem.digest != record["problem"]:
         raise UnreadableFile(
             "the problem beside the journal is not the one that the study was begun with",
             where=str(path / name),
-            got=f"digest {problem.digest}, the journal says {opened['problem']}",
+            got=f"digest {problem.digest}, the journal says {record['problem']}",
             fix="Restore the file from a copy.",
         )
     return problem
@@ -248,7 +259,7 @@ def _standing(path: Path, problem: Problem, opened: Record, monitor: MonitorFact
     try:
         for key in ("failure_probability", "false_alarm"):
             probability(key, opened[key])
-        standing = Standing(problem, opened, monitor)
+        standing = Standing(problem, opened, monitor, partial(declaration, path))
     except (SurefootError, TypeError, ValueError) as error:
         raise UnreadableFile("the journal's first record cannot be used", where=str(path), got=str(error)) from error
     constants = plain_options(standing.constants)

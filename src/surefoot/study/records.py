@@ -1,4 +1,4 @@
-"""The journal's records: what is written, in which form, and what each entry means. Version 1.
+"""The journal's records: what is written, in which form, and what each entry means. Version 2.
 
 ``journal.jsonl`` holds one record per line: compact JSON (no spaces, ASCII, no NaN, no key twice) and ``\\n``::
 
@@ -17,7 +17,7 @@ written as a JSON array. A cost is a list of one number per limit, in the order 
 was not measured.
 
 **open** (first record, and only there)
-    ``version`` 1 · ``surefoot`` its version · ``problem`` digest of the Problem · ``problem_file`` its file beside the
+    ``version`` 2 · ``surefoot`` its version · ``problem`` digest of the Problem · ``problem_file`` its file beside the
     journal · ``failure_probability`` p of the whole study · ``false_alarm`` α of the whole study · ``options`` agent
     options as given · ``share`` the failure probability of epoch 0, p/2 · ``constants`` of the agent of epoch 0
     (``LsviNew.constants``: profile, failure_probability = share, ridges, safety_radius_scale, …).
@@ -40,19 +40,23 @@ was not measured.
 **abort** (the episode is over; a pending ask is void; what was told before stays used)
     ``episode`` · ``layer`` · ``state`` · ``ask`` the pending one or null · ``reason``.
 **alarm** (the study is in safe mode from here on)
-    ``alarm`` kind: "successor", "cost", "contradiction" (the bounds of a new plan exclude each other, spec 3), or one
-    of the monitor's: "residual", "limit" · ``record`` number of the record that raised it · ``message`` ·
-    ``details``.
+    ``alarm`` kind: "successor", "cost", "contradiction" (the bounds of a new plan exclude each other, spec 3; the plan
+    before it stays), or one of the monitor's: "residual", "limit" · ``record`` number of the record that raised it ·
+    ``message`` · ``details``.
 **acknowledge** (a person ends the safe mode; between episodes)
     ``reason`` · ``alarms`` numbers of the alarm records it answers · ``discard`` true when all rows so far are
-    dropped; it must be after an alarm "residual" or "contradiction" · ``epoch`` from here on: one more after a
-    discard, else as before · ``share`` the failure probability of that epoch k, p·2^-(k+1) · ``monitor`` number of
-    the monitor that starts here, 1, 2, …; monitor i (0 from the first record on) works at the false-alarm level
-    α·2^-(i+1) · ``constants`` of the agent from here on.
+    dropped; what else each alarm asks for is in :mod:`surefoot.study.declaring` · ``epoch`` from here on: one more
+    after a discard, else as before · ``share`` the failure probability of that epoch k, p·2^-(k+1) · ``monitor`` number
+    of the monitor that starts here, 1, 2, …; monitor i (0 from the first record on) works at the false-alarm level
+    α·2^-(i+1) · ``constants`` of the agent from here on; with another problem and the data kept, the ridges stay ·
+    ``problem`` digest of the declaration from here on · ``problem_file`` its file: the one before, or
+    ``problem-<n>.json`` or ``.npz`` · ``changes`` a list of: "data discarded", "larger noise", "wider support",
+    "larger norm or misspecification", "anchors dropped", "anchors trusted" (kept over a discard, by a person's word).
 **import** (logged rows; between episodes, never in safe mode)
     ``source`` · ``digest`` sha256, in hex, of the compact JSON of ``rows`` · ``episodes`` null, or for each row the
-    id of its episode in the log · ``rows`` a list; a transition is ``[layer, state, action, next_state, cost]``, the
-    cost of a last state ``[layer, state, cost]``.
+    id of its episode in the log · ``since`` the earliest time at which a row was measured, null when some row does not
+    say; once data were discarded it must be later than that · ``rows`` a list; a transition is ``[layer, state, action,
+    next_state, cost]``, the cost of a last state ``[layer, state, cost]``.
 **snapshot** (nothing changes; a file from which replay can start)
     ``file`` in ``snapshots/`` · ``sha256`` of it, in hex. It holds the state after the records before this one.
 
@@ -78,7 +82,7 @@ from typing import Any
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.model.labels import Label, check_label
 
-VERSION = 1
+VERSION = 2
 FIRST = "0" * 64  #: what stands before the first record
 
 Record = dict[str, Any]
@@ -94,8 +98,11 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "terminal": ("episode", "state", "cost", "raw_cost"),
     "abort": ("episode", "layer", "state", "ask", "reason"),
     "alarm": ("alarm", "record", "message", "details"),
-    "acknowledge": ("reason", "alarms", "discard", "epoch", "share", "monitor", "constants"),
-    "import": ("source", "digest", "episodes", "rows"),
+    "acknowledge": (
+        *("reason", "alarms", "discard", "epoch", "share", "monitor", "constants"),
+        *("problem", "problem_file", "changes"),
+    ),
+    "import": ("source", "digest", "episodes", "since", "rows"),
     "snapshot": ("file", "sha256"),
 }
 
