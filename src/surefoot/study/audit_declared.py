@@ -107,7 +107,7 @@ def of_the_seed(problem: Problem, row: list[Any]) -> bool:
     h, state = row[0], problem.state(row[0], label(row[1])) or 0
     if len(row) == 3:
         return bool(problem.seed_ends[state])
-    return problem.layers[h].seed[state] == problem.pair(h, state, label(row[2]))
+    return bool(problem.layers[h].seed[state] == problem.pair(h, state, label(row[2])))
 
 
 def changes(old: Problem, new: Problem, discard: bool) -> list[str]:

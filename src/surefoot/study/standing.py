@@ -60,15 +60,13 @@ class Standing:
         self._declarations = declared
         self.ridges: list[float] | None = None  # kept, with the data, when the declaration was widened
         self.restored: Record | None = None  # how the promise came back after an alarm that disproved it
-        self.outside: list[str] = []  # undeclared transitions that a discard has answered
-        self.discarded_at = ""  # when data were dropped last
+        self.outside, self.discarded_at = list[str](), ""  # transitions that a discard has answered; when it was
         self.failure_probability: float = opened["failure_probability"]
         self.false_alarm: float = opened["false_alarm"]
         self.options: Record = opened["options"]
         self._new_monitor = monitor
-        self.epoch, self.monitor_number = 0, 0
+        self.epoch, self.monitor_number, self.tells = 0, 0, 0
         self.episodes = 0  # begun
-        self.tells = 0
         self.rows, self.rows_at_snapshot = 0, 0  # told or imported: what a replay takes its time for
         self.place: Place | None = None
         self.pending: Record | None = None  # the ask
@@ -256,7 +254,7 @@ class Standing:
         if record["raw_cost"] is not None:
             self._raise_cost(record)
         elif cost is not None:
-            i, watch = place.state, self.monitor
+            watch, i = self.monitor, place.state
             alarm = watch.beyond(cost) if self.safe_mode else watch.observe_terminal(i, cost)
             self._heed(alarm, n, self.agent.plan.certified_sets.states[-1][i])
         self.last_terminal = record
