@@ -19,11 +19,12 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from surefoot.study.audit_journal import NAME, VERSION, Record, Say, read_journal
-from surefoot.study.audit_problem import Unreadable, read_problem
+from surefoot.study.audit_problem import Problem, Unreadable, read_problem
 from surefoot.study.audit_replay import Replay
 
 __all__ = ["AuditReport", "Finding", "Unreadable", "audit"]
@@ -171,7 +172,15 @@ def _opened(folder: Path, record: Record, report: AuditReport, wrong: Say) -> Re
         wrong(0, f"{record['problem_file']} is another problem, of digest {problem.digest}")
     report.problem, report.failure_probability = record["problem"], record["failure_probability"]
     report.first_time = str(record["time"])
-    return Replay(problem, record, wrong, lambda name: read_problem(folder / name))
+    return Replay(problem, record, wrong, partial(_declaration, folder))
+
+
+def _declaration(folder: Path, name: str) -> Problem:
+    """A problem that was declared on the way; without it nothing after can be examined."""
+    try:
+        return read_problem(folder / name)
+    except Unreadable as error:
+        raise ValueError(str(error)) from error
 
 
 def _check_snapshot(folder: Path, n: int, record: Record, wrong: Say) -> None:
