@@ -17,22 +17,31 @@ from surefoot.errors import OutOfOrder
 from surefoot.study import journal as journals
 from surefoot.study import records
 from surefoot.study.filelayer import FileLayer
-from surefoot.study.standing import AlarmLike, Standing
+from surefoot.study.standing import Standing
 from surefoot.study.study import Study
+from surefoot.study.watching import AlarmLike
 from tests.made_worlds import hand_world
 
 # --- plants ---------------------------------------------------------------------------------------------
 
 
-def kettle() -> sf.World:
-    """Three layers, labels of several kinds, two starts, costs in some last states. That heating is safe, is learnt."""
+def kettle(wider: bool = False) -> sf.World:
+    """Three layers, labels of several kinds, two starts, costs in some last states. That heating is safe, is learnt.
+
+    ``wider``: the support also holds that heating ``s`` may leave it cold.
+    """
     warm, cold = ("warm", 1), "cold"
+    further: Any = {(0, "s"): {cold: (0.0, 0.2)}} if wider else {}
     made = hand_world(
         {
-            (0, "s"): {"wait": (0.1, {"s": (1.0, 0.1)}), "heat": (0.6, {"s": (0.5, 0.2), warm: (0.5, 0.25)})},
+            (0, "s"): {
+                "wait": (0.1, {"s": (1.0, 0.1)}),
+                "heat": (0.6, {**further.get((0, "s"), {}), "s": (0.5, 0.2), warm: (0.5, 0.25)}),
+            },
             (0, cold): {"wait": (0.1, {"s": (1.0, 0.1)}), "heat": (0.9, {warm: (1.0, 0.2)})},
             (1, "s"): {"wait": (0.1, {"s": (1.0, 0.1)}), "heat": (0.8, {"s": (0.5, 0.2), warm: (0.5, 0.3)})},
             (1, warm): {"wait": (0.1, {"s": (1.0, 0.1)}), "heat": (0.9, {warm: (0.8, 0.3), "melt": (0.2, 0.9)})},
+            **({(1, cold): {"wait": (0.1, {"s": (1.0, 0.1)})}} if wider else {}),
         },
         {"s": (0.0, None), warm: (0.3, 0.15), "melt": (1.0, 0.95)},
         start=["s", cold],
@@ -129,6 +138,9 @@ class Calm:
 
     def observe_terminal(self, state_index: int, cost: Any) -> AlarmLike | None:
         return self.observe(-1, state_index, cost)
+
+    def beyond(self, cost: Any) -> AlarmLike | None:
+        return None
 
     def arrays(self) -> dict[str, Any]:
         return {"seen": np.array([self.seen])}

@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -171,11 +172,11 @@ def test_all_that_can_happen_in_one_study_is_clean(tmp_path: Path) -> None:
         go_on(study, plant, 14)
         with study.episode("s") as ep:  # a successor that was not declared
             ep.ask()
-            ep.tell("cold", 0.1)
+            ep.tell("cold", 0.1, action_applied="heat")
         with study.episode("s") as ep:  # safe mode
             while not ep.done:
                 ep.tell(*plant.answer(1, (offer := ep.ask()).layer, offer.state, offer.action))
-        study.acknowledge("a typing error")
+        study.acknowledge("it may stay cold", problem=kettle(wider=True).problem)
         with study.episode("s") as ep:  # a cost that is none
             ep.ask()
             ep.tell("s", float("nan"), action_applied="wait")
@@ -186,11 +187,14 @@ def test_all_that_can_happen_in_one_study_is_clean(tmp_path: Path) -> None:
         assert study.standing.epoch == 1
         assert study.safe_mode  # the monitor's alarm
         study.acknowledge("another plant", discard_data=True)
-        study.import_log([{"layer": 0, "state": "s", "action": "wait", "next_state": "s", "cost": 0.11}])
+        later = {"layer": 0, "state": "s", "action": "wait", "next_state": "s", "cost": 0.11, "time": time.time() + 9}
+        study.import_log([later])
         go_on(study, plant, 80)
     with open(path / JOURNAL, "ab") as stream:
         stream.write(b'{"n":99')
     report = clean(path)
+    assert report.promise.startswith("every step since record ")
+    assert report.promise.endswith("(data discarded)")
     assert report.counts["acknowledge"] == 3
     assert report.counts["rows imported"] == 5
     assert report.counts["overrides"] >= 3
@@ -208,6 +212,8 @@ def test_the_safe_mode_off_the_seed_is_clean(tmp_path: Path) -> None:
     asks = [r["certificate"]["safe_by"] for r in records_of(tmp_path / "s") if r["kind"] == "ask"]
     assert "estimate before the alarm" in asks
     assert report.counts["alarm"] == 1
+    assert report.counts["offers of a plan before an alarm"] == asks.count("estimate before the alarm")
+    assert report.promise.startswith("none")
 
 
 def test_a_real_drift_is_clean(tmp_path: Path, seed: int) -> None:

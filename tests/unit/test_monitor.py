@@ -405,6 +405,33 @@ def test_without_noise_a_declared_model_error_is_allowed_and_a_larger_one_is_not
         assert any(raised) == alarmed
 
 
+def test_without_noise_a_model_error_is_allowed_to_its_last_digits() -> None:
+    """Two measurements ±δ about a mean: D = 2δ², and 2ζ² is allowed. A slack of 10⁻³ would let the last one pass."""
+    for size, alarmed in ((1.0 - 1e-7, False), (1.0 + 1e-7, True), (1.0 + 5e-5, True)):
+        monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 9.0, 0.0, 2.0, 0.05), horizon=2), ALPHA)
+        assert told(monitor, 0, 0, 0.3 + 0.05 * size) is None
+        assert (told(monitor, 0, 0, 0.3 - 0.05 * size) is not None) == alarmed
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_model_error_within_its_declaration_is_no_shift(seed: int, declared: bool) -> None:
+    """The error changes its sign when the window begins: as far from each other as two fits may be, and no drift.
+
+    Half of them change the other way; without its declaration every one is an alarm.
+    """
+    for k in range(10):
+        rng = np.random.default_rng([seed, k])
+        limit = Limit("c", 99.0, 0.05, 2.0, 0.05 if declared else 0.0)
+        monitor = Monitor(chain(np.ones((1, 1)), limit, horizon=2), ALPHA)
+        side = 1.0 if k % 2 else -1.0
+        raised = [
+            told(monitor, 0, 0, 0.3 + (side if t < 256 else -side) * 0.05 + 0.05 * rng.standard_normal())
+            for t in range(512)
+        ]
+        found = [alarm.details["test"] for alarm in raised if alarm]
+        assert found[:1] == ([] if declared else ["shift"])
+
+
 # --- windows --------------------------------------------------------------------------------------------
 
 

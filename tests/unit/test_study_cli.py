@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,36 @@ def test_an_alarm_by_commands(cli: Cli) -> None:
     assert "give the reason" in cli.refused("acknowledge", "--reason", " ")
     assert cli("acknowledge", "--reason", "a loose wire", "--discard")["next"] == "begin"
     assert cli("status")["epoch"] == 1
+
+
+def test_an_alarm_is_answered_by_commands(cli: Cli, tmp_path: Path) -> None:
+    cli("new", "--problem", str(cli.problem))
+
+    def raised(after: str, cost: float) -> None:
+        cli("begin", "--start", '"s"')
+        offer = cli("ask")
+        told = {"ask_id": offer["ask_id"], "next_state": after, "cost": cost, "action_applied": "heat"}
+        told = told if after == "cold" else {**told, "action_applied": "wait"}
+        assert cli("tell", stdin=json.dumps(told).encode())["alarm"]
+        if cli("status")["next"] == "ask":
+            cli("abort")
+
+    raised("s", 0.9)
+    assert "noise of at least" in cli.refused("acknowledge", "--reason", "seen")
+    assert "NAME=NUMBER" in cli.refused("acknowledge", "--reason", "seen", "--noise", "0.5")
+    cli("acknowledge", "--reason", "a worse sensor", "--noise", "limit 0=0.5")
+    assert cli("status")["restored"]["by"] == ["larger noise"]
+    raised("cold", 0.2)
+    wider = kettle(wider=True).problem
+    limits = (replace(wider.limits[0], noise=0.5),)
+    file = replace(wider, limits=limits).save(tmp_path / "wider.json")
+    assert "cannot be read" in cli.refused("acknowledge", "--reason", "x", "--problem", str(tmp_path / "none.json"))
+    cli("acknowledge", "--reason", "it may stay cold", "--problem", str(file))
+    assert cli("status")["restored"]["by"] == ["wider support"]
+    raised("elsewhere", 0.1)
+    assert "only when data are discarded" in cli.refused("acknowledge", "--reason", "x", "--trust-anchors")
+    cli("acknowledge", "--reason", "a slip", "--discard", "--trust-anchors")
+    assert cli("status")["restored"]["by"] == ["data discarded"]
 
 
 def test_refusals_are_one_line_and_exit_code_2(cli: Cli, tmp_path: Path) -> None:

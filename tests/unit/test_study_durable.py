@@ -177,8 +177,9 @@ def test_a_replay_that_fails_where_the_study_did_not_opens_in_safe_mode(
     study = told(opened(), BAD)
     study.import_log([{"layer": 0, "state": "s", "action": "wait", "next_state": "s", "cost": 0.125}])
     study.begin("s")
-    study.tell(study.ask().ask_id, "cold", 0.1)
-    study.acknowledge("a slip of the pen")
+    study.tell(study.ask().ask_id, "s", float("nan"))
+    study.abort()
+    study.acknowledge("a dead sensor")
     told(study, 0.1)
     study.begin("s")
     assert not study.safe_mode
@@ -207,7 +208,7 @@ def test_what_a_monitor_says_in_numbers_without_end_is_written_as_text(opened: A
     study = opened(monitor_factory=Shouting)
     study.begin("s")
     study.tell(study.ask().ask_id, "s", 0.1)
-    assert records_of(path)[-1]["details"] == {"x": ["Infinity", "NaN"]}
+    assert records_of(path)[-1]["details"] == {"x": ["Infinity", "NaN"], "certified": True}
 
 
 def test_a_monitor_that_cannot_begin_is_refused_before_the_acknowledgement_is_written(opened: Any, path: Path) -> None:

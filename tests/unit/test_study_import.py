@@ -248,8 +248,10 @@ def test_what_the_monitor_says_to_the_rows_is_an_alarm(opened: Any) -> None:
     assert study.safe_mode
     with pytest.raises(OutOfOrder, match="nothing is imported in safe mode"):
         study.import_log([row(0, "s", "wait", "s", 0.3)])
-    study.acknowledge("an old sensor")
-    assert study.status()["cost_rows"] == [1, 1, 0]
+    with pytest.raises(InvalidInput, match="disproved"):
+        study.acknowledge("an old sensor")
+    study.acknowledge("an old sensor", discard_data=True)
+    assert study.status()["cost_rows"] == [0, 0, 0]
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from surefoot.errors import (
     UnwritableFile,
 )
 from surefoot.study import journal as journals
+from surefoot.study import records
 from tests.studies import (
     Calm,
     FullDisk,
@@ -215,7 +216,7 @@ def test_from_a_snapshot_and_from_the_beginning_the_same_state_comes_to_the_bit(
     for upto in (60, 110, 130):
         go_on(study, plant, upto)
         if study.safe_mode:
-            study.acknowledge("seen", discard_data=study.status()["must_discard"])
+            study.acknowledge("seen", discard_data=True)
     study.begin("s")
     study.ask()
     before = fingerprint(study)
@@ -300,7 +301,7 @@ def test_numbers_too_large_to_reckon_with_are_an_alarm_and_the_study_lives_on(pa
                     ep.ask()
                     ep.tell("s", 1e308 if k < 4 else 0.1)
             if study.safe_mode and k in (2, 5):
-                study.acknowledge("seen", discard_data=study.status()["must_discard"])
+                study.acknowledge("seen", discard_data=True)
         study.close()
         study = sf.Study.open(path, files=Quick())
     if study.safe_mode:
@@ -416,8 +417,12 @@ def test_the_first_record_is_the_opening(opened: Any, path: Path) -> None:
 
     opened().close()
     (record,) = records_of(path)
-    rewritten(path, [{**record, "version": 1}])
-    with pytest.raises(UnreadableFile, match="of another version"):
+    for version in (records.VERSION - 1, records.VERSION + 1):
+        rewritten(path, [{**record, "version": version}])
+        with pytest.raises(UnreadableFile, match="another version"):
+            opened()
+    rewritten(path, [{**record, "version": "1"}])
+    with pytest.raises(UnreadableFile, match="another version"):
         opened()
     rewritten(path, [{**record, "problem_file": "../secret.json"}])
     with pytest.raises(SurefootError, match="not the name of a problem's file"):

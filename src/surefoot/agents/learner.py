@@ -20,6 +20,8 @@ from surefoot.model.layered import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.plan.plan import Plan
 
+_PLANNED = ("planned_cost_log_det", "planned_value_log_det", "_planned_data", "_new_data", "_replans", "_plan")
+
 
 class Learner(Agent):
     """Costs and transitions as ridge statistics; a new plan between episodes, when it is due (spec 6)."""
@@ -107,6 +109,20 @@ class Learner(Agent):
         except BaseException:
             vars(self).update(before)
             raise
+
+    def planned(self) -> dict[str, Any]:
+        """All that :meth:`replan` changes but the data, to :meth:`put_back` a plan when the next one cannot be used."""
+        return {name: getattr(self, name) for name in _PLANNED}
+
+    def put_back(self, planned: Mapping[str, Any]) -> None:
+        for name in _PLANNED:
+            setattr(self, name, planned[name])
+
+    def inherit(self, other: Learner) -> None:
+        """Go on with the data of a learner of the same regressions, whose declaration was narrower; then replan."""
+        for name, array in self._data().items():
+            array[...] = other._data()[name]
+        self.episodes, self._replans, self._new_data = other.episodes, other._replans, True
 
     def value_ellipsoids(self) -> tuple[ValueEllipsoid, ...]:
         """Step 3: where each decision layer's transition parameter may lie."""

@@ -172,6 +172,16 @@ class LsviNew(Learner):
         }
         return self._plans[self._start]
 
+    def planned(self) -> dict[str, Any]:
+        scope = None if self._scope is None else self._scope.planned
+        return {**super().planned(), "plans": self._plans, "scope": scope}
+
+    def put_back(self, planned: Mapping[str, Any]) -> None:
+        super().put_back(planned)
+        self._plans = planned["plans"]
+        if self._scope is not None:
+            self._scope.planned = planned["scope"]
+
     def begin(self, state: int) -> None:
         if self.episodes_left() == 0:
             most = self._profile.most_episodes

@@ -72,7 +72,9 @@ def read(journal: Path, n_limits: int) -> History:
             words = f"{record['repeated']} of {len(record['rows'])} rows are like others, said to be different: "
             history.events.append((record["time"], kind, words + str(record["different"])))
         elif kind in ("alarm", "acknowledge", "abort"):
-            history.events.append((record["time"], kind, str(record.get("message") or record.get("reason") or "")))
+            words = str(record.get("message") or record.get("reason") or "")
+            changed = ", ".join(record.get("changes", ()))
+            history.events.append((record["time"], kind, f"{words} ({changed})" if changed else words))
         elif kind == "clock":
             history.events.append((record["time"], kind, f"the clock went back, from {record['expected']}"))
     close()
@@ -139,7 +141,10 @@ def write(path: str | Path) -> Path:
 
 def _lead(status: dict[str, Any]) -> str:
     if status["safe_mode"]:
-        return "<b>Safe mode:</b> only the seed's actions are offered until a person acknowledges the alarm below."
+        return (
+            "<b>Safe mode:</b> nothing is promised, and only the fallback's actions are offered (where it has none, "
+            "what the last plan before the alarm certified), until a person answers the alarm below."
+        )
     share = status["certified_pairs"] / max(1, status["pairs"])
     return (
         f"{status['episodes']} episodes, {status['tells']} measurements told; {share:.0%} of all actions certified. "
@@ -155,6 +160,7 @@ def _standing(status: dict[str, Any]) -> dict[str, str]:
         "failure probability": (
             f"{status['failure_probability']:g}, of which {status['share']:g} in epoch {status['epoch']}"
         ),
+        "promise": status["guarantee"],
         "false-alarm probability": f"{status['false_alarm']:g}",
         "problem": status["problem"],
     }

@@ -19,11 +19,12 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from surefoot.study.audit_journal import NAME, VERSION, Record, Say, read_journal
-from surefoot.study.audit_problem import Unreadable, read_problem
+from surefoot.study.audit_problem import Problem, Unreadable, read_problem
 from surefoot.study.audit_replay import Replay
 
 __all__ = ["AuditReport", "Finding", "Unreadable", "audit"]
@@ -39,6 +40,7 @@ _COUNTS = (  # (as counted, as told)
     ("offers by estimate", "of them certified by estimate"),
     ("offers of the seed", "of them the seed's, safe by assumption"),
     ("offers within rounding", "of them within rounding of a limit"),
+    ("offers of a plan before an alarm", "of them certified before an alarm, without a promise"),
     ("offers without a guarantee", "of them without any guarantee"),
     ("overrides", "overridden by an operator"),
     ("overrides that were not certified", "of them with an action that was not certified"),
@@ -75,6 +77,7 @@ class AuditReport:
     records: int = 0
     problem: str = ""
     failure_probability: float | None = None
+    promise: str = ""  # of which steps the study promises anything at its end
     first_time: str = ""
     last_time: str = ""
     last_hash: str = ""
@@ -98,6 +101,7 @@ class AuditReport:
             "records": self.records,
             "problem": self.problem,
             "failure_probability": self.failure_probability,
+            "promise": self.promise,
             "first_time": self.first_time,
             "last_time": self.last_time,
             "last_hash": self.last_hash,
@@ -114,7 +118,8 @@ class AuditReport:
             *(f"remark: {remark}" for remark in self.remarks),
         ]
         if self.clean:
-            promise = f"failure probability {self.failure_probability:g}, given what the problem declares"
+            promise = f"failure probability {self.failure_probability:g}, given what was declared then"
+            lines.append(f"promise: {self.promise}")
             return "\n".join([*lines, f"CLEAN: every action offered was certified at its time ({promise})."])
         lines += [f"EXCEPTION: {finding}" for finding in self.exceptions[:_SHOWN]]
         if len(self.exceptions) > _SHOWN:
@@ -155,7 +160,7 @@ def audit(path: str | Path) -> AuditReport:
         if n > report.records:
             wrong(report.records - 1, f"it is the last one, but there is a snapshot of record {n}: records are gone")
     report.remarks += replay.measurements.remarks
-    report.counts = dict(replay.counts)
+    report.counts, report.promise = dict(replay.counts), replay.promise
     return report
 
 
@@ -171,7 +176,15 @@ def _opened(folder: Path, record: Record, report: AuditReport, wrong: Say) -> Re
         wrong(0, f"{record['problem_file']} is another problem, of digest {problem.digest}")
     report.problem, report.failure_probability = record["problem"], record["failure_probability"]
     report.first_time = str(record["time"])
-    return Replay(problem, record, wrong)
+    return Replay(problem, record, wrong, partial(_declaration, folder))
+
+
+def _declaration(folder: Path, name: str) -> Problem:
+    """A problem that was declared on the way; without it nothing after can be examined."""
+    try:
+        return read_problem(folder / name)
+    except Unreadable as error:
+        raise ValueError(str(error)) from error
 
 
 def _check_snapshot(folder: Path, n: int, record: Record, wrong: Say) -> None:

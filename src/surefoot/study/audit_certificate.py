@@ -21,8 +21,9 @@ class Certificate:
 
     def check(self, h: int, state: int, pair: int, facts: Record) -> None:
         problem, layer, written = self._problem, self._problem.layers[h], self._written
-        for key in ("epoch", "plan", "failure_probability", "share", "safe_mode", "why"):
+        for key in ("epoch", "plan", "failure_probability", "share", "safe_mode", "why", "restored"):
             self._same(key, facts[key])
+        self._promise(facts)
         self._same("seed", pair == layer.seed[state])
         self._same("limits", [limit.name for limit in problem.limits])
         self._same("bounds", [limit.bound for limit in problem.limits])
@@ -42,6 +43,15 @@ class Certificate:
     def _same(self, key: str, found: Any) -> None:
         if self._written[key] != found or type(self._written[key]) is not type(found):
             self._wrong(self._n, f"its certificate says {key} {self._written[key]!r}, found is {found!r}")
+
+    def _promise(self, facts: Record) -> None:
+        """The words "every step …" stand there exactly when something is promised, and say since when."""
+        said, since = str(self._written["guarantee"]), facts["restored"]
+        steps = "every step of the study " if since is None else f"every step since record {since['record']} "
+        promised = facts["guaranteed"] and not facts["safe_mode"]
+        if not said.startswith(steps) if promised else said.startswith("every step"):
+            found = f"{steps}…" if promised else "no promise"
+            self._wrong(self._n, f"its certificate promises {said!r}, found is {found!r}")
 
     def _successor(self, h: int, e: int, item: Record, facts: Record) -> list[float]:
         """Checks one possible next state; returns its margins as written."""

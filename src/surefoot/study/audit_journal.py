@@ -30,8 +30,8 @@ ENTRIES = {
     "terminal": "episode state cost raw_cost",
     "abort": "episode layer state ask reason",
     "alarm": "alarm record message details",
-    "acknowledge": "reason alarms discard epoch share monitor constants",
-    "import": "source digest episodes different repeated rows",
+    "acknowledge": "reason alarms discard epoch share monitor constants problem problem_file changes",
+    "import": "source digest episodes different repeated since rows",
     "snapshot": "file sha256",
     "clock": "expected",
 }

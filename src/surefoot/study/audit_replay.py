@@ -9,48 +9,25 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from surefoot.study.audit_certificate import Certificate
+from surefoot.study.audit_declared import Declared, of_the_seed
+from surefoot.study.audit_epoch import Episode, Epoch
 from surefoot.study.audit_imports import Measurements
 from surefoot.study.audit_journal import Record, Say, compact
 from surefoot.study.audit_problem import NONE, Problem, label
 from surefoot.study.audit_spec import Confidence, Data, Plan, default_ridges, make_plan, paper_beta, paper_feature_bound
 
-DISCARDING = ("residual", "contradiction", "computation")  #: after these alarms the data must be dropped
 BEYOND = 1e-9  #: a cost exceeds its limit by more than this (spec 8)
-
-
-@dataclass
-class Episode:
-    number: int
-    layer: int
-    state: int
-    lost: bool = False  # an unknown action was applied
-
-
-@dataclass
-class Epoch:
-    """What begins anew when data are discarded."""
-
-    number: int
-    data: Data
-    confidence: Confidence
-    constants: Record
-    rows: list[tuple[int, int, Any, Any]] = field(default_factory=list)  # (record, layer, x, cost)
-    entered: int = 0  # rows that are in the data
-    finished: int = 0  # episodes
-    moments: set[int] = field(default_factory=set)  # records after which a plan may have been made
-    firm: set[int] = field(default_factory=set)  # records after which one was surely made
-    plan: tuple[int, int] = (1, 0)  # number and made_after of the last one seen
 
 
 class Replay:
     """One record after the other; whatever does not fit is said."""
 
-    def __init__(self, problem: Problem, opened: Record, wrong: Say) -> None:
+    def __init__(self, problem: Problem, opened: Record, wrong: Say, load: Callable[[str], Problem]) -> None:
         self._problem, self._wrong, self._opened = problem, wrong, opened
+        self._declared = Declared(problem, opened, load)
         self.counts: Counter[str] = Counter()
         self._episode: Episode | None = None
         self._ask: tuple[Record, int] | None = None  # pending, and the pair offered
@@ -64,8 +41,17 @@ class Replay:
 
     # --- epochs and plans -------------------------------------------------------------------------------
 
+    @property
+    def promise(self) -> str:
+        """Of which steps the study promises anything at its end."""
+        return self._declared.promise(self._alarms) if self.guaranteed else "none"
+
     def _new_epoch(self, number: int, n: int, record: Record) -> Epoch:
-        constants, options = record["constants"], self._opened["options"]
+        data, confidence = Data(self._problem), self._confidence(number, n, record, self._opened["options"])
+        return Epoch(number, data, confidence, record["constants"], moments={n}, firm={n}, plan=(1, n))
+
+    def _confidence(self, number: int, n: int, record: Record, options: Record) -> Confidence:
+        constants = record["constants"]
         p = math.ldexp(self._opened["failure_probability"], -(number + 1))
         self._expect(n, record["share"] == p, f"its share is {record['share']!r}, p·2^-{number + 1} is {p!r}")
         claimed = constants["failure_probability"]
@@ -87,8 +73,7 @@ class Replay:
         if number == 0 and ("I" not in constants["ideas"] or scale < 1.0):
             self.guaranteed = False
             self._wrong(n, f"its options give up the guarantee: ideas {constants['ideas']}, radius scaled by {scale}")
-        confidence = Confidence(ridges, p, scale, beta)
-        return Epoch(number, Data(self._problem), confidence, constants, moments={n}, firm={n}, plan=(1, n))
+        return Confidence(ridges, p, scale, beta)
 
     def _plan(self, made_after: int) -> Plan:
         """Bounds and certified sets from the rows of the epoch up to a record."""
@@ -181,6 +166,7 @@ class Replay:
             "share": self._epoch.confidence.failure_probability,
             "safe_mode": bool(self._alarms),
             "why": why or None,
+            "restored": self._declared.restored,
             "guaranteed": self.guaranteed,
             "looks_ahead": "I" in self._epoch.constants["ideas"],
             "narrowed": bool(self._epoch.constants.get("skip_hopeless")),
@@ -196,6 +182,8 @@ class Replay:
             self._expect(n, seed in (pair, NONE), "in an initial episode another action than the seed's is offered")
         if pair == seed:
             self.counts["offers of the seed"] += 1
+        elif self._alarms and self.guaranteed and plan.possible.pairs[h][pair]:
+            self.counts["offers of a plan before an alarm"] += 1
         elif plan.sure.pairs[h][pair]:
             self.counts["offers by estimate"] += 1
         elif plan.possible.pairs[h][pair]:
@@ -233,10 +221,12 @@ class Replay:
         self._cost(n, record, used=edge is not None)
         if edge is not None:
             row = [record[key] for key in ("layer", "state", "action", "next_state", "cost")]
-            self._count(n, h, problem.layers[h].x[edge], record["cost"], row)
+            certified = pair == offered or (pair is not None and self._plan(self._epoch.plan[1]).sure.pairs[h][pair])
+            self._count(n, h, problem.layers[h].x[edge], record["cost"], row, certified)
             here.layer, here.state = h + 1, after or 0
         elif unused == "successor":
             self._due.append((n, ("successor",)))
+            self._declared.left_support(n, record)
         else:
             here.lost = True
         if ends:
@@ -251,7 +241,8 @@ class Replay:
         self._cost(n, record, used=True)
         if state is not None and self._problem.has_cost[state]:
             row = [last, record["state"], record["cost"]]
-            self._count(n, last, self._problem.last_x[state], record["cost"], row)
+            certified = self._plan(self._epoch.plan[1]).sure.states[last][state]
+            self._count(n, last, self._problem.last_x[state], record["cost"], row, certified)
         self._finish(n)
 
     def _on_abort(self, n: int, record: Record) -> None:
@@ -280,16 +271,16 @@ class Replay:
             self._expect(n, at in self._epoch.moments, f"no plan is made after record {at}")
             plan = self._plan(at)
             self._expect(n, not plan.surely_consistent, "the bounds of its plan do not contradict each other")
-        else:  # no plan is made from data that are in doubt
-            self._epoch.moments.discard(at)
-            self._epoch.firm.discard(at)
+        self._epoch.moments.discard(at)  # no plan is made from data that are in doubt; the one before stays
+        self._epoch.firm.discard(at)
 
     def _on_acknowledge(self, n: int, record: Record) -> None:
         self._expect(n, self._episode is None, "an alarm is acknowledged inside an episode")
         numbers = [at for at, _ in self._alarms]
         self._expect(n, bool(numbers) and record["alarms"] == numbers, f"the alarms are those of records {numbers}")
-        doubt = any(alarm["alarm"] in DISCARDING for _, alarm in self._alarms)
-        self._expect(n, record["discard"] is True or not doubt, "data in doubt are kept")
+        for fault in self._declared.answer(n, record, self._alarms):
+            self._wrong(n, fault)
+        widened, self._problem = self._declared.problem is not self._problem, self._declared.problem
         self._monitor, self._measured = self._monitor + 1, 0
         self._expect(n, record["monitor"] == self._monitor, f"monitor {self._monitor} begins here")
         self._expect(n, bool(record["reason"].strip()), "no reason is given")
@@ -297,7 +288,12 @@ class Replay:
         if record["discard"]:
             self._epoch = self._new_epoch(self._epoch.number + 1, n, record)
         else:
-            self._expect(n, record["constants"] == self._epoch.constants, "its constants are others than before")
+            epoch, self._made = self._epoch, None
+            if widened:  # the ridges stay, so that the sets of the new declaration contain those of the true one
+                options = {**self._opened["options"], "ridges": list(epoch.confidence.ridges)}
+                epoch.confidence = self._confidence(epoch.number, n, record, options)
+                epoch.constants = record["constants"]
+            self._expect(n, record["constants"] == epoch.constants, "its constants are others than before")
             self._epoch.moments.add(n)
             self._epoch.firm.add(n)
         self._expect(n, record["epoch"] == self._epoch.number, f"epoch {self._epoch.number} begins or goes on here")
@@ -306,13 +302,15 @@ class Replay:
 
     def _on_import(self, n: int, record: Record) -> None:
         self._expect(n, self._episode is None and not self._alarms, "rows are imported out of turn")
-        rows, alike = record["rows"], list[int]()
+        rows, since, alike = record["rows"], record["since"], list[int]()
+        late = not self._declared.discarded_at or (type(since) is str and since > self._declared.discarded_at)
+        self._expect(n, late, "its rows are from before data were discarded, or do not say")
         for i, row in enumerate(rows):
             x = self._logged(row)
             if x is None:
                 self._wrong(n, f"row {i + 1} is none of the problem: {compact(row).decode()[:120]}")
                 continue
-            if self._count(n, row[0], x, row[-1], row):
+            if self._count(n, row[0], x, row[-1], row, of_the_seed(self._problem, row)):
                 alike.append(i + 1)
         self.measurements.judge_import(n, record, alike)
         self.counts["rows imported"] += len(rows)
@@ -349,7 +347,7 @@ class Replay:
         elif record["cost"] is None:
             self.counts["costs not measured"] += 1
 
-    def _count(self, n: int, h: int, x: Any, cost: Any, row: list[Any]) -> bool:
+    def _count(self, n: int, h: int, x: Any, cost: Any, row: list[Any], certified: bool) -> bool:
         """A measurement enters the data; one that breaks a limit beyond all noise must raise an alarm.
 
         True when there was a measurement like it before.
@@ -359,15 +357,15 @@ class Replay:
         self.counts["costs measured"] += 1
         alike = self.measurements.enter(row)
         self._epoch.rows.append((n, h, x, cost))
-        if self._alarms or self._due:
-            return alike
         self._measured += 1
         alpha = math.ldexp(self._opened["false_alarm"], -(self._monitor + 1))
-        inside = math.pi**2 * self._measured**2 * len(self._problem.limits) / (3 * alpha)
+        lost = any(alarm["alarm"] == "computation" for _, alarm in self._alarms)  # then the monitor may be lost, too
+        q = math.sqrt(2 * math.log(math.pi**2 * self._measured**2 * len(self._problem.limits) / (3 * alpha)))
         for value, limit in zip(cost, self._problem.limits, strict=True):
-            if value > limit.bound + limit.noise * math.sqrt(2 * math.log(inside)) * (1 + 1e-9) + 2 * BEYOND:
+            if value - limit.bound > limit.noise * q:
+                self._declared.exceeded(n, limit.name, (value - limit.bound) / q, certified)
+            if value > limit.bound + limit.noise * q * (1 + 1e-9) + 2 * BEYOND and not self._due and not lost:
                 self._due.append((n, ("limit", "residual", "computation")))
-                break
         return alike
 
     # --- places -----------------------------------------------------------------------------------------

@@ -5,13 +5,16 @@ A certificate is plain JSON, written into the journal before the action is offer
 ``epoch``, ``plan``        which plan it rests on, and the epoch of the data behind it
 ``failure_probability``    p of the whole study; ``share``: the part of it that this epoch's bounds may spend
 ``guarantee``              what is promised, in words
+``restored``               null while the promise covers the whole study; after an alarm that disproved it, ``record``,
+                           from which on it holds again, and ``by``, what was changed: see the acknowledge record
 ``safe_mode``, ``why``     true after an alarm that nobody has acknowledged, and what was raised; else false and null
 ``seed``                   true when it is the seed's action
 ``safe_by``                ``"estimate"``: every possible successor keeps every limit by its upper bound, and leads on
                            to certified states; ``"assumption"``: the seed's action, or one that can only end where
                            the seed ends, safe because the user says so;
                            ``"estimate before the alarm"``: in safe mode, where the seed has no action, the certified
-                           one of the plan from before the alarm, because stopping here may be worse;
+                           one of the last plan that was not in doubt, because stopping here may be worse; nothing is
+                           promised then, and ``guarantee`` says so;
                            ``"nothing"``: only with options that give up the guarantee
 ``limits``, ``bounds``     the names and bounds of the limits; every list below is in this order
 ``successors``             for every possible next state: ``state``; ``upper``, the upper bounds of its costs;
@@ -35,6 +38,8 @@ from surefoot.model.layered import NO_ACTION, FloatArray
 from surefoot.plan.certify import within_limits
 from surefoot.study.records import Record, label_of
 from surefoot.study.standing import Standing
+
+BEFORE_THE_ALARM = "estimate before the alarm"
 
 
 @dataclass(frozen=True)
@@ -107,22 +112,31 @@ def certify(standing: Standing, pair: int) -> dict[str, Any]:
         _successor(standing, h, int(state), upper)
         for state, upper in zip(layer.successor[edges], plan.bounds.upper[h][edges], strict=True)
     ]
+    safe_by = _safe_by(standing, pair)
     margins = [m for item in successors for m in item["margin"] + (item["last_margin"] or []) if m is not None]
     return {
         "epoch": standing.epoch,
         "plan": plan.number,
         "failure_probability": standing.failure_probability,
         "share": standing.share,
-        "guarantee": standing.guarantee,
+        "guarantee": _promise(standing, safe_by),
+        "restored": standing.restored,
         "safe_mode": standing.safe_mode,
         "why": standing.why or None,
         "seed": pair == int(layer.seed[standing.place.state]),
-        "safe_by": _safe_by(standing, pair),
+        "safe_by": safe_by,
         "limits": [limit.name for limit in problem.limits],
         "bounds": [limit.bound for limit in problem.limits],
         "successors": successors,
         "margin": min(margins) if margins else None,
     }
+
+
+def _promise(standing: Standing, safe_by: str) -> str:
+    if safe_by != BEFORE_THE_ALARM:
+        return standing.guarantee
+    plan = standing.agent.plan.number
+    return f"an alarm has put the declared knowledge in doubt: no promise; plan {plan}, from before it, certified this"
 
 
 def _safe_by(standing: Standing, pair: int) -> str:
@@ -136,7 +150,7 @@ def _safe_by(standing: Standing, pair: int) -> str:
     if not (agent.guaranteed and plan.certified_sets.pairs[h][pair]):
         return "nothing"
     if standing.safe_mode:
-        return "estimate before the alarm"
+        return BEFORE_THE_ALARM
     edges = slice(int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1]))
     kept = within_limits(plan.bounds.upper[h][edges], agent.problem.limits)
     reached = layer.successor[edges]

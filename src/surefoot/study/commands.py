@@ -96,9 +96,17 @@ def acknowledge(
     path: Folder,
     reason: Reason,
     discard: Annotated[bool, typer.Option(help="Drop all data: the plant is another one now.")] = False,
+    noise: Annotated[
+        list[str] | None, typer.Option(help="A larger noise scale of a limit, NAME=NUMBER; may be repeated.")
+    ] = None,
+    problem: Annotated[Path | None, typer.Option(help="A wider declaration, .json or .npz; the data are kept.")] = None,
+    trust_anchors: Annotated[bool, typer.Option(help="With --discard: the anchors still hold.")] = False,
 ) -> None:
-    """Take note of an alarm as a person, and end the safe mode."""
-    _call(path, {"call": "acknowledge", "reason": reason, "discard_data": discard})
+    """Answer an alarm as a person, and end the safe mode. `status` says under "answers" what an alarm asks for."""
+    scales = dict(_scale(item) for item in noise or [])
+    request = {"call": "acknowledge", "reason": reason, "discard_data": discard, "trust_anchors": trust_anchors}
+    request |= {"noise": scales} if scales else {}
+    _call(path, request | ({} if problem is None else {"problem": str(problem)}))
 
 
 @app.command()
@@ -170,6 +178,13 @@ def _json(text: str, name: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         raise InvalidInput(f"{name} takes JSON", got=text[:80], fix="Text goes in quotes: '\"cold\"'.") from None
+
+
+def _scale(item: str) -> tuple[str, Any]:
+    name, equals, value = item.rpartition("=")
+    if not equals or not name:
+        raise InvalidInput("a noise scale is NAME=NUMBER", got=item[:80])
+    return name, _json(value, "--noise")
 
 
 def _options(given: list[str]) -> dict[str, Any]:

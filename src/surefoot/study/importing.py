@@ -23,6 +23,9 @@ that are alike are refused, unless a person says that they are different measure
 steps of 0.01"``. The reason and the number of such rows stand in the import's record, in the status, the report and
 the audit. Every row then needs its ``episode``: ids are all that is left to tell a copy from a measurement.
 
+**Rows from before a drift are refused.** Once data were discarded, a row needs its ``time``: when it was measured, as
+text with a time zone (``2026-07-01T08:00:00Z``) or in seconds since 1970. It must be later than the discard.
+
 **Values.** The value regression pairs φ_V with V(s'), for a V that must not depend on s'. Rows that were logged
 earlier may share an episode with rows imported before, from which plans were made; so all imports use the V of the
 epoch's first plan, which depends on no data at all.
@@ -77,16 +80,18 @@ def prepare(
     different: str | None,
     journal: Path,
     layer: FileLayer,
+    discarded_at: str,
 ) -> tuple[Record, int]:
     """The entries of the import's record, every row checked, and how many rows were measured in part."""
     if different is not None and (type(different) is not str or not different.strip()):
         fix = "It is kept in the journal."
         raise InvalidInput("say why these are different measurements", got=shown(different), fix=fix)
-    reader = _Reader(problem, str(rows) if isinstance(rows, (str, Path)) else "")
+    reader, measured_at = _Reader(problem, str(rows) if isinstance(rows, (str, Path)) else ""), _Times(discarded_at)
     for i, (place, row) in enumerate(logs.read(rows)):
         if i == logs.MOST_ROWS:
             raise InvalidInput("too many rows for one import", got=f"more than {i}", fix="Import them in parts.")
         reader.take(place, row)
+        measured_at.take(place, row)
     reader.refuse_faults()
     if not reader.rows:
         raise InvalidInput("there are no rows to import")
@@ -101,8 +106,38 @@ def prepare(
         "episodes": reader.episodes,
         "different": different,
         "repeated": reader.repeated(known, refuse=different is None),
+        "since": measured_at.earliest,
         "rows": reader.rows,
     }, reader.partly
+
+
+class _Times:
+    """When rows were measured; after a discard each must say so, and must be later."""
+
+    def __init__(self, discarded_at: str) -> None:
+        self._discarded_at = discarded_at
+        self._known: list[str] = []
+        self._all = True  # rows say when
+
+    @property
+    def earliest(self) -> str | None:
+        return min(self._known) if self._known and self._all else None
+
+    def take(self, place: str, row: Mapping[str, Any]) -> None:
+        given, text = row.get("time"), None
+        if given is not None and (self._discarded_at or self._all):
+            text = logs.moment(given)
+        if self._discarded_at and (text is None or text <= self._discarded_at):
+            raise InvalidInput(
+                "data were discarded: rows from before are of another plant, and nothing was imported",
+                where=place,
+                got=f"time {shown(given)}, data were discarded at {self._discarded_at}",
+                fix="Import rows measured later, each with its time, such as 2026-07-01T08:00:00Z.",
+            )
+        if text is None:
+            self._all = False
+        else:
+            self._known.append(text)
 
 
 class _Reader:

@@ -9,6 +9,7 @@ import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,23 @@ def whole(value: object) -> object:
     if isinstance(value, Text):
         return int(value) if _STEP.fullmatch(value) else str(value)
     return value
+
+
+def moment(value: object) -> str | None:
+    """When a row was measured, as a record's time; None for what is no time, or leaves its zone open."""
+    try:
+        seconds = float(value) if isinstance(value, (int, float, Text)) and not isinstance(value, bool) else None
+    except ValueError:
+        seconds = None
+    try:
+        if seconds is None:
+            when = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+            if when.tzinfo is None:
+                return None
+            seconds = when.timestamp()
+        return records.time_text(seconds)
+    except (ValueError, OverflowError, InvalidInput):
+        return None
 
 
 def number(value: object, where: str) -> object:

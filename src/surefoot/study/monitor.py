@@ -73,7 +73,8 @@ and the sum over all t ≥ 1 is α/2. (The past may decide whether there is a me
 **σ_j = 0.** Then D ≤ Σb² surely, for every window and layer, and a larger D is an alarm at once; nothing of α is spent.
 The smallest ridge is (10⁻⁹·max‖x‖)², so that contradictions of about 10⁻⁹ of the largest possible cost are seen.
 
-After an alarm the promise is spent: begin anew with another Monitor and a fresh share of α.
+After an alarm the promise is spent: begin anew with another Monitor and a fresh share of α. Until then the limit test
+alone goes on (``beyond``), so that no measurement escapes it.
 """
 
 from __future__ import annotations
@@ -159,6 +160,11 @@ class Monitor:
             raise InvalidInput("this state has no terminal cost", where=where)
         return self._observe(self.problem.horizon - 1, last.cost_features[state_index], cost)
 
+    def beyond(self, cost: FloatArray) -> Alarm | None:
+        """Count one measurement by the limit test alone: in safe mode, when the model is in doubt already."""
+        self.measurements += 1
+        return self._limit_alarm(np.ascontiguousarray(cost, dtype=np.float64))
+
     def _observe(self, h: int, row: FeatureArray, cost: FloatArray) -> Alarm | None:
         x = np.asarray(row, np.float64)
         values = np.ascontiguousarray(cost, dtype=np.float64)
@@ -195,6 +201,11 @@ class Monitor:
         over = cost - (self._bounds + self._declared.noises * q + TOLERANCE)
         if not (over > 0.0).any():
             return None
+        needed = {
+            limit.name: _finite((float(value) - limit.bound) / q)
+            for limit, value in zip(self.problem.limits, cost, strict=True)
+            if value - limit.bound > limit.noise * q
+        }
         j = int(np.argmax(over))
         limit, value = self.problem.limits[j], float(cost[j])
         return Alarm(
@@ -207,6 +218,7 @@ class Monitor:
                 "bound": limit.bound,
                 "noise": limit.noise,
                 "quantile": q,
+                "noise_needed": needed,  # the scales that would explain it
                 "measurement": self.measurements,
                 "log_evidence": _finite(self.log_evidence),
             },

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +21,15 @@ from surefoot.study.filelayer import FileLayer
 from surefoot.study.journal import Journal, Line, Scan
 from surefoot.study.lock import Lock
 from surefoot.study.records import VERSION, Record
-from surefoot.study.standing import MonitorFactory, Standing, share
+from surefoot.study.standing import Standing, share
+from surefoot.study.watching import MonitorFactory
 
 FAILURE_PROBABILITY = 0.05
 FALSE_ALARM = 0.01
 
 _MOST_ROWS, _LARGEST = 1e15, 1e300  # what a study can ever hold; what is surely not infinite
 _JSON_ENTRIES = 200_000  # of arrays; a larger problem is kept as .npz
+_PROBLEM_FILE = re.compile(r"problem(-[1-9]\d{0,17})?\.(json|npz)\Z")
 _OURS = frozenset({journals.NAME, "lock", "problem.json", "problem.npz", snapshots.FOLDER})
 
 
@@ -106,6 +110,7 @@ def _stand(
     opened = scan.first.record(path / journals.NAME)
     problem = check_opened(path, opened, wishes)
     standing, remarks = rebuild(path, problem, opened, scan, layer, monitor)
+    refuse_other(path, wishes, opened, standing)
     return standing, [*remarks, standing.drifted]
 
 
@@ -124,19 +129,19 @@ def first_record(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorF
     alpha = probability("false_alarm", _or(wishes.false_alarm, FALSE_ALARM))
     options = plain_options(wishes.options)
     promised: Record = {"failure_probability": p, "false_alarm": alpha, "options": options}
+    declared: Record = {"problem": problem.digest, "problem_file": problem_file(problem)}
     try:
-        standing = Standing(problem, promised, monitor)
+        standing = Standing(problem, {**declared, **promised}, monitor, partial(declaration, path))
     except SurefootError:
         raise
     except (TypeError, ValueError, ArithmeticError, LookupError) as error:
         raise InvalidInput("not options of the agent", got=str(error), fix="See surefoot.LsviNew.") from None
     refuse_tiny_ridges(problem, standing.constants)
-    name = save_problem(path, problem, layer)
+    save_problem(path, problem, layer)
     return standing, {
         "version": VERSION,
         "surefoot": surefoot.__version__,
-        "problem": problem.digest,
-        "problem_file": name,
+        **declared,
         **promised,
         "share": share(p, 0),
         "constants": standing.constants,
@@ -181,11 +186,17 @@ def _or(value: float | None, default: float) -> float:
     return default if value is None else value
 
 
-def save_problem(path: Path, problem: Problem, layer: FileLayer) -> str:
+def problem_file(problem: Problem, stem: str = "problem") -> str:
+    """Text while it is small, for people to read."""
+    layers = problem.graph.layers
+    entries = sum(y.cost_features.size + y.transition_features.size + 2 * y.n_edges for y in layers)
+    return f"{stem}.json" if entries <= _JSON_ENTRIES else f"{stem}.npz"
+
+
+def save_problem(path: Path, problem: Problem, layer: FileLayer, stem: str = "problem") -> str:
     """Put the problem beside the journal, on disk for good; returns the file's name."""
-    graph = problem.graph
-    entries = sum(y.cost_features.size + y.transition_features.size + 2 * y.n_edges for y in graph.layers)
-    name, other = ("problem.json", "problem.npz") if entries <= _JSON_ENTRIES else ("problem.npz", "problem.json")
+    name = problem_file(problem, stem)
+    other = f"{stem}.npz" if name.endswith(".json") else f"{stem}.json"
     try:
         problem.save(path / name)
         layer.fsync_path(path / name)
@@ -208,16 +219,9 @@ def check_opened(path: Path, opened: Record, wishes: Wishes) -> Problem:
             "the journal is of another version",
             where=str(path),
             got=f"version {opened['version']!r}, this surefoot reads {VERSION}",
-            fix=f"Use the surefoot that began it, {opened['surefoot']!r}.",
+            fix=f"Use the surefoot that began it, {opened['surefoot']!r}, or begin a new study.",
         )
-    problem = _stored_problem(path, opened)
-    if wishes.problem is not None and wishes.problem.digest != opened["problem"]:
-        raise InvalidInput(
-            "the study was begun with another problem",
-            where=str(path),
-            got=problem_difference(problem, wishes.problem) or "their digests differ",
-            fix="Begin a new study for it; logged rows can be imported there.",
-        )
+    problem = declaration(path, opened)
     asked: Record = {"failure_probability": wishes.failure_probability, "false_alarm": wishes.false_alarm}
     asked = {key: float(value) for key, value in asked.items() if value is not None}
     had: Record = {key: opened[key] for key in asked}
@@ -233,19 +237,32 @@ def check_opened(path: Path, opened: Record, wishes: Wishes) -> Problem:
     return problem
 
 
-def _stored_problem(path: Path, opened: Record) -> Problem:
-    name = opened["problem_file"]
-    if name not in ("problem.json", "problem.npz"):
+def refuse_other(path: Path, wishes: Wishes, opened: Record, standing: Standing) -> None:
+    """A problem that is given must be the one that the study was begun with, or the one declared since."""
+    given = wishes.problem
+    if given is not None and given.digest not in (opened["problem"], standing.problem.digest):
+        raise InvalidInput(
+            "the study was begun with another problem",
+            where=str(path),
+            got=problem_difference(standing.problem, given) or "their digests differ",
+            fix="Begin a new study for it; logged rows can be imported there.",
+        )
+
+
+def declaration(path: Path, record: Record) -> Problem:
+    """The problem that a record names, from its file beside the journal."""
+    name = record["problem_file"]
+    if type(name) is not str or not _PROBLEM_FILE.match(name):
         raise UnreadableFile("not the name of a problem's file", where=str(path), got=repr(name))
     try:
         problem = Problem.load(path / name)
     except OSError as error:
         raise UnreadableFile("the study's problem cannot be read", where=str(path / name), got=str(error)) from error
-    if problem.digest != opened["problem"]:
+    if problem.digest != record["problem"]:
         raise UnreadableFile(
             "the problem beside the journal is not the one that the study was begun with",
             where=str(path / name),
-            got=f"digest {problem.digest}, the journal says {opened['problem']}",
+            got=f"digest {problem.digest}, the journal says {record['problem']}",
             fix="Restore the file from a copy.",
         )
     return problem
@@ -278,7 +295,7 @@ def _standing(path: Path, problem: Problem, opened: Record, monitor: MonitorFact
     try:
         for key in ("failure_probability", "false_alarm"):
             probability(key, opened[key])
-        standing = Standing(problem, opened, monitor)
+        standing = Standing(problem, opened, monitor, partial(declaration, path))
     except (SurefootError, TypeError, ValueError) as error:
         raise UnreadableFile("the journal's first record cannot be used", where=str(path), got=str(error)) from error
     constants = plain_options(standing.constants)

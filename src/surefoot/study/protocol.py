@@ -7,6 +7,7 @@
     {"call": "tell_terminal", "cost": …, "episode": …}             → as tell; "episode" makes a repetition harmless
     {"call": "abort", "reason": …}                                 → {"next": "begin"}
     {"call": "acknowledge", "reason": …, "discard_data": false}    → {"next": "begin"}
+        with "noise": {limit: scale, …}, "problem": a file's path, or "trust_anchors": true, as the alarm asks for
     {"call": "import_log", "path": …}                              → {"rows": …, …}
         with "different": why rows that are like others are different measurements
     {"call": "export_policy", "path": …}                           → {"path": …}
@@ -27,6 +28,7 @@ from typing import IO, Any
 
 from surefoot.errors import InvalidInput, SurefootError
 from surefoot.model.labels import shown
+from surefoot.model.problem import Problem
 from surefoot.study.study import Study
 from surefoot.study.telling import AS_OFFERED
 
@@ -135,10 +137,14 @@ def _abort(study: Study, reason: Any) -> dict[str, Any]:
     return {}
 
 
-def _acknowledge(study: Study, reason: Any, discard_data: Any) -> dict[str, Any]:
-    if type(discard_data) is not bool:
-        raise InvalidInput("discard_data is true or false", got=shown(discard_data))
-    study.acknowledge(reason, discard_data=discard_data)
+def _acknowledge(
+    study: Study, reason: Any, discard_data: Any, noise: Any, problem: Any, trust_anchors: Any
+) -> dict[str, Any]:
+    for name, value in (("discard_data", discard_data), ("trust_anchors", trust_anchors)):
+        if type(value) is not bool:
+            raise InvalidInput(f"{name} is true or false", got=shown(value))
+    declared = None if problem is None else _problem(_path(problem))
+    study.acknowledge(reason, discard_data=discard_data, noise=noise, problem=declared, trust_anchors=trust_anchors)
     return {}
 
 
@@ -152,6 +158,13 @@ def _export_policy(study: Study, path: Any, start: Any) -> dict[str, Any]:
 
 def _status(study: Study) -> dict[str, Any]:
     return study.status()
+
+
+def _problem(path: str) -> Problem:
+    try:
+        return Problem.load(path)
+    except OSError as error:
+        raise InvalidInput("the problem cannot be read", where=path, got=str(error)) from None
 
 
 def _path(value: Any) -> str:
@@ -170,7 +183,10 @@ _CALLS: dict[str, tuple[Callable[..., dict[str, Any]], dict[str, Any]]] = {
     "tell": (_tell, {"ask_id": _REQUIRED, "next_state": _REQUIRED, "cost": _REQUIRED, "action_applied": AS_OFFERED}),
     "tell_terminal": (_tell_terminal, {"cost": _REQUIRED, "episode": None}),
     "abort": (_abort, {"reason": ""}),
-    "acknowledge": (_acknowledge, {"reason": _REQUIRED, "discard_data": False}),
+    "acknowledge": (
+        _acknowledge,
+        {"reason": _REQUIRED, "discard_data": False, "noise": None, "problem": None, "trust_anchors": False},
+    ),
     "import_log": (_import_log, {"path": _REQUIRED, "different": None}),
     "export_policy": (_export_policy, {"path": _REQUIRED, "start": None}),
     "status": (_status, {}),

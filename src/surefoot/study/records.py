@@ -40,22 +40,27 @@ was not measured.
 **abort** (the episode is over; a pending ask is void; what was told before stays used)
     ``episode`` · ``layer`` · ``state`` · ``ask`` the pending one or null · ``reason``.
 **alarm** (the study is in safe mode from here on)
-    ``alarm`` kind: "successor", "cost", "contradiction" (the bounds of a new plan exclude each other, spec 3), "plan"
-    (none can be computed from the data), "computation" (a row cannot be entered into the data), or one of the
-    monitor's: "residual", "limit" · ``record`` number of the record that raised it · ``message`` · ``details``.
+    ``alarm`` kind: "successor", "cost", "contradiction" (the bounds of a new plan exclude each other, spec 3; the plan
+    before it stays), "plan" (none can be computed from the data), "computation" (a row cannot be entered into the
+    data), or one of the monitor's: "residual", "limit" · ``record`` number of the record that raised it · ``message`` ·
+    ``details``.
 **acknowledge** (a person ends the safe mode; between episodes)
     ``reason`` · ``alarms`` numbers of the alarm records it answers · ``discard`` true when all rows so far are
-    dropped; it must be after an alarm "residual", "contradiction" or "computation" · ``epoch`` from here on: one more
+    dropped; what else each alarm asks for is in :mod:`surefoot.study.declaring` · ``epoch`` from here on: one more
     after a discard, else as before · ``share`` the failure probability of that epoch k, p·2^-(k+1) · ``monitor`` number
     of the monitor that starts here, 1, 2, …; monitor i (0 from the first record on) works at the false-alarm level
-    α·2^-(i+1) · ``constants`` of the agent from here on.
+    α·2^-(i+1) · ``constants`` of the agent from here on; with another problem and the data kept, the ridges stay ·
+    ``problem`` digest of the declaration from here on · ``problem_file`` its file: the one before, or
+    ``problem-<n>.json`` or ``.npz`` · ``changes`` a list of: "data discarded", "larger noise", "wider support",
+    "larger norm or misspecification", "anchors dropped", "anchors trusted" (kept over a discard, by a person's word).
 **import** (logged rows; between episodes, never in safe mode)
     ``source`` · ``digest`` sha256, in hex, of the compact JSON of ``rows`` · ``episodes`` null, or for each row the
     id of its episode in the log · ``different`` null, or why a person says that rows which are like others
     (:mod:`surefoot.study.repeats`) are different measurements; each row then has an episode · ``repeated`` how many
     rows are like one before them, told or imported, in any epoch; 0 where no limit has noise, and where ``different``
-    is null · ``rows`` a list; a transition is ``[layer, state, action, next_state, cost]``, the cost of a last state
-    ``[layer, state, cost]``.
+    is null · ``since`` the earliest time at which a row was measured, null when some row does not say; once data were
+    discarded it must be later than that · ``rows`` a list; a transition is ``[layer, state, action, next_state,
+    cost]``, the cost of a last state ``[layer, state, cost]``.
 **snapshot** (nothing changes; a file from which replay can start)
     ``file`` in ``snapshots/`` · ``sha256`` of it, in hex. It holds the state after the records before this one.
 **clock** (nothing changes; the wall clock was set back, and times count from here)
@@ -99,8 +104,11 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "terminal": ("episode", "state", "cost", "raw_cost"),
     "abort": ("episode", "layer", "state", "ask", "reason"),
     "alarm": ("alarm", "record", "message", "details"),
-    "acknowledge": ("reason", "alarms", "discard", "epoch", "share", "monitor", "constants"),
-    "import": ("source", "digest", "episodes", "different", "repeated", "rows"),
+    "acknowledge": (
+        *("reason", "alarms", "discard", "epoch", "share", "monitor", "constants"),
+        *("problem", "problem_file", "changes"),
+    ),
+    "import": ("source", "digest", "episodes", "different", "repeated", "since", "rows"),
     "snapshot": ("file", "sha256"),
     "clock": ("expected",),
 }

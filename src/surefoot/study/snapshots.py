@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 
 from surefoot.errors import SurefootError, UnreadableFile
 from surefoot.model import npz
+from surefoot.study.declaring import Raised
 from surefoot.study.filelayer import FileLayer
 from surefoot.study.journal import Journal
 from surefoot.study.records import Record, compact
-from surefoot.study.standing import Raised, Standing
+from surefoot.study.standing import Standing
 
 FOLDER = "snapshots"
 KEPT = 3  #: older files are removed
@@ -48,6 +49,11 @@ _SCALARS = (
     "last_ask",
     "last_tell",
     "last_terminal",
+    "declared",
+    "ridges",
+    "restored",
+    "outside",
+    "discarded_at",
 )
 _GROUPS = ("agent", "monitor")
 
@@ -152,7 +158,7 @@ class Keeper:
         since = standing.rows - standing.rows_at_snapshot
         if standing.unwritten or since < self._between():
             return
-        data = pack(standing, standing.problem.digest)
+        data = pack(standing, standing.opened_with)
         self._size = len(data)
         if since < self._between():
             return

@@ -5,11 +5,12 @@ reopened one applies what is written; both go through the same lines, so that th
 
 **Failure probability.** The agent of epoch k (a new epoch begins when data are discarded after a drift) works with the
 share p·2^-(k+1). By the union bound all steps of all epochs are safe with probability ≥ 1 − p(½ + ¼ + …) = 1 − p.
+A declaration that is widened while the data are kept spends nothing (:mod:`surefoot.study.declaring`).
 Likewise monitor i (a new one begins with each acknowledgement) works at the level α·2^-(i+1), so that a truthful plant
 raises any false alarm at all, over the whole study, with probability at most α.
 
 **Safe mode.** From an alarm on, until a person acknowledges it, data are still counted but no plan is made from them,
-and monitor and plan stay as they were: the alarm says that the declared knowledge, on which all bounds rest, is wrong.
+and the plan stays as it was: the alarm says that the declared knowledge, on which all bounds rest, is wrong.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +29,10 @@ from surefoot.arguments import promised
 from surefoot.errors import OutOfOrder, SurefootError
 from surefoot.model.layered import FloatArray
 from surefoot.model.problem import Problem
+from surefoot.study import declaring
+from surefoot.study.declaring import Declarations, Raised
 from surefoot.study.records import Record, label_of
-
-#: After these, what was learnt cannot be trusted any more.
-DISCARDING = frozenset({"residual", "contradiction", "computation"})
+from surefoot.study.watching import AlarmLike, MonitorFactory, MonitorLike
 
 #: What a computation raises that numbers beyond reckoning have led astray.
 _FAILURES = (SurefootError, ArithmeticError, ValueError, LookupError, TypeError)
@@ -40,47 +41,12 @@ _FAILURES = (SurefootError, ArithmeticError, ValueError, LookupError, TypeError)
 _unruffled = np.errstate(all="ignore")
 
 T = TypeVar("T")
-
-
-class AlarmLike(Protocol):
-    """What a monitor raises."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def message(self) -> str: ...
-    @property
-    def details(self) -> dict[str, Any]: ...
-
-
-class MonitorLike(Protocol):
-    """What a study asks of a monitor; :class:`surefoot.study.monitor.Monitor` is the one."""
-
-    def observe(self, h: int, edge_index: int, cost: FloatArray, /) -> AlarmLike | None: ...
-    def observe_terminal(self, state_index: int, cost: FloatArray, /) -> AlarmLike | None: ...
-    def arrays(self) -> dict[str, NDArray[Any]]: ...
-    def restore(self, arrays: Mapping[str, NDArray[Any]], /) -> None: ...
-
-
-MonitorFactory = Callable[[Problem, float], MonitorLike]
+_Heard = tuple[AlarmLike | None, object]  # what the monitor says, and whether the row was certified
 
 
 def share(total: float, number: int) -> float:
     """The part of a probability that epoch or monitor ``number`` may spend: total·2^-(number+1)."""
     return math.ldexp(total, -(number + 1))
-
-
-@dataclass(frozen=True)
-class Raised:
-    """An alarm, before or after it is journalled."""
-
-    kind: str
-    record: int  # that raised it
-    message: str
-    details: dict[str, Any]
-
-    def entries(self) -> Record:
-        return {"alarm": self.kind, "record": self.record, "message": self.message, "details": self.details}
 
 
 @dataclass
@@ -97,15 +63,20 @@ class Standing:
     """The state of a study."""
 
     @_unruffled
-    def __init__(self, problem: Problem, opened: Record, monitor: MonitorFactory) -> None:
-        self.problem = problem
+    def __init__(self, problem: Problem, opened: Record, monitor: MonitorFactory, declared: Declarations) -> None:
+        self.problem = problem  # as declared now
+        self.declared: Record = {key: opened[key] for key in ("problem", "problem_file")}
+        self.opened_with: str = opened["problem"]
+        self._declarations = declared
+        self.ridges: list[float] | None = None  # kept, with the data, when the declaration was widened
+        self.restored: Record | None = None  # how the promise came back after an alarm that disproved it
+        self.outside, self.discarded_at = list[str](), ""  # transitions that a discard has answered; when it was
         self.failure_probability: float = opened["failure_probability"]
         self.false_alarm: float = opened["false_alarm"]
         self.options: Record = opened["options"]
         self._monitor_factory = monitor
-        self.epoch, self.monitor_number = 0, 0
+        self.epoch, self.monitor_number, self.tells = 0, 0, 0
         self.episodes = 0  # begun
-        self.tells = 0
         self.rows, self.rows_at_snapshot = 0, 0  # told or imported: what a replay takes its time for
         self.vouched: list[Record] = []  # imports with rows that are like others, by a person's word different ones
         self.place: Place | None = None
@@ -117,26 +88,34 @@ class Standing:
         self.unwritten: list[Raised] = []  # raised, but not yet in the journal
         self.applied = 1  # records: the opening
         self.drifted = ""  # where rounding differs from the machine that wrote the journal, plans come at other times
-        self._start_epoch(0)
+        self._employ(self._new_agent(problem, 0, None), 0)
         self._start_monitor()
 
-    def _start_epoch(self, n: int) -> None:
+    def _employ(self, agent: LsviNew, n: int) -> None:
+        """Go on with an agent whose plan knows no data yet."""
         self.share = share(self.failure_probability, self.epoch)
-        self.agent = self.new_agent(self.epoch)
-        self.constants = self.agent.constants
-        self.first_values = self.agent.plan.values.value  # V before any data, for imported rows
+        self.agent, self.constants = agent, agent.constants
+        self.first_values = agent.plan.values.value  # V before any data, for imported rows
         self.made_after = n
 
     @_unruffled
-    def new_agent(self, epoch: int) -> LsviNew:
-        """The agent with which an epoch begins, without data."""
-        return LsviNew(self.problem, share(self.failure_probability, epoch), **self.options)
+    def _new_agent(self, problem: Problem, epoch: int, ridges: list[float] | None) -> LsviNew:
+        kept = {} if ridges is None else {"ridges": ridges}
+        return LsviNew(problem, share(self.failure_probability, epoch), **{**self.options, **kept})
 
-    def new_monitor(self, number: int) -> MonitorLike:
-        return self._monitor_factory(self.problem, share(self.false_alarm, number))
+    def next_agent(self, problem: Problem, discard: bool) -> LsviNew:
+        """The agent after an acknowledgement: without data, or with all of them under a wider declaration."""
+        if discard:
+            return self._new_agent(problem, self.epoch + 1, None)
+        agent = self._new_agent(problem, self.epoch, list(self.constants["ridges"]))
+        agent.inherit(self.agent)
+        return agent
+
+    def new_monitor(self, problem: Problem, number: int) -> MonitorLike:
+        return self._monitor_factory(problem, share(self.false_alarm, number))
 
     def _start_monitor(self) -> None:
-        self.monitor = self.new_monitor(self.monitor_number)
+        self.monitor = self.new_monitor(self.problem, self.monitor_number)
 
     @_unruffled
     def resume(
@@ -147,11 +126,12 @@ class Standing:
         monitor: Mapping[str, NDArray[Any]],
     ) -> None:
         """Go where a snapshot says; this standing must be fresh."""
-        for key, value in scalars.items():
-            setattr(self, key, value)
+        vars(self).update(scalars)
         self.rows_at_snapshot = self.rows
-        if self.epoch:
-            self._start_epoch(self.made_after)
+        if self.declared["problem"] != self.problem.digest:
+            self.problem = self._declarations(self.declared)
+        if self.epoch or self.ridges is not None:
+            self._employ(self._new_agent(self.problem, self.epoch, self.ridges), self.made_after)
         self._start_monitor()
         self.agent.restore(agent)
         self.monitor.restore(monitor)
@@ -184,8 +164,11 @@ class Standing:
         if not self.agent.guaranteed:
             return "no safety guarantee"
         if self.safe_mode:
-            return "an alarm has put the declared knowledge in doubt: what is left is the seed's own safety"
-        return f"every step of the study safe with probability {promised(self.failure_probability)}"
+            return "an alarm has put the declared knowledge in doubt: what is left is the fallback's own safety"
+        back = self.restored
+        steps = "every step of the study" if back is None else f"every step since record {back['record']}"
+        by = "" if back is None else f" ({', '.join(back['by'])})"
+        return f"{steps} safe with probability {promised(self.failure_probability)}{by}"
 
     def where(self) -> str:
         if self.place is None:
@@ -252,7 +235,7 @@ class Standing:
                 n,
                 f"{self.where()}, action {record['action']!r}: the plant went to {record['next_state']!r}, "
                 "which is outside the declared support",
-                {"next_state": record["next_state"]},
+                {key: record[key] for key in ("layer", "state", "action", "next_state")},
             )
         else:
             place.lost = True
@@ -274,8 +257,10 @@ class Standing:
         self._compute(lambda: self.agent.record(h, pair, edge, cost))
         if record["raw_cost"] is not None:
             self._raise_cost(record)
-        elif cost is not None and not self.safe_mode:
-            self._heed(self._compute(lambda: self.monitor.observe(h, edge, cost)), n)
+        elif cost is not None:
+            watch = self.monitor
+            alarm = self._compute(lambda: watch.beyond(cost) if self.safe_mode else watch.observe(h, edge, cost))
+            self._heed(alarm, n, self.agent.plan.certified_sets.pairs[h][pair])
         place.layer, place.state = h + 1, after
 
     def _terminal(self, record: Record) -> None:
@@ -287,8 +272,10 @@ class Standing:
         self._compute(lambda: self.agent.record_terminal(cost))
         if record["raw_cost"] is not None:
             self._raise_cost(record)
-        elif cost is not None and not self.safe_mode:
-            self._heed(self._compute(lambda: self.monitor.observe_terminal(place.state, cost)), n)
+        elif cost is not None:
+            watch, i = self.monitor, place.state
+            alarm = self._compute(lambda: watch.beyond(cost) if self.safe_mode else watch.observe_terminal(i, cost))
+            self._heed(alarm, n, self.agent.plan.certified_sets.states[-1][i])
         self.last_terminal = record
         self._finish(n)
 
@@ -303,15 +290,17 @@ class Standing:
         self._plan(self.agent.finish, n)
 
     def _plan(self, make: Callable[[], None], n: int) -> None:
-        """Let the agent make a plan if it wants to; one that cannot be made, or contradicts itself, is an alarm."""
-        before = self.agent.replans
+        """Let the agent plan if it wants to. One that fails or contradicts itself is an alarm; the one before stays."""
+        before, replans = self.agent.planned(), self.agent.replans
         self._compute(make, "plan", "no plan can be computed from the data, the one from before stays in force")
-        if self.agent.replans == before:
+        if self.agent.replans == replans:
             return
-        self.made_after = n
-        if not self.agent.plan.consistent:
-            message = "the measured costs contradict the declared model: some lower bound exceeds its upper bound"
-            self._raise("contradiction", n, message, {"epoch": self.epoch, "plan": self.agent.plan.number})
+        if self.agent.plan.consistent:
+            self.made_after = n
+            return
+        message = "the measured costs contradict the declared model: some lower bound exceeds its upper bound"
+        self._raise("contradiction", n, message, {"epoch": self.epoch, "plan": self.agent.plan.number})
+        self.agent.put_back(before)
 
     def _compute(
         self, step: Callable[[], T], kind: str = "computation", what: str = "the data cannot be computed with"
@@ -338,56 +327,68 @@ class Standing:
         told = ", ".join(record["raw_cost"])
         self._raise("cost", record["n"], f"{self.where()}: the cost told is not finite: {told}", {"cost": told})
 
-    def _heed(self, alarm: AlarmLike | None, n: int) -> None:
+    def _heed(self, alarm: AlarmLike | None, n: int, certified: object, at: str = "") -> None:
+        """``certified``: by the plan in force. A cost of what was not certified may exceed its limit."""
         if alarm is not None:
-            self._raise(alarm.kind, n, alarm.message, alarm.details)
+            self._raise(alarm.kind, n, at + alarm.message, {**alarm.details, "certified": bool(certified)})
 
     def _alarm(self, record: Record) -> None:
         raised = Raised(record["alarm"], record["record"], record["message"], record["details"])
-        self.unwritten = [
-            other for other in self.unwritten if (other.kind, other.record) != (raised.kind, raised.record)
-        ]
+        self.unwritten = [item for item in self.unwritten if (item.kind, item.record) != (raised.kind, raised.record)]
         self.alarms.append((record["n"], raised))
         self.agent.replan_growth = math.inf
 
     def _acknowledge(self, record: Record) -> None:
         _expect(self.place is None and self.safe_mode, "an acknowledgement without an alarm")
-        discard = record["discard"]
-        doubted = any(raised.kind in DISCARDING for _, raised in self.alarms)
-        _expect(discard or not doubted, "data in doubt are kept")
+        old, discard, n = self.problem, record["discard"], record["n"]
+        new = old if record["problem"] == old.digest else self._declarations(record)
+        answered = [raised for _, raised in self.alarms]
+        declaring.check(answered, old, new, discard, self.outside)
+        _expect(record["changes"] == declaring.changes(old, new, discard), "the changes are others")
         _expect(record["epoch"] == self.epoch + bool(discard), "an epoch out of turn")
         _expect(record["monitor"] == self.monitor_number + 1, "a monitor out of turn")
+        if any(raised.disproves for raised in answered):
+            self.restored = {"record": n, "by": record["changes"]}
+        self.outside += declaring.answered_by_discard(answered, new) if discard else []
+        agent = self.next_agent(new, discard) if discard or new is not old else None
         self.alarms = []  # those that were not yet written, as after a replay that failed, nobody has seen
+        self.problem, self.declared = new, {key: record[key] for key in ("problem", "problem_file")}
         self.monitor_number += 1
         self._start_monitor()
         if discard:
             self.unwritten = []
-            self.epoch += 1
-            self._start_epoch(record["n"])
-        elif not self.unwritten:
+            self.epoch, self.ridges, self.discarded_at = self.epoch + 1, None, record["time"]
+        elif agent is not None:
+            self.ridges = list(self.constants["ridges"])
+        if agent is not None:
+            self._employ(agent, n if discard else self.made_after)
+        if not discard and not self.unwritten:
             self.agent.replan_growth = self.constants["replan_growth"]
-            self._plan(self.agent.replan, record["n"])
+            self._plan(self.agent.replan, n)
 
     @property
     def must_discard(self) -> bool:
-        return any(raised.kind in DISCARDING for raised in self.raised)
+        return any(raised.kind in declaring.DISCARDING for raised in self.raised)
 
     # --- logged rows ------------------------------------------------------------------------------------
 
     def _import(self, record: Record) -> None:
         _expect(self.place is None and not self.alarms, "rows are imported out of turn")
         _expect(record["different"] is not None or not record["repeated"], "rows were imported twice")
+        _expect((record["since"] or "") > self.discarded_at or not self.discarded_at, "rows from before the discard")
         for i, row in enumerate(record["rows"]):
-            alarm = self._import_terminal(*row) if len(row) == 3 else self._import_transition(*row)
-            if alarm is not None and not self.unwritten:
-                self._raise(alarm.kind, record["n"], f"row {i + 1} of the import: {alarm.message}", alarm.details)
+            alarm, certified = self._import_terminal(*row) if len(row) == 3 else self._import_transition(*row)
+            if not self.unwritten:
+                self._heed(alarm, record["n"], certified, f"row {i + 1} of the import: ")
+            elif alarm is not None:
+                declaring.join(self.unwritten[0].details, alarm.details, bool(certified))
         self.rows += len(record["rows"])
         if record["repeated"]:
             self.vouched.append({key: record[key] for key in ("n", "source", "repeated", "different")})
         if not self.safe_mode:
             self._plan(self.agent.replan, record["n"])
 
-    def _import_transition(self, h: int, state: Any, action: Any, after: Any, cost: Any) -> AlarmLike | None:
+    def _import_transition(self, h: int, state: Any, action: Any, after: Any, cost: Any) -> _Heard:
         names = (label_of(state), label_of(action))
         pair = self.problem.pair_index(h, *names)
         edge = self.problem.edge_index(h, *names, label_of(after))
@@ -395,19 +396,22 @@ class Standing:
         values = self.first_values[h + 1]
         self._compute(lambda: self.agent.transitions.add(h, layer, pair, edge, values))
         if measured is None:
-            return None
+            return None, True
         self._compute(lambda: self.agent.costs.add(h, layer.cost_features[edge], measured))
-        return None if self.unwritten else self._compute(lambda: self.monitor.observe(h, edge, measured))
+        watch = self.monitor
+        alarm = self._compute(lambda: watch.beyond(measured) if self.unwritten else watch.observe(h, edge, measured))
+        return alarm, self.agent.plan.certified_sets.pairs[h][pair]
 
-    def _import_terminal(self, h: int, state: Any, cost: Any) -> AlarmLike | None:
+    def _import_terminal(self, h: int, state: Any, cost: Any) -> _Heard:
         last, i = self.problem.graph.terminal, self.problem.state_index(h, label_of(state))
         _expect(h == self.problem.horizon - 1 and last.has_cost[i], "the cost of a state that has none")
         measured = self._cost(cost)
         if measured is None or last.cost_features is None:
-            return None
-        features = last.cost_features[i]
+            return None, True
+        features, watch = last.cost_features[i], self.monitor
         self._compute(lambda: self.agent.costs.add(h, features, measured))
-        return None if self.unwritten else self._compute(lambda: self.monitor.observe_terminal(i, measured))
+        alarm = self._compute(lambda: watch.beyond(measured) if self.unwritten else watch.observe_terminal(i, measured))
+        return alarm, self.agent.plan.certified_sets.states[h][i]
 
     # --- checks -----------------------------------------------------------------------------------------
 

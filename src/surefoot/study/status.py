@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from surefoot.study.certificate import Offer
+from surefoot.study.declaring import unanswered
 from surefoot.study.standing import Standing
 
 
@@ -21,7 +22,9 @@ def status(standing: Standing) -> dict[str, Any]:
         "safe_mode": standing.safe_mode,
         "alarms": [item.entries() for item in standing.raised],
         "must_discard": standing.must_discard,
+        "answers": unanswered(standing.raised, standing.problem, False, standing.outside),
         "guarantee": standing.guarantee,
+        "restored": standing.restored,
         "failure_probability": standing.failure_probability,
         "false_alarm": standing.false_alarm,
         "epoch": standing.epoch,

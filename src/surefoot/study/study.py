@@ -15,6 +15,7 @@ import contextlib
 import os
 import threading
 import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -26,6 +27,7 @@ from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
 from surefoot.study import certificate, opening, records, snapshots
 from surefoot.study import journal as journals
+from surefoot.study.acknowledging import Answer, entries
 from surefoot.study.certificate import Offer
 from surefoot.study.clock import Clock
 from surefoot.study.episode import Episode
@@ -36,9 +38,10 @@ from surefoot.study.lock import Lock
 from surefoot.study.logs import Log
 from surefoot.study.measured import measured
 from surefoot.study.records import Record, label_of
-from surefoot.study.standing import MonitorFactory, Place, Standing, share
+from surefoot.study.standing import Place, Standing
 from surefoot.study.status import next_call, status
 from surefoot.study.telling import AS_OFFERED, Receipt, tell_entries, told_before
+from surefoot.study.watching import MonitorFactory
 
 
 class Study:
@@ -131,7 +134,7 @@ class Study:
 
     @property
     def safe_mode(self) -> bool:
-        """True after an alarm that nobody has acknowledged: only the seed's actions are offered."""
+        """True after an alarm that nobody has answered: only actions of the fallback, where it has any, are offered."""
         return self._standing.safe_mode
 
     @property
@@ -295,39 +298,34 @@ class Study:
 
     # --- people and logs --------------------------------------------------------------------------------
 
-    def acknowledge(self, reason: str, *, discard_data: bool = False) -> None:
-        """A person takes note of the alarms and ends the safe mode; the reason is journalled.
+    def acknowledge(
+        self,
+        reason: str,
+        *,
+        discard_data: bool = False,
+        noise: float | Mapping[str, float] | None = None,
+        problem: Problem | None = None,
+        trust_anchors: bool = False,
+    ) -> None:
+        """A person answers the alarms and ends the safe mode; all of it is journalled.
 
-        With ``discard_data`` all that was learnt is dropped and epoch k+1 begins with the share p·2^-(k+2) of the
-        failure probability: bounds that mix two plants hold for neither. After an alarm "residual" (the plant no
-        longer is the one that was measured) or "contradiction" it is required.
+        An alarm disproves what was declared (but for a cost that is not finite), and is refused here without the answer
+        that it asks for: :mod:`surefoot.study.declaring`. The promise then counts from this record on.
+
+        Args:
+            reason: why, for the journal.
+            discard_data: drop all that was learnt; epoch k+1 begins with the share p·2^-(k+2) of the failure
+                probability. It is required after "residual" and "contradiction": bounds that mix two plants hold for
+                neither. Anchors are dropped as well.
+            noise: a larger noise scale, or one for each limit by name; the data are kept.
+            problem: a wider declaration in place of the study's: more successors, larger noise, …; the data are kept.
+            trust_anchors: keep the anchors when data are discarded; they must hold for the plant as it is now.
         """
         with self._calls:
             standing = self._ready()
-            if not standing.safe_mode:
-                raise OutOfOrder("there is no alarm to acknowledge")
-            if standing.place is not None:
-                fix = "Bring the episode to its end, or abort it, first."
-                raise OutOfOrder("an alarm is acknowledged between episodes", where=standing.where(), fix=fix)
-            if not _text(reason).strip():
-                raise InvalidInput("give the reason", got=repr(reason), fix="It is kept in the journal.")
-            if standing.must_discard and not discard_data:
-                raise InvalidInput("the data are in doubt", got=standing.why, fix="Acknowledge with discard_data=True.")
-            standing.new_monitor(standing.monitor_number + 1)  # what cannot be made is refused before it is written
-            epoch = standing.epoch + bool(discard_data)
-            constants = standing.new_agent(epoch).constants if discard_data else standing.constants
-            self._do(
-                "acknowledge",
-                {
-                    "reason": reason,
-                    "alarms": [n for n, _ in standing.alarms],
-                    "discard": bool(discard_data),
-                    "epoch": epoch,
-                    "share": share(standing.failure_probability, epoch),
-                    "monitor": standing.monitor_number + 1,
-                    "constants": constants,
-                },
-            )
+            assert self._journal is not None
+            answer = Answer(_text(reason), bool(discard_data), noise, problem, bool(trust_anchors))
+            self._do("acknowledge", entries(standing, answer, self.path, self._layer, self._journal.records))
 
     def import_log(self, rows: Log, *, source: str = "", different: str | None = None) -> Imported:
         """Logged rows, to start warm (:mod:`surefoot.study.importing`); ``different``: why rows alike are no copies."""
@@ -338,8 +336,9 @@ class Study:
             if standing.safe_mode:
                 fix = "Acknowledge the alarm first."
                 raise OutOfOrder("nothing is imported in safe mode", got=standing.why, fix=fix)
-            entries, partly = prepare(self.problem, rows, source, different, self.path / journals.NAME, self._layer)
-            return Imported.of(self._do("import", entries), partly, standing)
+            journal = self.path / journals.NAME
+            found, partly = prepare(self.problem, rows, source, different, journal, self._layer, standing.discarded_at)
+            return Imported.of(self._do("import", found), partly, standing)
 
     def export_policy(self, path: str | Path, *, start: Label = None) -> Path:
         """The certified greedy policy as ``.json`` or as a ``.py`` that needs nothing: :mod:`surefoot.study.policy`."""

@@ -1,0 +1,80 @@
+"""A person answers the alarms: the record of an acknowledgement, checked before anything is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from surefoot.errors import InvalidInput, OutOfOrder
+from surefoot.model.problem import Problem
+from surefoot.study import declaring, opening
+from surefoot.study.filelayer import FileLayer
+from surefoot.study.records import Record
+from surefoot.study.standing import Standing, share
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a person says to the alarms; see :meth:`surefoot.study.study.Study.acknowledge`."""
+
+    reason: str
+    discard: bool
+    noise: Any
+    problem: Problem | None
+    trust_anchors: bool
+
+
+def entries(standing: Standing, answer: Answer, path: Path, layer: FileLayer, n: int) -> Record:
+    """The entries of record n; a declaration that is new is saved in the study's folder at ``path``."""
+    _refuse_early(standing, answer)
+    old, discard = standing.problem, answer.discard
+    new = declaring.revised(old, answer.noise, answer.problem, discard, answer.trust_anchors)
+    opening.refuse_sparse(new)
+    new = old if new.digest == old.digest else new
+    declaring.check(standing.raised, old, new, discard, standing.outside)
+    standing.new_monitor(new, standing.monitor_number + 1)  # what cannot be made is refused before it is written
+    epoch, name = standing.epoch + bool(discard), standing.declared["problem_file"]
+    constants = standing.constants
+    if discard or new is not old:
+        constants = _tried(standing, new, discard)
+    if new is not old:
+        name = opening.save_problem(path, new, layer, f"problem-{n}")
+    return {
+        "reason": answer.reason,
+        "alarms": [at for at, _ in standing.alarms],
+        "discard": discard,
+        "epoch": epoch,
+        "share": share(standing.failure_probability, epoch),
+        "monitor": standing.monitor_number + 1,
+        "constants": opening.plain_options(constants),
+        "problem": new.digest,
+        "problem_file": name,
+        "changes": declaring.changes(old, new, discard),
+    }
+
+
+def _refuse_early(standing: Standing, answer: Answer) -> None:
+    if not standing.safe_mode:
+        raise OutOfOrder("there is no alarm to acknowledge")
+    if standing.place is not None:
+        fix = "Bring the episode to its end, or abort it, first."
+        raise OutOfOrder("an alarm is acknowledged between episodes", where=standing.where(), fix=fix)
+    if not answer.reason.strip():
+        raise InvalidInput("give the reason", got=repr(answer.reason), fix="It is kept in the journal.")
+
+
+def _tried(standing: Standing, new: Problem, discard: bool) -> Record:
+    """The constants from here on; refused where the data that are kept contradict the new declaration as well."""
+    agent = standing.next_agent(new, discard)
+    constants = agent.constants
+    fault = ""
+    try:
+        agent.replan()
+        fault = "" if agent.plan.consistent else "some lower bound exceeds its upper bound"
+    except (ArithmeticError, ValueError) as error:
+        fault = str(error)
+    if fault:
+        fix = "Acknowledge with discard_data=True."
+        raise InvalidInput("the data contradict the new declaration too", got=fault, fix=fix)
+    return constants
