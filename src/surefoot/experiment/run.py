@@ -14,6 +14,8 @@ from surefoot.model.layered import FloatArray, IntArray
 from surefoot.plan.plan import Plan
 from surefoot.worlds.world import World
 
+FORMAT, VERSION = "surefoot-run", 2
+
 
 @dataclass(frozen=True, eq=False)
 class Run:
@@ -104,9 +106,7 @@ class Run:
         )
 
 
-def describe(
-    agent: Agent, world: World, seed: int, episodes: int, done: int, before: dict[str, int]
-) -> dict[str, Any]:
+def describe(agent: Agent, world: World, seed: int, episodes: int, done: int, before: dict[str, int]) -> dict[str, Any]:
     """The manifest: all that is needed to repeat the run, and what it promises.
 
     ``before``: episodes before this run, of the ``agent`` and from the streams of the ``seed``. Where one is not 0, the
@@ -114,8 +114,8 @@ def describe(
     """
     problem = world.problem
     return {
-        "format": "surefoot-run",
-        "version": 1,
+        "format": FORMAT,
+        "version": VERSION,
         "agent": agent.name,
         "constants": agent.constants,
         "guaranteed": agent.guaranteed and not world.misspecified_beyond_declaration,
