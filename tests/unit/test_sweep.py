@@ -357,14 +357,14 @@ def test_what_is_not_a_sweep_is_never_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "damaged"),
-        ("{", "damaged"),
-        ("[]", "damaged"),
-        ("{}", "damaged"),
-        ("[" * 100_000, "damaged"),
+        ("", "not complete, valid JSON"),
+        ("{", "not complete, valid JSON"),
+        ("[]", "wrong type"),
+        ("{}", "an entry is missing"),
+        ("[" * 100_000, "nested too deeply"),
         ('{"format": "other"}', "not a sweep of surefoot"),
         ('{"format": "surefoot-sweep", "version": 2}', "written by a newer version"),
-        ('{"format": "surefoot-sweep", "version": 1}', "damaged"),
+        ('{"format": "surefoot-sweep", "version": 1}', "an entry is missing"),
     ],
 )
 def test_a_bad_manifest_is_named(text: str, words: str, copy: Path) -> None:

@@ -29,6 +29,8 @@ MANIFEST, TIMES, RUNS, SHARED = "sweep.json", "times.json", "runs", ".shared-"
 FORMAT, VERSION = "surefoot-sweep", 1
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}\Z")
+_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+_LONGEST = 1e10  # seconds, three hundred years
 _MOST = 2**63 - 1  # what a seed or a number of episodes may be: it names folders and fills int64 columns
 
 
@@ -248,7 +250,7 @@ def _is_time(entry: Any) -> bool:
     except UnreadableFile:
         return False
     growing = all(a <= b for row in (done, seconds) for a, b in pairwise(row))
-    return growing and all(0 < n <= _MOST for n in done) and min(total, *seconds, total) >= 0
+    return growing and all(0 < n <= _MOST for n in done) and all(0 <= t <= _LONGEST for t in (total, *seconds))
 
 
 # --- opening and creating -------------------------------------------------------------------------------
@@ -263,7 +265,8 @@ def open_folder(root: str | Path) -> Folder:
         raise UnreadableFile("not a directory of runs", where=str(root), got=got, fix=_MAKE_ONE)
     try:
         folder = Folder(root, _checked(strict_json.read(source)[0]))
-        _ = folder.spec
+        if not set(folder.manifest["snapshots"]["seeds"]) <= set(folder.spec.seeds):
+            raise UnreadableFile("snapshots of a seed that is not run", where="$.snapshots.seeds")
     except UnreadableFile as error:
         got = ": ".join(part for part in (error.where, error.got) if part)[:300]
         raise UnreadableFile(error.rule, where=str(source), got=got, fix=error.fix) from error
@@ -276,19 +279,21 @@ def open_folder(root: str | Path) -> Folder:
 
 def _checked(document: object) -> dict[str, Any]:
     """The manifest, of the right types throughout; what the values mean is for :class:`Spec`."""
-    kind = checked.entries(document, "$", ("format", "version"))
-    if kind["format"] != FORMAT:
-        raise UnreadableFile("not a sweep of surefoot", got=checked.short(kind["format"]))
-    if checked.whole(kind["version"], "$.version") > VERSION:
+    kind = checked.entries(document, "$", ("format",))["format"]
+    if kind != FORMAT:
+        raise UnreadableFile("not a sweep of surefoot", got=checked.short(kind))
+    version = checked.whole(checked.entries(document, "$", ("version",))["version"], "$.version")
+    if version > VERSION:
         raise UnreadableFile("written by a newer version", fix="Upgrade surefoot.")
-    if kind["version"] != VERSION:
-        raise checked.wrong("$.version", f"{VERSION}", kind["version"])
+    if version != VERSION:
+        raise checked.wrong("$.version", f"{VERSION}", version)
     keys = ("world", "agents", "seeds", "episodes", "snapshots", "versions")
     manifest = checked.entries(document, "$", keys)
     world = checked.entries(manifest["world"], "$.world", ("name", "knobs", "digest"))
     checked.entries(world["knobs"], "$.world.knobs", ())
-    for name in ("name", "digest"):
-        checked.text(world[name], f"$.world.{name}")
+    checked.text(world["name"], "$.world.name")
+    if not _DIGEST.match(checked.text(world["digest"], "$.world.digest")):
+        raise checked.wrong("$.world.digest", "a sha256 in hex", world["digest"])
     for i, each in enumerate(checked.sequence(manifest["agents"], "$.agents")):
         at = f"$.agents[{i}]"
         part = checked.entries(each, at, ("label", "agent", "options"))
@@ -301,8 +306,6 @@ def _checked(document: object) -> dict[str, Any]:
     for at, seeds in (("$.seeds", manifest["seeds"]), ("$.snapshots.seeds", snapshots["seeds"])):
         for seed in checked.sequence(seeds, at):
             checked.whole(seed, at)
-    if not set(snapshots["seeds"]) <= set(manifest["seeds"]):
-        raise UnreadableFile("snapshots of a seed that is not run", where="$.snapshots.seeds")
     for name, number in checked.entries(manifest["versions"], "$.versions", ()).items():
         checked.text(number, f"$.versions.{name}")
     json.dumps(document, ensure_ascii=False).encode()  # half a character anywhere could not be written again
