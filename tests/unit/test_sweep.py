@@ -380,7 +380,7 @@ def test_a_manifest_that_asks_for_nonsense_is_refused(copy: Path) -> None:
         with pytest.raises(UnreadableFile, match="the manifest is not valid"):
             sweep.resume(copy, jobs=1)
     (copy / "sweep.json").write_text(json.dumps({**manifest, "world": {**manifest["world"], "digest": "0" * 64}}))
-    with pytest.raises(InvalidInput, match="the world is no longer the one of these runs"):
+    with pytest.raises(UnreadableFile, match="the world is no longer the one of these runs"):
         sweep.resume(copy, jobs=1)
 
 

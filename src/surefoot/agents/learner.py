@@ -90,6 +90,7 @@ class Learner(Agent):
         """Make a plan now, from data whose factors are computed anew; only between episodes."""
         if self._layer is not None:
             raise OutOfOrder("a plan never changes inside an episode", where=self._where())
+        self.problem.verify()  # of features that have changed no bound is true
         with one_blas_thread():
             self.costs.bank.refresh()
             self.transitions.bank.refresh()
