@@ -219,8 +219,7 @@ def _draw(outcome: Outcome, title: str) -> None:
 
     folder = outcome.folder
     ledgers = {
-        label: [folder.ledger(place) for place in folder.places() if place.label == label]
-        for label in folder.labels
+        label: [folder.ledger(place) for place in folder.places() if place.label == label] for label in folder.labels
     }
     try:
         for paper in (LIGHT, DARK):
