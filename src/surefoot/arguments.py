@@ -20,8 +20,8 @@ def at_least(name: str, value: float, least: float, *, strictly: bool = False) -
     """A finite number ≥ least (or > least), or an error that names it."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{name} must be a number", got=repr(value)) from None
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"{name} must be a number", got=f"{value!r:.100}") from None
     if not math.isfinite(number) or number < least or (strictly and number == least):
         raise InvalidInput(f"{name} must be {'above' if strictly else 'at least'} {least:g}", got=repr(value))
     return number

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from surefoot.errors import InvalidInput, UnreadableFile
-from surefoot.model import files, npz
+from surefoot.model import files, npz, strict_json
 from surefoot.model.labels import same_label
 from surefoot.model.limits import Limit
 from surefoot.model.problem import Problem
@@ -236,9 +236,9 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path: Path, suffix: str, monk
     halves = template(state_labels=[[*"abcde", "\ud83d"]] * 4)
     with pytest.raises(InvalidInput, match="half a character"):
         halves.save(path)
-    for limit in ("MAX_JSON_BYTES", "MAX_JSON_BRACKETS"):
+    for limit in ("MAX_BYTES", "MAX_BRACKETS"):
         with monkeypatch.context() as patch:
-            patch.setattr(files, limit, 5)
+            patch.setattr(strict_json, limit, 5)
             with pytest.raises(InvalidInput, match="too large"):
                 template().save(path)
     assert not os.listdir(tmp_path)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 
-from surefoot.errors import InvalidInput, UnknownLabel
+import surefoot as sf
+from surefoot.errors import AssumptionBroken, InvalidInput, UnknownLabel
+from surefoot.model import seals
 from surefoot.model.limits import Limit
 from surefoot.model.problem import Problem
 from tests.saved_problems import arrays_of
@@ -59,8 +63,6 @@ def layers_with(name: str, h: int, array: Any) -> dict[str, Any]:
     return {name: [array if layer == h else own for layer in range(3)]}
 
 
-# --- taken as they are ----------------------------------------------------------------------------------
-
 COLUMNS = {
     "state_ptr": "state_ptr",
     "pair_ptr": "pair_ptr",
@@ -70,6 +72,95 @@ COLUMNS = {
 }
 
 
+# --- small ones are copied ------------------------------------------------------------------------------
+
+
+def test_a_view_taken_before_cannot_change_what_was_validated() -> None:
+    """A read-only flag does not reach a view that exists already."""
+    last = {"terminal_rewards": np.full(N, 0.5), "terminal_cost_features": np.eye(N, 2)}
+    given = line() | last | {"transition_features": np.ones((len(line()["successors"]), 3))}
+    names = [*COLUMNS, *last, "transition_features"]
+    views = [given[name][:] for name in names]
+    problem, wanted = Problem.from_arrays(**given), Problem.from_arrays(**copy.deepcopy(given)).digest
+    for view in views:
+        view[...] = 0
+    assert problem.digest == wanted
+    assert problem.seals == ()
+    sf.LsviNew(problem)
+
+
+def test_nor_can_the_arrays_of_a_sparse_matrix() -> None:
+    matrix = scipy.sparse.csr_array(line()["cost_features"])
+    problem = build(cost_features=matrix)
+    before = problem.graph.layers[0].cost_features.dense()
+    matrix.data[:], matrix.indices[:] = 7.0, 0
+    assert np.array_equal(problem.graph.layers[0].cost_features.dense(), before)
+
+
+def test_what_layers_share_is_copied_once() -> None:
+    graph = Problem.from_arrays(**line()).graph
+    assert graph.shared_features
+    for field in COLUMNS.values():
+        assert len({id(getattr(layer, field)) for layer in graph.layers}) == 1
+
+
+# --- large ones are sealed ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seals, "COPIED", 0)
+
+
+@pytest.mark.parametrize("name", [*COLUMNS, "transition_features", "terminal_rewards", "terminal_cost_features"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.usefixtures("all_are_large")
+def test_no_plan_is_made_from_arrays_that_have_changed(name: str, sparse: bool) -> None:
+    last = {"terminal_rewards": np.full(N, 0.5), "terminal_cost_features": np.eye(N, 2)}
+    given = line() | last | {"transition_features": np.eye(len(line()["successors"]), 3) + 1.0}
+    view = given[name][:]
+    if sparse:
+        for table in ("cost_features", "transition_features", "terminal_cost_features"):
+            given[table] = scipy.sparse.csr_array(given[table])
+        if "features" in name:
+            view = given[name].data[:]
+    agent = sf.LsviNew(Problem.from_arrays(**given))
+    plan, kept = agent.plan, view.copy()
+    view[...] = view[::-1].copy()  # the same numbers in another order
+    if np.array_equal(view, kept):
+        view.reshape(-1)[-1] += 1
+    for attempt in (agent.replan, lambda: agent.problem.digest):
+        with pytest.raises(AssumptionBroken, match=f"changed after it was declared: {name}.*Declare the problem anew"):
+            attempt()
+    assert agent.plan is plan
+    view[...] = kept
+    agent.replan()
+
+
+def test_the_smallest_are_copied_up_to_the_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = line()
+    sizes = sorted(array.nbytes for name, array in given.items() if name in COLUMNS)
+    monkeypatch.setattr(seals, "COPIED", sum(sizes[:-1]))
+    problem = Problem.from_arrays(**given)
+    assert [seal.array is given[seal.name] for seal in problem.seals] == [True]
+    assert problem.seals[0].array.nbytes == sizes[-1]
+    monkeypatch.setattr(seals, "COPIED", sum(sizes))
+    assert Problem.from_arrays(**line()).seals == ()
+
+
+@pytest.mark.usefixtures("all_are_large")
+def test_seals_go_where_the_arrays_go(tmp_path: Path) -> None:
+    """Into problems made from this one, as far as those use the arrays; not into what was read from a file."""
+    problem = Problem.from_arrays(**line())
+    narrow = problem.stored_in_float32()
+    assert {seal.name for seal in narrow.seals} == {seal.name for seal in problem.seals} - {"cost_features"}
+    assert Problem.load(problem.save(tmp_path / "p.npz")).seals == ()
+
+
+# --- and otherwise taken as they are --------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("all_are_large")
 def test_a_template_is_shared_by_all_layers_without_a_copy() -> None:
     given = line()
     layers = Problem.from_arrays(**given).graph.layers
@@ -83,6 +174,7 @@ def test_a_template_is_shared_by_all_layers_without_a_copy() -> None:
     assert all(layer.transition_features is given["cost_features"] for layer in layers)
 
 
+@pytest.mark.usefixtures("all_are_large")
 def test_lists_of_arrays_are_taken_one_by_one() -> None:
     given = {name: [array.copy() for _ in range(3)] for name, array in line().items() if name in COLUMNS}
     phi = [np.full((len(given["successors"][0]), 3), h + 1.0) for h in range(3)]
@@ -95,6 +187,7 @@ def test_lists_of_arrays_are_taken_one_by_one() -> None:
     assert (graph.cost_dim, graph.transition_dim, graph.shared_features) == (2, 3, False)
 
 
+@pytest.mark.usefixtures("all_are_large")
 def test_one_array_of_transition_features_is_shared_too() -> None:
     phi = np.ones((len(line()["successors"]), 1))
     graph = build(transition_features=phi).graph
@@ -103,6 +196,7 @@ def test_one_array_of_transition_features_is_shared_too() -> None:
     assert build(cost_features=x, transition_features=x).graph.shared_features
 
 
+@pytest.mark.usefixtures("all_are_large")
 def test_last_layers_arrays_are_taken_too() -> None:
     rewards, x, has = np.full(N, 0.5), np.eye(N, 2), np.eye(N, 2).any(axis=1)
     last = build(terminal_rewards=rewards, terminal_cost_features=x, terminal_has_cost=has).graph.terminal
@@ -112,6 +206,7 @@ def test_last_layers_arrays_are_taken_too() -> None:
             array[0] = 0
 
 
+@pytest.mark.usefixtures("all_are_large")
 def test_what_arrays_are_views_of_is_frozen_with_them() -> None:
     buffer = np.zeros(2 * len(line()["successors"]) + 5)
     problem = build(cost_features=buffer[5:].reshape(-1, 2))
@@ -147,6 +242,7 @@ def test_the_users_start_and_seed_stay_the_users_own() -> None:
     assert problem.seed_action(0, 0) == 0
 
 
+@pytest.mark.usefixtures("all_are_large")
 def test_arrays_in_a_file_are_arrays(tmp_path: Path) -> None:
     x = line()["cost_features"]
     stored = np.memmap(tmp_path / "x", np.float64, "w+", shape=x.shape)
@@ -197,6 +293,7 @@ def test_dtypes_of_the_rest_are_exact() -> None:
     )
 
 
+@pytest.mark.usefixtures("all_are_large")
 def test_features_are_taken_in_float32_as_they_are() -> None:
     given, phi, last = line(), np.ones((len(line()["successors"]), 1), np.float32), np.ones((N, 2), np.float32)
     x = given["cost_features"] = given["cost_features"].astype(np.float32)

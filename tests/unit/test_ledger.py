@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidInput, UnreadableFile
+from surefoot.experiment import ledger as ledgers
 from surefoot.experiment import runner
 from surefoot.experiment.ledger import Ledger
 from surefoot.experiment.run import Run
@@ -164,16 +167,17 @@ def test_a_damaged_table_is_named(format: str, table: str, seed: int, tmp_path: 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "damaged"),
-        ("{", "damaged"),
-        ("[]", "damaged"),
-        ("null", "damaged"),
-        ("{}", "damaged"),
-        ("[" * 100_000, "damaged"),
+        ("", "not complete, valid JSON"),
+        ("{", "not complete, valid JSON"),
+        ("[]", "an object is expected"),
+        ("null", "an object is expected"),
+        ("{}", "no 'format'"),
+        ("[" * 100_000, "nested too deeply"),
         ('{"format": "something else", "version": 1}', "not a ledger of surefoot"),
-        ('{"format": "surefoot-run", "version": 2, "tables": "npz"}', "written by a newer version"),
-        ('{"format": "surefoot-run", "version": "x", "tables": "npz"}', "damaged"),
-        ('{"format": "surefoot-run", "version": 1, "tables": "../npz"}', "damaged"),
+        ('{"format": "surefoot-run", "version": 3, "tables": "npz"}', "written by a newer version"),
+        ('{"format": "surefoot-run", "version": 1, "tables": "npz"}', "written by an older version"),
+        ('{"format": "surefoot-run", "version": "x", "tables": "npz"}', "wrong type: "),
+        ('{"format": "surefoot-run", "version": 2, "tables": "../npz"}', "an entry is missing"),
     ],
 )
 def test_a_bad_manifest_is_named(text: str, words: str, seed: int, tmp_path: Path) -> None:
@@ -185,7 +189,7 @@ def test_a_bad_manifest_is_named(text: str, words: str, seed: int, tmp_path: Pat
 def test_a_newer_ledger_asks_for_an_upgrade(seed: int, tmp_path: Path) -> None:
     path = played(seed, "seed", 3).save(tmp_path / "ledger")
     manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
-    (path / "manifest.json").write_text(json.dumps({**manifest, "version": 2}))
+    (path / "manifest.json").write_text(json.dumps({**manifest, "version": 3}))
     refused(path, "written by a newer version", "Upgrade surefoot")
 
 
@@ -204,3 +208,45 @@ def test_a_run_that_was_stopped_before_its_first_episode(
     assert ledger.manifest["done"] == 0
     assert ledger.manifest["summary"]["last_value"] == run.seed_value
     assert {len(column) for column in ledger.episodes.values()} == {0}
+
+
+# ---------------------------------------------------------------- bombs
+
+
+def forged(path: Path, columns: dict[str, Any], **options: Any) -> None:
+    """Another table of episodes in place of a run's, sealed as that one was."""
+    pyarrow.parquet.write_table(pyarrow.table(columns), path / "episodes.parquet", **options)
+    manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
+    sha256 = {**manifest["sha256"], "episodes.parquet": ledgers._digest(path / "episodes.parquet")}
+    rows = len(next(iter(columns.values())))
+    (path / "manifest.json").write_text(json.dumps({**manifest, "done": rows, "sha256": sha256}))
+
+
+def test_a_table_that_unfolds_is_refused_before_it_is_read(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what its footer declares: no column is touched."""
+    path = played(seed, "seed", 3).save(tmp_path / "ledger", format="parquet")
+    columns = {name: np.repeat(column[:1], 100_000) for name, column in Ledger.load(path).episodes.items()}
+    declared = sum(column.nbytes for column in columns.values())
+    monkeypatch.setattr(pyarrow.parquet.ParquetFile, "read", lambda file: pytest.fail("it was read"))
+    monkeypatch.setattr(ledgers, "LEAST_BUDGET", declared - 1)
+    forged(path, columns, compression="none")
+    size = (path / "episodes.parquet").stat().st_size
+    assert ledgers.UNFOLDED * size < declared
+    refused(path, "declares far more than its file holds", f"{declared} bytes in a file of {size}")
+    forged(path, {name: column[:1000] for name, column in columns.items()}, compression="zstd")
+    refused(path, "a column is compressed", "start")
+    forged(path, {**columns, "more": columns["start"]}, compression="none")
+    refused(path, "other columns", "'more': int64, not None")
+    forged(path, {**columns, "regret": columns["regret"].astype(str)}, compression="none")
+    refused(path, "other columns", "'regret'")
+
+
+def test_what_would_be_refused_is_written_out(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run whose columns hardly change is encoded to almost nothing; its ledger can be read all the same."""
+    world = certified_world(90_000 + seed, limits=2, starts=2)
+    monkeypatch.setattr(ledgers, "LEAST_BUDGET", 0)
+    monkeypatch.setattr(ledgers, "UNFOLDED", 2)
+    run = sf.run(sf.agents.make("seed", world.problem), world, 5000, seed)
+    assert np.array_equal(Ledger.load(run.save(tmp_path / "ledger", format="parquet")).regret, run.regret)

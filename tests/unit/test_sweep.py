@@ -357,14 +357,14 @@ def test_what_is_not_a_sweep_is_never_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "damaged"),
-        ("{", "damaged"),
-        ("[]", "damaged"),
-        ("{}", "damaged"),
-        ("[" * 100_000, "damaged"),
+        ("", "not complete, valid JSON"),
+        ("{", "not complete, valid JSON"),
+        ("[]", "wrong type"),
+        ("{}", "an entry is missing"),
+        ("[" * 100_000, "nested too deeply"),
         ('{"format": "other"}', "not a sweep of surefoot"),
         ('{"format": "surefoot-sweep", "version": 2}', "written by a newer version"),
-        ('{"format": "surefoot-sweep", "version": 1}', "damaged"),
+        ('{"format": "surefoot-sweep", "version": 1}', "an entry is missing"),
     ],
 )
 def test_a_bad_manifest_is_named(text: str, words: str, copy: Path) -> None:
@@ -380,7 +380,7 @@ def test_a_manifest_that_asks_for_nonsense_is_refused(copy: Path) -> None:
         with pytest.raises(UnreadableFile, match="the manifest is not valid"):
             sweep.resume(copy, jobs=1)
     (copy / "sweep.json").write_text(json.dumps({**manifest, "world": {**manifest["world"], "digest": "0" * 64}}))
-    with pytest.raises(InvalidInput, match="the world is no longer the one of these runs"):
+    with pytest.raises(UnreadableFile, match="the world is no longer the one of these runs"):
         sweep.resume(copy, jobs=1)
 
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot.agents import draws
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.model.labels import Label
 from surefoot.model.layered import NO_ACTION, FloatArray, IntArray
@@ -41,6 +42,7 @@ class Agent(ABC):
     def __init__(self, problem: Problem) -> None:
         self.problem = check_problem(problem)
         self.episodes = 0  # finished or aborted
+        self.draws: draws.Draws | None = None  # what runs fed it with; None before the first
         self._layer: int | None = None  # None between episodes
         self._state = NO_ACTION
         self._start = int(problem.graph.starts[0])
@@ -81,6 +83,11 @@ class Agent(ABC):
     def plans_by_start(self) -> bool:
         """True when the plan depends on the start state of the episode."""
         return False
+
+    @property
+    def under_way(self) -> bool:
+        """True inside an episode."""
+        return self._layer is not None
 
     def foresee(self, start: int) -> None:  # noqa: B027, most agents plan alike for all starts
         """Let :attr:`plan` and :meth:`policy` speak of an episode that begins in this state."""
@@ -182,20 +189,28 @@ class Agent(ABC):
         """All state as plain arrays; only between episodes."""
         if self._layer is not None:
             raise OutOfOrder("a checkpoint is taken between episodes", where=self._where())
-        return {"episodes": np.array(self.episodes), "start": np.array(self._start)}
+        return {
+            "episodes": np.array(self.episodes),
+            "start": np.array(self._start),
+            "draws": draws.to_array(self.draws),
+        }
 
     def restore(self, saved: Mapping[str, NDArray[Any]]) -> None:
         """Continue from a checkpoint of an agent that was made alike; only between episodes."""
         if self._layer is not None:
             raise OutOfOrder("a checkpoint is restored between episodes", where=self._where())
         for name, array in self.checkpoint().items():
-            if name not in saved or np.shape(saved[name]) != array.shape:
+            fits = name in saved and (
+                np.ndim(saved[name]) == 1 if name == "draws" else np.shape(saved[name]) == array.shape
+            )
+            if not fits:
                 found = f"shape {np.shape(saved[name])}" if name in saved else "nothing"
                 raise InvalidInput(
                     "the checkpoint is of another agent", where=name, got=f"{found} where {array.shape} is expected"
                 )
         if int(saved["start"]) not in self.problem.graph.starts:
             raise InvalidInput("the checkpoint is of another agent", where="start", got=repr(int(saved["start"])))
+        self.draws = draws.from_array(saved["draws"])
         self.episodes, self._start = int(saved["episodes"]), int(saved["start"])
 
     # --- checks -----------------------------------------------------------------------------------------

@@ -95,6 +95,7 @@ class Learner(Agent):
         """
         if self._layer is not None:
             raise OutOfOrder("a plan never changes inside an episode", where=self._where())
+        self.problem.verify()  # of features that have changed no bound is true
         before = vars(self).copy()
         try:
             with one_blas_thread():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -101,15 +100,24 @@ def _promises(place: RunPlace) -> bool:
 
 
 def _read(source: Path) -> dict[str, Any]:
+    from surefoot.model import checked, strict_json
+
     try:
-        document = json.loads(source.read_text(encoding="utf-8"))
-        if document["format"] != "surefoot-policy" or not isinstance(document["layers"], list):
+        document = checked.entries(strict_json.read(source)[0], "$", ("format", *_POLICY))
+        if document["format"] != "surefoot-policy":
             raise UnreadableFile("not a policy")
-        _ = document["agent"], document["seed"], document["guarantee"], document["guaranteed"], document["plan"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UnreadableFile("the policy cannot be read", where=str(source), got=str(error)) from error
-    found: dict[str, Any] = document
-    return found
+        for h, layer in enumerate(checked.sequence(document["layers"], "$.layers")):
+            checked.sequence(layer, f"$.layers[{h}]")
+        for name in ("agent", "guarantee"):
+            checked.text(document[name], f"$.{name}")
+        checked.whole(document["seed"], "$.seed")
+        checked.flag(document["guaranteed"], "$.guaranteed")
+    except (OSError, UnreadableFile) as error:
+        raise UnreadableFile("the policy cannot be read", where=str(source), got=str(error)[:300]) from error
+    return document
+
+
+_POLICY = ("agent", "seed", "guarantee", "guaranteed", "plan", "layers")  # what is said of a policy
 
 
 def bench(context: typer.Context) -> None:

@@ -191,14 +191,13 @@ def finish(outcome: Outcome, strict: bool, first: str = "agent") -> None:
 
 
 def summaries(outcome: Outcome) -> list[Summary]:
-    from surefoot.experiment.ledger import Ledger
     from surefoot.report.summary import summarise_ledgers
 
     times = outcome.folder.times()
     found = []
     for label in outcome.folder.labels:
         places = [place for place in outcome.folder.places() if place.label == label]
-        manifests = [Ledger.load(place.folder).manifest for place in places]
+        manifests = [outcome.folder.ledger(place).manifest for place in places]
         seconds = [times.get(place.key, {}).get("seconds", float("nan")) for place in places]
         found.append(summarise_ledgers(label, manifests, seconds))
     return found
@@ -215,14 +214,12 @@ def _demand(found: list[Summary]) -> None:
 
 
 def _draw(outcome: Outcome, title: str) -> None:
-    from surefoot.experiment.ledger import Ledger
     from surefoot.report.plots import comparison
     from surefoot.report.style import DARK, LIGHT
 
     folder = outcome.folder
     ledgers = {
-        label: [Ledger.load(place.folder) for place in folder.places() if place.label == label]
-        for label in folder.labels
+        label: [folder.ledger(place) for place in folder.places() if place.label == label] for label in folder.labels
     }
     try:
         for paper in (LIGHT, DARK):

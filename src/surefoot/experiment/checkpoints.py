@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from surefoot.agents import draws
 from surefoot.agents.base import Agent
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.experiment.run import describe
+from surefoot.experiment.tables import EpisodeTable, PlanTable
 from surefoot.model import npz
 from surefoot.worlds.world import World
 
 if TYPE_CHECKING:
     from surefoot.experiment.runner import Session
 
+VERSION = 2
 MAX_HEADER = 64 << 20
 DECISIVE = ("problem", "limits", "world", "noise", "agent", "constants")  # of a manifest: what decides the run
 
@@ -29,10 +32,8 @@ DECISIVE = ("problem", "limits", "world", "noise", "agent", "constants")  # of a
 class Saved:
     """What a checkpoint holds."""
 
-    seed: int
     episodes: int
     done: int
-    sampler: dict[str, Any]
     table: dict[str, NDArray[Any]]  # columns, ``done`` rows
     plans: dict[str, NDArray[Any]]
     agent: dict[str, NDArray[Any]]
@@ -48,9 +49,8 @@ def save(path: Path, session: Session) -> None:
     }
     header = {
         "format": "surefoot-checkpoint",
-        "version": 1,
-        "manifest": describe(agent, session.world, session.seed, len(session.table.start), done),
-        "sampler": session.sampler.state(),
+        "version": VERSION,
+        "manifest": session.manifest(),
         "shapes": {g: {name: list(a.shape) for name, a in arrays.items()} for g, arrays in groups.items()},
     }
     flat = {
@@ -87,14 +87,14 @@ def load(path: Path, agent: Agent, world: World) -> Saved:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         got = str(error) if isinstance(error, UnreadableFile) else repr(error)
         raise UnreadableFile("the checkpoint cannot be read", where=str(path), got=got) from error
-    _same(made_with, describe(agent, world, saved.seed, saved.episodes, saved.done))
+    _same(made_with, describe(agent, world, 0, saved.episodes, saved.done, {}))
     return saved
 
 
 def _read(path: Path) -> tuple[dict[str, Any], Saved]:
     with npz.opened(path, MAX_HEADER) as (text, open_members):
         header = json.loads(text)
-        if header["format"] != "surefoot-checkpoint" or header["version"] != 1:
+        if header["format"] != "surefoot-checkpoint" or header["version"] != VERSION:
             raise UnreadableFile("not a checkpoint of this version")
         members = open_members()
         groups = {
@@ -105,8 +105,16 @@ def _read(path: Path) -> tuple[dict[str, Any], Saved]:
             for group in ("table", "plans", "agent")
         }
     manifest = header["manifest"]
-    seed, episodes, done = (int(manifest[name]) for name in ("seed", "episodes", "done"))
-    return manifest, Saved(seed, episodes, done, header["sampler"], **groups)
+    saved = Saved(int(manifest["episodes"]), int(manifest["done"]), **groups)
+    for name, column in EpisodeTable.blank(0, len(manifest["limits"])).columns().items():
+        found = saved.table[name]
+        if found.shape != (saved.done, *column.shape[1:]) or found.dtype != column.dtype:
+            raise UnreadableFile("a column has the wrong shape", where=name, got=f"{found.shape}, {found.dtype}")
+    PlanTable.of(saved.plans)
+    drawn = draws.from_array(saved.agent["draws"])
+    if drawn is None or drawn.played < saved.done or drawn.seeds[-1] != manifest["seed"]:
+        raise UnreadableFile("its streams are not those of the run", got=f"{drawn!r:.200}")
+    return manifest, saved
 
 
 def _same(saved: dict[str, Any], now: dict[str, Any]) -> None:

@@ -10,21 +10,28 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from surefoot.agents import registry as agents
 from surefoot.arguments import check_keywords, whole
-from surefoot.errors import InvalidInput, UnreadableFile
+from surefoot.errors import InvalidInput, SurefootError, UnreadableFile
 from surefoot.experiment.files import write_text, writing
+from surefoot.model import checked, strict_json
 from surefoot.worlds import registry as worlds
 from surefoot.worlds.world import World
+
+if TYPE_CHECKING:
+    from surefoot.experiment.ledger import Ledger
 
 MANIFEST, TIMES, RUNS, SHARED = "sweep.json", "times.json", "runs", ".shared-"
 FORMAT, VERSION = "surefoot-sweep", 1
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}\Z")
-_MAX_MANIFEST = 16 << 20
+_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+_LONGEST = 1e10  # seconds, three hundred years
+_MOST = 2**63 - 1  # what a seed or a number of episodes may be: it names folders and fills int64 columns
 
 
 @dataclass(frozen=True)
@@ -53,14 +60,14 @@ class Spec:
 
     def __post_init__(self) -> None:
         check_knobs(self.world, self.knobs)
-        whole("episodes", self.episodes, 1)
+        _below("episodes", whole("episodes", self.episodes, 1))
         whole("snapshot_seeds", self.snapshot_seeds, 0)
         if not self.agents:
             raise InvalidInput("a sweep needs an agent", fix=f"Choose from {', '.join(agents.names())}.")
         if not self.seeds:
             raise InvalidInput("a sweep needs a seed")
         for seed in self.seeds:
-            whole("seed", seed, 0)
+            _below("seed", whole("seed", seed, 0))
         _refuse_twice("seed", [str(seed) for seed in self.seeds])
         for each in self.agents:
             kind = agents.kind(each.agent)
@@ -80,6 +87,11 @@ class Spec:
             "seeds": list(self.seeds),
             "episodes": self.episodes,
         }
+
+
+def _below(name: str, value: int) -> None:
+    if value > _MOST:
+        raise InvalidInput(f"{name} is too large", got=f"more than {_MOST}")
 
 
 def check_knobs(world: str, knobs: Mapping[str, Any]) -> None:
@@ -158,6 +170,22 @@ class Folder:
         world, kept = part["world"], len(part["snapshots"]["seeds"])
         return Spec(world["name"], contenders, part["seeds"], part["episodes"], world["knobs"], kept)
 
+    def world(self) -> World:
+        """Made again; refused when it is no longer the one of these runs."""
+        known, source = self.manifest["world"], str(self.root / MANIFEST)
+        try:
+            world = worlds.make(known["name"], **known["knobs"])
+        except (SurefootError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError) as error:
+            raise UnreadableFile("the world cannot be made again", where=source, got=str(error)[:300]) from error
+        if world.digest != known["digest"]:
+            raise UnreadableFile(
+                "the world is no longer the one of these runs",
+                where=str(self.root),
+                got=f"{known['name']} has digest {world.digest[:12]}…, the runs {known['digest'][:12]}…",
+                fix=f"Use surefoot {self.manifest['versions'].get('surefoot')}, or run anew.",
+            )
+        return world
+
     @property
     def labels(self) -> list[str]:
         return [each["label"] for each in self.manifest["agents"]]
@@ -169,13 +197,33 @@ class Folder:
     def finished(self) -> list[RunPlace]:
         return [place for place in self.places() if place.finished]
 
+    def ledger(self, place: RunPlace) -> Ledger:
+        """Of a finished run; one that is damaged, or not the run that belongs there, is refused."""
+        from surefoot.experiment import ledger
+
+        agent = next(each["agent"] for each in self.manifest["agents"] if each["label"] == place.label)
+        episodes, world = self.manifest["episodes"], self.manifest["world"]["digest"]
+        wanted = {"agent": agent, "seed": place.seed, "episodes": episodes, "done": episodes, "world": world}
+        try:
+            found = ledger.load(place.folder)
+            for name, value in wanted.items():
+                if found.manifest[name] != value:
+                    got = f"{name} {checked.short(found.manifest[name])} where {checked.short(value)} is expected"
+                    raise UnreadableFile("the run is not the one of this place", where=str(place.folder), got=got)
+        except UnreadableFile as error:
+            fix = error.fix or f"Remove {place.folder} to play this run anew."
+            raise UnreadableFile(error.rule, where=error.where, got=error.got, fix=fix) from error
+        return found
+
     # --- wall times -------------------------------------------------------------------------------------
 
     def times(self) -> dict[str, Any]:
         """By ``LABEL/seed-0003``; empty when there are none, or none that can be read."""
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-            runs = json.loads((self.root / TIMES).read_text(encoding="utf-8"))["runs"]
-            return {key: entry for key, entry in runs.items() if _is_time(entry)}
+        with contextlib.suppress(OSError, UnreadableFile):
+            document = checked.entries(strict_json.read(self.root / TIMES)[0], "$", ("runs",))
+            runs = checked.entries(document["runs"], "$.runs", ())
+            known = {place.key for place in self.places()}
+            return {key: entry for key, entry in runs.items() if key in known and _is_time(entry)}
         return {}
 
     def add_time(self, place: RunPlace, seconds: float, marks: Sequence[tuple[int, float]]) -> None:
@@ -192,12 +240,17 @@ class Folder:
 
 
 def _is_time(entry: Any) -> bool:
-    return (
-        isinstance(entry, dict)
-        and isinstance(entry.get("seconds"), (int, float))
-        and isinstance(entry.get("marks"), list)
-        and all(isinstance(mark, list) and len(mark) == 2 for mark in entry["marks"])
-    )
+    """Seconds, and marks in growing order; times are a service, so anything else is no time and no error."""
+    try:
+        part = checked.entries(entry, "", ("seconds", "marks"))
+        marks = [checked.sequence(mark, "", 2) for mark in checked.sequence(part["marks"], "")]
+        done = [checked.whole(mark[0], "") for mark in marks]
+        seconds = [checked.finite(mark[1], "") for mark in marks]
+        total = checked.finite(part["seconds"], "")
+    except UnreadableFile:
+        return False
+    growing = all(a <= b for row in (done, seconds) for a, b in pairwise(row))
+    return growing and all(0 < n <= _MOST for n in done) and all(0 <= t <= _LONGEST for t in (total, *seconds))
 
 
 # --- opening and creating -------------------------------------------------------------------------------
@@ -211,22 +264,52 @@ def open_folder(root: str | Path) -> Folder:
         got = f"it has no {MANIFEST}" if root.is_dir() else "no such directory"
         raise UnreadableFile("not a directory of runs", where=str(root), got=got, fix=_MAKE_ONE)
     try:
-        if source.stat().st_size > _MAX_MANIFEST:
-            raise UnreadableFile("the manifest is too large")
-        manifest = json.loads(source.read_text(encoding="utf-8"))
-        if manifest["format"] != FORMAT:
-            raise UnreadableFile("not a sweep of surefoot", got=repr(manifest["format"]))
-        if manifest["version"] > VERSION:
-            raise UnreadableFile("written by a newer version", fix="Upgrade surefoot.")
-        folder = Folder(root, manifest)
-        _ = folder.spec, str(manifest["world"]["digest"])
+        folder = Folder(root, _checked(strict_json.read(source)[0]))
+        if not set(folder.manifest["snapshots"]["seeds"]) <= set(folder.spec.seeds):
+            raise UnreadableFile("snapshots of a seed that is not run", where="$.snapshots.seeds")
     except UnreadableFile as error:
-        raise UnreadableFile(error.rule, where=str(source), got=error.got, fix=error.fix) from error
+        got = ": ".join(part for part in (error.where, error.got) if part)[:300]
+        raise UnreadableFile(error.rule, where=str(source), got=got, fix=error.fix) from error
     except InvalidInput as error:
-        raise UnreadableFile("the manifest is not valid", where=str(source), got=str(error)) from error
+        raise UnreadableFile("the manifest is not valid", where=str(source), got=str(error)[:300]) from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UnreadableFile("the manifest is damaged", where=str(source), got=repr(error)) from error
+        raise UnreadableFile("the manifest is damaged", where=str(source), got=repr(error)[:300]) from error
     return folder
+
+
+def _checked(document: object) -> dict[str, Any]:
+    """The manifest, of the right types throughout; what the values mean is for :class:`Spec`."""
+    kind = checked.entries(document, "$", ("format",))["format"]
+    if kind != FORMAT:
+        raise UnreadableFile("not a sweep of surefoot", got=checked.short(kind))
+    version = checked.whole(checked.entries(document, "$", ("version",))["version"], "$.version")
+    if version > VERSION:
+        raise UnreadableFile("written by a newer version", fix="Upgrade surefoot.")
+    if version != VERSION:
+        raise checked.wrong("$.version", f"{VERSION}", version)
+    keys = ("world", "agents", "seeds", "episodes", "snapshots", "versions")
+    manifest = checked.entries(document, "$", keys)
+    world = checked.entries(manifest["world"], "$.world", ("name", "knobs", "digest"))
+    checked.entries(world["knobs"], "$.world.knobs", ())
+    checked.text(world["name"], "$.world.name")
+    if not _DIGEST.match(checked.text(world["digest"], "$.world.digest")):
+        raise checked.wrong("$.world.digest", "a sha256 in hex", world["digest"])
+    for i, each in enumerate(checked.sequence(manifest["agents"], "$.agents")):
+        at = f"$.agents[{i}]"
+        part = checked.entries(each, at, ("label", "agent", "options"))
+        checked.entries(part["options"], f"{at}.options", ())
+        for name in ("label", "agent"):
+            if not checked.text(part[name], f"{at}.{name}"):
+                raise checked.wrong(f"{at}.{name}", "a name", part[name])
+    snapshots = checked.entries(manifest["snapshots"], "$.snapshots", ("seeds", "note"))
+    checked.text(snapshots["note"], "$.snapshots.note")
+    for at, seeds in (("$.seeds", manifest["seeds"]), ("$.snapshots.seeds", snapshots["seeds"])):
+        for seed in checked.sequence(seeds, at):
+            checked.whole(seed, at)
+    for name, number in checked.entries(manifest["versions"], "$.versions", ()).items():
+        checked.text(number, f"$.versions.{name}")
+    json.dumps(document, ensure_ascii=False).encode()  # half a character anywhere could not be written again
+    return manifest
 
 
 _MAKE_ONE = "Make one with: surefoot run WORLD --out DIR."

@@ -70,12 +70,10 @@ def play(task: Task, world: World, tell: Tell, stop: Stop) -> Played:
     with warnings.catch_warnings():  # they were said once, before the sweep began
         warnings.simplefilter("ignore")
         agent = make_agent(task.contender, world.problem, task.episodes)
-    session = Session(agent, world, task.episodes, place.seed)
+    session = _resumed(task, agent, world) if place.begun else Session(agent, world, task.episodes, place.seed)
     recorder = Recorder(place.snapshots) if task.snapshots else None
-    if place.begun:
-        _restore(session, place)
-        if recorder is not None:
-            recorder.replay(session.plans)
+    if place.begun and recorder is not None:
+        recorder.replay(session.plans)
     session.recorder = recorder
     watch = _Watch(session, task, recorder, tell, stop)
     session.watch = watch
@@ -92,9 +90,14 @@ def play(task: Task, world: World, tell: Tell, stop: Stop) -> Played:
     return Played(not run.interrupted, session.done, watch.seconds(), watch.marks)
 
 
-def _restore(session: Session, place: RunPlace) -> None:
+def _resumed(task: Task, agent: Agent, world: World) -> Session:
     try:
-        session.restore(checkpoints.load(place.checkpoint, session.agent, session.world))
+        session = Session.resumed(checkpoints.load(task.place.checkpoint, agent, world), agent, world, task.episodes)
+        if session.seed != task.place.seed:
+            raise UnreadableFile(
+                "the checkpoint is of another seed", where=str(task.place.checkpoint), got=str(session.seed)
+            )
+        return session
     except UnreadableFile as error:
         fix = "Delete it to play this run anew."
         raise UnreadableFile(error.rule, where=error.where, got=error.got, fix=fix) from error

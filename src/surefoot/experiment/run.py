@@ -14,6 +14,8 @@ from surefoot.model.layered import FloatArray, IntArray
 from surefoot.plan.plan import Plan
 from surefoot.worlds.world import World
 
+FORMAT, VERSION = "surefoot-run", 2
+
 
 @dataclass(frozen=True, eq=False)
 class Run:
@@ -104,12 +106,16 @@ class Run:
         )
 
 
-def describe(agent: Agent, world: World, seed: int, episodes: int, done: int) -> dict[str, Any]:
-    """The manifest: all that is needed to repeat the run, and what it promises."""
+def describe(agent: Agent, world: World, seed: int, episodes: int, done: int, before: dict[str, int]) -> dict[str, Any]:
+    """The manifest: all that is needed to repeat the run, and what it promises.
+
+    ``before``: episodes before this run, of the ``agent`` and from the streams of the ``seed``. Where one is not 0, the
+    run can be repeated only by repeating those first.
+    """
     problem = world.problem
     return {
-        "format": "surefoot-run",
-        "version": 1,
+        "format": FORMAT,
+        "version": VERSION,
         "agent": agent.name,
         "constants": agent.constants,
         "guaranteed": agent.guaranteed and not world.misspecified_beyond_declaration,
@@ -125,6 +131,7 @@ def describe(agent: Agent, world: World, seed: int, episodes: int, done: int) ->
         "seed": int(seed),
         "episodes": int(episodes),
         "done": int(done),
+        "before": before,
         "versions": {
             "python": platform.python_version(),
             **{name: version(name) for name in ("surefoot", "numpy", "scipy", "numba")},

@@ -8,17 +8,20 @@ the plan changes, not every episode.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surefoot.agents.base import Agent, Policy
 from surefoot.agents.learner import Learner
 from surefoot.arguments import whole
-from surefoot.errors import InvalidInput
+from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.exact import Evaluator, seed_value, solve
+from surefoot.experiment import sources
 from surefoot.experiment.events import cost_event, value_event
 from surefoot.experiment.interrupt import Interrupt
 from surefoot.experiment.progress import Progress
@@ -26,9 +29,10 @@ from surefoot.experiment.run import Run, describe
 from surefoot.experiment.tables import VIOLATION, EpisodeTable, PlanTable
 from surefoot.model.layered import FloatArray
 from surefoot.plan.plan import Plan
-from surefoot.streams import stream
-from surefoot.worlds.sampler import Sampler
 from surefoot.worlds.world import World
+
+if TYPE_CHECKING:
+    from surefoot.experiment.checkpoints import Saved
 
 CHUNK_SECONDS = 0.2  # how long compiled code runs before it looks up, for progress and Ctrl-C
 
@@ -40,7 +44,7 @@ def run(
     agent: Agent,
     world: World,
     episodes: int,
-    seed: int = 0,
+    seed: int | None = None,
     *,
     compiled: bool = True,
     progress: bool | None = None,
@@ -51,9 +55,12 @@ def run(
     """Let an agent play a number of episodes on a world, and measure it.
 
     Args:
-        agent: made for ``world.problem``, fresh or as an earlier run left it.
+        agent: made for ``world.problem``, fresh or as an earlier run on the same world left it.
         episodes: how many to play.
-        seed: of the world's transitions and noise; the same seed gives the same run, to the bit.
+        seed: of the world's transitions and noise; a fresh agent with the same seed gives the same run, to the bit.
+            Left out, a fresh agent takes seed 0 and one that has played continues its streams: two runs of 500 episodes
+            are one of 1,000. A seed that the agent has learned from before is refused, since the same noise twice
+            breaks its bounds; so is another world. After episodes entered by hand a seed must be given.
         compiled: False plays step by step, as a real plant would be driven; the result is the same.
         progress: show a bar; by default on a terminal, when it takes more than two seconds.
         checkpoint: a file to keep the run in: written at the end, on Ctrl-C, and every ``checkpoint_every``
@@ -86,8 +93,7 @@ def resume(
     from surefoot.experiment import checkpoints
 
     saved = checkpoints.load(Path(path), agent, world)
-    session = Session(agent, world, saved.episodes if episodes is None else episodes, saved.seed)
-    session.restore(saved)
+    session = Session.resumed(saved, agent, world, saved.episodes if episodes is None else episodes)
     session.recorder = recorder
     return session.play(compiled, progress, path, checkpoint_every)
 
@@ -95,23 +101,43 @@ def resume(
 class Session:
     """The state of a run under way."""
 
-    def __init__(self, agent: Agent, world: World, episodes: int, seed: int) -> None:
+    def __init__(self, agent: Agent, world: World, episodes: int, seed: int | None, saved: Saved | None = None) -> None:
+        """With ``saved``, of an agent that was restored from it."""
         episodes = whole("episodes", episodes, 1)
-        if agent.problem is not world.problem and agent.problem.digest != world.problem.digest:
-            raise InvalidInput("agent and world have different problems", fix="Make the agent from world.problem.")
-        self.agent, self.world, self.seed = agent, world, seed
-        self.sampler: Sampler = world.sampler(seed)
+        self.agent, self.world = agent, world
+        self.sampler, self.draws = sources.open_source(agent, world, seed)
+        self.done = 0 if saved is None else saved.done
+        self.before = self.draws.played - self.done  # episodes drawn from the same streams by earlier runs
+        self.played_before = agent.episodes - self.done
         graph = world.problem.graph
         self.table = EpisodeTable.blank(episodes, len(world.problem.limits))
-        self.table.start[:] = graph.starts[_start_numbers(len(graph.starts), episodes, seed)]
+        numbers = sources.start_numbers(len(graph.starts), self.seed, self.before, episodes)
+        self.table.start[:] = graph.starts[numbers]
         self.plans = PlanTable()
-        self.done = 0
         self.best = dict(zip(graph.starts.tolist(), solve(world).start_values, strict=True))
         self._evaluator = Evaluator(world)
         self._values: dict[int, float] = {}  # of the policy in force, by start
         self._policy: Policy | None = None
         self.recorder: Recorder | None = None
         self.watch: Callable[[], bool] | None = None  # asked several times a second: shall the run stop here?
+        if saved is not None:
+            for name, column in self.table.columns().items():
+                column[: self.done] = saved.table[name]
+            self.plans = PlanTable.of(saved.plans)
+
+    @classmethod
+    def resumed(cls, saved: Saved, agent: Agent, world: World, episodes: int) -> Session:
+        """Where a checkpoint left off; the agent becomes the saved one."""
+        if whole("episodes", episodes, 1) < saved.done:
+            raise InvalidInput(
+                "the checkpoint has more episodes", got=f"{saved.done} are played, {episodes} were asked for"
+            )
+        agent.restore(saved.agent)
+        return cls(agent, world, episodes, None, saved)
+
+    @property
+    def seed(self) -> int:
+        return self.draws.seeds[-1]
 
     # --- playing ----------------------------------------------------------------------------------------
 
@@ -120,11 +146,13 @@ class Session:
         self._check(checkpoint, every)
         rollout = self._rollout() if compiled else None
         chunk = 64
-        with Interrupt() as stop, Progress(episodes, self.done, progress, self._headline) as bar:
+        bar = Progress(episodes, self.done, progress, self._headline)
+        with self._drawing(), Interrupt() as stop, bar:
             while self.done < episodes and not stop.requested:
                 before, started = self.done, time.perf_counter()
                 last = min(episodes, self.done + chunk, self._next_save(every), self._next_policy())
                 self._note_plan()
+                self._check_alone()
                 due = False
                 if rollout is not None and not self._differs_by_start:
                     reached, due = rollout.play(self.table, self.done, last)
@@ -133,6 +161,7 @@ class Session:
                     self._step_episode()
                     reached = self.done + 1
                 self._account(reached)
+                self._note_draws()
                 if due:
                     assert isinstance(self.agent, Learner)
                     self.agent.replan()
@@ -147,6 +176,26 @@ class Session:
         if checkpoint is not None:
             self.save(Path(checkpoint))
         return self._finished(time.perf_counter() - began)
+
+    @contextmanager
+    def _drawing(self) -> Iterator[None]:
+        """However the run ends, the agent knows how far its streams are drawn."""
+        self._note_draws()
+        try:
+            yield
+        finally:
+            if self.agent.draws is self.draws:
+                self._note_draws()
+
+    def _note_draws(self) -> None:
+        played, agent = self.before + self.done, self.agent
+        self.draws = replace(self.draws, played=played, episodes=agent.episodes, state=self.sampler.state())
+        agent.draws = self.draws
+
+    def _check_alone(self) -> None:
+        """A recorder, or another thread, may have played the agent on: the same draws would then come again here."""
+        if self.agent.draws is not self.draws or self.agent.episodes != self.draws.episodes:
+            raise OutOfOrder("the agent was used elsewhere during its run", fix="Use it when the run has ended.")
 
     def _check(self, checkpoint: str | Path | None, every: int | None) -> None:
         """What would go wrong later goes wrong now."""
@@ -260,7 +309,7 @@ class Session:
         return Run(
             episodes_table=self.table.first(self.done),
             plans_table=self.plans,
-            manifest=describe(self.agent, self.world, self.seed, len(self.table.start), self.done),
+            manifest=self.manifest(),
             best_values=self.best,
             seed_value=seed_value(self.world, self.world.problem.starts[0]),
             replans=self.agent.replans,
@@ -271,27 +320,11 @@ class Session:
 
     # --- checkpoints ------------------------------------------------------------------------------------
 
+    def manifest(self) -> dict[str, Any]:
+        before = {"agent": self.played_before, "seed": self.before}
+        return describe(self.agent, self.world, self.seed, len(self.table.start), self.done, before)
+
     def save(self, path: Path) -> None:
         from surefoot.experiment import checkpoints
 
         checkpoints.save(path, self)
-
-    def restore(self, saved: Any) -> None:
-        done = saved.done
-        if done > len(self.table.start):
-            raise InvalidInput(
-                "the checkpoint has more episodes", got=f"{done} are played, {len(self.table.start)} were asked for"
-            )
-        for name, column in self.table.columns().items():
-            column[:done] = saved.table[name]
-        self.plans = PlanTable.of(saved.plans)
-        self.sampler.restore(saved.sampler)
-        self.agent.restore(saved.agent)
-        self.done = done
-
-
-def _start_numbers(n: int, episodes: int, seed: int) -> Any:
-    """Which start each episode has: drawn uniformly when there are several."""
-    if n == 1:
-        return np.zeros(episodes, np.int64)
-    return stream(seed, "starts").integers(n, size=episodes)

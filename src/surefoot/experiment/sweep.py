@@ -55,9 +55,9 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.arguments import at_least, whole
-from surefoot.errors import InvalidInput, UnreadableFile
+from surefoot.errors import InvalidInput
 from surefoot.experiment import folder as folders
-from surefoot.experiment import ledger, locks, pool, snapshots
+from surefoot.experiment import locks, pool, snapshots
 from surefoot.experiment.display import Display
 from surefoot.experiment.files import writing
 from surefoot.experiment.folder import SHARED, Contender, Folder, Spec, open_folder
@@ -140,27 +140,10 @@ def resume(
         with writing(found.root):
             stack.enter_context(locks.alone(found.root))
         found = open_folder(out)
-        spec, known = found.spec, found.manifest["world"]
-        world = worlds.make(spec.world, **spec.knobs)
-        if world.digest != known["digest"]:
-            raise InvalidInput(
-                "the world is no longer the one of these runs",
-                where=str(found.root),
-                got=f"{spec.world} has digest {world.digest[:12]}…, the runs {str(known['digest'])[:12]}…",
-                fix=f"Use surefoot {found.manifest['versions'].get('surefoot')}, or run anew.",
-            )
+        spec, world = found.spec, found.world()
         for place in found.finished():
-            _verify(place.folder)
+            found.ledger(place)  # a damaged one is found before hours are spent on the others
         return _play_missing(found, world, workers, pause, progress, tuple(_try_agents(spec, world)))
-
-
-def _verify(path: Path) -> None:
-    """A damaged ledger is found before hours are spent on the others."""
-    try:
-        ledger.load(path)
-    except UnreadableFile as error:
-        fix = error.fix or f"Remove {path} to play this run anew."
-        raise UnreadableFile(error.rule, where=error.where, got=error.got, fix=fix) from error
 
 
 def _jobs(jobs: int | None) -> int:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot.errors import InvalidInput
+from surefoot.model import npz
 from surefoot.model.layered import FloatArray, IntArray
 
 VIOLATION = 1e-9  #: a true cost breaks a limit when it exceeds it by more than this (spec 8)
@@ -29,6 +31,10 @@ class EpisodeTable:
 
     @classmethod
     def blank(cls, episodes: int, n_limits: int) -> EpisodeTable:
+        """To be filled; refused where no file could hold it."""
+        most = npz.MAX_BYTES // (8 * (7 + 2 * n_limits))
+        if episodes > most:
+            raise InvalidInput("too many episodes for one run", got=f"{episodes:.3g}", fix=f"Play {most} at most.")
         return cls(
             start=np.zeros(episodes, np.int64),
             plan=np.zeros(episodes, np.int64),

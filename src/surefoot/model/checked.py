@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import reprlib
 from collections.abc import Sequence
@@ -32,6 +33,11 @@ def mapping(value: object, at: str, keys: Sequence[str], optional: Sequence[str]
     return value
 
 
+def entries(value: object, at: str, keys: Sequence[str]) -> dict[str, Any]:
+    """An object with at least these keys; others are not looked at."""
+    return mapping(value, at, keys, optional=list(value) if isinstance(value, dict) else ())
+
+
 def sequence(value: object, at: str, length: int | None = None, of: str = "") -> list[Any]:
     if not isinstance(value, list):
         raise wrong(at, "an array", value)
@@ -55,6 +61,13 @@ def number(value: object, at: str) -> float:
         return float(value)
     except OverflowError:
         raise UnreadableFile("a number is too large", where=at, got="does not fit float64") from None
+
+
+def finite(value: object, at: str) -> float:
+    found = number(value, at)
+    if not math.isfinite(found):
+        raise UnreadableFile("a number is not finite", where=at, got=short(value))
+    return found
 
 
 def flag(value: object, at: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -173,7 +174,7 @@ def from_document(document: Document, stored: Mapping[str, object], budget: int)
     reader.refuse_unused()
     columns: dict[str, Any] = {key: [row[key] for row in rows] for key in rows[0]}
     columns["state_labels"].append(last.pop("state_labels"))
-    return Problem.from_arrays(
+    problem = Problem.from_arrays(
         horizon=horizon,
         start=starts.tolist(),
         limits=[_limit(limit, i) for i, limit in enumerate(checked.sequence(top["limits"], "$.limits"))],
@@ -184,6 +185,7 @@ def from_document(document: Document, stored: Mapping[str, object], budget: int)
         **columns,
         **last,
     )
+    return replace(problem, seals=())  # nobody else holds what was just read
 
 
 class _Reader:

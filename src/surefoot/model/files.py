@@ -23,13 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput, UnreadableFile
-from surefoot.model import checked, npz
+from surefoot.model import checked, npz, strict_json
 from surefoot.model.document import Document, arrays_in, check_version, from_document, to_document
 from surefoot.model.problem import Problem
-
-# Parsed JSON takes up to 25 times its size, most of it for brackets: together these bound it near 1 GiB.
-MAX_JSON_BYTES = 64 << 20
-MAX_JSON_BRACKETS = 4 << 20
 
 _RESTORE = "Restore it from a copy, or save the problem anew."
 _LEAST_BUDGET = 1 << 20
@@ -118,7 +114,7 @@ def _as_json(document: Document) -> bytes:
     """Arrays in place as nested lists; those used more than once in a table at the end."""
     uses = Counter(map(id, arrays_in(document)))
     arrays = {id(array): array for array in arrays_in(document)}
-    if 2 * sum(array.size for array in arrays.values()) > MAX_JSON_BYTES:  # each number takes two bytes or more
+    if 2 * sum(array.size for array in arrays.values()) > strict_json.MAX_BYTES:  # each number takes two bytes or more
         raise _too_large(".json")
     shared = [array for key, array in arrays.items() if uses[key] > 1]
     names = {id(array): f"a{i}" for i, array in enumerate(shared)}
@@ -158,7 +154,7 @@ def _checked_text(document: Document, write_array: Callable[[Any], object], suff
             got="a surrogate code point, which files cannot hold",
             fix="Use complete characters in labels and limits' names.",
         ) from None
-    if len(data) > MAX_JSON_BYTES or data.count(b"[") + data.count(b"{") > MAX_JSON_BRACKETS:
+    if strict_json.too_large(data):
         raise _too_large(suffix)
     return data
 
@@ -198,18 +194,17 @@ def _replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def _load_json(path: Path) -> Problem:
-    with path.open("rb") as file:
-        data = file.read(MAX_JSON_BYTES + 1)
-    document = check_version(_parsed(data))
+    value, size = strict_json.read(path, fix="Save it as .npz.")
+    document = check_version(value)
     stored = document.get("arrays", {})
     if not isinstance(stored, dict):
         raise checked.wrong("$.arrays", "an object", stored)
-    return _verified(document, stored, len(data))
+    return _verified(document, stored, size)
 
 
 def _load_archive(path: Path) -> Problem:
-    with npz.opened(path, MAX_JSON_BYTES) as (header, open_members):
-        document = check_version(_parsed(header, npz.HEADER))
+    with npz.opened(path, strict_json.MAX_BYTES) as (header, open_members):
+        document = check_version(strict_json.parse(header, npz.HEADER))
         if "arrays" in document:
             raise UnreadableFile("unknown entry", where=f"{npz.HEADER}, $", got="'arrays'")
         members = open_members()
@@ -227,36 +222,3 @@ def _verified(document: Document, stored: Mapping[str, object], size: int) -> Pr
             fix=f"{_RESTORE} If it was edited on purpose, remove its digest.",
         )
     return problem
-
-
-def _parsed(data: bytes, where: str = "") -> object:
-    """The JSON value, without anything that JSON leaves open: no NaN, no key twice."""
-    brackets = data.count(b"[") + data.count(b"{")
-    if len(data) > MAX_JSON_BYTES or brackets > MAX_JSON_BRACKETS:
-        got = f"at most {MAX_JSON_BYTES} bytes and {MAX_JSON_BRACKETS} brackets are read"
-        raise UnreadableFile("the JSON is too large", where=where, got=got, fix="Save it as .npz.")
-    try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
-    except UnicodeDecodeError as error:
-        raise UnreadableFile("not UTF-8 text", where=where, got=f"byte {error.start}") from None
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise UnreadableFile(
-            "not complete, valid JSON", where=f"{where}, {place}" if where else place, got=error.msg
-        ) from None
-    except UnreadableFile:
-        raise
-    except ValueError as error:  # Python refuses to read whole numbers of thousands of digits
-        raise UnreadableFile("a number is too large", where=where, got=str(error)) from None
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
-        raise UnreadableFile("an entry is there twice", got=checked.short(twice))
-    return found
-
-
-def _no_constant(name: str) -> object:
-    raise UnreadableFile("a number is not finite", got=name)

@@ -1,7 +1,8 @@
-"""Lay the user's CSR arrays into a layered graph without copying them.
+"""Lay the user's CSR arrays into a layered graph without converting them.
 
 Each argument is one ``numpy`` array, used by all layers, or a list of H-1 arrays; features may be sparse matrices.
 Arrays are taken as they are: of the right kind and C-contiguous, or refused. A silent conversion would copy gigabytes.
+What is small was copied before (:mod:`surefoot.model.seals`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from surefoot.model.layered import (
     freeze,
 )
 from surefoot.model.naming import Naming
-from surefoot.model.sparse_rows import SparseRows, Taker, arrays_of
+from surefoot.model.sparse_rows import SparseRows
 from surefoot.model.validate import SeedChoice
 
 PerLayer = NDArray[Any] | Sequence[NDArray[Any]]
@@ -86,12 +87,10 @@ def taken_features(name: str, table: object, h: int | None = None) -> Features:
 
 def claim(graph: LayeredGraph) -> None:
     """Make the user's arrays the problem's own: read-only, and with them those that they are views of."""
-    for part in (*graph.layers, graph.terminal):
-        for field in vars(part).values():
-            for array in arrays_of(field):
-                owner: Any = array
-                while isinstance(owner, np.ndarray):
-                    owner = freeze(owner).base
+    for array in graph.arrays():
+        owner: Any = array
+        while isinstance(owner, np.ndarray):
+            owner = freeze(owner).base
 
 
 def build_layers(
@@ -104,9 +103,6 @@ def build_layers(
     transition_features: Tables | None,
 ) -> list[Layer]:
     n = horizon - 1
-    take = Taker()
-    cost_features = take.each("cost_features", cost_features)
-    transition_features = take.each("transition_features", transition_features)
     columns = [
         per_layer("state_ptr", state_ptr, n),
         per_layer("pair_ptr", pair_ptr, n),
@@ -207,7 +203,7 @@ def build_terminal(
         rewards = np.zeros(_last_states(layers))
     taken("terminal_rewards", rewards, _NUMBER, 1)
     if cost_features is not None:
-        cost_features = taken_features("terminal_cost_features", Taker().each("terminal_cost_features", cost_features))
+        cost_features = taken_features("terminal_cost_features", cost_features)
         _check_kind("terminal_cost_features", cost_features, layers[0].cost_features, "last layer")
         expected = (len(rewards), last.cost_features.shape[1])
         if cost_features.shape != expected:

@@ -13,7 +13,7 @@ Layers may hold the very same array objects; what is the same object is computed
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -117,6 +117,12 @@ class LayeredGraph:
     @property
     def horizon(self) -> int:
         return len(self.layers) + 1
+
+    def arrays(self) -> Iterator[NDArray[Any]]:
+        """Every array of every layer, as often as it is used."""
+        for part in (*self.layers, self.terminal):
+            for table in vars(part).values():
+                yield from arrays_of(table)
 
     @property
     def cost_dim(self) -> int:

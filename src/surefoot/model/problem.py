@@ -7,7 +7,7 @@ a Problem and nothing else; the truth lives in :class:`surefoot.World`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from surefoot.model.layered import Anchor, BoolArray, FloatArray, Layer, Layered
 from surefoot.model.limits import Limit
 from surefoot.model.naming import Naming
 from surefoot.model.reals import constant, reals, vector
+from surefoot.model.seals import Seal, taken_over, verify
+from surefoot.model.sparse_rows import Taker
 from surefoot.model.validate import (
     SeedChoice,
     check_anchors,
@@ -46,6 +48,11 @@ class Problem:
     transition_norm: float
     stationary_costs: bool
     stationary_transitions: bool
+    seals: tuple[Seal, ...] = ()  # of arrays that are not the problem's alone
+
+    def __post_init__(self) -> None:
+        used = {id(array) for array in self.graph.arrays()} if self.seals else ()
+        object.__setattr__(self, "seals", tuple(seal for seal in self.seals if id(seal.array) in used))
 
     @classmethod
     def from_functions(
@@ -145,8 +152,9 @@ class Problem:
         state_labels: arrays.Labels | None = None,
         action_labels: arrays.Labels | None = None,
     ) -> Problem:
-        """Declare a problem by CSR arrays, without copies: they become the problem's own, read-only, and with
-        them the arrays that they are views of.
+        """Declare a problem by CSR arrays. Small ones are copied, 16 MiB together; larger ones are not: they become
+        read-only, with the arrays that they are views of, and must not be written to by other ways. A checksum of
+        them is compared before every plan (:mod:`surefoot.model.seals`).
 
         Each of the first arrays is one ``ndarray`` shared by all H-1 decision layers, or a list of H-1 arrays.
         Shapes as in :mod:`surefoot.model.layered`: ``state_ptr`` (S+1,) int64, ``pair_ptr`` (N+1,) int64,
@@ -166,10 +174,23 @@ class Problem:
         that ever occur together, so that one column per triplet, pair or state is no matter of memory.
         """
         horizon = check_number_of_layers(horizon)
-        layers = arrays.build_layers(
-            horizon, state_ptr, pair_ptr, successors, rewards, cost_features, transition_features
+        take = Taker()
+        own, seals = taken_over(
+            {
+                "state_ptr": state_ptr,
+                "pair_ptr": pair_ptr,
+                "successors": successors,
+                "rewards": rewards,
+                "cost_features": take.each("cost_features", cost_features),
+                "transition_features": take.each("transition_features", transition_features),
+                "terminal_rewards": terminal_rewards,
+                "terminal_cost_features": take.each("terminal_cost_features", terminal_cost_features),
+                "terminal_has_cost": terminal_has_cost,
+            }
         )
-        terminal = arrays.build_terminal(layers, terminal_rewards, terminal_cost_features, terminal_has_cost)
+        last = [own.pop(f"terminal_{name}") for name in ("rewards", "cost_features", "has_cost")]
+        layers = arrays.build_layers(horizon, **own)
+        terminal = arrays.build_terminal(layers, *last)
         naming = arrays.naming(layers, terminal, state_labels, action_labels)
         problem = cls._assemble(
             layers,
@@ -184,7 +205,7 @@ class Problem:
             stationary_transitions,
         )
         arrays.claim(problem.graph)  # last: a refused declaration changes nothing
-        return problem
+        return replace(problem, seals=seals)
 
     @classmethod
     def _assemble(
@@ -298,7 +319,12 @@ class Problem:
             self.transition_norm,
             self.stationary_costs,
             self.stationary_transitions,
+            self.seals,
         )
+
+    def verify(self) -> None:
+        """Raise AssumptionBroken if an array that was too large to copy has changed since it was declared."""
+        verify(self.seals)
 
     def stored_in_float32(self) -> Problem:
         """The same problem with its features stored in float32: half the memory, and all arithmetic in float64 still.
@@ -344,6 +370,7 @@ class Problem:
         """A sha256, in hex, of all that is declared; the same for equal problems, however stored."""
         from surefoot.model import files
 
+        self.verify()
         return files.digest(self)
 
 

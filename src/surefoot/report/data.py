@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.errors import SurefootError, UnreadableFile
+from surefoot.errors import SurefootError
 from surefoot.experiment.folder import Folder, open_folder
 from surefoot.experiment.ledger import Ledger
-from surefoot.experiment.ledger import load as load_ledger
 from surefoot.report.bound import paper_bound
 from surefoot.report.chart import Chart, Line
 from surefoot.worlds import registry as worlds
@@ -77,11 +76,11 @@ def read(directory: str | Path) -> Report:
     folder = open_folder(directory)
     done: dict[str, list[tuple[str, Ledger]]] = {}
     for place in folder.finished():
-        done.setdefault(place.label, []).append((place.key, load_ledger(place.folder)))
+        done.setdefault(place.label, []).append((place.key, folder.ledger(place)))
     if not done:
         fix = f"Go on with: surefoot resume {folder.root}"
         raise SurefootError("no run is finished yet", where=str(folder.root), fix=fix)
-    world = _world(folder)
+    world = folder.world()
     groups = {label: [ledger for _, ledger in runs] for label, runs in done.items()}
     agents = {each["label"]: each["agent"] for each in folder.manifest["agents"]}
     times = folder.times()
@@ -113,18 +112,6 @@ def read(directory: str | Path) -> Report:
         ),
         notes=(f"{missing} of {len(folder.places())} runs are not finished and are left out.",) if missing else (),
     )
-
-
-def _world(folder: Folder) -> World:
-    known = folder.manifest["world"]
-    world = worlds.make(known["name"], **known["knobs"])
-    if world.digest != known["digest"]:
-        raise UnreadableFile(
-            "the world is no longer the one of these runs",
-            where=str(folder.root),
-            fix=f"Use surefoot {folder.manifest['versions'].get('surefoot')}, or run anew.",
-        )
-    return world
 
 
 def _failure_probability(groups: Mapping[str, Sequence[Ledger]]) -> float:

@@ -1,6 +1,8 @@
 """The audit's own reading of a problem file, from its schema (``model/problem.schema.json``), and of its digest.
 
-Part of the audit: imports nothing of surefoot, so that the two cannot share a mistake.
+Part of the audit: imports nothing of surefoot that knows what a problem is, so that the two cannot share a mistake.
+Archives and JSON are opened by the readers that everybody uses, within the same limits: a small file cannot ask for
+much memory, neither by compression nor by sharing nor by sparse tables.
 """
 
 from __future__ import annotations
@@ -8,13 +10,15 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from surefoot.model import npz, strict_json
 
 NONE = -1  #: where the seed has no action
 
@@ -35,6 +39,10 @@ _ARRAYS = {  # entry of a layer, of the last layer, of an anchor -> (dtype, axes
 
 
 _SPARSE = {"indptr": ("<i8", 1), "columns": ("<i4", 1), "values": ("<f8", 1)}  # of a sparse table of features
+
+
+_LEAST_BUDGET = 1 << 20  # entries of arrays that are laid out anew in each layer; more in a larger file
+MOST_DENSE = 1 << 30  #: bytes of all sparse tables together, which are laid out here
 
 
 class Unreadable(Exception):
@@ -134,67 +142,95 @@ def read_problem(path: Path) -> Problem:
     """A problem from its .json or .npz file; anything that is not one raises Unreadable."""
     try:
         if path.suffix == ".json":
-            document = json.loads(path.read_bytes())
-            stored: Callable[[str], Any] = document.get("arrays", {}).__getitem__
-            return _built(document, stored)
-        with np.load(path, allow_pickle=False) as archive:
-            return _built(json.loads(archive["header.json"]), archive.__getitem__)
-    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, zipfile.BadZipFile) as error:
+            document, size = strict_json.read(path)
+            return _built(document, document.get("arrays", {}), size)
+        with npz.opened(path, strict_json.MAX_BYTES) as (header, open_members):
+            members = open_members()
+            return _built(strict_json.parse(header), members, members.size)
+    except _DAMAGE as error:
         raise Unreadable(f"the problem {path} cannot be read: {error!r}") from error
 
 
-def _built(document: dict[str, Any], stored: Callable[[str], Any]) -> Problem:
+_DAMAGE = (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, MemoryError)
+
+
+class _Once:
+    """What follows from some arrays, computed once for the same ones: layers may share them. The document keeps all."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], Any] = {}
+
+    def __call__(self, make: Callable[..., Any], *given: Any) -> Any:
+        key = (make, *map(id, given))
+        if key not in self._known:
+            self._known[key] = make(*given)
+        return self._known[key]
+
+
+def _built(document: dict[str, Any], stored: Mapping[str, Any], size: int) -> Problem:
     if document["format"] != "surefoot-problem" or document["version"] != 1:
         raise Unreadable(f"a problem of another kind: {document['format']!r}, version {document['version']!r}")
     _resolve(document, stored)
+    _refuse_shared(document, max(size, _LEAST_BUDGET))
+    once = _Once()
     labels = {kind: [label(value) for value in document["labels"][kind]] for kind in ("states", "actions")}
     layers, names = [], []
     for part in document["layers"]:
-        state_ptr, seed = part["state_ptr"].tolist(), part["seed"].tolist()
         layers.append(
             Layer(
-                state_ptr=state_ptr,
-                pair_ptr=part["pair_ptr"].tolist(),
-                successor=part["successors"].tolist(),
-                x=_dense(part["cost_features"]),
-                seed=[NONE if a == NONE else first + a for a, first in zip(seed, state_ptr[:-1], strict=True)],
-                actions=_named(part["actions"], labels["actions"]),
+                state_ptr=once(np.ndarray.tolist, part["state_ptr"]),
+                pair_ptr=once(np.ndarray.tolist, part["pair_ptr"]),
+                successor=once(np.ndarray.tolist, part["successors"]),
+                x=once(_dense, part["cost_features"]),
+                seed=once(_seed_pairs, part["seed"], part["state_ptr"]),
+                actions=once(_named, part["actions"], labels["actions"]),
             )
         )
-        names.append(Names(len(seed), _named(part["states"], labels["states"])))
+        names.append(once(_names, part["seed"], part["states"], labels["states"]))
     last, starts = document["terminal"], document["starts"].tolist()
     n_last = len(last["rewards"])
     names.append(Names(n_last, _named(last["states"], labels["states"])))
     anchors = [None if part is None else (part["features"], part["cost"]) for part in document["anchors"]]
     phi = [part["transition_features"] for part in document["layers"]]
     return Problem(
-        digest=_digest(document),
+        digest=_digest(document, once),
         horizon=document["horizon"],
         limits=[Limit(**limit) for limit in document["limits"]],
         stationary=document["stationary_costs"],
         starts=starts,
         layers=layers,
         states=names,
-        last_x=None if last["cost_features"] is None else _dense(last["cost_features"]),
+        last_x=None if last["cost_features"] is None else once(_dense, last["cost_features"]),
         has_cost=[False] * n_last if last["has_cost"] is None else last["has_cost"].tolist(),
         seed_ends=_seed_ends(layers, starts, n_last),
         anchors=anchors,
         transition_norm=document["transition_norm"],
-        transition_dim=0 if all(each is None for each in phi) else int(_dense(_own(document["layers"][0])).shape[1]),
-        largest_sum=max(map(_largest_sum, document["layers"])),
+        transition_dim=0 if all(each is None for each in phi) else _width(_own(document["layers"][0])),
+        largest_sum=max(once(_largest_sum, _own(part), part["pair_ptr"]) for part in document["layers"]),
     )
 
 
-def _resolve(document: dict[str, Any], stored: Callable[[str], Any]) -> None:
-    """Every array of the document in place of its list or reference; one name is one array."""
+def _refuse_shared(document: dict[str, Any], budget: int) -> None:
+    """As the loader does: what each layer has of its own may not be shared beyond the size of the file."""
+    anchors = filter(None, document["anchors"])
+    arrays = [part[key] for part in document["layers"] for key in ("seed", "states", "actions")]
+    arrays += [part[key] for part in anchors for key in ("features", "cost")]
+    if sum(array.size for array in arrays if array is not None) > budget:
+        raise ValueError("arrays are shared beyond the size of the file")
+
+
+def _resolve(document: dict[str, Any], stored: Mapping[str, Any]) -> None:
+    """Every array of the document in place of its list or reference; one name is one array, the same ones one table."""
     known: dict[str, Any] = {}
+    tables: dict[tuple[int, ...], Any] = {}
+    room = MOST_DENSE
 
     def array(value: Any, kind: tuple[str, int]) -> Any:
         dtype, axes = kind
         if isinstance(value, dict):
             name = value["array"]
             if name not in known:
-                known[name] = np.array(stored(name), dtype=dtype)
+                known[name] = np.array(stored[name], dtype=dtype)
             found = known[name]
         else:
             found = np.array(value, dtype=dtype)
@@ -202,20 +238,46 @@ def _resolve(document: dict[str, Any], stored: Callable[[str], Any]) -> None:
             raise ValueError(f"an array of {found.dtype} with {found.ndim} axes where {dtype} with {axes} is expected")
         return found
 
+    def sparse(table: dict[str, Any]) -> Any:
+        nonlocal room
+        parts, dim = {name: array(table[name], kind) for name, kind in _SPARSE.items()}, table["dim"]
+        key = (dim, *map(id, parts.values()))
+        if key not in tables:
+            rows = len(parts["indptr"]) - 1
+            if type(dim) is not int or dim < 1 or rows < 0:
+                raise ValueError(f"a sparse table of {rows} rows and {dim!r:.50} columns")
+            room -= 8 * dim * rows
+            if room < 0:
+                raise ValueError(f"sparse tables that take more than {MOST_DENSE} bytes when they are laid out")
+            tables[key] = {"sparse": {**table, **parts}}
+        return tables[key]
+
     document["starts"] = array(document["starts"], _ARRAYS["starts"])
     for part in (*document["layers"], document["terminal"], *filter(None, document["anchors"])):
         for key, value in part.items():
             if key == "successors":
                 part[key] = array(value, ("<i4" if part["successor_dtype"] == "int32" else "<i8", 1))
             elif isinstance(value, dict) and "sparse" in value:
-                table = value["sparse"]
-                part[key] = {"sparse": {**table, **{name: array(table[name], kind) for name, kind in _SPARSE.items()}}}
+                part[key] = sparse(value["sparse"])
             elif value is not None and key in _ARRAYS:
                 part[key] = array(value, _ARRAYS[key])
 
 
 def _named(numbers: Any, pool: list[Any]) -> list[Any] | None:
     return None if numbers is None else [pool[i] for i in numbers.tolist()]
+
+
+def _names(seed: Any, numbers: Any, pool: list[Any]) -> Names:
+    return Names(len(seed), _named(numbers, pool))
+
+
+def _seed_pairs(seed: Any, state_ptr: Any) -> list[int]:
+    firsts = state_ptr.tolist()[:-1]
+    return [NONE if a == NONE else first + a for a, first in zip(seed.tolist(), firsts, strict=True)]
+
+
+def _width(table: Any) -> int:
+    return int(table["sparse"]["dim"] if isinstance(table, dict) else table.shape[1])
 
 
 def _dense(table: Any) -> Any:
@@ -238,8 +300,8 @@ def _own(part: dict[str, Any]) -> Any:
     return part["cost_features"] if part["transition_features"] is None else part["transition_features"]
 
 
-def _largest_sum(part: dict[str, Any]) -> float:
-    lengths, ends = np.sqrt((_dense(_own(part)) ** 2).sum(axis=1)), part["pair_ptr"].tolist()
+def _largest_sum(features: Any, pair_ptr: Any) -> float:
+    lengths, ends = np.sqrt((_dense(features) ** 2).sum(axis=1)), pair_ptr.tolist()
     return max(float(lengths[first:end].sum()) for first, end in itertools.pairwise(ends))
 
 
@@ -257,7 +319,7 @@ def _seed_ends(layers: list[Layer], starts: list[int], n_last: int) -> list[bool
     return [state in reached for state in range(n_last)]
 
 
-def _digest(document: dict[str, Any]) -> str:
+def _digest(document: dict[str, Any], once: _Once) -> str:
     """sha256 of all that is declared: arrays by dtype, shape and content, however they are stored or shared.
 
     Features stored in float32 were read as float64, and count as such.
@@ -268,5 +330,5 @@ def _digest(document: dict[str, Any]) -> str:
     def fingerprint(array: Any) -> list[Any]:
         return [array.dtype.str, list(array.shape), hashlib.sha256(array.tobytes()).hexdigest()]
 
-    text = json.dumps(content, default=fingerprint, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(content, default=partial(once, fingerprint), sort_keys=True, ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(b"surefoot-problem 1\n" + text.encode("utf-8", "surrogatepass")).hexdigest()

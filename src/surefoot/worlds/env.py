@@ -11,6 +11,11 @@ Observation ``(layer, state index)``; action: an index into the state's own acti
 
 ``reset`` gives state, layer, limits and action_mask. The last step adds the terminal reward.
 
+Pass a seed to the first ``reset`` only. Gymnasium asks that the same seed gives the same episode, so ``reset(seed=0)``
+before every episode draws the same noise each time: a learner that counts it as new evidence has bounds that do not
+hold, and no environment can see who is learning. For the same reason :func:`surefoot.run` wants a seed of its own, one
+that no environment was reset with, for an agent that has played here.
+
 Importing this module registers every named world with Gymnasium, so that this works at once:
 ``gymnasium.make("surefoot.worlds.env:surefoot/thermal-small-v0")``.
 """

@@ -152,6 +152,8 @@ def ladder(
         stationary_costs=stationary,
         stationary_transitions=stationary,
     )
+    problem = replace(problem, seals=())
+    del drawn, arrays  # nobody else holds them now
     gamma = np.concatenate([[SEED_STRAIN], SLOPE * slope])
     return mismatched(problem, mismatch, transition=KERNEL_WEIGHTS, cost=gamma, noise=noise)
 

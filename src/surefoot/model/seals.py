@@ -1,0 +1,85 @@
+"""Arrays that somebody else may still write to: copied where they are small, sealed where they are not.
+
+A read-only flag does not reach a view that was taken before, nor a file that is mapped twice: features could change
+after they were validated, and with them what every bound means. So the smallest arrays, ``COPIED`` bytes together, are
+copied when a problem is declared. The larger ones stay where they are, and a checksum (CRC-32, some 4 GB a second: for
+a problem of 10⁶ triplets a twentieth of the time of a plan) is compared before every plan and every digest.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.errors import AssumptionBroken
+from surefoot.model.sparse_rows import SparseRows, arrays_of
+
+COPIED = 16 << 20  #: bytes, all arrays of a problem together
+
+
+@dataclass(frozen=True, eq=False)
+class Seal:
+    """What an array held when it was declared."""
+
+    name: str  # of the argument
+    array: NDArray[Any]
+    checksum: int
+
+
+def taken_over(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Seal, ...]]:
+    """The arguments with copies in place of the smallest arrays, and seals of the others.
+
+    An argument is an array, a :class:`SparseRows`, or a list with one for each layer. The same object stays the same
+    object; what is no array of numbers in C order is left for the checks that follow.
+    """
+    found = {
+        id(array): (name, array)
+        for name, value in arguments.items()
+        for item in (value if isinstance(value, (list, tuple)) else [value])
+        for array in arrays_of(item)
+        if type(array) in (np.ndarray, np.memmap) and array.flags.c_contiguous and array.dtype.kind in "fiub"
+    }
+    copies: dict[int, NDArray[Any]] = {}
+    seals, room = [], COPIED
+    for key, (name, array) in sorted(found.items(), key=lambda entry: entry[1][1].nbytes):
+        room -= array.nbytes
+        if room >= 0:
+            copies[key] = np.array(array)
+        else:
+            seals.append(Seal(name, array, _checksum(array)))
+    tables: dict[int, SparseRows] = {}
+
+    def replaced(item: Any) -> Any:
+        if isinstance(item, SparseRows):
+            if id(item) not in tables:
+                indptr, columns, values = (copies.get(id(part), part) for part in item.parts)
+                tables[id(item)] = SparseRows(indptr, columns, values, item.dim)
+            return tables[id(item)]
+        return copies.get(id(item), item)
+
+    own = {
+        name: [replaced(item) for item in value] if isinstance(value, (list, tuple)) else replaced(value)
+        for name, value in arguments.items()
+    }
+    return own, tuple(seals)
+
+
+def verify(seals: Iterable[Seal]) -> None:
+    """Raise if a sealed array is no longer what was declared."""
+    for seal in seals:
+        if _checksum(seal.array) != seal.checksum:
+            raise AssumptionBroken(
+                "an array of the problem was changed after it was declared",
+                where=seal.name,
+                got=f"{seal.array.nbytes} bytes with another checksum",
+                fix="Declare the problem anew, from arrays that nobody writes to, and make a new agent.",
+            )
+
+
+def _checksum(array: NDArray[Any]) -> int:
+    return zlib.crc32(np.asarray(array).reshape(-1).view(np.uint8).data)

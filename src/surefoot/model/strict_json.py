@@ -1,0 +1,63 @@
+"""JSON that a stranger wrote, read within limits: what is too large is refused before it is parsed.
+
+Nothing that JSON leaves open is accepted: no NaN, no entry twice, no number of thousands of digits.
+"""
+
+from __future__ import annotations
+
+import json
+import reprlib
+from pathlib import Path
+from typing import Any
+
+from surefoot.errors import UnreadableFile
+
+# Parsed JSON takes up to 25 times its size, most of it for brackets: together these bound it near 1 GiB.
+MAX_BYTES = 64 << 20
+MAX_BRACKETS = 4 << 20
+
+
+def read(path: Path, fix: str = "") -> tuple[Any, int]:
+    """The value in a file, and the file's size; no more of it is read than is accepted. ``fix``: for one too large."""
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    return parse(data, fix=fix), len(data)
+
+
+def too_large(data: bytes) -> bool:
+    return len(data) > MAX_BYTES or data.count(b"[") + data.count(b"{") > MAX_BRACKETS
+
+
+def parse(data: bytes, where: str = "", fix: str = "") -> Any:
+    """The value, or UnreadableFile."""
+    if too_large(data):
+        got = f"at most {MAX_BYTES} bytes and {MAX_BRACKETS} brackets are read"
+        raise UnreadableFile("the JSON is too large", where=where, got=got, fix=fix)
+    try:
+        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        raise UnreadableFile("not UTF-8 text", where=where, got=f"byte {error.start}") from None
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise UnreadableFile(
+            "not complete, valid JSON", where=f"{where}, {place}" if where else place, got=error.msg
+        ) from None
+    except RecursionError:
+        raise UnreadableFile("the file is nested too deeply", where=where) from None
+    except UnreadableFile:
+        raise
+    except ValueError as error:  # Python refuses to read whole numbers of thousands of digits
+        raise UnreadableFile("a number is too large", where=where, got=str(error)) from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise UnreadableFile("an entry is there twice", got=reprlib.repr(key))
+        found[key] = value
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise UnreadableFile("a number is not finite", got=name)

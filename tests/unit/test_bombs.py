@@ -1,0 +1,100 @@
+"""Small problem files that ask for much memory: the audit refuses them by what they declare, as the loader does."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from surefoot.study import audit_problem
+from surefoot.study.audit_problem import Unreadable, read_problem
+from tests.saved_problems import document_of, members_of, repack, template
+from tests.sparse_worlds import sparse_twin
+
+
+def problem_file(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    """A saved problem with another header, its digest gone."""
+    document = document_of(path)
+    change(document)
+    del document["digest"]
+    repack(path, members_of(path) | {"header.json": json.dumps(document).encode()})
+    return path
+
+
+def test_a_compressed_problem_is_not_unfolded(tmp_path: Path) -> None:
+    path, zeros = template().save(tmp_path / "problem.npz"), io.BytesIO()
+    np.save(zeros, np.zeros(1 << 22))
+    repack(path, members_of(path) | {"a1.npy": zeros.getvalue()}, zipfile.ZIP_DEFLATED)
+    assert path.stat().st_size < 1 << 17
+    with pytest.raises(Unreadable, match="member is compressed"):
+        read_problem(path)
+
+
+def test_a_sparse_table_is_not_laid_out_beyond_measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """(rows × columns) are counted, over all tables, before anything of that size is asked for."""
+    problem = sparse_twin(template())
+    path = problem.save(tmp_path / "problem.npz")
+    layers = problem.graph.layers
+    tables = {id(each): each for layer in layers for each in (layer.cost_features, layer.transition_features)}
+    dense = sum(8 * len(table) * table.shape[1] for table in tables.values())
+    monkeypatch.setattr(audit_problem, "MOST_DENSE", dense)
+    read_problem(path)
+    monkeypatch.setattr(audit_problem, "MOST_DENSE", dense - 1)
+    with pytest.raises(Unreadable, match="when they are laid out"):
+        read_problem(path)
+
+
+@pytest.mark.parametrize("wanted", [2**31 - 1, 10**30, -1, 0, 1.5, "7", None, True])
+def test_nor_one_of_impossible_width(wanted: Any, tmp_path: Path) -> None:
+    path = sparse_twin(template()).save(tmp_path / "problem.npz")
+    problem_file(path, lambda document: document["layers"][0]["cost_features"]["sparse"].update(dim=wanted))
+    with pytest.raises(Unreadable, match=r"laid out|rows and .* columns"):
+        read_problem(path)
+
+
+def test_arrays_that_layers_share_are_laid_out_once(tmp_path: Path) -> None:
+    """3,000 layers of the same 20,000 edges: what they share is one object, and the rest has the loader's budget."""
+    n = 20_000
+    path = template(
+        horizon=2,
+        start=0,
+        state_ptr=np.array([0, n]),
+        pair_ptr=np.arange(n + 1),
+        successors=np.zeros(n, np.int64),
+        rewards=np.zeros(n),
+        cost_features=np.ones((n, 1)),
+        seed=np.zeros(1, np.int64),
+    ).save(tmp_path / "problem.npz")
+
+    def longer(document: dict[str, Any]) -> None:
+        layer, layers = document["layers"][0], 3000
+        document.update(horizon=layers + 1, layers=[layer] * layers, anchors=[None] * (layers + 1))
+
+    problem_file(path, longer)
+    read = read_problem(path)
+    assert len(read.layers) == 3000
+    for name in ("state_ptr", "pair_ptr", "successor", "x", "seed"):
+        assert len({id(getattr(layer, name)) for layer in read.layers}) == 1, name
+    with pytest.raises(Unreadable, match="shared beyond the size of the file"):
+        read_problem(problem_file(shared_seed(tmp_path / "wide.npz"), longer))
+
+
+def shared_seed(path: Path) -> Path:
+    """Many states, whose seed each layer lays out anew."""
+    n = 1000
+    return template(
+        horizon=2,
+        start=0,
+        state_ptr=np.arange(n + 1),
+        pair_ptr=np.arange(n + 1),
+        successors=np.arange(n),
+        rewards=np.zeros(n),
+        cost_features=np.ones((n, 1)),
+        seed=np.zeros(n, np.int64),
+    ).save(path)
