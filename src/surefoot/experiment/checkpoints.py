@@ -48,7 +48,7 @@ def save(path: Path, session: Session) -> None:
     }
     header = {
         "format": "surefoot-checkpoint",
-        "version": 1,
+        "version": 2,
         "manifest": describe(agent, session.world, session.seed, len(session.table.start), done),
         "sampler": session.sampler.state(),
         "shapes": {g: {name: list(a.shape) for name, a in arrays.items()} for g, arrays in groups.items()},
@@ -94,7 +94,7 @@ def load(path: Path, agent: Agent, world: World) -> Saved:
 def _read(path: Path) -> tuple[dict[str, Any], Saved]:
     with npz.opened(path, MAX_HEADER) as (text, open_members):
         header = json.loads(text)
-        if header["format"] != "surefoot-checkpoint" or header["version"] != 1:
+        if header["format"] != "surefoot-checkpoint" or header["version"] != 2:
             raise UnreadableFile("not a checkpoint of this version")
         members = open_members()
         groups = {

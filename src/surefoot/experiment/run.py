@@ -125,6 +125,7 @@ def describe(agent: Agent, world: World, seed: int, episodes: int, done: int) ->
         "seed": int(seed),
         "episodes": int(episodes),
         "done": int(done),
+        "failed_replans": agent.failed_replans,
         "versions": {
             "python": platform.python_version(),
             **{name: version(name) for name in ("surefoot", "numpy", "scipy", "numba")},

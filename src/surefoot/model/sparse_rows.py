@@ -108,9 +108,13 @@ class SparseRows:
 
     def norms(self) -> NDArray[np.float64]:
         """(n,) the length of every row."""
-        squares = np.bincount(self.row_of_entries(), self.values * self.values, len(self))
-        lengths: NDArray[np.float64] = np.sqrt(squares)
+        lengths: NDArray[np.float64] = np.sqrt(self.squares())
         return lengths
+
+    def squares(self) -> NDArray[np.float64]:
+        """(n,) the squared length of every row."""
+        with np.errstate(over="ignore"):
+            return np.bincount(self.row_of_entries(), self.values * self.values, len(self))
 
     def not_zero(self) -> NDArray[np.bool_]:
         """(n,) rows with an entry other than zero."""

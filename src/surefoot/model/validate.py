@@ -7,7 +7,6 @@ those above it.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -29,7 +28,9 @@ from surefoot.model.layered import (
 )
 from surefoot.model.limits import Limit
 from surefoot.model.naming import Naming
+from surefoot.model.precision import pieces
 from surefoot.model.sparse_rows import SparseRows
+from surefoot.tolerances import ANCHOR, SQUARES
 
 MAX_HORIZON = 1_000_000
 
@@ -100,11 +101,11 @@ def check_layers(layers: Sequence[Layer], terminal: Terminal, naming: Naming) ->
             ("transition feature", layer.transition_features),
         ):
             if first_time("features", features):
-                _check_finite(kind, features, lambda e, h=h, y=layer: naming.at_edge(y, h, e))  # type: ignore[misc]
+                _check_rows(kind, features, lambda e, h=h, y=layer: naming.at_edge(y, h, e))  # type: ignore[misc]
     last = len(layers)
     _check_rewards(terminal.reward, lambda s: naming.at_state(last, s))
     if terminal.cost_features is not None:
-        _check_finite("terminal cost feature", terminal.cost_features, lambda s: naming.at_state(last, s))
+        _check_rows("terminal cost feature", terminal.cost_features, lambda s: naming.at_state(last, s))
 
 
 def _check_structure(layer: Layer, h: int, naming: Naming) -> None:
@@ -160,6 +161,52 @@ def _check_rewards(reward: FloatArray, place: Callable[[int], str]) -> None:
         )
 
 
+def _check_rows(kind: str, features: Features, place: Callable[[int], str]) -> None:
+    """Every number is finite, and every row is zero or has a squared length to compute with (spec 3)."""
+    if isinstance(features, SparseRows):
+        _check_squares(kind, features, 0, features.squares(), place)
+        return
+    for rows, piece in pieces(features):
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = np.einsum("ij,ij->i", piece, piece)
+        _check_squares(kind, features, rows.start, squares, place)
+
+
+def _check_squares(kind: str, features: Features, first: int, squares: FloatArray, place: Callable[[int], str]) -> None:
+    """Squared lengths of the rows from ``first`` on: Gram matrices and bounds are made of them."""
+    odd = np.flatnonzero(~((squares >= SQUARES[0]) & (squares <= SQUARES[1])))
+    if len(odd) == 0:
+        return
+    _check_finite(kind, features, place)
+    rows = features[first + odd]
+    table = rows.toarray() if isinstance(rows, SparseRows) else rows
+    largest = np.abs(table).max(axis=1)
+    wrong = np.flatnonzero(largest > 0.0)
+    if len(wrong):
+        size = float(largest[wrong[0]])
+        raise InvalidInput(
+            f"{kind} is too {'large' if size > 1.0 else 'small'} to be squared",
+            where=place(first + int(odd[wrong[0]])),
+            got=f"entries up to {size!r}",
+            fix="Measure features in other units, and the norm in their inverse; or declare zero.",
+        )
+
+
+def check_scales(longest: float, limits: tuple[Limit, ...]) -> None:
+    """Costs as large as declared, and their noise, can be squared: tolerances and tests are made of them (spec 8)."""
+    for limit in limits:
+        scale = abs(limit.bound) + limit.norm * longest + limit.misspecification
+        for what, size in (("cost", scale), ("noise", limit.noise)):
+            if size > 0.0 and not SQUARES[0] <= size * size <= SQUARES[1]:
+                raise InvalidInput(
+                    f"{what} is too {'large' if size > 1.0 else 'small'} to be squared",
+                    where=f"limit {limit.name!r}",
+                    got=f"{size!r}, from bound {limit.bound!r}, noise {limit.noise!r}, norm {limit.norm!r} and features "
+                    f"up to {longest!r}",
+                    fix="Measure this cost in other units.",
+                )
+
+
 def _check_finite(kind: str, features: Features, place: Callable[[int], str]) -> None:
     if isinstance(features, SparseRows):
         wrong = np.flatnonzero(~np.isfinite(features.values))
@@ -187,7 +234,7 @@ def check_anchors(graph: LayeredGraph, limits: tuple[Limit, ...], stationary_cos
             continue
         where = f"anchor of layer {h}"
         length = math.hypot(*anchor.features.tolist())
-        if not sys.float_info.min <= length * length < math.inf:
+        if not SQUARES[0] <= length * length <= SQUARES[1]:
             size = "zero" if length == 0 else "too small" if length < 1 else "too large"
             raise InvalidInput(
                 f"anchor feature is {size}",
@@ -202,7 +249,7 @@ def check_anchors(graph: LayeredGraph, limits: tuple[Limit, ...], stationary_cos
                     where=f"{where}, limit {limit.name!r}",
                     got=f"cost {cost!r}, bound {limit.bound!r}",
                 )
-            if abs(cost) > (limit.norm * length + limit.misspecification) * (1 + 1e-12):  # rounding, no more
+            if abs(cost) > (limit.norm * length + limit.misspecification) * (1 + ANCHOR):
                 raise InvalidInput(
                     "anchor cost is impossible under the norm bound",
                     where=f"{where}, limit {limit.name!r}",

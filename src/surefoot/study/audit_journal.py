@@ -15,7 +15,7 @@ from typing import Any
 from surefoot.study.audit_problem import Unreadable
 
 NAME = "journal.jsonl"
-VERSION = 1
+VERSION = 2
 
 Record = dict[str, Any]
 Say = Callable[[int, str], None]
@@ -23,7 +23,7 @@ Say = Callable[[int, str], None]
 
 ENTRIES = {
     "open": "version surefoot problem problem_file failure_probability false_alarm options share constants",
-    "begin": "episode start epoch plan made_after safe_mode",
+    "begin": "episode start epoch plan made_after plan_failure safe_mode",
     "ask": "ask episode layer state action certificate",
     "tell": "ask layer state action override next_state cost raw_cost unused ends",
     "terminal": "episode state cost raw_cost",

@@ -11,6 +11,7 @@ import json
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,12 @@ class Problem:
     transition_norm: float
     transition_dim: int  # 0 when transitions use the cost features
     largest_sum: float  # max over pairs of Σ ‖φ‖
+
+    @cached_property
+    def longest(self) -> float:
+        """The largest ‖x‖ of a cost feature."""
+        tables = [layer.x for layer in self.layers] + ([] if self.last_x is None else [self.last_x])
+        return max(float(np.sqrt((table * table).sum(axis=1)).max()) for table in tables)
 
     @property
     def dim(self) -> int:

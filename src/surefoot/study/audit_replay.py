@@ -16,10 +16,18 @@ from typing import Any
 from surefoot.study.audit_certificate import Certificate
 from surefoot.study.audit_journal import Record, Say, compact
 from surefoot.study.audit_problem import NONE, Problem, label
-from surefoot.study.audit_spec import Confidence, Data, Plan, default_ridges, make_plan, paper_beta, paper_feature_bound
+from surefoot.study.audit_spec import (
+    Confidence,
+    Data,
+    Plan,
+    beyond_noise,
+    default_ridges,
+    make_plan,
+    paper_beta,
+    paper_feature_bound,
+)
 
 DISCARDING = ("residual", "contradiction")  #: after these alarms the data must be dropped
-BEYOND = 1e-9  #: a cost exceeds its limit by more than this (spec 8)
 
 
 @dataclass
@@ -148,7 +156,9 @@ class Replay:
         plan, after = record["plan"], record["made_after"]
         in_turn = (plan, after) == (number, made_after) or (plan > number and after > made_after)
         self._expect(n, in_turn, f"plan {plan}, made after record {after}, comes after plan {number} of {made_after}")
-        allowed = after in epoch.moments and after >= max(epoch.firm)
+        failed = type(record["plan_failure"]) is str  # the plan before stays, and what it proves stays proved
+        allowed = after in epoch.moments and (failed or after >= max(epoch.firm))
+        self.counts["plans that failed"] += failed
         self._expect(n, allowed, f"the plan in force cannot be the one of record {after}")
         epoch.plan = plan, after
         self._episode = Episode(record["episode"], 0, state or 0)
@@ -364,11 +374,8 @@ class Replay:
             return
         self._measured += 1
         alpha = math.ldexp(self._opened["false_alarm"], -(self._monitor + 1))
-        inside = math.pi**2 * self._measured**2 * len(self._problem.limits) / (3 * alpha)
-        for value, limit in zip(cost, self._problem.limits, strict=True):
-            if value > limit.bound + limit.noise * math.sqrt(2 * math.log(inside)) * (1 + 1e-9) + 2 * BEYOND:
-                self._due.append((n, ("limit", "residual")))
-                return
+        if beyond_noise(self._problem, cost, self._measured, alpha):
+            self._due.append((n, ("limit", "residual")))
 
     # --- places -----------------------------------------------------------------------------------------
 

@@ -173,12 +173,12 @@ def check_opened(path: Path, opened: Record, wishes: Wishes) -> Problem:
     """The study's problem; refuses another problem or other options, with what differs."""
     if opened["kind"] != "open":
         raise UnreadableFile("a journal begins with its opening", where=str(path), got=repr(opened["kind"]))
-    if type(opened["version"]) is not int or opened["version"] > VERSION:
+    if type(opened["version"]) is not int or opened["version"] != VERSION:
         raise UnreadableFile(
-            "the journal is of a newer version",
+            "the journal is of another version",
             where=str(path),
-            got=f"version {opened['version']!r}, this surefoot reads up to {VERSION}",
-            fix="Upgrade surefoot to read it.",
+            got=f"version {opened['version']!r}, this surefoot reads version {VERSION}",
+            fix="Read it with the surefoot that wrote it.",
         )
     problem = _stored_problem(path, opened)
     if wishes.problem is not None and wishes.problem.digest != opened["problem"]:

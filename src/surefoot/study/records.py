@@ -1,4 +1,4 @@
-"""The journal's records: what is written, in which form, and what each entry means. Version 1.
+"""The journal's records: what is written, in which form, and what each entry means. Version 2.
 
 ``journal.jsonl`` holds one record per line: compact JSON (no spaces, ASCII, no NaN, no key twice) and ``\\n``::
 
@@ -17,14 +17,16 @@ written as a JSON array. A cost is a list of one number per limit, in the order 
 was not measured.
 
 **open** (first record, and only there)
-    ``version`` 1 · ``surefoot`` its version · ``problem`` digest of the Problem · ``problem_file`` its file beside the
+    ``version`` 2 · ``surefoot`` its version · ``problem`` digest of the Problem · ``problem_file`` its file beside the
     journal · ``failure_probability`` p of the whole study · ``false_alarm`` α of the whole study · ``options`` agent
     options as given · ``share`` the failure probability of epoch 0, p/2 · ``constants`` of the agent of epoch 0
     (``LsviNew.constants``: profile, failure_probability = share, ridges, safety_radius_scale, …).
 **begin** (an episode; none is under way)
     ``episode`` 1, 2, 3, … · ``start`` label · ``epoch`` · ``plan`` number of the plan in force, from 1 in each epoch ·
     ``made_after`` number of the record after which that plan was made: it rests on the rows of the epoch that stand in
-    records up to and including this one · ``safe_mode`` true when only the seed's actions are offered.
+    records up to and including this one · ``plan_failure`` null, or why a plan that was due after it could not be
+    computed: the plan in force holds as before, and the rows since then count · ``safe_mode`` true when only the seed's
+    actions are offered.
 **ask** (an action is offered; no other ask is pending)
     ``ask`` its id, ``"<n>-<first 8 of previous>"`` · ``episode`` · ``layer`` · ``state`` · ``action`` ·
     ``certificate``, see :mod:`surefoot.study.certificate`.
@@ -78,7 +80,7 @@ from typing import Any
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.model.labels import Label, check_label
 
-VERSION = 1
+VERSION = 2
 FIRST = "0" * 64  #: what stands before the first record
 
 Record = dict[str, Any]
@@ -88,7 +90,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
         *("version", "surefoot", "problem", "problem_file", "failure_probability", "false_alarm"),
         *("options", "share", "constants"),
     ),
-    "begin": ("episode", "start", "epoch", "plan", "made_after", "safe_mode"),
+    "begin": ("episode", "start", "epoch", "plan", "made_after", "plan_failure", "safe_mode"),
     "ask": ("ask", "episode", "layer", "state", "action", "certificate"),
     "tell": ("ask", "layer", "state", "action", "override", "next_state", "cost", "raw_cost", "unused", "ends"),
     "terminal": ("episode", "state", "cost", "raw_cost"),

@@ -29,7 +29,7 @@ from surefoot.study.standing import Raised, Standing
 
 FOLDER = "snapshots"
 KEPT = 3  #: older files are removed
-VERSION = 1
+VERSION = 2
 
 _LEAST_ROWS = 1_000  # between two
 _BYTES_PER_ROW = 4_096  # of snapshots, at most
@@ -44,6 +44,7 @@ _SCALARS = (
     "tells",
     "rows",
     "made_after",
+    "plan_failure",
     "last_ask",
     "last_tell",
     "last_terminal",

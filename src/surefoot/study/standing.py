@@ -104,6 +104,7 @@ class Standing:
         self.alarms: list[tuple[int, Raised]] = []  # with their records' numbers, not yet acknowledged
         self.unwritten: list[Raised] = []  # raised, but not yet in the journal
         self.applied = 1  # records: the opening
+        self.plan_failure = ""  # why the plan that is due could not be made
         self.drifted = ""  # where rounding differs from the machine that wrote the journal, plans come at other times
         self._start_epoch(0)
         self._start_monitor()
@@ -284,14 +285,13 @@ class Standing:
         self._plan(self.agent.finish, n)
 
     def _plan(self, make: Callable[[], None], n: int) -> None:
-        """Let the agent make a plan if it wants to; one that cannot be made, or contradicts itself, is an alarm."""
+        """Let the agent make a plan if it wants to; one that contradicts itself is an alarm.
+
+        One that cannot be computed is not: the plan before holds as it did, and the next ``begin`` says so.
+        """
         before = self.agent.replans
-        try:
-            make()
-        except np.linalg.LinAlgError as error:  # the plan from before stays in force
-            message = f"no plan can be computed from the data: {error}"
-            self._raise("contradiction", n, message, {"epoch": self.epoch})
-            return
+        make()
+        self.plan_failure = self.agent.plan_failure
         if self.agent.replans == before:
             return
         self.made_after = n

@@ -28,6 +28,7 @@ def status(standing: Standing) -> dict[str, Any]:
         "share": standing.share,
         "plan": agent.replans,
         "made_after": standing.made_after,
+        "plan_failure": standing.plan_failure or None,
         "certified_pairs": agent.plan.n_certified(),
         "pairs": sum(layer.n_pairs for layer in standing.problem.graph.layers),
         "cost_rows": agent.costs.bank.rows.tolist(),

@@ -188,6 +188,7 @@ class Study:
                     "epoch": standing.epoch,
                     "plan": standing.agent.replans,
                     "made_after": standing.made_after,
+                    "plan_failure": standing.plan_failure or None,
                     "safe_mode": standing.safe_mode,
                 },
             )
