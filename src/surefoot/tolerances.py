@@ -9,11 +9,11 @@ from __future__ import annotations
 
 # --- of a limit's scale ---------------------------------------------------------------------------------
 
-#: A true cost breaks its limit when it lies beyond the bound by more than this (spec 8): costs are sums of products, and
-#: a policy that rides the limit must not be called unsafe for their last digits.
+#: A true cost breaks its limit when it lies beyond the bound by more than this (spec 8): costs are sums of products,
+#: and a policy that rides the limit must not be called unsafe for their last digits.
 VIOLATION = 1e-9
-#: A true cost lies within [lower, upper] when it misses them by no more than this (spec 8): less than VIOLATION, so that
-#: a cost event that held excludes violations.
+#: A true cost lies within [lower, upper] when it misses them by no more than this (spec 8): less than VIOLATION, so
+#: that a cost event that held excludes violations.
 EVENT = 5e-10
 #: A lower bound above its upper by more than this is a contradiction, not rounding (spec 3): the rounding guards on
 #: both have been spent by then.
@@ -34,8 +34,8 @@ USABLE_RIDGE = 1e-30
 
 # --- of numbers as such ---------------------------------------------------------------------------------
 
-#: What is squared must lie between these when squared: then nothing under- or overflows in sums of 10¹⁸ such squares, or
-#: in the ridges above, and a problem whose units are changed by a power of two gives the very same bits.
+#: What is squared must lie between these when squared: then nothing under- or overflows in sums of 10¹⁸ such squares,
+#: or in the ridges above, and a problem whose units are changed by a power of two gives the very same bits.
 SQUARES = (1e-250, 1e250)
 
 # --- of a declared length, of a sum of probabilities, of a logarithm -------------------------------------

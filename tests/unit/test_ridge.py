@@ -17,9 +17,9 @@ DRIFT = 1e-9  # relative, after a million rows
 
 
 @numba.njit
-def add_all(gram, gram_low, targets, targets_low, factor, rows, z, y):  # type: ignore[no-untyped-def]
+def add_all(gram, gram_low, targets, targets_low, factor, log_det, rows, z, y):  # type: ignore[no-untyped-def]
     for i in range(len(z)):
-        add_row(0, gram, gram_low, targets, targets_low, factor, rows, z[i].copy(), y[i])
+        add_row(0, gram, gram_low, targets, targets_low, factor, log_det, rows, z[i].copy(), y[i])
 
 
 def filled(z: np.ndarray, y: np.ndarray, ridge: float) -> RidgeBank:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -113,7 +112,6 @@ class Learner(Agent):
                 raise AssumptionBroken("no plan can be computed", got=str(error)) from error
             self._failed += 1
             self.plan_failure = f"no plan could be computed from the data: {error}; the one before stays in force"
-            warnings.warn(self.plan_failure, RuntimeWarning, stacklevel=2)
             return
         self.planned_cost_log_det = self.costs.bank.log_det()
         self.planned_value_log_det = self.transitions.bank.log_det()

@@ -82,7 +82,7 @@ class RidgeBank:
 def factored(grams: FloatArray, ridge: float) -> tuple[FloatArray, FloatArray]:
     """Of each G (n, d, d): a lower factor of λI + G with a positive diagonal, and (n,) log det(λI + G) − d log λ.
 
-    With G = U diag(e) Uᵀ the matrix √(e+λ) Uᵀ has λI + G as its square, and so has the triangle of its QR decomposition.
+    With G = U diag(e) Uᵀ the square of √(e+λ) Uᵀ is λI + G, and so is that of the triangle of its QR decomposition.
     """
     eigenvalues, basis = np.linalg.eigh(grams)
     if not np.isfinite(eigenvalues).all():  # growth of a NaN would never be noticed

@@ -114,7 +114,8 @@ class SparseRows:
     def squares(self) -> NDArray[np.float64]:
         """(n,) the squared length of every row."""
         with np.errstate(over="ignore"):
-            return np.bincount(self.row_of_entries(), self.values * self.values, len(self))
+            squares: NDArray[Any] = np.bincount(self.row_of_entries(), self.values * self.values, len(self))
+        return np.asarray(squares, np.float64)
 
     def not_zero(self) -> NDArray[np.bool_]:
         """(n,) rows with an entry other than zero."""

@@ -178,15 +178,17 @@ def _check_squares(kind: str, features: Features, first: int, squares: FloatArra
     if len(odd) == 0:
         return
     _check_finite(kind, features, place)
-    rows = features[first + odd]
-    table = rows.toarray() if isinstance(rows, SparseRows) else rows
-    largest = np.abs(table).max(axis=1)
-    wrong = np.flatnonzero(largest > 0.0)
+    if isinstance(features, SparseRows):
+        wrong = odd[features.not_zero()[odd]]
+    else:
+        wrong = odd[np.any(features[first + odd] != 0.0, axis=1)]
     if len(wrong):
-        size = float(largest[wrong[0]])
+        row = first + int(wrong[0])
+        only = features[row : row + 1]
+        size = float(np.abs(only.values if isinstance(only, SparseRows) else only).max())
         raise InvalidInput(
             f"{kind} is too {'large' if size > 1.0 else 'small'} to be squared",
-            where=place(first + int(odd[wrong[0]])),
+            where=place(row),
             got=f"entries up to {size!r}",
             fix="Measure features in other units, and the norm in their inverse; or declare zero.",
         )
@@ -201,8 +203,8 @@ def check_scales(longest: float, limits: tuple[Limit, ...]) -> None:
                 raise InvalidInput(
                     f"{what} is too {'large' if size > 1.0 else 'small'} to be squared",
                     where=f"limit {limit.name!r}",
-                    got=f"{size!r}, from bound {limit.bound!r}, noise {limit.noise!r}, norm {limit.norm!r} and features "
-                    f"up to {longest!r}",
+                    got=f"{size!r}: bound {limit.bound!r}, noise {limit.noise!r}, norm {limit.norm!r}, "
+                    f"features up to {longest!r} long",
                     fix="Measure this cost in other units.",
                 )
 

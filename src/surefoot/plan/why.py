@@ -6,8 +6,9 @@ fall. Backward from the last layer, with excess(e) = max_j upper_j(e) − bound_
     shortfall(h, s, a) = max over s' of max( excess(e), shortfall(h+1, s') ),      −∞ for the seed's own pairs
     shortfall(h, s)    = min over a of shortfall(h, s, a)
 
-A pair is certified exactly when its shortfall is at most 0. If not, :func:`why` names what decides: a successor of this very step, if one breaks a limit by its upper bound; else the
-future state with the largest shortfall, and, there, the action that is nearest to being certified, and so on.
+A pair is certified exactly when its shortfall is at most 0. If not, :func:`why` names what decides: a successor of this
+very step, if one breaks a limit by its upper bound; else the future state with the largest shortfall, and, there, the
+action that is nearest to being certified, and so on.
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ class Certificate:
         margins: list[float | None] = []
         for e, item in zip(edges, written["successors"], strict=True):
             margins += self._successor(h, e, pair, item, facts)
-        self._same("margin", None if None in margins else min(margins))
+        proved = [margin for margin in margins if margin is not None]
+        self._same("margin", min(proved) if len(proved) == len(margins) else None)
         if facts["looks_ahead"]:
             possible = self._safe_by(h, state, pair, edges, facts)
             if written["safe_by"] not in possible:

@@ -241,7 +241,7 @@ def beyond_noise(problem: Problem, cost: Any, t: int, alpha: float) -> bool:
 
 
 def default_ridges(problem: Problem, paper: bool) -> list[float]:
-    """Λ = q·{4, 40, 400}, q = largest (σ_j/L_j)² within 10⁻⁶ and 10¹⁸ times ‖x‖²; the paper profile's one ridge is d."""
+    """Λ = q·{4, 40, 400}, q = largest (σ_j/L_j)², from 10⁻⁶ to 10¹⁸ times ‖x‖²; the paper profile's one ridge is d."""
     if paper:
         return [float(problem.dim + problem.transition_dim)]
     longest = problem.longest or 1.0

@@ -1,8 +1,8 @@
 """The certified greedy policy as a file that needs no surefoot: ``.json`` for any language, ``.py`` for Python.
 
 For every state with a certified action: the action, its optimistic value, its margin to each limit (bound − upper
-bound, the least over its successors; null where nothing is proved), and what its safety rests on. States without one are left out; asking for one
-of them is an error, never a guess. In safe mode only the seed's actions are written.
+bound, the least over its successors; null where nothing is proved), and what its safety rests on. States without one
+are left out; asking for one of them is an error, never a guess. In safe mode only the seed's actions are written.
 """
 
 from __future__ import annotations
