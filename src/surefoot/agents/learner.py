@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from surefoot.agents.base import Agent, Policy
 from surefoot.arguments import at_least
-from surefoot.errors import AssumptionBroken, OutOfOrder
+from surefoot.errors import AssumptionBroken, OutOfOrder, SurefootError
 from surefoot.estimate.costs import CostConfidence, CostData
 from surefoot.estimate.threads import one_blas_thread
 from surefoot.estimate.values import ValueConfidence, ValueData, ValueEllipsoid
@@ -106,10 +106,10 @@ class Learner(Agent):
                 self.transitions.bank.refresh()
                 self._replans += 1
                 self._plan = self._make_plan()
-        except (np.linalg.LinAlgError, ArithmeticError) as error:
+        except (np.linalg.LinAlgError, ArithmeticError, SurefootError) as error:
             self._replans = before
             if before == 0:
-                raise AssumptionBroken("no plan can be computed", got=str(error)) from error
+                raise
             self._failed += 1
             self.plan_failure = f"no plan could be computed from the data: {error}; the one before stays in force"
             return
