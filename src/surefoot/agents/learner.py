@@ -106,7 +106,7 @@ class Learner(Agent):
                 self.transitions.bank.refresh()
                 self._replans += 1
                 self._plan = self._make_plan()
-        except (np.linalg.LinAlgError, ArithmeticError, SurefootError) as error:
+        except (ValueError, ArithmeticError, SurefootError) as error:  # LinAlgError is a ValueError
             self._replans = before
             if before == 0:
                 raise
