@@ -204,10 +204,9 @@ def test_a_study_goes_on_with_the_plan_before(broken: Any, tmp_path: Path) -> No
     report = audit(path)
     assert report.clean, str(report)
     assert report.counts["plans that failed"] == len(begun) - 10
-    with opened() as study:  # still broken: replayed alike
-        assert study.status()["plan"] == made
+    with opened() as study:  # still broken: even the first plan serves, and nothing is lost
+        assert not study.safe_mode
         assert study.status()["cost_rows"] == counted
-        assert not any("plan" in remark for remark in study.recovered)
     broken(False)
     lines = len(lines_of(path))
     with opened() as study:
