@@ -219,7 +219,7 @@ def rewrite(path: Path, change: Any) -> None:
     "change",
     [
         lambda header, arrays: header.update(format="surefoot-problem"),
-        lambda header, arrays: header.update(version=2),
+        lambda header, arrays: header.update(version=99),
         lambda header, arrays: header.pop("manifest"),
         lambda header, arrays: header["manifest"].pop("world"),
         lambda header, arrays: header["manifest"].update(done="many"),

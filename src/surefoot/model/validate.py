@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -96,16 +97,17 @@ def check_layers(layers: Sequence[Layer], terminal: Terminal, naming: Naming) ->
             _check_successors(layer, h, n_next, naming)
         if first_time("reward", layer.reward):
             _check_rewards(layer.reward, lambda p, h=h, y=layer: naming.at_pair(y, h, p))  # type: ignore[misc]
-        for kind, features in (
-            ("cost feature", layer.cost_features),
-            ("transition feature", layer.transition_features),
-        ):
-            if first_time("features", features):
-                _check_rows(kind, features, lambda e, h=h, y=layer: naming.at_edge(y, h, e))  # type: ignore[misc]
+        costs, transitions = layer.cost_features, layer.transition_features
+        place = partial(naming.at_edge, layer, h)
+        if first_time("cost features", costs):
+            _check_rows("cost feature", costs, place, SQUARES[0])
+        if transitions is not costs and first_time("transition features", transitions):
+            _check_rows("transition feature", transitions, place, 0.0)  # a chance may be as small as it likes
     last = len(layers)
     _check_rewards(terminal.reward, lambda s: naming.at_state(last, s))
     if terminal.cost_features is not None:
-        _check_rows("terminal cost feature", terminal.cost_features, lambda s: naming.at_state(last, s))
+        place = partial(naming.at_state, last)
+        _check_rows("terminal cost feature", terminal.cost_features, place, SQUARES[0])
 
 
 def _check_structure(layer: Layer, h: int, naming: Naming) -> None:
@@ -161,20 +163,22 @@ def _check_rewards(reward: FloatArray, place: Callable[[int], str]) -> None:
         )
 
 
-def _check_rows(kind: str, features: Features, place: Callable[[int], str]) -> None:
-    """Every number is finite, and every row is zero or has a squared length to compute with (spec 3)."""
+def _check_rows(kind: str, features: Features, place: Callable[[int], str], least: float) -> None:
+    """Every number is finite, and every row is zero or has a squared length to compute with, at least so large."""
     if isinstance(features, SparseRows):
-        _check_squares(kind, features, 0, features.squares(), place)
+        _check_squares(kind, features, 0, features.squares(), place, least)
         return
     for rows, piece in pieces(features):
         with np.errstate(over="ignore", invalid="ignore"):
             squares = np.einsum("ij,ij->i", piece, piece)
-        _check_squares(kind, features, rows.start, squares, place)
+        _check_squares(kind, features, rows.start, squares, place, least)
 
 
-def _check_squares(kind: str, features: Features, first: int, squares: FloatArray, place: Callable[[int], str]) -> None:
+def _check_squares(
+    kind: str, features: Features, first: int, squares: FloatArray, place: Callable[[int], str], least: float
+) -> None:
     """Squared lengths of the rows from ``first`` on: Gram matrices and bounds are made of them."""
-    odd = np.flatnonzero(~((squares >= SQUARES[0]) & (squares <= SQUARES[1])))
+    odd = np.flatnonzero(~((squares >= least) & (squares <= SQUARES[1])))
     if len(odd) == 0:
         return
     _check_finite(kind, features, place)
