@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 NONE = -1  #: where the seed has no action
+BEYOND = 1e-9  #: of a limit's scale: a cost exceeds its limit by more than this (spec 8)
 
 _ARRAYS = {  # entry of a layer, of the last layer, of an anchor -> (dtype, axes)
     "states": ("<i8", 1),
@@ -105,6 +107,19 @@ class Problem:
         """The largest ‖x‖ of a cost feature."""
         tables = [layer.x for layer in self.layers] + ([] if self.last_x is None else [self.last_x])
         return max(float(np.sqrt((table * table).sum(axis=1)).max()) for table in tables)
+
+    @cached_property
+    def scales(self) -> list[float]:
+        """|bound| + norm·(largest ‖x‖) of every limit: what tolerances are shares of (spec 8)."""
+        return [abs(limit.bound) + limit.norm * self.longest for limit in self.limits]
+
+    def beyond_noise(self, cost: list[float], t: int, alpha: float) -> bool:
+        """Does measurement number t exceed a limit by more than its noise explains at the level α/2, and rounding?"""
+        reach = math.sqrt(2 * math.log(math.pi**2 * t**2 * len(self.limits) / (3 * alpha))) * (1 + 1e-9)
+        return any(
+            value > limit.bound + limit.noise * reach + 2 * BEYOND * scale
+            for value, limit, scale in zip(cost, self.limits, self.scales, strict=True)
+        )
 
     @property
     def dim(self) -> int:

@@ -16,16 +16,7 @@ from typing import Any
 from surefoot.study.audit_certificate import Certificate
 from surefoot.study.audit_journal import Record, Say, compact
 from surefoot.study.audit_problem import NONE, Problem, label
-from surefoot.study.audit_spec import (
-    Confidence,
-    Data,
-    Plan,
-    beyond_noise,
-    default_ridges,
-    make_plan,
-    paper_beta,
-    paper_feature_bound,
-)
+from surefoot.study.audit_spec import Confidence, Data, Plan, default_ridges, make_plan, paper_beta, paper_feature_bound
 
 DISCARDING = ("residual", "contradiction")  #: after these alarms the data must be dropped
 
@@ -374,7 +365,7 @@ class Replay:
             return
         self._measured += 1
         alpha = math.ldexp(self._opened["false_alarm"], -(self._monitor + 1))
-        if beyond_noise(self._problem, cost, self._measured, alpha):
+        if self._problem.beyond_noise(cost, self._measured, alpha):
             self._due.append((n, ("limit", "residual")))
 
     # --- places -----------------------------------------------------------------------------------------

@@ -15,16 +15,10 @@ import numpy as np
 
 from surefoot.study.audit_problem import NONE, Problem
 
-BEYOND = 1e-9  #: of a limit's scale: a cost exceeds its limit by more than this (spec 8)
 CONTRADICTION = 1e-9  #: of a limit's scale: a lower bound above its upper by more than this is a contradiction
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _ROUNDING = 1e-10  # of two programs that sum in another order, relative
-
-
-def scales(problem: Problem) -> list[float]:
-    """|bound| + norm·(largest ‖x‖) of every limit: what tolerances are shares of (spec 8)."""
-    return [abs(limit.bound) + limit.norm * problem.longest for limit in problem.limits]
 
 
 @dataclass(frozen=True)
@@ -80,7 +74,7 @@ class Ellipsoids:
     """(S3) for one regression."""
 
     def __init__(self, problem: Problem, data: Data, r: int, confidence: Confidence) -> None:
-        self._problem, self._confidence, self._scales = problem, confidence, scales(problem)
+        self._problem, self._confidence = problem, confidence
         gram, targets = data.gram[r].astype(float), data.targets[r].astype(float)
         dim, m = problem.dim, len(problem.limits)
         values, basis = np.linalg.eigh(gram)  # of G: λI + G itself need not be positive definite to the last digit
@@ -127,7 +121,7 @@ class Ellipsoids:
                 off = np.maximum(off, guard[j] * u)
             error = limit.misspecification * (1.0 + np.abs(rho))
             upper[:, j], lower[:, j] = known[:, j] + high + error, known[:, j] + low - error
-            slop[:, j] = 4.0 * off + _ROUNDING * (self._scales[j] + np.abs(high) + np.abs(known[:, j]))
+            slop[:, j] = 4.0 * off + _ROUNDING * (self._problem.scales[j] + np.abs(high) + np.abs(known[:, j]))
         return Bounds(upper, lower, slop)
 
 
@@ -182,7 +176,7 @@ def make_plan(problem: Problem, data: Data, confidence: Confidence) -> Plan:
 
 def _consistent(problem: Problem, bounds: Bounds, side: float) -> bool:
     """lower ≤ upper everywhere, but for rounding; a NaN is a contradiction."""
-    room = CONTRADICTION * np.array(scales(problem)) + side * bounds.slop
+    room = CONTRADICTION * np.array(problem.scales) + side * bounds.slop
     with np.errstate(invalid="ignore"):
         return bool(np.all(bounds.lower <= bounds.upper + np.maximum(room, 0.0)))
 
@@ -226,15 +220,6 @@ def seed_only(problem: Problem) -> Sets:
 
 def _with_a_pair(state_ptr: list[int], safe: list[bool]) -> list[bool]:
     return [any(safe[first:end]) for first, end in itertools.pairwise(state_ptr)]
-
-
-def beyond_noise(problem: Problem, cost: Any, t: int, alpha: float) -> bool:
-    """Does measurement number t exceed a limit by more than its noise explains at the level α/2, beyond rounding?"""
-    reach = math.sqrt(2 * math.log(math.pi**2 * t**2 * len(problem.limits) / (3 * alpha))) * (1 + 1e-9)
-    return any(
-        value > limit.bound + limit.noise * reach + 2 * BEYOND * scale
-        for value, limit, scale in zip(cost, problem.limits, scales(problem), strict=True)
-    )
 
 
 # --- constants ------------------------------------------------------------------------------------------
