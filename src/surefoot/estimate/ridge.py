@@ -13,8 +13,6 @@ Cholesky factor of λI + G cannot.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,7 +34,7 @@ class RidgeBank:
         self.targets_low = np.zeros((n, n_targets, dim))
         self.rows = np.zeros(n, np.int64)  # (R,)  observations
         self.factor = np.empty((n, dim, dim))  # (R, d, d)  lower, factor·factorᵀ = λI + G
-        self.log_dets = np.empty(n)  # (R,)  log det(λI + G)
+        self.log_dets = np.empty(n)  # (R,)  log det(λI + G) − d log λ
         self.refresh()
 
     @property
@@ -49,7 +47,7 @@ class RidgeBank:
         add_row(r, *self.state, z.copy(), y)
 
     def log_det(self) -> FloatArray:
-        """(R,) log det(λI + G)."""
+        """(R,) log det(λI + G), up to its value without data."""
         return self.log_dets.copy()
 
     def has_grown(self, planned: FloatArray, threshold: float) -> bool:
@@ -58,9 +56,7 @@ class RidgeBank:
 
     def refresh(self) -> None:
         """Compute the factor and its log det anew from G: ends the drift of their updates."""
-        dim = self.gram.shape[1]
-        self.factor[:], growth = factored(self.gram, self.ridge)
-        self.log_dets[:] = dim * math.log(self.ridge) + growth
+        self.factor[:], self.log_dets[:] = factored(self.gram, self.ridge)
 
     def turned(self, r: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """(eigenvalues e (d,) of G, U (d, d), Uᵀb_j (m, d)) of regression r."""
