@@ -17,12 +17,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from surefoot.errors import InvalidInput
+from surefoot.tolerances import LOG_DET
 
 MOST_EPISODES = 10**18
 """Where `smallest_usable_episodes` stops looking."""
-
-_ROUNDING = 1e-6
-"""How far below 0 rounding may push a log-determinant ratio; further down is a caller's error."""
 
 
 # ---------------------------------------------------------------- confidence radii (spec 3 and 6)
@@ -35,7 +33,7 @@ def self_normalised_radius(
 
     radius = σ·√(logdet(A) − d·log λ + 2·log(1/p')) + √λ·L,  log_det_ratio = logdet(A) − d·log λ.
     """
-    if not -_ROUNDING <= log_det_ratio < math.inf:
+    if not -LOG_DET <= log_det_ratio < math.inf:
         raise InvalidInput(
             "log_det_ratio = logdet(A) − d·log(ridge) must be finite and at least 0",
             got=f"got {log_det_ratio!r}",

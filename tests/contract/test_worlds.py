@@ -14,7 +14,7 @@ from surefoot.worlds.registry import FAMILIES, TRAITS, Family
 from surefoot.worlds.world import World
 from tests.claims import first_unsafe_entry
 
-TOLERANCE = 1e-9
+TOLERANCE = 1e-9  # relative
 
 
 class Solution(NamedTuple):

@@ -55,7 +55,9 @@ def _first_nodes(world: sf.World) -> list[int]:
 
 
 def _beyond(world: sf.World, cost: Any) -> Any:
-    return np.any(cost > np.array([limit.bound for limit in world.problem.limits]) + 1e-9, axis=1)
+    limits, longest = world.problem.limits, world.problem.graph.largest_cost_norm()
+    highest = [limit.bound + 1e-9 * (abs(limit.bound) + limit.norm * longest) for limit in limits]  # spec 8
+    return np.any(cost > np.array(highest), axis=1)
 
 
 def _steps(world: sf.World, first: list[int]) -> Any:

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .paper import PaperConstants, joint_dimension, paper_constants
+from .scale import cost_scales, largest_cost_norm
 from .tables import Action, PairKey, State, StateKey, Tables, TripletKey, dot, norm
 
 Made = TypeVar("Made")
 Vector = NDArray[np.floating[Any]]
-LIMIT_TOLERANCE = 1e-12  # spec 4: "upper <= bound" means upper <= bound + 1e-12
-CROSSING_TOLERANCE = 1e-9  # how far lower may pass upper before it is more than rounding
+CROSSING_TOLERANCE = 1e-9  # of a limit's scale: how far lower may pass upper before it is more than rounding
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class Reference:
         if self.paper:
             return [float(self.d)]
         ratios = [(limit.noise / limit.norm) ** 2 for limit in self.t.limits if limit.norm > 0.0]
-        q = max([1e-6, *ratios])
+        q = max([1e-6 * largest_cost_norm(self.t) ** 2, *ratios])
         return [4.0 * q, 40.0 * q, 400.0 * q]
 
     def _slack(self, given: float | Sequence[float] | None) -> list[list[float]]:
@@ -321,12 +321,13 @@ class Reference:
 
     def _bounds(self, plan: Plan) -> None:
         fits = self._per_layer(self._cost_fit, self.H, self.t.stationary_costs)
+        scales = cost_scales(self.t)
         for key in self.t.triplets():
             h = key[0]
             upper, lower, u = self._interval(fits[h], h, self.t.x[key])
             plan.upper[key], plan.lower[key] = upper, lower
             plan.spread[key] = self._spread(h, upper, lower, u)
-            plan.consistent &= not _crossed(upper, lower)
+            plan.consistent &= not _crossed(upper, lower, scales)
         for s in self.layers[self.H - 1]:
             x = self.t.terminal_features(s)
             plan.terminal_spread[s] = 0.0
@@ -334,12 +335,12 @@ class Reference:
                 upper, lower, u = self._interval(fits[self.H - 1], self.H - 1, x)
                 plan.terminal_upper[s], plan.terminal_lower[s] = upper, lower
                 plan.terminal_spread[s] = self._spread(self.H - 1, upper, lower, u)
-                plan.consistent &= not _crossed(upper, lower)
+                plan.consistent &= not _crossed(upper, lower, scales)
 
     # ------------------------------------------------------------------ certified sets (spec 4)
 
     def _within(self, upper: Sequence[float]) -> bool:
-        return all(c <= lim.bound + LIMIT_TOLERANCE for c, lim in zip(upper, self.t.limits, strict=True))
+        return all(c <= lim.bound for c, lim in zip(upper, self.t.limits, strict=True))
 
     def _certify(self, plan: Plan) -> None:
         last = self.H - 1
@@ -507,9 +508,9 @@ def _weighted_norm(matrix: Vector, z: Vector) -> float:
     return math.sqrt(max(0.0, float(np.dot(z, np.linalg.solve(matrix, z)))))
 
 
-def _crossed(upper: Sequence[float], lower: Sequence[float]) -> bool:
+def _crossed(upper: Sequence[float], lower: Sequence[float], scales: Sequence[float]) -> bool:
     """Spec 3: some lower above its upper, beyond rounding."""
-    return any(lo > up + CROSSING_TOLERANCE * (1.0 + abs(up)) for up, lo in zip(upper, lower, strict=True))
+    return any(lo > up + CROSSING_TOLERANCE * scale for up, lo, scale in zip(upper, lower, scales, strict=True))
 
 
 def _best(q: dict[Action, float], cap: float) -> Action:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from .scale import largest_cost_norm
 from .tables import Tables, norm
 
 
@@ -75,12 +76,6 @@ def _beta(tables: Tables, p: float, ridge: float, T: float, D: float, b_beta: fl
 def largest_support_norm(tables: Tables) -> float:
     """max over pairs of the summed norms of the transition features over the support."""
     return max(sum(norm(tables.phi[h, s, a, s2]) for s2 in support) for (h, s, a), support in tables.successors.items())
-
-
-def largest_cost_norm(tables: Tables) -> float:
-    """max over triplets, and terminal states with a cost, of the norm of the cost features."""
-    last = [x for x in (tables.terminal_x or {}).values() if x is not None]
-    return max(norm(x) for x in [*tables.x.values(), *last])
 
 
 def largest_feature_distance(tables: Tables) -> float:

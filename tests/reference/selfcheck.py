@@ -15,6 +15,7 @@ import numpy as np
 
 from .generate import random_history, random_paper_settings, random_paper_tables, random_tables
 from .lsvi_new import Plan, Reference
+from .scale import VIOLATION, cost_scales
 from .tables import Tables
 
 PROBLEMS = 200
@@ -46,22 +47,26 @@ def _is_mixed(tables: Tables, plan: Plan) -> bool:
 
 
 def _event_holds(tables: Tables, plan: Plan) -> bool:
-    """Spec 8, the cost event, for the plan at hand; 1e-9 is for rounding."""
+    """Spec 8, the cost event, for the plan at hand, but for rounding."""
+    off = [VIOLATION / 2 * scale for scale in cost_scales(tables)]
     held = [
-        lo - 1e-9 <= c <= up + 1e-9
+        lo - e <= c <= up + e
         for key in tables.triplets()
-        for lo, c, up in zip(plan.lower[key], tables.cost(key), plan.upper[key], strict=True)
+        for lo, c, up, e in zip(plan.lower[key], tables.cost(key), plan.upper[key], off, strict=True)
     ]
     for s, upper in plan.terminal_upper.items():
         cost = tables.terminal_cost(s)
         assert cost is not None
         lower = plan.terminal_lower[s]
-        held += [lo - 1e-9 <= c <= up + 1e-9 for lo, c, up in zip(lower, cost, upper, strict=True)]
+        held += [lo - e <= c <= up + e for lo, c, up, e in zip(lower, cost, upper, off, strict=True)]
     return all(held)
 
 
 def _violates(tables: Tables, cost: list[float] | None) -> bool:
-    return cost is not None and any(c > lim.bound + 1e-9 for c, lim in zip(cost, tables.limits, strict=True))
+    if cost is None:
+        return False
+    scales = cost_scales(tables)
+    return any(c > lim.bound + VIOLATION * s for c, lim, s in zip(cost, tables.limits, scales, strict=True))
 
 
 def _examine(tally: Tally, tables: Tables, agent: Reference, rng: np.random.Generator) -> None:

@@ -22,7 +22,7 @@ from surefoot.model.problem import Problem
 from surefoot.streams import stream
 from surefoot.study.evidence import begin_due, enter
 from surefoot.study.mixture import weigh
-from surefoot.study.monitor import TOLERANCE, Monitor
+from surefoot.study.monitor import Monitor
 from tests.unit.test_monitor import chain
 
 pytestmark = pytest.mark.statistical
@@ -70,8 +70,8 @@ def first_alarm(problem: Problem, rows: Rows, cost: np.ndarray, alpha: float, ti
     enough = times * monitor.log_threshold
     count = np.arange(1, len(cost) + 1)
     q = np.sqrt(times * 2 * np.log(math.pi**2 * count**2 * len(problem.limits) / (3 * alpha)))
-    bounds, noises = (np.array([getattr(limit, name) for limit in problem.limits]) for name in ("bound", "noise"))
-    over = (cost > bounds + noises * q[:, None] + TOLERANCE).any(axis=1)
+    noises = np.array([limit.noise for limit in problem.limits])
+    over = (cost > problem.violation_thresholds + noises * q[:, None]).any(axis=1)
     loud = track(monitor, rows, cost, enough) >= enough
     alarms = np.flatnonzero(over | loud)
     return int(alarms[0]) + 1 if len(alarms) else None

@@ -706,7 +706,7 @@ def test_what_cannot_be_audited(path: Path, damage: str) -> None:
     elif damage == "empty":
         (path / JOURNAL).write_bytes(b"")
     elif damage == "version":
-        forge(path, lambda records: records[0].update(version=1))
+        forge(path, lambda records: records[0].update(version=99))
     elif damage == "no problem":
         (path / "problem.json").unlink()
     else:

@@ -226,7 +226,7 @@ def edit_draws(header: Any, arrays: Any, change: Any) -> None:
     "change",
     [
         lambda header, arrays: header.update(format="surefoot-problem"),
-        lambda header, arrays: header.update(version=1),
+        lambda header, arrays: header.update(version=99),
         lambda header, arrays: header.pop("manifest"),
         lambda header, arrays: header["manifest"].pop("world"),
         lambda header, arrays: header["manifest"].update(done="many"),

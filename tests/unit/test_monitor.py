@@ -336,7 +336,8 @@ def test_limit_alarm_exactly_at_its_quantile() -> None:
     for t in (1, 2, 7):
         for j, (a, b) in enumerate([(1.0, 0.0), (0.0, 1.0)]):
             q = math.sqrt(2 * math.log(math.pi**2 * t**2 * 2 / (6 * ALPHA / 2)))
-            for beyond, alarmed in ((1e-9 - 1e-12, False), (1e-9 + 1e-12, True)):
+            scale = limits[j].bound + limits[j].norm  # the one feature has length 1
+            for beyond, alarmed in (((1e-9 - 1e-12) * scale, False), ((1e-9 + 1e-12) * scale, True)):
                 monitor = Monitor(problem, ALPHA)
                 for _ in range(t - 1):
                     assert told(monitor, 0, 0, 0.0, 0.0) is None
@@ -365,8 +366,9 @@ def test_riding_the_limit_is_no_alarm(seed: int) -> None:
 
 def test_without_noise_the_limit_is_sharp() -> None:
     problem = chain(np.ones((1, 1)), Limit("c", 0.5, 0.0, 1.0), horizon=2)
-    assert told(Monitor(problem, ALPHA), 0, 0, 0.5 + 0.9e-9) is None
-    alarm = told(Monitor(problem, ALPHA), 0, 0, 0.5 + 1.1e-9)
+    scale = 0.5 + 1.0  # bound, and norm × ‖x‖
+    assert told(Monitor(problem, ALPHA), 0, 0, 0.5 + 0.9e-9 * scale) is None
+    alarm = told(Monitor(problem, ALPHA), 0, 0, 0.5 + 1.1e-9 * scale)
     assert alarm is not None
     assert alarm.kind == "limit"
 

@@ -417,12 +417,11 @@ def test_a_world_beyond_its_declaration_is_stamped(seed: int) -> None:
     assert run.guaranteed is False
 
 
-def test_an_event_that_held_excludes_a_violation_to_the_last_digit(seed: int) -> None:
-    """The bounds' rounding allowance and the limits' add up to less than what counts as a violation.
-
-    An unknown cost of 2 + 1e-9, as large as its declared norm and the world's tolerance allow, is
-    certified against a bound of 2 − 1e-12: the action is played, and is a violation.
-    """
+@pytest.mark.parametrize(("beyond", "held", "broken"), [(0.4e-9, True, 0), (0.9e-9, False, 0), (1.1e-9, False, 5)])
+def test_an_event_that_held_excludes_a_violation_to_the_last_digit(
+    beyond: float, held: bool, broken: int, seed: int
+) -> None:
+    """A cost of 2 is certified against a bound of 2 and played; the truth lies beyond it by a share of the scale, 4."""
     problem = sf.Problem.from_functions(
         horizon=2,
         start="s",
@@ -432,12 +431,12 @@ def test_an_event_that_held_excludes_a_violation_to_the_last_digit(seed: int) ->
         cost_features=lambda h, s, a, s2: [2.0 * (a == "go")],
         transition_features=lambda h, s, a, s2: [1.0],
         seed_policy=lambda h, s: "stay",
-        limits=sf.Limit("limit", bound=2.0 - 9e-13, noise=0.1, norm=1.0),
+        limits=sf.Limit("limit", bound=2.0, noise=0.1, norm=1.0),
     )
-    world = sf.World(problem, transition=[1.0], cost=[1.0 + 4.9999e-10])
-    run = sf.run(sf.LsviNew(problem), world, 5, seed)
-    assert run.violations.sum() == 5
-    assert run.cost_event is False
+    world = sf.World(problem, transition=[1.0], cost=[1.0], deviation=[np.array([[0.0], [4.0 * beyond]])])
+    run = sf.run(sf.LsviNew(problem, replan_growth=100.0), world, 5, seed)
+    assert run.violations.sum() == broken
+    assert run.cost_event is held
 
 
 def test_the_cost_event_asks_every_entry(seed: int) -> None:
@@ -450,17 +449,17 @@ def test_the_cost_event_asks_every_entry(seed: int) -> None:
     assert world.terminal_costs is not None
     assert events.cost_event(world, bounds)
     rng, has_cost = np.random.default_rng(seed), world.problem.graph.terminal.has_cost
-    for side, beyond in (("upper", -1e-9), ("lower", 1e-9)):
+    for side, beyond in (("upper", -1e-9 * world.problem.cost_scales), ("lower", 1e-9 * world.problem.cost_scales)):
         for h, truth in enumerate(world.costs):
             place = (int(rng.integers(len(truth))), int(rng.integers(2)))
             for factor in (0.4, 1.0):
                 rows = [row.copy() for row in getattr(bounds, side)]
-                rows[h][place] = truth[place] + factor * beyond
+                rows[h][place] = truth[place] + factor * beyond[place[1]]
                 changed = dataclasses.replace(bounds, **{side: tuple(rows)})
                 assert events.cost_event(world, changed) is (factor < 0.5), (side, h)
         for state in range(len(has_cost)):
             last = getattr(bounds, f"terminal_{side}").copy()
-            last[state, 1] = world.terminal_costs[state, 1] + beyond if has_cost[state] else 7.0
+            last[state, 1] = world.terminal_costs[state, 1] + beyond[1] if has_cost[state] else 7.0
             changed = dataclasses.replace(bounds, **{f"terminal_{side}": last})
             assert events.cost_event(world, changed) == (not has_cost[state]), (side, state)
 

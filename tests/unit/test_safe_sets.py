@@ -19,8 +19,13 @@ Sets = tuple[list[list[bool]], list[list[bool]]]
 def by_definition(world: sf.World) -> Sets:
     """A_h and S_h as :mod:`surefoot.exact` defines them, one edge after the other."""
 
+    longest = world.problem.graph.largest_cost_norm()
+
+    def kept(cost: float, limit: sf.Limit) -> bool:
+        return cost <= limit.bound + 1e-9 * (abs(limit.bound) + limit.norm * longest)  # spec 8
+
     def within(cost: Any) -> bool:
-        return all(c <= limit.bound + 1e-9 for c, limit in zip(cost, world.problem.limits, strict=True))
+        return all(map(kept, cost, world.problem.limits))
 
     graph = world.problem.graph
     ends = range(graph.terminal.n_states)

@@ -320,8 +320,14 @@ def test_parameters_that_differ_although_stationary() -> None:
 
 def test_cost_that_overflows() -> None:
     refused(
-        "cost is not finite: layer 0, state 'up', action 'go', successor 'down'",
+        "cost feature is too large to be squared: layer 0, state 'up', action 'go', successor 'down'",
         cost_features=lambda h, s, a, s2: [1.0, 1e300 if s2 == "down" else 0.0],
+        cost=[[0.25, 1e10], [0.5, 0.0]],
+        limits=[Limit("heat", 1.0, 0.1, 1e11), LIMITS[1]],
+    )
+    refused(
+        "cost is too large to be squared: limit 'heat'",
+        cost_features=lambda h, s, a, s2: [1.0, 1e120 if s2 == "down" else 0.0],
         cost=[[0.25, 1e10], [0.5, 0.0]],
         limits=[Limit("heat", 1.0, 0.1, 1e11), LIMITS[1]],
     )

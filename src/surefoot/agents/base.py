@@ -75,6 +75,11 @@ class Agent(ABC):
         """Plans made so far."""
         return 0
 
+    @property
+    def failed_replans(self) -> int:
+        """Plans that were due and could not be computed: the plan before stayed in force each time."""
+        return 0
+
     @abstractmethod
     def policy(self) -> Policy:
         """The pair played in every state of the episode under way, or of the next one."""

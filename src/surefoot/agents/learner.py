@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from surefoot.agents.base import Agent, Policy
 from surefoot.arguments import at_least
-from surefoot.errors import OutOfOrder
+from surefoot.errors import AssumptionBroken, OutOfOrder, SurefootError
 from surefoot.estimate.costs import CostConfidence, CostData
 from surefoot.estimate.threads import one_blas_thread
 from surefoot.estimate.values import ValueConfidence, ValueData, ValueEllipsoid
@@ -21,6 +21,10 @@ from surefoot.model.problem import Problem
 from surefoot.plan.plan import Plan
 
 _PLANNED = ("planned_cost_log_det", "planned_value_log_det", "_planned_data", "_new_data", "_replans", "_plan")
+
+
+#: What numbers beyond reckoning make a computation raise. LinAlgError is a ValueError.
+_FAILURES = (SurefootError, ArithmeticError, ValueError, LookupError, TypeError)
 
 
 class Learner(Agent):
@@ -40,7 +44,8 @@ class Learner(Agent):
         self.replan_growth = at_least("replan_growth", replan_growth, 0.0)
         self.costs = CostData(problem, min(cost_confidence.ridges))
         self.transitions = ValueData(problem, value_confidence.ridge)
-        self._replans = 0
+        self._replans, self._failed = 0, 0
+        self.plan_failure = ""  #: why the plan that is due could not be made; empty when it was
         self._new_data = False  # since the last plan
         self.replan()
 
@@ -56,6 +61,10 @@ class Learner(Agent):
     @property
     def replans(self) -> int:
         return self._replans
+
+    @property
+    def failed_replans(self) -> int:
+        return self._failed
 
     def policy(self) -> Policy:
         return self.plan.values.action
@@ -91,25 +100,35 @@ class Learner(Agent):
     def replan(self) -> None:
         """Make a plan now, from data whose factors are computed anew; only between episodes.
 
-        When none can be made, the agent is left as it was, with the plan that it had.
+        One that cannot be computed changes nothing: the plan before stays in force, whose bounds hold as they did, the
+        data stay counted, :attr:`plan_failure` says why, and the plan stays due.
         """
         if self._layer is not None:
             raise OutOfOrder("a plan never changes inside an episode", where=self._where())
         self.problem.verify()  # of features that have changed no bound is true
-        before = vars(self).copy()
+        if self._replans == 0:
+            self._replan()
+            return
+        before = self.planned()
         try:
-            with one_blas_thread():
-                self.costs.bank.refresh()
-                self.transitions.bank.refresh()
-                self.planned_cost_log_det = self.costs.bank.log_det()
-                self.planned_value_log_det = self.transitions.bank.log_det()
-                self._planned_data = {name: array.copy() for name, array in self._data().items()}
-                self._new_data = False
-                self._replans += 1
-                self._plan = self._make_plan()
-        except BaseException:
-            vars(self).update(before)
-            raise
+            self._replan()
+        except BaseException as error:
+            self.put_back(before)
+            if not isinstance(error, _FAILURES):
+                raise
+            self._failed += 1
+            self.plan_failure = f"no plan can be computed from the data, the one before stays in force: {error}"
+
+    def _replan(self) -> None:
+        with one_blas_thread():
+            self.costs.bank.refresh()
+            self.transitions.bank.refresh()
+            self._replans += 1
+            self._plan = self._make_plan()
+        self.planned_cost_log_det = self.costs.bank.log_det()
+        self.planned_value_log_det = self.transitions.bank.log_det()
+        self._planned_data = {name: array.copy() for name, array in self._data().items()}
+        self._new_data, self.plan_failure = False, ""
 
     def planned(self) -> dict[str, Any]:
         """All that :meth:`replan` changes but the data, to :meth:`put_back` a plan when the next one cannot be used."""
@@ -141,7 +160,8 @@ class Learner(Agent):
     def checkpoint(self) -> dict[str, NDArray[Any]]:
         now = {f"now/{name}": array.copy() for name, array in self._data().items()}
         then = {f"then/{name}": array.copy() for name, array in self._planned_data.items()}
-        counters = {"replans": np.array(self._replans), "new_data": np.array(self._new_data)}
+        numbers = {"replans": self._replans, "failed": self._failed, "new_data": self._new_data}
+        counters = {name: np.array(number) for name, number in numbers.items()}
         return {**super().checkpoint(), **now, **then, **counters}
 
     def restore(self, saved: Mapping[str, NDArray[Any]]) -> None:
@@ -150,7 +170,10 @@ class Learner(Agent):
         self._load(saved, "then")
         self._replans = int(saved["replans"]) - 1
         self.replan()
+        if self.plan_failure:
+            raise AssumptionBroken("the plan of the checkpoint cannot be made again", got=self.plan_failure)
         self._load(saved, "now")
+        self._failed = int(saved["failed"])
         self._new_data = bool(saved["new_data"])
 
     def _load(self, saved: Mapping[str, NDArray[Any]], moment: str) -> None:

@@ -166,7 +166,7 @@ class LsviNew(Learner):
         known = self.value_ellipsoids()  # Step 3
         values = self._profile.optimise(problem, self.costs, bounds, allowed, known)  # Step 4
         if self._scope is not None:
-            self._scope.narrow(bounds, problem.limits)
+            self._scope.narrow(bounds, problem.violation_thresholds)
         self._plans = {
             start: Plan(problem, bounds, certified, each, known, self.replans) for start, each in values.items()
         }

@@ -43,7 +43,7 @@ from surefoot.model.layered import (
 )
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
-from surefoot.plan.certify import TOLERANCE, Certified, certify
+from surefoot.plan.certify import Certified, certify
 from surefoot.plan.kernels import segment_max
 
 Tables = list[FloatArray]
@@ -241,7 +241,7 @@ class Remedies:
         self.norms = np.array([limit.norm for limit in problem.limits])
         self.known = known
         self.upper = [*bounds.upper, _last_upper(problem, bounds)]
-        self._over = [upper > self.bounds + TOLERANCE for upper in self.upper]
+        self._over = [upper > self.bounds for upper in self.upper]
         roofs: dict[int, FloatArray] = {}
         for fixed, size in zip(known.fixed, known.size, strict=True):
             if id(fixed) not in roofs:
@@ -295,7 +295,7 @@ def _largest_norms(room: FloatArray, size: FloatArray) -> FloatArray:
     """(rows, m) the largest L with L·size ≤ room: ∞ where size is 0 and there is room, −∞ where there is none."""
     with np.errstate(divide="ignore", invalid="ignore"):
         roof = np.maximum(room, 0.0) / size[:, None]
-    result: FloatArray = np.where(room < -TOLERANCE, -np.inf, np.where(size[:, None] == 0, np.inf, roof))
+    result: FloatArray = np.where(room < 0.0, -np.inf, np.where(size[:, None] == 0, np.inf, roof))
     return result
 
 

@@ -13,17 +13,16 @@ import numpy as np
 from surefoot.diagnosis.records import Forced, SeedFault
 from surefoot.estimate.costs import CostBounds
 from surefoot.model.layered import BoolArray, FloatArray
-from surefoot.model.limits import Limit
 from surefoot.model.problem import Problem
-from surefoot.plan.certify import TOLERANCE, Certified
+from surefoot.plan.certify import Certified
 from surefoot.plan.kernels import segment_all, segment_any
 
 _EXAMPLES = 5
 
 
-def surely_over(lower: FloatArray, limits: tuple[Limit, ...]) -> BoolArray:
-    """(rows, m) True where even the lower bound exceeds the limit."""
-    result: BoolArray = lower > np.array([limit.bound for limit in limits]) + TOLERANCE
+def surely_over(lower: FloatArray, problem: Problem) -> BoolArray:
+    """(rows, m) True where even the lower bound is a violation (spec 8)."""
+    result: BoolArray = lower > problem.violation_thresholds
     return result
 
 
@@ -33,12 +32,12 @@ def lost_sets(problem: Problem, bounds: CostBounds) -> Certified:
     last = graph.terminal
     lost = np.zeros(last.n_states, bool)
     if bounds.terminal_lower is not None:
-        lost = surely_over(bounds.terminal_lower, problem.limits).any(axis=1) & ~last.seed_reached
+        lost = surely_over(bounds.terminal_lower, problem).any(axis=1) & ~last.seed_reached
     states: list[BoolArray] = [lost]
     pairs: list[BoolArray] = []
     for h in reversed(range(len(graph.layers))):
         layer = graph.layers[h]
-        bad = surely_over(bounds.lower[h], problem.limits).any(axis=1) | states[0][layer.successor]
+        bad = surely_over(bounds.lower[h], problem).any(axis=1) | states[0][layer.successor]
         lost_pairs = segment_any(bad, layer.pair_ptr)
         lost_pairs[layer.seed_pairs()] = False
         pairs.insert(0, lost_pairs)
@@ -72,13 +71,13 @@ def find_seed_fault(problem: Problem, bounds: CostBounds) -> SeedFault | None:
         played = np.zeros(layer.n_pairs, bool)
         played[layer.seed_pairs()] = True
         own = np.repeat(played, np.diff(layer.pair_ptr))
-        over = surely_over(bounds.lower[h], problem.limits) & own[:, None]
+        over = surely_over(bounds.lower[h], problem) & own[:, None]
         count += int(over.any(axis=1).sum())
         if first is None and over.any():
             edge, j = (int(i) for i in np.argwhere(over)[0])
             first = naming.at_edge(layer, h, edge), j, float(bounds.lower[h][edge, j])
     if bounds.terminal_lower is not None:
-        over = surely_over(bounds.terminal_lower, problem.limits) & graph.terminal.seed_reached[:, None]
+        over = surely_over(bounds.terminal_lower, problem) & graph.terminal.seed_reached[:, None]
         count += int(over.any(axis=1).sum())
         if first is None and over.any():
             state, j = (int(i) for i in np.argwhere(over)[0])

@@ -1,6 +1,6 @@
 """Ridge statistics of sparse features: what ``ridge.py`` keeps, as small matrices along the diagonal.
 
-    G = Σ z zᵀ,   b_j = Σ z y_j,   a Cholesky factor of λI + G   block by block   (surefoot.estimate.blocks)
+    G = Σ z zᵀ,   b_j = Σ z y_j,   a triangular factor of λI + G   block by block   (surefoot.estimate.blocks)
 
 A block without data is never looked at: its eigenvalues are zero and its factor √λ I.
 """
@@ -12,8 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.estimate.block_rows import BlockState, add_block_row, blocks_have_grown, log_det_ratios
+from surefoot.estimate.block_rows import BlockState, add_block_row
 from surefoot.estimate.blocks import Blocks, Run
+from surefoot.estimate.ridge import factored
+from surefoot.estimate.rows import has_grown
 from surefoot.model.layered import FloatArray, IntArray
 
 NO_DATA = -1
@@ -55,19 +57,23 @@ class BlockBank:
 
     def has_grown(self, planned: FloatArray, threshold: float) -> bool:
         """True when some log det has grown by more than the threshold since it was ``planned`` (R,)."""
-        return bool(blocks_have_grown(self.state.log_det, planned, threshold))
+        return bool(has_grown(self.state.log_det, planned, threshold))
 
     def refresh(self) -> None:
         """Compute factors and log dets anew from G: ends the drift of their updates."""
-        state, blocks = self.state, self.blocks
-        for runs in blocks.runs:
+        state = self.state
+        for r, runs in enumerate(self.blocks.runs):
+            state.log_det[r] = 0.0
             for run in runs:
                 has = self._with_data(run)
                 if len(has):
-                    grams = self._stack(state.gram, run)[has] + self.ridge * np.eye(run.size)
-                    factors = np.sqrt(grams) if run.size == 1 else np.linalg.cholesky(grams)
+                    grams = self._stack(state.gram, run)[has]
+                    if run.size == 1:  # nothing to turn
+                        factors, growth = np.sqrt(grams + self.ridge), np.log1p(grams / self.ridge)
+                    else:
+                        factors, growth = factored(grams, self.ridge)
                     self._stack(state.factor, run)[has] = factors
-        state.log_det[:] = log_det_ratios(state.factor, state.counts, blocks.first, blocks.shape, self.ridge)
+                    state.log_det[r] += float(growth.sum())
 
     def turned(self, r: int) -> tuple[FloatArray, TurnedBlocks, FloatArray]:
         """(eigenvalues of G, their basis U, Uᵀb_j (m, …)) of the blocks with data, and a zero for all others."""

@@ -95,8 +95,9 @@ def _bounds(
                         for i in range(size):
                             predicted += centres[k, j, spot + i] * w[i]
                     # np.minimum and np.maximum pass a NaN on, and a NaN certifies nothing
-                    top = np.minimum(top, predicted + (radii[k, j] + guards[k, j]) * u[k + 1])
-                    low = np.maximum(low, predicted - radii[k, j] * u[k + 1])
+                    guarded = radii[k, j] + guards[k, j]
+                    top = np.minimum(top, predicted + guarded * u[k + 1])
+                    low = np.maximum(low, predicted - guarded * u[k + 1])
                 along = rho * anchor_cost[j]
                 error = errors[j] * (1.0 + abs(rho))
                 upper[e, j] = along + top + error

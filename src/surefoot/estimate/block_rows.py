@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.estimate.blocks import BlockShape
+from surefoot.estimate.rows import FAR
 from surefoot.model.layered import FloatArray, IntArray
 from surefoot.model.sparse_rows import RowParts
 
@@ -118,39 +119,21 @@ def add_block_row(
             back = new - old
             state.targets_low[j, slot + i] = (old - (new - back)) + (term - back)
             state.targets[j, slot + i] = new
+    growth = 1.0
     for i in range(d):
         if z[i] == 0.0:
             continue
-        diagonal = state.factor[entry + i * d + i]
-        radius = math.sqrt(diagonal * diagonal + z[i] * z[i])
-        cosine = radius / diagonal
-        sine = z[i] / diagonal
-        state.factor[entry + i * d + i] = radius
-        state.log_det[r] += math.log1p(sine * sine)
+        old = state.factor[entry + i * d + i]
+        new = math.sqrt(old * old + z[i] * z[i])
+        cosine, sine = old / new, z[i] / new
+        state.factor[entry + i * d + i] = new
+        growth *= (new / old) * (new / old)
+        if growth > FAR:
+            state.log_det[r] += math.log(growth)
+            growth = 1.0
         for k in range(i + 1, d):
             at = entry + k * d + i
-            state.factor[at] = (state.factor[at] + sine * z[k]) / cosine
-            z[k] = cosine * z[k] - sine * state.factor[at]
-
-
-@numba.njit(cache=True)
-def blocks_have_grown(log_det: FloatArray, planned: FloatArray, threshold: float) -> bool:
-    """True when some log det exceeds its value at the last plan by more than the threshold (spec 6)."""
-    for r in range(log_det.shape[0]):  # noqa: SIM110  (a generator would not compile)
-        if log_det[r] - planned[r] > threshold:
-            return True
-    return False
-
-
-@numba.njit(cache=True)
-def log_det_ratios(
-    factor: FloatArray, counts: IntArray, first: IntArray, shape: BlockShape, ridge: float
-) -> FloatArray:
-    """(R,) log det(λI + G) − d log λ, from the factors; blocks without data add nothing."""
-    ratios, scale = np.zeros(first.shape[0] - 1), math.sqrt(ridge)
-    for r in range(ratios.shape[0]):
-        for b in range(first[r], first[r + 1]):
-            if counts[b] > 0:
-                for i in range(shape.size[b]):
-                    ratios[r] += 2.0 * math.log(factor[shape.entry[b] + i * shape.size[b] + i] / scale)
-    return ratios
+            below = state.factor[at]
+            state.factor[at] = cosine * below + sine * z[k]
+            z[k] = cosine * z[k] - sine * below
+    state.log_det[r] += math.log(growth)

@@ -30,6 +30,7 @@ from surefoot.model.limits import Limit
 from surefoot.model.precision import FeatureArray, pieces
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
+from surefoot.tolerances import CONTRADICTION
 
 RadiusRule = Callable[[float, float, Limit], float]
 """(logdet(A) − d log λ, λ, limit) → the radius of that limit's ellipsoid."""
@@ -107,7 +108,7 @@ class CostEllipsoids:
     weights: FloatArray  # (n, dc)   1 / (e + λ)
     centres: FloatArray  # (n, m, dc)   Uᵀ γ̂
     radii: FloatArray  # (n, m)      with the model error
-    guards: FloatArray  # (n, m)     added to the radii of upper bounds: rounding never certifies
+    guards: FloatArray  # (n, m)     added to the radii: rounding never certifies, and never contradicts
     norms: FloatArray  # (m,)        L, or ∞ where the prior bound is not used
     errors: FloatArray  # (m,)       ζ
 
@@ -258,7 +259,8 @@ def bound_costs(
 
     pairs = [bounds(h, layer.cost_features) for h, layer in enumerate(graph.layers)]
     last_upper, last_lower = _terminal(graph, bounds)
-    consistent = all(kernels.possible(upper, lower) for upper, lower in done.values())
+    rounding = CONTRADICTION * problem.cost_scales
+    consistent = all(kernels.possible(upper, lower, rounding) for upper, lower in done.values())
     return CostBounds(tuple(u for u, _ in pairs), tuple(low for _, low in pairs), last_upper, last_lower, consistent)
 
 

@@ -15,7 +15,7 @@ from numba import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from surefoot.estimate.block_rows import BlockState, add_block_row, block_value_row, blocks_have_grown, cost_row
+from surefoot.estimate.block_rows import BlockState, add_block_row, block_value_row, cost_row
 from surefoot.estimate.ridge import BankState
 from surefoot.estimate.rows import add_row, has_grown, project, value_row
 from surefoot.model.features import Features
@@ -98,8 +98,8 @@ def _(
         rest: Any,
     ) -> float:
         rho = project(table, e, cost, h, anchors, directions, anchor_costs, z, rest)
-        gram, gram_low, targets, targets_low, factor, rows = bank
-        add_row(r, gram, gram_low, targets, targets_low, factor, rows, z, rest)
+        gram, gram_low, targets, targets_low, factor, log_det, rows = bank
+        add_row(r, gram, gram_low, targets, targets_low, factor, log_det, rows, z, rest)
         return rho
 
     def sparse(
@@ -194,8 +194,8 @@ def _(
         target: Any,
     ) -> None:
         value_row(table, row, successor, begin, first, end, value, offset, phi_v)
-        gram, gram_low, targets, targets_low, factor, rows = bank
-        add_row(r, gram, gram_low, targets, targets_low, factor, rows, phi_v, target)
+        gram, gram_low, targets, targets_low, factor, log_det, rows = bank
+        add_row(r, gram, gram_low, targets, targets_low, factor, log_det, rows, phi_v, target)
 
     def sparse(
         table: Any,
@@ -247,10 +247,10 @@ def _grown(bank: Any, planned: FloatArray, threshold: float) -> bool:
 @overload(_grown, inline="always")
 def _(bank: Any, planned: Any, threshold: Any) -> Any:
     def dense(bank: Any, planned: Any, threshold: Any) -> bool:
-        return has_grown(bank[4], planned, threshold)
+        return has_grown(bank[5], planned, threshold)
 
     def sparse(bank: Any, planned: Any, threshold: Any) -> bool:
-        return blocks_have_grown(bank.log_det, planned, threshold)
+        return has_grown(bank.log_det, planned, threshold)
 
     return sparse if isinstance(bank, types.BaseNamedTuple) else dense
 

@@ -68,11 +68,11 @@ def _bound_block(
             upper[r, j] = reach
             lower[r, j] = -reach
         for k in range(n):
-            radius, guarded, predicted = radii[k, j], radii[k, j] + guards[k, j], 1 + k * m + j
+            guarded, predicted = radii[k, j] + guards[k, j], 1 + k * m + j
             for r in range(rows):
                 # np.minimum and np.maximum pass a NaN on, and a NaN certifies nothing
                 upper[r, j] = np.minimum(upper[r, j], told[predicted, r] + guarded * u[k + 1, r])
-                lower[r, j] = np.maximum(lower[r, j], told[predicted, r] - radius * u[k + 1, r])
+                lower[r, j] = np.maximum(lower[r, j], told[predicted, r] - guarded * u[k + 1, r])
         for r in range(rows):
             known = told[0, r] * anchor_cost[j]
             error = errors[j] * (1.0 + abs(told[0, r]))
@@ -177,6 +177,7 @@ def _expectations(
 def _crossed(
     upper: FloatArray,  # (rows, m)
     lower: FloatArray,
+    rounding: FloatArray,  # (m,)
     found: BoolArray,  # (blocks,)  written
 ) -> None:
     """Marks blocks of rows in which a lower bound lies above its upper beyond rounding, or one of them is a NaN."""
@@ -185,8 +186,7 @@ def _crossed(
         wrong = False
         for row in range(n * b // blocks, n * (b + 1) // blocks):
             for j in range(m):
-                top = upper[row, j]
-                wrong |= not (lower[row, j] <= top + 1e-9 * (1.0 + abs(top)))
+                wrong |= not (lower[row, j] <= upper[row, j] + rounding[j])
         found[b] = wrong
 
 
@@ -210,10 +210,10 @@ def expectations(features: FeatureArray, successor: IntArray, pair_ptr: IntArray
     _expected[_worth_threads(work)](features, successor, pair_ptr, wanted, *rest)
 
 
-def possible(upper: FloatArray, lower: FloatArray) -> bool:
-    """No lower bound lies above its upper beyond rounding; False for a NaN."""
+def possible(upper: FloatArray, lower: FloatArray, rounding: FloatArray) -> bool:
+    """No lower bound lies above its upper by more than rounding (m,); False for a NaN."""
     found = np.empty(16, np.bool_)
-    _checked[_worth_threads(2 * upper.size)](upper, lower, found)
+    _checked[_worth_threads(2 * upper.size)](upper, lower, rounding, found)
     return not found.any()
 
 

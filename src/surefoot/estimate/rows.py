@@ -9,6 +9,8 @@ import numba
 from surefoot.model.layered import FloatArray, IntArray
 from surefoot.model.precision import FeatureArray
 
+FAR = 1e100  #: a product of so much growth is taken to its logarithm before it overflows
+
 
 @numba.njit(cache=True)
 def add_row(
@@ -18,11 +20,12 @@ def add_row(
     targets: FloatArray,  # (R, m, d)
     targets_low: FloatArray,
     factor: FloatArray,  # (R, d, d)
+    log_det: FloatArray,  # (R,)
     rows: IntArray,  # (R,)
     z: FloatArray,  # (d,)  destroyed
     y: FloatArray,  # (m,)
 ) -> None:
-    """Regression r: gram += z zᵀ, targets += y zᵀ (compensated), factor·factorᵀ += z zᵀ; all in place.
+    """Regression r: gram += z zᵀ, targets += y zᵀ (compensated), factor·factorᵀ += z zᵀ with its log det; in place.
 
     The compensation is Knuth's two-sum: ``low`` collects what rounding took from the sum and is added back each
     time, so that the two stand for the exact sum to about two roundings, whatever the number of rows.
@@ -48,34 +51,31 @@ def add_row(
             back = new - old
             targets_low[r, j, i] = (old - (new - back)) + (term - back)
             targets[r, j, i] = new
-    # Rank-one update of a Cholesky factor by plane rotations: O(d²), and positive definite by construction.
+    # Rank-one update of a triangular factor by plane rotations: O(d²), and positive definite by construction.
+    growth = 1.0  # of the determinant
     for i in range(d):
         if z[i] == 0.0:
             continue
-        diagonal = factor[r, i, i]
-        radius = math.sqrt(diagonal * diagonal + z[i] * z[i])
-        cosine = radius / diagonal
-        sine = z[i] / diagonal
-        factor[r, i, i] = radius
+        old = factor[r, i, i]
+        new = math.sqrt(old * old + z[i] * z[i])
+        cosine, sine = old / new, z[i] / new
+        factor[r, i, i] = new
+        growth *= (new / old) * (new / old)
+        if growth > FAR:
+            log_det[r] += math.log(growth)
+            growth = 1.0
         for k in range(i + 1, d):
-            factor[r, k, i] = (factor[r, k, i] + sine * z[k]) / cosine
-            z[k] = cosine * z[k] - sine * factor[r, k, i]
+            below = factor[r, k, i]
+            factor[r, k, i] = cosine * below + sine * z[k]
+            z[k] = cosine * z[k] - sine * below
+    log_det[r] += math.log(growth)
 
 
 @numba.njit(cache=True)
-def log_det(factor: FloatArray, r: int) -> float:
-    """log det of factor[r]·factor[r]ᵀ."""
-    total = 0.0
-    for i in range(factor.shape[1]):
-        total += math.log(factor[r, i, i])
-    return 2.0 * total
-
-
-@numba.njit(cache=True)
-def has_grown(factor: FloatArray, planned: FloatArray, threshold: float) -> bool:
+def has_grown(log_det: FloatArray, planned: FloatArray, threshold: float) -> bool:
     """True when some log det exceeds its value at the last plan by more than the threshold (spec 6)."""
-    for r in range(factor.shape[0]):  # noqa: SIM110  (a generator would not compile)
-        if log_det(factor, r) - planned[r] > threshold:
+    for r in range(log_det.shape[0]):  # noqa: SIM110  (a generator would not compile)
+        if log_det[r] - planned[r] > threshold:
             return True
     return False
 

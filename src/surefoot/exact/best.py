@@ -13,7 +13,6 @@ from surefoot.model.layered import BoolArray, FloatArray, IntArray, freeze
 from surefoot.model.problem import Problem
 from surefoot.worlds.world import World
 
-TOLERANCE = 1e-9  # a true cost breaks a limit only beyond this (spec 8)
 PARALLEL_EDGES = 100_000  # below, starting threads takes longer than the layer
 
 
@@ -29,16 +28,11 @@ class Solution:
     safe_actions: tuple[BoolArray, ...]  # H-1 arrays (N,), one entry per pair
 
 
-def bounds(problem: Problem) -> FloatArray:
-    """(m,) the largest true cost that counts as within each limit: bound_j + 1e-9."""
-    return np.array([limit.bound + TOLERANCE for limit in problem.limits])
-
-
 def terminal_within(world: World) -> BoolArray:
     """(S,) terminal states whose cost is within all bounds; those without a cost are."""
     if world.terminal_costs is None:
         return np.ones(world.problem.graph.terminal.n_states, bool)
-    within: BoolArray = np.all(world.terminal_costs <= bounds(world.problem), axis=1)
+    within: BoolArray = np.all(world.terminal_costs <= world.problem.violation_thresholds, axis=1)
     return within
 
 
@@ -49,7 +43,7 @@ def solve(world: World) -> Solution:
     """
     from surefoot.exact import kernels
 
-    graph, limit = world.problem.graph, bounds(world.problem)
+    graph, limit = world.problem.graph, world.problem.violation_thresholds
     last = terminal_within(world)
     values = [freeze(np.where(last, graph.terminal.reward, np.nan))]
     states, actions, policy = [freeze(last)], [], []

@@ -21,12 +21,11 @@ from surefoot.errors import InvalidInput
 from surefoot.model.labels import Label
 from surefoot.model.layered import NO_ACTION, FloatArray, IntArray, Layer, freeze
 from surefoot.model.problem import Problem
+from surefoot.tolerances import PROBABILITY_SUM
 from surefoot.worlds.world import World
 
 Rows = tuple[NDArray[Any], ...]
 """H-1 arrays, each (S,) of pairs or (N,) of probabilities."""
-
-_SUM_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +139,7 @@ def _checked_chances(problem: Problem, h: int, row: FloatArray, layer: Layer) ->
             got=repr(float(row[bad[0]])),
         )
     total = np.add.reduceat(row, layer.state_ptr[:-1])  # every state has an action, so no empty sums
-    wrong = np.flatnonzero((total != 0) & ~(np.abs(total - 1) <= _SUM_TOLERANCE))
+    wrong = np.flatnonzero((total != 0) & ~(np.abs(total - 1) <= PROBABILITY_SUM))
     if len(wrong):
         raise InvalidInput(
             "action probabilities do not add up to 1",

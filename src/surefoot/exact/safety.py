@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from surefoot.exact.best import bounds, terminal_within
+from surefoot.exact.best import terminal_within
 from surefoot.model.layered import BoolArray, IntArray
 from surefoot.worlds.world import World
 
@@ -20,7 +20,7 @@ def safe_sets(world: World) -> Sets:
     """
     from surefoot.exact import kernels
 
-    layers, limit = world.problem.graph.layers, bounds(world.problem)
+    layers, limit = world.problem.graph.layers, world.problem.violation_thresholds
     running = _running(world)
     states, pairs = [terminal_within(world)], []
     for layer, probability, cost in zip(reversed(layers), world.probabilities[::-1], world.costs[::-1], strict=True):
@@ -41,7 +41,7 @@ class SafeSets:
     def __init__(self, world: World) -> None:
         from surefoot.exact import kernels
 
-        graph, limit = world.problem.graph, bounds(world.problem)
+        graph, limit = world.problem.graph, world.problem.violation_thresholds
         sizes = [graph.n_states(h) for h in range(graph.horizon)]
         self._states = _cuts(sizes)
         self._pairs = _cuts([layer.n_pairs for layer in graph.layers])

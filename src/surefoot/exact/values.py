@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput
-from surefoot.exact.best import bounds, terminal_within
+from surefoot.exact.best import terminal_within
 from surefoot.exact.policies import AnyPolicy, Rows, rows_of, seed_policy, weights
 from surefoot.model.labels import Label
 from surefoot.model.layered import FloatArray, IntArray, freeze
@@ -97,7 +97,7 @@ def violations(world: World, policy: AnyPolicy, start: Label | None = None) -> V
 
 def _violating(world: World) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
     """Per decision layer: ν (N,), and P (E,) with 0 on the edges that violate."""
-    bound = bounds(world.problem)
+    bound = world.problem.violation_thresholds
     known: dict[tuple[int, ...], tuple[FloatArray, FloatArray]] = {}  # layers may share arrays
     found: list[tuple[FloatArray, FloatArray]] = []
     for layer, p, cost in zip(world.problem.graph.layers, world.probabilities, world.costs, strict=True):

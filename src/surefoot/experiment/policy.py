@@ -9,7 +9,8 @@
      "layers": [[{"state": …, "action": …, "value": 3.48, "margin": [0.02], "certified": true, "seed": false}, …], …]}
 
 The same kind of document that a study exports. ``value``: optimistic, from here on. ``margin``: per limit, bound −
-upper bound, the least over the action's successors; null where nothing is known. ``certified``: proved safe, with all
+upper bound, the least over the action's successors; null where nothing is proved (the seed's action may be safe by
+assumption alone). ``certified``: proved safe, with all
 that may follow. ``seed``: the seed's own action. ``start``: the start state that the policy is for, null when it is for
 all. States without an action are left out; in a problem with more than ``MOST_STATES`` also those that the policy
 never reaches (``"states": "reached"``).
@@ -28,6 +29,7 @@ from surefoot.agents.base import Agent
 from surefoot.experiment.run import Run
 from surefoot.model.layered import NO_ACTION, BoolArray, IntArray
 from surefoot.model.problem import Problem
+from surefoot.plan.certify import margins
 from surefoot.plan.plan import Plan
 
 FORMAT, VERSION = "surefoot-policy", 1
@@ -80,17 +82,16 @@ def reached(problem: Problem, chosen: tuple[IntArray, ...]) -> list[BoolArray]:
 
 def _entries(problem: Problem, plan: Plan | None, h: int, row: IntArray) -> Iterator[dict[str, Any]]:
     layer, naming = problem.graph.layers[h], problem.naming
-    bounds = np.array([limit.bound for limit in problem.limits])
     worst = None if plan is None else np.maximum.reduceat(plan.bounds.upper[h], layer.pair_ptr[:-1], axis=0)
     for state in np.flatnonzero(row != NO_ACTION).tolist():
         pair = int(row[state])
-        margins = None if worst is None else [m if np.isfinite(m) else None for m in (bounds - worst[pair]).tolist()]
         seed = pair == int(layer.seed[state])
+        certified = seed if plan is None else bool(plan.certified_sets.pairs[h][pair])
         yield {
             "state": naming.states[h][state],
             "action": naming.action(layer, h, pair),
             "value": None if plan is None else float(plan.values.value[h][state]),
-            "margin": margins,
-            "certified": seed if plan is None else bool(plan.certified_sets.pairs[h][pair]),
+            "margin": None if worst is None else margins(worst[pair], problem.limits, certified),
+            "certified": certified,
             "seed": seed,
         }

@@ -18,7 +18,7 @@ from surefoot.errors import AssumptionBroken
 from surefoot.estimate.costs import CostData
 from surefoot.estimate.counting import CostState, Table, ValueState, bank_has_grown, compiled, count_cost, count_value
 from surefoot.estimate.values import ValueData
-from surefoot.experiment.tables import VIOLATION, EpisodeTable
+from surefoot.experiment.tables import EpisodeTable
 from surefoot.model.layered import BoolArray, FloatArray, IntArray, freeze, pool
 from surefoot.worlds.sampler import ROOT_3, Sampler
 from surefoot.worlds.world import World
@@ -51,7 +51,7 @@ def note(
     row: int,
     measured: FloatArray,
     bounds: FloatArray,
-    tolerance: float,
+    thresholds: FloatArray,
     violations: IntArray,
     margins: FloatArray,
     highest: FloatArray,
@@ -59,9 +59,13 @@ def note(
     """Enter one step's true and measured costs into the record of episode k."""
     broken = False
     for j in range(measured.shape[0]):
-        margins[k, j] = min(margins[k, j], bounds[j] - truth[row, j])
+        room = bounds[j] - truth[row, j]
+        if truth[row, j] > thresholds[j]:
+            broken = True
+        else:  # what exceeds the bound by rounding alone keeps it
+            room = max(room, 0.0)
+        margins[k, j] = min(margins[k, j], room)
         highest[k, j] = max(highest[k, j], measured[j])
-        broken = broken or truth[row, j] > bounds[j] + tolerance
     if broken:
         violations[k] += 1
 
@@ -101,7 +105,7 @@ def roll(
     first: int,
     last: int,
     bounds: FloatArray,
-    tolerance: float,
+    thresholds: FloatArray,
     rewards: FloatArray,
     violations: IntArray,
     margins: FloatArray,
@@ -131,7 +135,7 @@ def roll(
                 edge += 1
             cost_row = offsets[h, COSTS] + edge
             measure(costs, cost_row, scales, kind, noise, measured)
-            note(k, costs, cost_row, measured, bounds, tolerance, violations, margins, highest)
+            note(k, costs, cost_row, measured, bounds, thresholds, violations, margins, highest)
             total += reward[offsets[h, REWARDS] + pair]
             following = successor[offsets[h, SUCCESSORS] + edge]
             if learn:
@@ -169,7 +173,7 @@ def roll(
         total += terminal_reward[state]
         if terminal_has_cost[state]:
             measure(terminal_costs, state, scales, kind, noise, measured)
-            note(k, terminal_costs, state, measured, bounds, tolerance, violations, margins, highest)
+            note(k, terminal_costs, state, measured, bounds, thresholds, violations, margins, highest)
             if learn:
                 count_cost(
                     terminal_features,
@@ -233,6 +237,7 @@ class Rollout:
             NOISES.index(world.noise),
         )
         self._bounds = np.array([limit.bound for limit in problem.limits])
+        self._thresholds = problem.violation_thresholds
         self._learner = self._learning(agent)
 
     def _learning(self, agent: Agent) -> tuple[Any, ...]:
@@ -271,7 +276,7 @@ class Rollout:
             first,
             last,
             self._bounds,
-            VIOLATION,
+            self._thresholds,
             table.reward,
             table.violations,
             table.margin,

@@ -99,10 +99,16 @@ class Run:
 
         return ledger.save(self, Path(path), format)
 
+    @property
+    def failed_replans(self) -> int:
+        """Plans that were due and could not be computed; the one before stayed in force each time."""
+        return int(self.manifest["failed_replans"])
+
     def __repr__(self) -> str:
+        failed = f"failed_replans={self.failed_replans}, " if self.failed_replans else ""
         return (
             f"Run({self.manifest['agent']}, episodes={self.episodes}, regret={self.regret.sum():.6g}, "
-            f"violations={int(self.violations.sum())}, replans={self.replans}, {self.guarantee!r})"
+            f"violations={int(self.violations.sum())}, replans={self.replans}, {failed}{self.guarantee!r})"
         )
 
 
@@ -132,6 +138,7 @@ def describe(agent: Agent, world: World, seed: int, episodes: int, done: int, be
         "episodes": int(episodes),
         "done": int(done),
         "before": before,
+        "failed_replans": agent.failed_replans,
         "versions": {
             "python": platform.python_version(),
             **{name: version(name) for name in ("surefoot", "numpy", "scipy", "numba")},

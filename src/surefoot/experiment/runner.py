@@ -26,7 +26,7 @@ from surefoot.experiment.events import cost_event, value_event
 from surefoot.experiment.interrupt import Interrupt
 from surefoot.experiment.progress import Progress
 from surefoot.experiment.run import Run, describe
-from surefoot.experiment.tables import VIOLATION, EpisodeTable, PlanTable
+from surefoot.experiment.tables import EpisodeTable, PlanTable
 from surefoot.model.layered import FloatArray
 from surefoot.plan.plan import Plan
 from surefoot.worlds.world import World
@@ -254,10 +254,13 @@ class Session:
         agent.finish()
 
     def _note_step(self, k: int, truth: FloatArray, measured: FloatArray) -> None:
-        bounds = np.array([limit.bound for limit in self.world.problem.limits])
-        self.table.margin[k] = np.minimum(self.table.margin[k], bounds - truth)
+        problem = self.world.problem
+        bounds = np.array([limit.bound for limit in problem.limits])
+        beyond = truth > problem.violation_thresholds
+        room = np.where(beyond, bounds - truth, np.maximum(bounds - truth, 0.0))
+        self.table.margin[k] = np.minimum(self.table.margin[k], room)
         self.table.highest[k] = np.maximum(self.table.highest[k], measured)
-        self.table.violations[k] += bool((truth > bounds + VIOLATION).any())
+        self.table.violations[k] += bool(beyond.any())
 
     # --- measuring --------------------------------------------------------------------------------------
 

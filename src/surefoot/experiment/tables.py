@@ -12,8 +12,6 @@ from surefoot.errors import InvalidInput
 from surefoot.model import npz
 from surefoot.model.layered import FloatArray, IntArray
 
-VIOLATION = 1e-9  #: a true cost breaks a limit when it exceeds it by more than this (spec 8)
-
 
 @dataclass(eq=False)
 class EpisodeTable:
@@ -26,7 +24,7 @@ class EpisodeTable:
     reward: FloatArray  # (K,)   reward collected
     violations: IntArray  # (K,)   steps whose true cost broke a limit
     certified: IntArray  # (K,)   certified pairs
-    margin: FloatArray  # (K, m) smallest bound − true cost over the episode's steps
+    margin: FloatArray  # (K, m) smallest bound − true cost over the episode's steps; 0 where rounding alone exceeds it
     highest: FloatArray  # (K, m) largest measured cost
 
     @classmethod

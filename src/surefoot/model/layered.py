@@ -172,10 +172,14 @@ class LayeredGraph:
 
     def largest_cost_norm(self) -> float:
         """max ‖x‖ over all triplets and last states."""
-        tables = [layer.cost_features for layer in self.layers]
+        return self._largest_cost_norm
+
+    @cached_property
+    def _largest_cost_norm(self) -> float:
+        tables = {id(layer.cost_features): layer.cost_features for layer in self.layers}
         if self.terminal.cost_features is not None:
-            tables.append(self.terminal.cost_features)
-        return max(float(row_norms(x).max()) for x in tables)
+            tables[id(self.terminal.cost_features)] = self.terminal.cost_features
+        return max(float(row_norms(x).max()) for x in tables.values())
 
     def pruned(self) -> LayeredGraph:
         """The graph without the states that nothing can reach; layers that keep all stay shared."""

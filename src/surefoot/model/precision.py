@@ -29,8 +29,8 @@ def lengths(x: FeatureArray) -> NDArray[np.float64]:
     """(n,) the length of every row."""
     result = np.empty(len(x))
     for rows, piece in pieces(x):
-        result[rows] = np.linalg.norm(piece, axis=1)
-    return result
+        np.einsum("ij,ij->i", piece, piece, out=result[rows])  # unlike a norm it makes no copy
+    return np.sqrt(result, out=result)
 
 
 def product(x: FeatureArray, matrix: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -32,8 +32,10 @@ from surefoot.model.validate import (
     check_layers,
     check_limits,
     check_number_of_layers,
+    check_scales,
     follow_seed,
 )
+from surefoot.tolerances import VIOLATION
 
 AnchorOf = Callable[[int], tuple[ArrayLike, ArrayLike] | None]
 
@@ -236,6 +238,7 @@ class Problem:
         anchors += [None] * (len(layers) + 1 - costed)
         graph = LayeredGraph(done, terminal, starts, tuple(anchors))
         check_anchors(graph, limits, stationary_costs)
+        check_scales(graph.largest_cost_norm(), limits)
         return cls(graph, naming, limits, norm, stationary_costs, stationary_transitions)
 
     # --- reading it -------------------------------------------------------------------------------------
@@ -248,6 +251,18 @@ class Problem:
     @property
     def starts(self) -> tuple[Label, ...]:
         return tuple(self.naming.states[0][int(i)] for i in self.graph.starts)
+
+    @cached_property
+    def cost_scales(self) -> FloatArray:
+        """(m,) |bound| + norm·(largest ‖x‖): what the costs of each limit are measured against (spec 8)."""
+        longest = self.graph.largest_cost_norm()
+        return freeze(np.array([abs(limit.bound) + limit.norm * longest for limit in self.limits]))
+
+    @cached_property
+    def violation_thresholds(self) -> FloatArray:
+        """(m,) the largest true cost that still keeps each limit: bound + 10⁻⁹ of its scale (spec 8)."""
+        bounds = np.array([limit.bound for limit in self.limits])
+        return freeze(bounds + VIOLATION * self.cost_scales)
 
     def states(self, h: int) -> Names:
         """The states of a layer, in index order."""

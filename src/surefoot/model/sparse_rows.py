@@ -108,9 +108,14 @@ class SparseRows:
 
     def norms(self) -> NDArray[np.float64]:
         """(n,) the length of every row."""
-        squares = np.bincount(self.row_of_entries(), self.values * self.values, len(self))
-        lengths: NDArray[np.float64] = np.sqrt(squares)
+        lengths: NDArray[np.float64] = np.sqrt(self.squares())
         return lengths
+
+    def squares(self) -> NDArray[np.float64]:
+        """(n,) the squared length of every row."""
+        with np.errstate(over="ignore"):
+            squares: NDArray[Any] = np.bincount(self.row_of_entries(), self.values * self.values, len(self))
+        return np.asarray(squares, np.float64)
 
     def not_zero(self) -> NDArray[np.bool_]:
         """(n,) rows with an entry other than zero."""

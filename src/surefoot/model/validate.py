@@ -7,9 +7,9 @@ those above it.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -29,7 +29,9 @@ from surefoot.model.layered import (
 )
 from surefoot.model.limits import Limit
 from surefoot.model.naming import Naming
+from surefoot.model.precision import pieces
 from surefoot.model.sparse_rows import SparseRows
+from surefoot.tolerances import ANCHOR, SQUARES
 
 MAX_HORIZON = 1_000_000
 
@@ -95,16 +97,17 @@ def check_layers(layers: Sequence[Layer], terminal: Terminal, naming: Naming) ->
             _check_successors(layer, h, n_next, naming)
         if first_time("reward", layer.reward):
             _check_rewards(layer.reward, lambda p, h=h, y=layer: naming.at_pair(y, h, p))  # type: ignore[misc]
-        for kind, features in (
-            ("cost feature", layer.cost_features),
-            ("transition feature", layer.transition_features),
-        ):
-            if first_time("features", features):
-                _check_finite(kind, features, lambda e, h=h, y=layer: naming.at_edge(y, h, e))  # type: ignore[misc]
+        costs, transitions = layer.cost_features, layer.transition_features
+        place = partial(naming.at_edge, layer, h)
+        if first_time("cost features", costs):
+            _check_rows("cost feature", costs, place, SQUARES[0])
+        if transitions is not costs and first_time("transition features", transitions):
+            _check_rows("transition feature", transitions, place, 0.0)  # a chance may be as small as it likes
     last = len(layers)
     _check_rewards(terminal.reward, lambda s: naming.at_state(last, s))
     if terminal.cost_features is not None:
-        _check_finite("terminal cost feature", terminal.cost_features, lambda s: naming.at_state(last, s))
+        place = partial(naming.at_state, last)
+        _check_rows("terminal cost feature", terminal.cost_features, place, SQUARES[0])
 
 
 def _check_structure(layer: Layer, h: int, naming: Naming) -> None:
@@ -160,6 +163,56 @@ def _check_rewards(reward: FloatArray, place: Callable[[int], str]) -> None:
         )
 
 
+def _check_rows(kind: str, features: Features, place: Callable[[int], str], least: float) -> None:
+    """Every number is finite, and every row is zero or has a squared length to compute with, at least so large."""
+    if isinstance(features, SparseRows):
+        _check_squares(kind, features, 0, features.squares(), place, least)
+        return
+    for rows, piece in pieces(features):
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = np.einsum("ij,ij->i", piece, piece)
+        _check_squares(kind, features, rows.start, squares, place, least)
+
+
+def _check_squares(
+    kind: str, features: Features, first: int, squares: FloatArray, place: Callable[[int], str], least: float
+) -> None:
+    """Squared lengths of the rows from ``first`` on: Gram matrices and bounds are made of them."""
+    odd = np.flatnonzero(~((squares >= least) & (squares <= SQUARES[1])))
+    if len(odd) == 0:
+        return
+    _check_finite(kind, features, place)
+    if isinstance(features, SparseRows):
+        wrong = odd[features.not_zero()[odd]]
+    else:
+        wrong = odd[np.any(features[first + odd] != 0.0, axis=1)]
+    if len(wrong):
+        row = first + int(wrong[0])
+        only = features[row : row + 1]
+        size = float(np.abs(only.values if isinstance(only, SparseRows) else only).max())
+        raise InvalidInput(
+            f"{kind} is too {'large' if size > 1.0 else 'small'} to be squared",
+            where=place(row),
+            got=f"entries up to {size!r}",
+            fix="Measure features in other units, and the norm in their inverse; or declare zero.",
+        )
+
+
+def check_scales(longest: float, limits: tuple[Limit, ...]) -> None:
+    """Costs as large as declared, and their noise, can be squared: tolerances and tests are made of them (spec 8)."""
+    for limit in limits:
+        scale = abs(limit.bound) + limit.norm * longest + limit.misspecification
+        for what, size in (("cost", scale), ("noise", limit.noise)):
+            if size > 0.0 and not SQUARES[0] <= size * size <= SQUARES[1]:
+                raise InvalidInput(
+                    f"{what} is too {'large' if size > 1.0 else 'small'} to be squared",
+                    where=f"limit {limit.name!r}",
+                    got=f"{size!r}: bound {limit.bound!r}, noise {limit.noise!r}, norm {limit.norm!r}, "
+                    f"features up to {longest!r} long",
+                    fix="Measure this cost in other units.",
+                )
+
+
 def _check_finite(kind: str, features: Features, place: Callable[[int], str]) -> None:
     if isinstance(features, SparseRows):
         wrong = np.flatnonzero(~np.isfinite(features.values))
@@ -187,7 +240,7 @@ def check_anchors(graph: LayeredGraph, limits: tuple[Limit, ...], stationary_cos
             continue
         where = f"anchor of layer {h}"
         length = math.hypot(*anchor.features.tolist())
-        if not sys.float_info.min <= length * length < math.inf:
+        if not SQUARES[0] <= length * length <= SQUARES[1]:
             size = "zero" if length == 0 else "too small" if length < 1 else "too large"
             raise InvalidInput(
                 f"anchor feature is {size}",
@@ -202,7 +255,7 @@ def check_anchors(graph: LayeredGraph, limits: tuple[Limit, ...], stationary_cos
                     where=f"{where}, limit {limit.name!r}",
                     got=f"cost {cost!r}, bound {limit.bound!r}",
                 )
-            if abs(cost) > (limit.norm * length + limit.misspecification) * (1 + 1e-12):  # rounding, no more
+            if abs(cost) > (limit.norm * length + limit.misspecification) * (1 + ANCHOR):
                 raise InvalidInput(
                     "anchor cost is impossible under the norm bound",
                     where=f"{where}, limit {limit.name!r}",

@@ -18,8 +18,6 @@ from surefoot.model.limits import Limit
 from surefoot.plan import sweeps
 from surefoot.plan.kernels import first_marked, segment_any, segment_max, spread
 
-TOLERANCE = 1e-12  #: "upper ≤ bound" means upper ≤ bound + TOLERANCE
-
 
 @dataclass(frozen=True, eq=False)
 class Certified:
@@ -31,7 +29,7 @@ class Certified:
 
 def within_limits(upper: FloatArray, limits: tuple[Limit, ...]) -> BoolArray:
     """(rows,) True where every limit is kept by its upper bound; False for a NaN."""
-    kept: BoolArray = np.all(upper <= _highest(limits), axis=1)
+    kept: BoolArray = np.all(upper <= _bounds(limits), axis=1)
     return kept
 
 
@@ -57,13 +55,24 @@ def _layer(
     """(N,) pairs whose every successor keeps all limits and is among ``following`` (S',), or that the seed plays;
     (S,) states with such a pair."""
     pairs, states = np.empty(layer.n_pairs, bool), np.empty(layer.n_states, bool)
-    graph, bounds = (layer.state_ptr, layer.pair_ptr, layer.successor), _highest(limits)
+    graph, bounds = (layer.state_ptr, layer.pair_ptr, layer.successor), _bounds(limits)
     sweeps.certified(layer.n_edges, *graph, upper, bounds, following, layer.seed, pairs, states)
     return pairs, states
 
 
-def _highest(limits: tuple[Limit, ...]) -> FloatArray:
-    return np.array([limit.bound for limit in limits]) + TOLERANCE
+def _bounds(limits: tuple[Limit, ...]) -> FloatArray:
+    """(m,) meant exactly (spec 4): a tie lost to rounding costs nothing."""
+    return np.array([limit.bound for limit in limits])
+
+
+def margins(upper: FloatArray, limits: tuple[Limit, ...], certified: bool) -> list[float | None]:
+    """(m,) bound − upper, as it is shown; None where nothing is proved.
+
+    Nothing is proved where there is no bound at all, and where a certified action owes its safety to the seed alone: so
+    no certified action shows a negative margin.
+    """
+    room = (_bounds(limits) - upper).tolist()
+    return [m if np.isfinite(m) and (m >= 0.0 or not certified) else None for m in room]
 
 
 def terminal_states(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ...]) -> BoolArray:

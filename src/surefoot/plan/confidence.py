@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from surefoot import theory
@@ -11,12 +12,15 @@ from surefoot.estimate.costs import CostConfidence
 from surefoot.estimate.values import ValueConfidence
 from surefoot.model.limits import Limit
 from surefoot.model.problem import Problem
+from surefoot.tolerances import LARGEST_RIDGE, LEAST_RIDGE, USABLE_RIDGE
 
 
 def default_ridges(problem: Problem) -> tuple[float, ...]:
-    """Λ = q·{4, 40, 400}, q = max(10⁻⁶, largest (σ_j/L_j)²) (spec 3)."""
-    ratios = [(limit.noise / limit.norm) ** 2 for limit in problem.limits if limit.norm > 0]
-    q = max([1e-6, *ratios])
+    """Λ = q·{4, 40, 400}, q = the largest (σ_j/L_j)², but at least 10⁻⁶ of the largest ‖x‖² (spec 3)."""
+    longest = problem.graph.largest_cost_norm() or 1.0
+    most = math.sqrt(LARGEST_RIDGE) * longest
+    ratios = [min(limit.noise / limit.norm, most) for limit in problem.limits if limit.norm > 0]
+    q = max([LEAST_RIDGE * longest**2, *(ratio**2 for ratio in ratios)])
     return (4 * q, 40 * q, 400 * q)
 
 
@@ -31,6 +35,13 @@ def cost_confidence(
     grid = default_ridges(problem) if ridges is None else tuple(ridge(value) for value in ridges)
     if not grid:
         raise InvalidInput("ridges must not be empty", got=repr(ridges))
+    least = USABLE_RIDGE * problem.graph.largest_cost_norm() ** 2
+    if min(grid) < least:
+        raise InvalidInput(
+            "a ridge is too small for the features",
+            got=f"{min(grid)!r}, where rows have squared lengths up to {problem.graph.largest_cost_norm() ** 2!r}",
+            fix=f"Use at least {least!r}, or leave ridges out.",
+        )
     log_term = theory.cost_log_term(
         limits=len(problem.limits),
         horizon=problem.horizon,

@@ -12,10 +12,7 @@ import numpy as np
 
 from surefoot.estimate.costs import CostBounds
 from surefoot.model.layered import BoolArray, FloatArray, LayeredGraph
-from surefoot.model.limits import Limit
 from surefoot.plan.kernels import segment_any
-
-ROUNDING = 1e-9
 
 
 class Scope:
@@ -29,7 +26,6 @@ class Scope:
     def edges(self) -> tuple[BoolArray, ...]:
         """H-1 of (E,): the triplets that still matter, for a plan that is made now."""
         graph = self._graph
-        self.planned = [mask.copy() for mask in self.hopeful]
         reached = np.zeros(graph.n_states(0), bool)
         reached[graph.starts] = True
         result = []
@@ -41,23 +37,23 @@ class Scope:
             result.append(edges)
         return tuple(result)
 
-    def narrow(self, bounds: CostBounds, limits: tuple[Limit, ...]) -> None:
-        """Drop what the bounds prove unsafe, backward from the last layer."""
+    def narrow(self, bounds: CostBounds, thresholds: FloatArray) -> None:
+        """Drop what the bounds prove to be a violation (spec 8), backward from the last layer; thresholds (m,)."""
+        self.planned = [mask.copy() for mask in self.hopeful]  # the plan is made
         if not bounds.consistent:
             return  # bounds that contradict each other prove nothing
         graph, last = self._graph, self._graph.terminal
-        limit = np.array([item.bound for item in limits])
         dead = np.zeros(last.n_states, bool)
         if bounds.terminal_lower is not None:
-            dead = _exceeds(bounds.terminal_lower, limit) & last.has_cost & ~last.seed_reached
+            dead = _exceeds(bounds.terminal_lower, thresholds) & last.has_cost & ~last.seed_reached
         for h in reversed(range(len(graph.layers))):
             layer = graph.layers[h]
-            bad = _exceeds(bounds.lower[h], limit) | dead[layer.successor]
+            bad = _exceeds(bounds.lower[h], thresholds) | dead[layer.successor]
             self.hopeful[h] &= ~segment_any(bad, layer.pair_ptr)
             self.hopeful[h][layer.seed_pairs()] = True
             dead = ~segment_any(self.hopeful[h], layer.state_ptr)
 
 
-def _exceeds(lower: FloatArray, limit: FloatArray) -> BoolArray:
-    over: BoolArray = np.any(lower > limit + ROUNDING, axis=1)
+def _exceeds(lower: FloatArray, thresholds: FloatArray) -> BoolArray:
+    over: BoolArray = np.any(lower > thresholds, axis=1)
     return over

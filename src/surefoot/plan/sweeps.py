@@ -25,7 +25,7 @@ def _certified(
     pair_ptr: IntArray,
     successor: IntArray,
     upper: FloatArray,  # (E, m)
-    bounds: FloatArray,  # (m,)  with the tolerance
+    bounds: FloatArray,  # (m,)
     following: BoolArray,  # (S',)  certified states of the next layer
     seed: IntArray,  # (S,)  the seed's pair or -1
     pairs: BoolArray,  # (N,)  written

@@ -6,9 +6,9 @@ fall. Backward from the last layer, with excess(e) = max_j upper_j(e) − bound_
     shortfall(h, s, a) = max over s' of max( excess(e), shortfall(h+1, s') ),      −∞ for the seed's own pairs
     shortfall(h, s)    = min over a of shortfall(h, s, a)
 
-A pair is certified exactly when its shortfall is at most 0 (up to the tolerance of :mod:`surefoot.plan.certify`). If
-not, :func:`why` names what decides: a successor of this very step, if one breaks a limit by its upper bound; else the
-future state with the largest shortfall, and, there, the action that is nearest to being certified, and so on.
+A pair is certified exactly when its shortfall is at most 0. If not, :func:`why` names what decides: a successor of this
+very step, if one breaks a limit by its upper bound; else the future state with the largest shortfall, and, there, the
+action that is nearest to being certified, and so on.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from surefoot.estimate.costs import CostBounds
 from surefoot.model.labels import Label
 from surefoot.model.layered import FloatArray, IntArray
 from surefoot.model.problem import Problem
-from surefoot.plan.certify import TOLERANCE, Certified
+from surefoot.plan.certify import Certified
 from surefoot.plan.kernels import first_marked, segment_max, spread
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Reasons:
 def reasons(problem: Problem, bounds: CostBounds, certified: Certified, first: int = 0) -> Reasons:
     """One backward sweep down to layer ``first``; layers before it are left empty."""
     graph = problem.graph
-    bound = np.array([limit.bound + TOLERANCE for limit in problem.limits])  # what certify compares with
+    bound = np.array([limit.bound for limit in problem.limits])
     shortfall, last_limits = _last(problem, bounds, bound)
     layers = range(len(graph.layers))
     empty: IntArray = np.empty(0, np.int64)

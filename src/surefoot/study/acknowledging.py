@@ -68,12 +68,8 @@ def _tried(standing: Standing, new: Problem, discard: bool) -> Record:
     """The constants from here on; refused where the data that are kept contradict the new declaration as well."""
     agent = standing.next_agent(new, discard)
     constants = agent.constants
-    fault = ""
-    try:
-        agent.replan()
-        fault = "" if agent.plan.consistent else "some lower bound exceeds its upper bound"
-    except (ArithmeticError, ValueError) as error:
-        fault = str(error)
+    agent.replan()
+    fault = agent.plan_failure or ("" if agent.plan.consistent else "some lower bound exceeds its upper bound")
     if fault:
         fix = "Acknowledge with discard_data=True."
         raise InvalidInput("the data contradict the new declaration too", got=fault, fix=fix)

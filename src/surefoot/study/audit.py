@@ -45,6 +45,7 @@ _COUNTS = (  # (as counted, as told)
     ("overrides", "overridden by an operator"),
     ("overrides that were not certified", "of them with an action that was not certified"),
     ("plans", "plans re-derived"),
+    ("plans that failed", "episodes under an older plan, because the one due could not be computed"),
     ("rows imported", "rows imported"),
     ("rows vouched for", "of them like others, by a person's word different measurements"),
     ("alarm", "alarms"),

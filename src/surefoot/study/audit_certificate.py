@@ -31,10 +31,11 @@ class Certificate:
         if len(written["successors"]) != len(edges):
             self._wrong(self._n, "its certificate leaves out a possible successor")
             return
-        margins: list[float] = []
+        margins: list[float | None] = []
         for e, item in zip(edges, written["successors"], strict=True):
-            margins += self._successor(h, e, item, facts)
-        self._same("margin", min(margins) if margins else None)
+            margins += self._successor(h, e, pair, item, facts)
+        proved = [margin for margin in margins if margin is not None]
+        self._same("margin", min(proved) if len(proved) == len(margins) else None)
         if facts["looks_ahead"]:
             possible = self._safe_by(h, state, pair, edges, facts)
             if written["safe_by"] not in possible:
@@ -53,15 +54,16 @@ class Certificate:
             found = f"{steps}…" if promised else "no promise"
             self._wrong(self._n, f"its certificate promises {said!r}, found is {found!r}")
 
-    def _successor(self, h: int, e: int, item: Record, facts: Record) -> list[float]:
+    def _successor(self, h: int, e: int, pair: int, item: Record, facts: Record) -> list[float | None]:
         """Checks one possible next state; returns its margins as written."""
         problem, plan = self._problem, self._plan
         state = problem.layers[h].successor[e]
         at = f"successor {problem.states[h + 1][state]!r}"
         if label(item["state"]) != problem.states[h + 1][state]:
             self._wrong(self._n, f"its certificate names {item['state']!r} where {at} follows")
-        bounds = plan.edges[h]
-        self._numbers(at, item["upper"], item["margin"], bounds.upper[e], bounds.slop[e], facts)
+        bounds, certified = plan.edges[h], (plan.sure.pairs[h][pair], plan.possible.pairs[h][pair])
+        self._numbers(at, item["upper"], bounds.upper[e], bounds.slop[e], facts)
+        self._margins(at, item["upper"], item["margin"], *certified)
         sure, possible = (sets.states[h + 1][state] for sets in (plan.sure, plan.possible))
         said = item["certified"]
         if facts["looks_ahead"] and said is not sure and said is not possible and not (facts["narrowed"] and not said):
@@ -69,9 +71,8 @@ class Certificate:
         margins = list(item["margin"])
         if h + 1 == problem.horizon - 1 and problem.has_cost[state] and plan.last is not None:
             last = plan.last
-            self._numbers(
-                f"last {at}", item["last_upper"], item["last_margin"], last.upper[state], last.slop[state], facts
-            )
+            self._numbers(f"last {at}", item["last_upper"], last.upper[state], last.slop[state], facts)
+            self._margins(f"last {at}", item["last_upper"], item["last_margin"], *certified)
             margins += item["last_margin"]
         elif item["last_upper"] is not None or item["last_margin"] is not None:
             self._wrong(self._n, f"its certificate gives a last cost of {at}, which has none")
@@ -79,17 +80,23 @@ class Certificate:
             follows = problem.pair(h + 1, state, label(item["next_action"]))
             if follows is None or not plan.possible.pairs[h + 1][follows]:
                 self._wrong(self._n, f"its certificate goes on from {at} with {item['next_action']!r}, not certified")
-        return [margin for margin in margins if margin is not None]
+        return margins
 
-    def _numbers(self, at: str, upper: Any, margin: Any, found: Any, slop: Any, facts: Record) -> None:
+    def _margins(self, at: str, upper: Any, margin: Any, surely: bool, possibly: bool) -> None:
+        """bound − upper as written; null in place of a negative one of a certified action."""
+        for value, written, limit in zip(upper, margin, self._problem.limits, strict=True):
+            room = None if value is None else limit.bound - value
+            hidden = room is not None and room < 0.0 and possibly
+            if not (written == room and not (hidden and surely)) and not (written is None and hidden):
+                self._wrong(self._n, f"its certificate's margin of {at} is {written!r}, not bound - upper")
+
+    def _numbers(self, at: str, upper: Any, found: Any, slop: Any, facts: Record) -> None:
         """Upper bounds as written against those found; null stands for no bound at all."""
         for j, limit in enumerate(self._problem.limits):
             value, least = upper[j], float(found[j])
             missing = value is None and (facts["narrowed"] or math.isinf(least))
             if not missing and (value is None or not abs(value - least) <= slop[j]):
                 self._wrong(self._n, f"its certificate bounds {limit.name!r} of {at} by {value!r}, found is {least!r}")
-            if margin[j] != (None if value is None else limit.bound - value):
-                self._wrong(self._n, f"its certificate's margin of {at} is {margin[j]!r}, not bound - upper")
 
     def _safe_by(self, h: int, state: int, pair: int, edges: range, facts: Record) -> list[str]:
         """What the safety of the offer rests on; two answers where rounding decides."""

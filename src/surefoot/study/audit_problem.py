@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ import numpy as np
 from surefoot.model import npz, strict_json
 
 NONE = -1  #: where the seed has no action
+BEYOND = 1e-9  #: of a limit's scale: a cost exceeds its limit by more than this (spec 8)
 
 _ARRAYS = {  # entry of a layer, of the last layer, of an anchor -> (dtype, axes)
     "states": ("<i8", 1),
@@ -106,6 +108,25 @@ class Problem:
     transition_norm: float
     transition_dim: int  # 0 when transitions use the cost features
     largest_sum: float  # max over pairs of Σ ‖φ‖
+
+    @cached_property
+    def longest(self) -> float:
+        """The largest ‖x‖ of a cost feature."""
+        tables = [layer.x for layer in self.layers] + ([] if self.last_x is None else [self.last_x])
+        return max(float(np.sqrt((table * table).sum(axis=1)).max()) for table in tables)
+
+    @cached_property
+    def scales(self) -> list[float]:
+        """|bound| + norm·(largest ‖x‖) of every limit: what tolerances are shares of (spec 8)."""
+        return [abs(limit.bound) + limit.norm * self.longest for limit in self.limits]
+
+    def beyond_noise(self, cost: list[float], t: int, alpha: float) -> bool:
+        """Does measurement number t exceed a limit by more than its noise explains at the level α/2, and rounding?"""
+        reach = math.sqrt(2 * math.log(math.pi**2 * t**2 * len(self.limits) / (3 * alpha))) * (1 + 1e-9)
+        return any(
+            value > limit.bound + limit.noise * reach + 2 * BEYOND * scale
+            for value, limit, scale in zip(cost, self.limits, self.scales, strict=True)
+        )
 
     @property
     def dim(self) -> int:

@@ -19,8 +19,6 @@ from surefoot.study.audit_journal import Record, Say, compact
 from surefoot.study.audit_problem import NONE, Problem, label
 from surefoot.study.audit_spec import Confidence, Data, Plan, default_ridges, make_plan, paper_beta, paper_feature_bound
 
-BEYOND = 1e-9  #: a cost exceeds its limit by more than this (spec 8)
-
 
 class Replay:
     """One record after the other; whatever does not fit is said."""
@@ -364,8 +362,8 @@ class Replay:
         for value, limit in zip(cost, self._problem.limits, strict=True):
             if value - limit.bound > limit.noise * q:
                 self._declared.exceeded(n, limit.name, (value - limit.bound) / q, certified)
-            if value > limit.bound + limit.noise * q * (1 + 1e-9) + 2 * BEYOND and not self._due and not lost:
-                self._due.append((n, ("limit", "residual", "computation")))
+        if self._problem.beyond_noise(cost, self._measured, alpha) and not self._due and not lost:
+            self._due.append((n, ("limit", "residual", "computation")))
         return alike
 
     # --- places -----------------------------------------------------------------------------------------

@@ -15,8 +15,7 @@ import numpy as np
 
 from surefoot.study.audit_problem import NONE, Problem
 
-TOLERANCE = 1e-12  #: "upper ≤ bound" means upper ≤ bound + TOLERANCE
-CONTRADICTION = 1e-9  #: a lower bound above its upper by more than this, relative, is a contradiction
+CONTRADICTION = 1e-9  #: of a limit's scale: a lower bound above its upper by more than this is a contradiction
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _ROUNDING = 1e-10  # of two programs that sum in another order, relative
@@ -78,13 +77,15 @@ class Ellipsoids:
         self._problem, self._confidence = problem, confidence
         gram, targets = data.gram[r].astype(float), data.targets[r].astype(float)
         dim, m = problem.dim, len(problem.limits)
-        largest = max(0.0, float(np.linalg.eigvalsh(gram)[-1]))
+        values, basis = np.linalg.eigh(gram)  # of G: λI + G itself need not be positive definite to the last digit
+        values = np.maximum(values, 0.0)
+        largest = float(values[-1])
         self._parts = []  # (inverse factor, γ̂, radius (m,), guard (m,)) of each ridge
         for ridge in confidence.ridges:
-            factor = np.linalg.cholesky(gram + ridge * np.eye(dim))
-            inverse = np.linalg.solve(factor, np.eye(dim))  # A⁻¹ = inverseᵀ·inverse
+            weights = 1.0 / np.sqrt(values + ridge)
+            inverse = weights[:, None] * basis.T  # A⁻¹ = inverseᵀ·inverse
             estimate = (targets @ inverse.T) @ inverse
-            log_det = 2.0 * float(np.log(np.diag(factor)).sum()) - dim * math.log(ridge)
+            log_det = float(np.log1p(values / ridge).sum())
             lost = 2.0 * math.sqrt(dim) * _EPSILON * (largest / ridge + 1.0)
             radius, guard = np.zeros(m), np.zeros(m)
             for j, limit in enumerate(problem.limits):
@@ -119,7 +120,7 @@ class Ellipsoids:
                 off = np.maximum(off, guard[j] * u)
             error = limit.misspecification * (1.0 + np.abs(rho))
             upper[:, j], lower[:, j] = known[:, j] + high + error, known[:, j] + low - error
-            slop[:, j] = 4.0 * off + _ROUNDING * (1.0 + np.abs(high) + np.abs(known[:, j]))
+            slop[:, j] = 4.0 * off + _ROUNDING * (self._problem.scales[j] + np.abs(high) + np.abs(known[:, j]))
         return Bounds(upper, lower, slop)
 
 
@@ -161,7 +162,7 @@ def make_plan(problem: Problem, data: Data, confidence: Confidence) -> Plan:
     if last is not None:
         rows = np.array(problem.has_cost)
         everything.append(Bounds(last.upper[rows], last.lower[rows], last.slop[rows]))
-    surely, possibly = (all(_consistent(each, side) for each in everything) for side in (-1.0, 1.0))
+    surely, possibly = (all(_consistent(problem, each, side) for each in everything) for side in (-1.0, 1.0))
     return Plan(
         edges=edges,
         last=last,
@@ -172,9 +173,9 @@ def make_plan(problem: Problem, data: Data, confidence: Confidence) -> Plan:
     )
 
 
-def _consistent(bounds: Bounds, side: float) -> bool:
+def _consistent(problem: Problem, bounds: Bounds, side: float) -> bool:
     """lower ≤ upper everywhere, but for rounding; a NaN is a contradiction."""
-    room = CONTRADICTION * (1.0 + np.abs(bounds.upper)) + side * bounds.slop
+    room = CONTRADICTION * np.array(problem.scales) + side * bounds.slop
     with np.errstate(invalid="ignore"):
         return bool(np.all(bounds.lower <= bounds.upper + np.maximum(room, 0.0)))
 
@@ -182,7 +183,7 @@ def _consistent(bounds: Bounds, side: float) -> bool:
 def kept(problem: Problem, bounds: Bounds, side: float) -> list[bool]:
     """Per row: does every upper bound keep its limit? side 1: surely, −1: possibly."""
     limit = np.array([limit.bound for limit in problem.limits])
-    found: list[bool] = np.all(bounds.upper + side * bounds.slop <= limit + TOLERANCE, axis=1).tolist()
+    found: list[bool] = np.all(bounds.upper + side * bounds.slop <= limit, axis=1).tolist()
     return found
 
 
@@ -224,18 +225,18 @@ def _with_a_pair(state_ptr: list[int], safe: list[bool]) -> list[bool]:
 
 
 def default_ridges(problem: Problem, paper: bool) -> list[float]:
-    """Λ = q·{4, 40, 400}, q = max(10⁻⁶, largest (σ_j/L_j)²); the paper profile's one ridge is d."""
+    """Λ = q·{4, 40, 400}, q = largest (σ_j/L_j)², from 10⁻⁶ to 10¹⁸ times ‖x‖²; the paper profile's one ridge is d."""
     if paper:
         return [float(problem.dim + problem.transition_dim)]
-    q = max([1e-6] + [(limit.noise / limit.norm) ** 2 for limit in problem.limits if limit.norm > 0])
+    longest = problem.longest or 1.0
+    ratios = [min(limit.noise / limit.norm, 1e9 * longest) for limit in problem.limits if limit.norm > 0]
+    q = max([1e-6 * longest**2] + [ratio**2 for ratio in ratios])
     return [4 * q, 40 * q, 400 * q]
 
 
 def paper_feature_bound(problem: Problem) -> float:
     """D = H·max Σ‖φ‖ of the paper profile (spec 6), or the longest cost feature where that is longer."""
-    tables = [layer.x for layer in problem.layers] + ([] if problem.last_x is None else [problem.last_x])
-    longest = max(math.sqrt(float(x @ x)) for table in tables for x in table)
-    return max(problem.horizon * problem.largest_sum, longest)
+    return max(problem.horizon * problem.largest_sum, problem.longest)
 
 
 def paper_beta(problem: Problem, constants: dict[str, Any]) -> float:

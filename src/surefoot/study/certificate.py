@@ -18,11 +18,13 @@ A certificate is plain JSON, written into the journal before the action is offer
                            ``"nothing"``: only with options that give up the guarantee
 ``limits``, ``bounds``     the names and bounds of the limits; every list below is in this order
 ``successors``             for every possible next state: ``state``; ``upper``, the upper bounds of its costs;
-                           ``margin``, bound − upper; ``certified``, true when the next state has a certified action
+                           ``margin``, bound − upper, null where nothing is proved and the action is safe by
+                           assumption; ``certified``, true when the next state has a certified action
                            (or is a last state that keeps its limits); ``next_action``, what would be offered there,
                            null in the last layer; ``last_upper``, ``last_margin``, the same for the last state's own
                            costs, else null
-``margin``                 the least of all margins; below zero only where ``safe_by`` is not an estimate
+``margin``                 the least of all margins, null where one is null; below zero only where ``safe_by`` is
+                           ``"nothing"``
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ import numpy as np
 from surefoot.errors import AssumptionBroken
 from surefoot.model.labels import Label
 from surefoot.model.layered import NO_ACTION, FloatArray
-from surefoot.plan.certify import within_limits
+from surefoot.plan.certify import margins, within_limits
 from surefoot.study.records import Record, label_of
 from surefoot.study.standing import Standing
 
@@ -108,12 +110,13 @@ def certify(standing: Standing, pair: int) -> dict[str, Any]:
     h, problem, plan = standing.place.layer, standing.problem, standing.agent.plan
     layer = problem.graph.layers[h]
     edges = slice(int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1]))
+    certified = bool(plan.certified_sets.pairs[h][pair])
     successors = [
-        _successor(standing, h, int(state), upper)
+        _successor(standing, h, int(state), upper, certified)
         for state, upper in zip(layer.successor[edges], plan.bounds.upper[h][edges], strict=True)
     ]
     safe_by = _safe_by(standing, pair)
-    margins = [m for item in successors for m in item["margin"] + (item["last_margin"] or []) if m is not None]
+    shown = [m for item in successors for m in item["margin"] + (item["last_margin"] or [])]
     return {
         "epoch": standing.epoch,
         "plan": plan.number,
@@ -128,7 +131,7 @@ def certify(standing: Standing, pair: int) -> dict[str, Any]:
         "limits": [limit.name for limit in problem.limits],
         "bounds": [limit.bound for limit in problem.limits],
         "successors": successors,
-        "margin": min(margins) if margins else None,
+        "margin": None if None in shown else min(shown),
     }
 
 
@@ -160,9 +163,8 @@ def _safe_by(standing: Standing, pair: int) -> str:
     return "estimate" if plan.consistent and kept.all() else "assumption"
 
 
-def _successor(standing: Standing, h: int, state: int, upper: FloatArray) -> dict[str, Any]:
+def _successor(standing: Standing, h: int, state: int, upper: FloatArray, certified: bool) -> dict[str, Any]:
     problem, plan = standing.problem, standing.agent.plan
-    bounds = np.array([limit.bound for limit in problem.limits])
     following: Label = None
     last = None
     if h + 1 < problem.horizon - 1:
@@ -174,11 +176,11 @@ def _successor(standing: Standing, h: int, state: int, upper: FloatArray) -> dic
     return {
         "state": problem.naming.states[h + 1][state],
         "upper": _numbers(upper),
-        "margin": _numbers(bounds - upper),
+        "margin": margins(upper, problem.limits, certified),
         "certified": bool(plan.certified_sets.states[h + 1][state]),
         "next_action": following,
         "last_upper": None if last is None else _numbers(last),
-        "last_margin": None if last is None else _numbers(bounds - last),
+        "last_margin": None if last is None else margins(last, problem.limits, certified),
     }
 
 

@@ -9,7 +9,7 @@ test* ever raises one with probability at most α/2. α is ``false_alarm``.
 **Limit test.** A good policy rides the limit, so a measurement above it proves nothing; one far above it does.
 Measurement number t raises an alarm when for some j
 
-    measured_j > bound_j + σ_j q_t + 10⁻⁹,      q_t = √( 2 log( π² t² m / (6·α/2) ) )
+    measured_j > bound_j + σ_j q_t + 10⁻⁹ of the limit's scale,      q_t = √( 2 log( π² t² m / (6·α/2) ) )
 
 By the sub-Gaussian tail P(ξ > σq) ≤ exp(−q²/2), the chance of this at t is at most m·exp(−q_t²/2) = (α/2)·6/(π²t²),
 and the sum over all t ≥ 1 is α/2. (The past may decide whether there is a measurement t; the bound is conditional.)
@@ -96,7 +96,6 @@ from surefoot.study import evidence
 from surefoot.study.evidence import FIRST_LEVEL, UNUSED, Declared, Windows
 from surefoot.study.mixture import ALL, NOTHING, SHIFT, Finding, weigh
 
-TOLERANCE = 1e-9  #: a violation is a cost beyond its bound by more than this (spec 8)
 SHARES = (0.75, 0.3, 0.1, 0.03)  #: the s of step 6
 
 _RIDGES = (1.0, 100.0)  # times (σ/L)², where the prior and one measurement weigh alike
@@ -126,7 +125,7 @@ class Monitor:
         graph, limits = problem.graph, problem.limits
         longest = graph.largest_cost_norm() or 1.0
         noises, norms = np.array([limit.noise for limit in limits]), np.array([limit.norm for limit in limits])
-        self._bounds = np.array([limit.bound for limit in limits])
+        self._thresholds = problem.violation_thresholds
         self._declared = Declared(
             noises=noises,
             norms=norms,
@@ -168,8 +167,8 @@ class Monitor:
     def _observe(self, h: int, row: FeatureArray, cost: FloatArray) -> Alarm | None:
         x = np.asarray(row, np.float64)
         values = np.ascontiguousarray(cost, dtype=np.float64)
-        if values.shape != self._bounds.shape or not np.isfinite(values).all():
-            raise InvalidInput(f"cost must be {len(self._bounds)} finite numbers", got=repr(cost))
+        if values.shape != self._thresholds.shape or not np.isfinite(values).all():
+            raise InvalidInput(f"cost must be {len(self._thresholds)} finite numbers", got=repr(cost))
         rho = float(x @ self._directions[h])  # 0 without an anchor
         z, y = x - rho * self._anchors[h], values - rho * self._anchor_costs[h]
         r = 0 if self.problem.stationary_costs else h
@@ -193,20 +192,20 @@ class Monitor:
 
     def quantile(self, t: int) -> float:
         """q_t: measurement t exceeds its limit by more than q_t noise scales with too small a probability."""
-        m = len(self._bounds)
+        m = len(self._thresholds)
         return math.sqrt(2.0 * math.log(math.pi**2 * t**2 * m / (3.0 * self.false_alarm)))
 
     def _limit_alarm(self, cost: FloatArray) -> Alarm | None:
         q = self.quantile(self.measurements)
-        over = cost - (self._bounds + self._declared.noises * q + TOLERANCE)
-        if not (over > 0.0).any():
+        over = cost > self._thresholds + self._declared.noises * q
+        if not over.any():
             return None
         needed = {
             limit.name: _finite((float(value) - limit.bound) / q)
             for limit, value in zip(self.problem.limits, cost, strict=True)
             if value - limit.bound > limit.noise * q
         }
-        j = int(np.argmax(over))
+        j = int(np.argmax(over))  # the first
         limit, value = self.problem.limits[j], float(cost[j])
         return Alarm(
             "limit",
@@ -288,7 +287,7 @@ class Monitor:
     # --- windows ----------------------------------------------------------------------------------------
 
     def _room(self, n: int) -> Windows:
-        dim, m, ridges = self.problem.graph.cost_dim, len(self._bounds), len(self._declared.ridges)
+        dim, m, ridges = self.problem.graph.cost_dim, len(self._thresholds), len(self._declared.ridges)
         return evidence.no_windows(n, ridges, 1 if self.problem.stationary_costs else self.problem.horizon, dim, m)
 
     def _begin_window(self) -> None:

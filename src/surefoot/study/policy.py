@@ -1,8 +1,8 @@
 """The certified greedy policy as a file that needs no surefoot: ``.json`` for any language, ``.py`` for Python.
 
 For every state with a certified action: the action, its optimistic value, its margin to each limit (bound − upper
-bound, the least over its successors), and what its safety rests on. States without one are left out; asking for one
-of them is an error, never a guess. In safe mode only the seed's actions are written.
+bound, the least over its successors; null where nothing is proved), and what its safety rests on. States without one
+are left out; asking for one of them is an error, never a guess. In safe mode only the seed's actions are written.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from surefoot.errors import InvalidInput, UnwritableFile
 from surefoot.model.labels import Label
 from surefoot.model.layered import NO_ACTION
+from surefoot.plan.certify import margins
 from surefoot.study.filelayer import FileLayer
 from surefoot.study.records import label_of
 from surefoot.study.standing import Standing
@@ -69,19 +70,18 @@ def _layer(standing: Standing, h: int) -> list[dict[str, Any]]:
     problem, plan = standing.problem, standing.agent.plan
     layer = problem.graph.layers[h]
     chosen = layer.seed if standing.safe_mode else plan.values.action[h]
-    bounds = np.array([limit.bound for limit in problem.limits])
     worst = np.maximum.reduceat(plan.bounds.upper[h], layer.pair_ptr[:-1], axis=0)  # (N, m)
     entries = []
     for state in np.flatnonzero(chosen != NO_ACTION).tolist():
         pair = int(chosen[state])
-        margins = [float(value) if np.isfinite(value) else None for value in bounds - worst[pair]]
+        certified = bool(plan.certified_sets.pairs[h][pair])
         entries.append(
             {
                 "state": problem.naming.states[h][state],
                 "action": problem.naming.action(layer, h, pair),
                 "value": float(plan.values.value[h][state]),
-                "margin": margins,
-                "certified": bool(plan.certified_sets.pairs[h][pair]),
+                "margin": margins(worst[pair], problem.limits, certified),
+                "certified": certified,
                 "seed": pair == int(layer.seed[state]),
             }
         )

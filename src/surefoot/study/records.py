@@ -24,7 +24,7 @@ was not measured.
 **begin** (an episode; none is under way)
     ``episode`` 1, 2, 3, … · ``start`` label · ``epoch`` · ``plan`` number of the plan in force, from 1 in each epoch ·
     ``made_after`` number of the record after which that plan was made: it rests on the rows of the epoch that stand in
-    records up to and including this one · ``safe_mode`` true when only the seed's actions are offered.
+    records up to and including this one · ``safe_mode`` true when only the fallback's actions are offered.
 **ask** (an action is offered; no other ask is pending)
     ``ask`` its id, ``"<n>-<first 8 of previous>"`` · ``episode`` · ``layer`` · ``state`` · ``action`` ·
     ``certificate``, see :mod:`surefoot.study.certificate`.

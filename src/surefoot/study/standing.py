@@ -291,8 +291,10 @@ class Standing:
 
     def _plan(self, make: Callable[[], None], n: int) -> None:
         """Let the agent plan if it wants to. One that fails or contradicts itself is an alarm; the one before stays."""
-        before, replans = self.agent.planned(), self.agent.replans
-        self._compute(make, "plan", "no plan can be computed from the data, the one from before stays in force")
+        before, replans, failed = self.agent.planned(), self.agent.replans, self.agent.failed_replans
+        self._compute(make)
+        if self.agent.failed_replans > failed:
+            self._raise("plan", n, self.agent.plan_failure[:300], {"epoch": self.epoch})
         if self.agent.replans == replans:
             return
         if self.agent.plan.consistent:
@@ -302,9 +304,7 @@ class Standing:
         self._raise("contradiction", n, message, {"epoch": self.epoch, "plan": self.agent.plan.number})
         self.agent.put_back(before)
 
-    def _compute(
-        self, step: Callable[[], T], kind: str = "computation", what: str = "the data cannot be computed with"
-    ) -> T | None:
+    def _compute(self, step: Callable[[], T]) -> T | None:
         """What a step gives; None, and an alarm, when it fails.
 
         The record is on disk by then: an error would come back at every replay, and the study could not be opened.
@@ -313,7 +313,7 @@ class Standing:
             return step()
         except _FAILURES as error:
             details = {"error": f"{type(error).__name__}: {error}"[:300], "epoch": self.epoch}
-            self._raise(kind, self.applied, f"{what}: {error}"[:300], details)
+            self._raise("computation", self.applied, f"the data cannot be computed with: {error}"[:300], details)
             return None
 
     # --- alarms -----------------------------------------------------------------------------------------

@@ -41,13 +41,13 @@ from surefoot.model.limits import Limit
 from surefoot.model.problem import Problem
 from surefoot.model.reals import real, vector
 from surefoot.model.validate import check_horizon
+from surefoot.tolerances import TRUTH
 from surefoot.worlds.gym_table import Arrival, Table, read_table
 from surefoot.worlds.world import World
 
 __all__ = ["OVER", "WAIT", "from_gymnasium"]
 
 OVER, WAIT = "over", "wait"
-LINEAR = 1e-9  # how far a cost may be from ⟨γ, x⟩
 
 Key = tuple[Label, Label, Arrival]  # state, action, and what follows
 
@@ -203,7 +203,7 @@ def _linear(priced: dict[Key, Priced]) -> FloatArray:
     gamma: FloatArray = np.linalg.lstsq(x, costs, rcond=None)[0]
     errors = np.abs(x @ gamma - costs)
     worst = int(errors.argmax())
-    if errors[worst] > LINEAR * max(1.0, float(np.abs(costs).max())):
+    if errors[worst] > TRUTH * float(np.linalg.norm(gamma) * np.linalg.norm(x, axis=1).max()):
         raise InvalidInput(
             "cost is not linear in cost_features",
             where=_place(*list(priced)[worst]),

@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike
 from surefoot.errors import InvalidInput
 from surefoot.model.layered import FloatArray, freeze
 from surefoot.model.problem import Problem
-from surefoot.worlds.tables import edge_ranges, exceeds
+from surefoot.tolerances import LENGTH, TRUTH
+from surefoot.worlds.tables import edge_ranges
 
-TOLERANCE = 1e-9  #: the one rounding allowance for norms (relative), costs and anchors (absolute)
 NOISES = ("gaussian", "uniform", "rademacher")
 
 
@@ -65,7 +65,7 @@ def _norms(what: str, values: FloatArray, bounds: Sequence[tuple[str, float]], d
     with np.errstate(over="ignore"):  # an infinite length is refused right below
         sizes = np.linalg.norm(values, axis=-1)
     for part, (name, bound) in enumerate(bounds):
-        large = np.flatnonzero(sizes[:, part] > bound * (1.0 + TOLERANCE))
+        large = np.flatnonzero(sizes[:, part] > bound * (1.0 + LENGTH))
         if len(large):
             h = int(large[0])
             raise InvalidInput(
@@ -112,7 +112,7 @@ def deviations(problem: Problem, given: Sequence[ArrayLike]) -> tuple[FloatArray
 
 def beyond_declaration(problem: Problem, deviation: Sequence[FloatArray]) -> bool:
     """Does some deviation exceed its limit's declared misspecification?"""
-    allowed = np.array([limit.misspecification for limit in problem.limits]) + TOLERANCE
+    allowed = np.array([limit.misspecification for limit in problem.limits]) + TRUTH * problem.cost_scales
     return any(bool((np.abs(values) > allowed).any()) for values in deviation)
 
 
@@ -131,7 +131,8 @@ def check_anchors(problem: Problem, cost: FloatArray) -> None:
             continue
         for j, limit in enumerate(problem.limits):
             truth, declared = float(cost[h, j] @ anchor.features), float(anchor.cost[j])
-            if abs(truth - declared) > TOLERANCE + limit.misspecification:
+            rounding = TRUTH * limit.norm * float(np.linalg.norm(anchor.features))
+            if abs(truth - declared) > rounding + limit.misspecification:
                 raise InvalidInput(
                     "anchor is not true",
                     where=f"anchor of layer {h}, limit {limit.name!r}",
@@ -154,15 +155,14 @@ def check_seed(
     for h, layer in enumerate(problem.graph.layers):
         edges = edge_ranges(layer, layer.seed_pairs())
         edges = edges[probabilities[h][edges] > 0.0]
-        over = exceeds(costs[h][edges], problem.limits, TOLERANCE)
+        over = costs[h][edges] > problem.violation_thresholds
         if over.any():
             row, j = (int(i) for i in np.argwhere(over)[0])
             edge = int(edges[row])
             _refuse_seed(problem, problem.naming.at_edge(layer, h, edge), j, float(costs[h][edge, j]))
     if terminal_costs is None:
         return
-    over = exceeds(terminal_costs, problem.limits, TOLERANCE)
-    over &= problem.graph.terminal.seed_reached[:, None]
+    over = (terminal_costs > problem.violation_thresholds) & problem.graph.terminal.seed_reached[:, None]
     if over.any():
         state, j = (int(i) for i in np.argwhere(over)[0])
         where = problem.naming.at_state(problem.horizon - 1, state)

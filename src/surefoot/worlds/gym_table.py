@@ -18,8 +18,7 @@ import numpy as np
 
 from surefoot.errors import InvalidInput
 from surefoot.model.labels import Label, check_label, shown
-
-SUM_TOLERANCE = 1e-9  # how far the probabilities of a list may miss one
+from surefoot.tolerances import PROBABILITY_SUM
 
 
 class Arrival(NamedTuple):
@@ -155,7 +154,7 @@ def _rows(given: Any, state: Label, action: Label) -> tuple[Row, ...]:
         check_label(arrival.state, where)
         rows.append((chance, arrival))
     total = math.fsum(chance for chance, _ in rows)
-    if abs(total - 1.0) > SUM_TOLERANCE:
+    if abs(total - 1.0) > PROBABILITY_SUM:
         raise InvalidInput("probabilities of the table do not sum to one", where=where, got=f"sum {total!r}")
     return tuple(rows)
 

@@ -13,14 +13,12 @@ import numpy as np
 
 from surefoot.errors import InvalidInput
 from surefoot.model.features import Features, product
-from surefoot.model.layered import BoolArray, FloatArray, IntArray, Layer, freeze
-from surefoot.model.limits import Limit
+from surefoot.model.layered import FloatArray, IntArray, Layer, freeze
 from surefoot.model.precision import pieces
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
+from surefoot.tolerances import NEGATIVE_PROBABILITY, PROBABILITY_SUM
 
-SUM_TOLERANCE = 1e-9  #: how far the probabilities of a pair may miss one
-NEGATIVE_TOLERANCE = 1e-12  #: a probability this far below zero is rounding, and becomes zero
 NO_COST = -np.inf  #: the cost of a terminal state without one: below every bound, and never a NaN
 
 
@@ -50,7 +48,7 @@ def probability_tables(problem: Problem, transition: FloatArray) -> tuple[FloatA
 
 def _probabilities(problem: Problem, h: int, layer: Layer, mu: FloatArray) -> FloatArray:
     p: FloatArray = product(layer.transition_features, mu)
-    negative = np.flatnonzero(~(p >= -NEGATIVE_TOLERANCE))  # a NaN is not
+    negative = np.flatnonzero(~(p >= -NEGATIVE_PROBABILITY))  # a NaN is not
     if len(negative):
         edge = int(negative[0])
         raise InvalidInput(
@@ -62,7 +60,7 @@ def _probabilities(problem: Problem, h: int, layer: Layer, mu: FloatArray) -> Fl
     starts = layer.pair_ptr[:-1]
     np.maximum(p, 0.0, out=p)
     sums: FloatArray = np.add.reduceat(p, starts)
-    wrong = np.flatnonzero(~(np.abs(sums - 1.0) <= SUM_TOLERANCE))
+    wrong = np.flatnonzero(~(np.abs(sums - 1.0) <= PROBABILITY_SUM))
     if len(wrong):
         pair = int(wrong[0])
         raise InvalidInput(
@@ -187,9 +185,3 @@ def _terminal_costs(problem: Problem, gamma: FloatArray, deviation: Sequence[Flo
         )
     table[~terminal.has_cost] = NO_COST
     return freeze(table)
-
-
-def exceeds(costs: FloatArray, limits: Sequence[Limit], tolerance: float) -> BoolArray:
-    """(rows, m): where a cost lies above its bound by more than the tolerance (spec 8)."""
-    over: BoolArray = costs > np.array([limit.bound for limit in limits]) + tolerance
-    return over

@@ -1,0 +1,52 @@
+"""The one table of tolerances: how far a number may be off before it counts.
+
+Costs have units, so a tolerance on a cost is a share of that limit's own *scale*, |bound| + norm·(largest ‖x‖), which
+:attr:`surefoot.Problem.cost_scales` computes: a problem in other units is decided alike. What is proved safe has no
+tolerance at all: "upper ≤ bound" is meant exactly (spec 4). The audit, which imports nothing, has its own copy.
+"""
+
+from __future__ import annotations
+
+# --- of a limit's scale ---------------------------------------------------------------------------------
+
+#: A true cost breaks its limit when it lies beyond the bound by more than this (spec 8): costs are sums of products,
+#: and a policy that rides the limit must not be called unsafe for their last digits.
+VIOLATION = 1e-9
+#: A true cost lies within [lower, upper] when it misses them by no more than this (spec 8): less than VIOLATION, so
+#: that a cost event that held excludes violations.
+EVENT = 5e-10
+#: A lower bound above its upper by more than this is a contradiction, not rounding (spec 3): the rounding guards on
+#: both have been spent by then.
+CONTRADICTION = 1e-9
+#: What true costs may differ by from ⟨γ, x⟩ and from an anchor's cost beyond the declared misspecification: the digits
+#: in which two ways of summing differ.
+TRUTH = 1e-9
+
+# --- of the largest ‖x‖² --------------------------------------------------------------------------------
+
+#: The least default ridge: with a smaller one the prior would be trusted to more digits than sums of so many rows have.
+LEAST_RIDGE = 1e-6
+#: The largest default ridge: with more noise than this nothing is learnt in any number of episodes, and no square of it
+#: overflows.
+LARGEST_RIDGE = 1e18
+#: The least ridge that may be asked for: with one below, a single row leaves no digit of its ellipsoid.
+USABLE_RIDGE = 1e-30
+
+# --- of numbers as such ---------------------------------------------------------------------------------
+
+#: What is squared must lie between these when squared: then nothing under- or overflows in sums of 10¹⁸ such squares,
+#: or in the ridges above, and a problem whose units are changed by a power of two gives the very same bits.
+SQUARES = (1e-250, 1e250)
+
+# --- of a declared length, of a sum of probabilities, of a logarithm -------------------------------------
+
+#: A hidden parameter may be longer than declared by this share.
+LENGTH = 1e-9
+#: An anchor's cost may be larger than its norm bound allows by this share.
+ANCHOR = 1e-12
+#: The probabilities of a pair may miss one by this much; they are divided by their sum.
+PROBABILITY_SUM = 1e-9
+#: A probability this far below zero is rounding, and becomes zero.
+NEGATIVE_PROBABILITY = 1e-12
+#: log det(A) − d·log λ is never negative but for rounding of this size.
+LOG_DET = 1e-6
