@@ -15,6 +15,7 @@ from surefoot.errors import SurefootError
 from surefoot.estimate import kernels
 from surefoot.estimate.costs import CostConfidence, bound_rows, cost_ellipsoids
 from surefoot.model.layered import Anchor
+from surefoot.tolerances import CONTRADICTION
 from tests.differential.compare import problem_of
 from tests.hand_made import corridor, tell
 from tests.reference.generate import random_history, random_tables
@@ -469,4 +470,4 @@ def test_nan_features_and_costs_never_get_in() -> None:
 @pytest.mark.parametrize(("apart", "possible"), [(0.0, True), (1e-12, True), (1e-7, False), (1e-4, False)])
 def test_a_lower_bound_above_its_upper_is_a_contradiction_to_its_last_digits(apart: float, possible: bool) -> None:
     upper = np.array([[0.5, 0.5]])
-    assert kernels.possible(upper, upper + np.array([[0.0, apart]])) == possible
+    assert kernels.possible(upper, upper + np.array([[0.0, apart]]), np.full(2, CONTRADICTION)) == possible

@@ -229,9 +229,9 @@ def test_a_monitor_that_cannot_begin_is_refused_before_the_acknowledgement_is_wr
     ("options", "fault"),
     [
         ({"ridges": [1e-308]}, "ridges too small to compute with: 1e-308"),
-        ({"ridges": [1.0, 5e-324]}, "ridges too small to compute with: 4.94066e-324"),
+        ({"ridges": [1.0, 5e-324]}, "ridges too small to compute with: 5e-324"),
         ({"value_ridge": 1e-308}, "value_ridge too small to compute with: 1e-308"),
-        ({"ridges": [10**400]}, "not options of the agent: int too large"),
+        ({"ridges": [10**400]}, "ridges must be a number"),
         ({"false_alarm": 5e-324}, "false_alarm must be above 0"),
         ({"failure_probability": 5e-324}, "failure_probability must be above 0"),
     ],

@@ -28,6 +28,15 @@ def ridge(value: float) -> float:
     return at_least("ridges", value, 0.0, strictly=True)
 
 
+def _refuse_tiny(name: str, ridge: float, longest: float) -> None:
+    least = USABLE_RIDGE * longest**2
+    if ridge < least:
+        got = f"{ridge!r}, where rows are up to {longest:g} long"
+        raise InvalidInput(
+            f"{name} too small to compute with", got=got, fix=f"Use at least {least!r}, or leave it out."
+        )
+
+
 def cost_confidence(
     problem: Problem, *, failure_probability: float, ridges: Sequence[float] | None, scale: float
 ) -> CostConfidence:
@@ -35,13 +44,7 @@ def cost_confidence(
     grid = default_ridges(problem) if ridges is None else tuple(ridge(value) for value in ridges)
     if not grid:
         raise InvalidInput("ridges must not be empty", got=repr(ridges))
-    least = USABLE_RIDGE * problem.graph.largest_cost_norm() ** 2
-    if min(grid) < least:
-        raise InvalidInput(
-            "a ridge is too small for the features",
-            got=f"{min(grid)!r}, where rows have squared lengths up to {problem.graph.largest_cost_norm() ** 2!r}",
-            fix=f"Use at least {least!r}, or leave ridges out.",
-        )
+    _refuse_tiny("ridges", min(grid), problem.graph.largest_cost_norm())
     log_term = theory.cost_log_term(
         limits=len(problem.limits),
         horizon=problem.horizon,
@@ -62,6 +65,7 @@ def value_confidence(
 ) -> ValueConfidence:
     """(S6): an ellipsoid around θ̂, of which the share ``optimism`` is used."""
     lam = at_least("value_ridge", value_ridge, 0.0, strictly=True)
+    _refuse_tiny("value_ridge", lam, problem.horizon * problem.graph.largest_feature_sum())
     log_term = theory.value_log_term(problem.horizon, failure_probability)
 
     def radius(h: int, log_det_ratio: float) -> float:

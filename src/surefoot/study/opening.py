@@ -27,7 +27,6 @@ from surefoot.study.watching import MonitorFactory
 FAILURE_PROBABILITY = 0.05
 FALSE_ALARM = 0.01
 
-_MOST_ROWS, _LARGEST = 1e15, 1e300  # what a study can ever hold; what is surely not infinite
 _JSON_ENTRIES = 200_000  # of arrays; a larger problem is kept as .npz
 _PROBLEM_FILE = re.compile(r"problem(-[1-9]\d{0,17})?\.(json|npz)\Z")
 _OURS = frozenset({journals.NAME, "lock", "problem.json", "problem.npz", snapshots.FOLDER})
@@ -136,7 +135,6 @@ def first_record(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorF
         raise
     except (TypeError, ValueError, ArithmeticError, LookupError) as error:
         raise InvalidInput("not options of the agent", got=str(error), fix="See surefoot.LsviNew.") from None
-    refuse_tiny_ridges(problem, standing.constants)
     save_problem(path, problem, layer)
     return standing, {
         "version": VERSION,
@@ -146,22 +144,6 @@ def first_record(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorF
         "share": share(p, 0),
         "constants": standing.constants,
     }
-
-
-def refuse_tiny_ridges(problem: Problem, constants: Record) -> None:
-    """λmax/λ must stay a number as rows come in: a study whose numbers overflow can plan nothing."""
-    graph = problem.graph
-    for name, ridges, longest in (
-        ("ridges", constants["ridges"], graph.largest_cost_norm()),
-        ("value_ridge", [constants["value_ridge"]], problem.horizon * graph.largest_feature_sum()),
-    ):
-        least = longest / _LARGEST * longest * _MOST_ROWS
-        if min(ridges) < least:
-            raise InvalidInput(
-                f"{name} too small to compute with",
-                got=f"{min(ridges):g} with features up to {longest:g}",
-                fix=f"Use at least {least:.1g}; left out, {name} is chosen for you.",
-            )
 
 
 def usual_monitor(problem: Problem, false_alarm: float) -> Any:
