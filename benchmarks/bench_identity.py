@@ -12,7 +12,7 @@ from benchmarks.playing import played
 from benchmarks.problems import learned, random_problem
 from benchmarks.rows import not_measured
 from benchmarks.timing import show
-from surefoot.experiment.run import Run
+from surefoot.runs.run import Run
 from tests.alike import plan_arrays
 
 Arrays = list[np.ndarray]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.timing import show
-from surefoot.experiment.ledger import Ledger
-from surefoot.experiment.sweep import Contender, Spec, sweep
+from surefoot.runs.ledger import Ledger
+from surefoot.sweeps.sweep import Contender, Spec, sweep
 
 WORLD, SEEDS, EPISODES = "thermal/small", 10, 1_000_000
 DECADES = [10**power for power in range(3, 7)]

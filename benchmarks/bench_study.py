@@ -15,7 +15,7 @@ from typing import Any
 import surefoot as sf
 from benchmarks.timing import show
 from surefoot import worlds
-from surefoot.study.filelayer import FileLayer
+from surefoot.storage.disk import FileLayer
 from surefoot.study.study import Study
 
 PAIRS = 50_000

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import surefoot as sf
-from surefoot.agents.base import Agent
-from surefoot.experiment.run import Run
+from surefoot.agents.agent import Agent
+from surefoot.runs.run import Run
 
 
 def played(agent: Agent, world: sf.World, episodes: int, seed: int = 0, *, compiled: bool = True) -> Run:

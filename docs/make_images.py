@@ -15,9 +15,9 @@ import tempfile
 from pathlib import Path
 
 import surefoot as sf
-from surefoot.experiment.sweep import Contender, Spec, sweep
 from surefoot.plan.plan import Plan
-from surefoot.report import html
+from surefoot.report import page as html
+from surefoot.sweeps.sweep import Contender, Spec, sweep
 
 IMAGES = Path(__file__).parent / "images"
 FIELDS = {  # name -> world and episodes

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import surefoot as sf
-from surefoot.agents.base import Agent, Policy
+from surefoot.agents.agent import Agent, Policy
 from surefoot.errors import AssumptionBroken
 
 

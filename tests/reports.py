@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from surefoot.experiment.sweep import Contender, Spec, sweep
+from surefoot.sweeps.sweep import Contender, Spec, sweep
 
 EPISODES, SEEDS = 300, (0, 1)
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 import surefoot as sf
-from surefoot.agents.base import Agent
+from surefoot.agents.agent import Agent
 from surefoot.estimate.block_bank import TurnedBlocks
 from surefoot.estimate.values import ValueEllipsoid
-from surefoot.experiment.run import Run
 from surefoot.plan.plan import Plan
+from surefoot.runs.run import Run
 
 AGENTS: dict[str, Callable[[sf.Problem], Agent]] = {
     "lsvi-new": sf.LsviNew,

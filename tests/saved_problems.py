@@ -14,7 +14,7 @@ import scipy.sparse
 
 from surefoot.errors import UnreadableFile
 from surefoot.model.labels import Names, same_label
-from surefoot.model.limits import Limit
+from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 

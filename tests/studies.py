@@ -14,12 +14,12 @@ import numpy as np
 
 import surefoot as sf
 from surefoot.errors import OutOfOrder
+from surefoot.monitor.watching import AlarmLike
+from surefoot.storage.disk import FileLayer
 from surefoot.study import journal as journals
 from surefoot.study import records
-from surefoot.study.filelayer import FileLayer
 from surefoot.study.standing import Standing
 from surefoot.study.study import Study
-from surefoot.study.watching import AlarmLike
 from tests.made_worlds import hand_world
 
 # --- plants ---------------------------------------------------------------------------------------------

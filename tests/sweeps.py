@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from surefoot.experiment.sweep import Contender, Spec
+from surefoot.sweeps.sweep import Contender, Spec
 
 WORLD = "thermal/testing"
 ROOT = Path(__file__).parents[1]

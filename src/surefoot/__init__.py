@@ -9,15 +9,15 @@ __version__ = "0.1.0"
 
 # Public names and where they live. They are loaded when first used, so that `import surefoot` stays light.
 _HOMES = {
-    "Limit": "surefoot.model.limits",
+    "Limit": "surefoot.model.limit",
     "Problem": "surefoot.model.problem",
     "World": "surefoot.worlds.world",
     "LsviNew": "surefoot.agents.lsvi_new",
     "check": "surefoot.diagnosis",
     "draw": "surefoot.report.draw",
-    "run": "surefoot.experiment.runner",
-    "resume": "surefoot.experiment.runner",
-    "Ledger": "surefoot.experiment.ledger",
+    "run": "surefoot.runs.runner",
+    "resume": "surefoot.runs.runner",
+    "Ledger": "surefoot.runs.ledger",
     "Study": "surefoot.study.study",
 }
 _MODULES = {"exact", "theory", "errors", "worlds", "agents"}
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from surefoot import agents, errors, exact, theory, worlds
     from surefoot.agents.lsvi_new import LsviNew
     from surefoot.diagnosis import check
-    from surefoot.experiment.ledger import Ledger
-    from surefoot.experiment.runner import resume, run
-    from surefoot.model.limits import Limit
+    from surefoot.model.limit import Limit
     from surefoot.model.problem import Problem
     from surefoot.report.draw import draw
+    from surefoot.runs.ledger import Ledger
+    from surefoot.runs.runner import resume, run
     from surefoot.study.study import Study
     from surefoot.worlds.world import World
 

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.experiment import snapshots
-from surefoot.experiment.snapshots import Snapshot
 from surefoot.plan.why import Explanation, Kind, explain
-from surefoot.report import html
+from surefoot.report import page as html
 from surefoot.report.explorer import known_of, reasons_of, text
+from surefoot.runs import plans_kept as snapshots
+from surefoot.runs.plans_kept import Snapshot
 from tests.reports import make_runs
 
 pytestmark = pytest.mark.browser

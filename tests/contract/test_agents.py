@@ -14,7 +14,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidInput, OutOfOrder, SurefootError, UnknownLabel
-from surefoot.model.layered import NO_ACTION
+from surefoot.model.graph import NO_ACTION
 from tests.alike import same_state
 from tests.differential.compare import problem_of
 from tests.reference.generate import random_paper_tables, random_tables

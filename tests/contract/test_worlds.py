@@ -9,7 +9,7 @@ import pytest
 import surefoot as sf
 from surefoot import worlds
 from surefoot.errors import InvalidInput
-from surefoot.model.layered import NO_ACTION
+from surefoot.model.graph import NO_ACTION
 from surefoot.worlds.registry import FAMILIES, TRAITS, Family
 from surefoot.worlds.world import World
 from tests.claims import first_unsafe_entry

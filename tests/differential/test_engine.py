@@ -16,7 +16,7 @@ import surefoot as sf
 from benchmarks.numpy_plan import numpy_plan
 from benchmarks.problems import learned, random_problem
 from surefoot.estimate import kernels
-from surefoot.plan import sweeps
+from surefoot.plan import kernels as sweeps
 from tests.differential.compare import problem_of
 from tests.reference.generate import random_history, random_tables
 from tests.reference.history import feed

@@ -11,9 +11,9 @@ import pytest
 
 import surefoot as sf
 from benchmarks.problems import learned, random_problem
+from surefoot.audits.audit import audit
 from surefoot.estimate import kernels
-from surefoot.study.audit import audit
-from surefoot.study.monitor import Monitor
+from surefoot.monitor.monitor import Monitor
 from tests.drawn_worlds import certified_world, paper_world
 from tests.narrow import upcast, upcast_world
 from tests.runs import AGENTS, assert_same_run, differences, plan_arrays

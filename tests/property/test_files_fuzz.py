@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot.errors import UnreadableFile
-from surefoot.model.limits import Limit
+from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from tests.saved_problems import PROBLEMS, assert_same, document_of, members_of, repack
 

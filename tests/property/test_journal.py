@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 import surefoot as sf
 from surefoot.errors import SurefootError, UnreadableFile
+from surefoot.storage.disk import FileLayer
 from surefoot.study import journal as journals
 from surefoot.study import protocol, records
-from surefoot.study.filelayer import FileLayer
 from surefoot.study.journal import Journal
 from tests.studies import Calm, Plant, Quick, fingerprint, go_on, kettle, lines_of, records_of, rewritten
 

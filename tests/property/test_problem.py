@@ -11,11 +11,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from surefoot.errors import InvalidInput, UnknownLabel
+from surefoot.model.graph import NO_ACTION
 from surefoot.model.labels import same_label
-from surefoot.model.layered import NO_ACTION
-from surefoot.model.limits import Limit
+from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.model.validate import MAX_HORIZON
+from surefoot.model.rules import MAX_HORIZON
 from tests.saved_problems import arrays_of
 from tests.strategies import Declared, by_label, declarations
 

@@ -16,8 +16,8 @@ import pytest
 
 import surefoot as sf
 from surefoot.agents.ucrl_vtr import UcrlVtr
-from surefoot.study.audit import audit
-from surefoot.study.monitor import Monitor
+from surefoot.audits.audit import audit
+from surefoot.monitor.monitor import Monitor
 from tests.differential.compare import problem_of
 from tests.drawn_worlds import world_of
 from tests.reference.generate import random_tables

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import surefoot as sf
+from surefoot.audits.audit import audit
 from surefoot.errors import SurefootError
-from surefoot.study.audit import audit
 from tests.studies import Quick, fingerprint
 
 SIZES = [5e-324, 1e-308, 1e-200, 1e-160, 1e-20, 1e-8, 0.1, 1.0, 1e8, 1e20, 1e150, 1e160, 1e300, 1.7e308]

@@ -24,8 +24,8 @@ import numpy as np
 
 import surefoot as sf
 from surefoot.model.labels import Label
+from surefoot.storage.disk import FileLayer
 from surefoot.study import journal as journals
-from surefoot.study.filelayer import FileLayer
 from tests.studies import Plant, fingerprint, go_on, kettle
 
 EPISODES = 60

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import surefoot as sf
-from surefoot.report import study as page
-from surefoot.study.audit import audit
+from surefoot.audits.audit import audit
+from surefoot.report import study_page as page
 from tests.studies import Calm, Plant, Quick, go_on, kettle
 
 EPISODES = 40  #: of a study; then the next one begins

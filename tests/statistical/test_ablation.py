@@ -1,6 +1,6 @@
 """Each idea of the paper is needed: in its world the full learner succeeds, and one without it does not.
 
-The arguments with all numbers are in :mod:`surefoot.worlds.ablation`; here they are checked, on paper's own
+The arguments with all numbers are in :mod:`surefoot.worlds.named.ablation`; here they are checked, on paper's own
 terms (the first plan) and by runs.
 """
 
@@ -10,7 +10,7 @@ import pytest
 import surefoot as sf
 from surefoot import exact
 from surefoot.agents.profiles import IDEAS
-from surefoot.experiment.run import Run
+from surefoot.runs.run import Run
 
 SEEDS, EPISODES, LAST = 10, 3000, 1000
 NEEDED = {  # world -> the ideas without which it fails

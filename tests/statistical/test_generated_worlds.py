@@ -5,7 +5,7 @@ import pytest
 
 import surefoot as sf
 from surefoot import exact
-from surefoot.experiment.run import Run
+from surefoot.runs.run import Run
 from surefoot.worlds.registry import family_of
 
 SEEDS = 10

@@ -13,8 +13,8 @@ import pytest
 import surefoot as sf
 from surefoot import exact
 from surefoot.errors import InvalidInput
-from surefoot.experiment.run import Run
-from surefoot.worlds.tables import edge_ranges
+from surefoot.runs.run import Run
+from surefoot.worlds.truth_tables import edge_ranges
 
 RUNS, EPISODES = 10, 2000
 CASES: dict[str, dict[str, Any]] = {

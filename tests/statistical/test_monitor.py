@@ -17,12 +17,12 @@ from scipy import stats
 
 from surefoot import worlds
 from surefoot.agents.lsvi_new import LsviNew
-from surefoot.model.limits import Limit
+from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
+from surefoot.monitor.evidence import begin_due, enter
+from surefoot.monitor.mixture import weigh
+from surefoot.monitor.monitor import Monitor
 from surefoot.streams import stream
-from surefoot.study.evidence import begin_due, enter
-from surefoot.study.mixture import weigh
-from surefoot.study.monitor import Monitor
 from tests.unit.test_monitor import chain
 
 pytestmark = pytest.mark.statistical

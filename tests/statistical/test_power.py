@@ -9,8 +9,8 @@ import pytest
 
 import surefoot as sf
 from surefoot import exact
-from surefoot.agents.base import Agent
-from surefoot.experiment.run import Run
+from surefoot.agents.agent import Agent
+from surefoot.runs.run import Run
 
 pytestmark = pytest.mark.statistical
 

@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import binom
 
 import surefoot as sf
-from surefoot.experiment.run import Run
+from surefoot.runs.run import Run
 from tests.drawn_worlds import certified_world, paper_world
 from tests.runs import AGENTS
 

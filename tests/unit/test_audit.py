@@ -19,12 +19,12 @@ from typer.testing import CliRunner
 
 import surefoot as sf
 from surefoot import worlds
+from surefoot.audits import audit as audit_module
+from surefoot.audits.audit import AuditReport, Unreadable, audit
+from surefoot.audits.bounds import Confidence, Data, make_plan
+from surefoot.audits.declaration import read_problem
+from surefoot.cli.audit import audit_command
 from surefoot.model.sparse_rows import SparseRows
-from surefoot.study import audit as audit_module
-from surefoot.study.audit import AuditReport, Unreadable, audit
-from surefoot.study.audit_command import audit_command
-from surefoot.study.audit_problem import read_problem
-from surefoot.study.audit_spec import Confidence, Data, make_plan
 from tests.drawn_worlds import certified_world, paper_world
 from tests.forgery import JOURNAL, Record, forge, records_of, sealed
 from tests.made_worlds import hand_world
@@ -306,7 +306,7 @@ def test_bounds_and_sets_agree_with_the_engine(case: int, tmp_path: Path, seed: 
         assert (engine <= np.array(plan.possible.pairs[h])).all()
 
 
-READERS = {"surefoot.model.npz", "surefoot.model.strict_json"}  # of containers; they know nothing of problems
+READERS = {"surefoot.storage.archive", "surefoot.storage.strict_json"}  # of containers; they know nothing of problems
 
 
 def imported_by(source: Path) -> set[str]:
@@ -326,11 +326,13 @@ def test_the_audit_shares_no_code_and_needs_no_compiler(learnt: Path) -> None:
     assert len(parts) >= 5
     for part in parts:
         for name in imported_by(part) - READERS:
-            assert name.startswith("surefoot.study.audit"), f"{part.name} imports {name}"
+            assert name.startswith("surefoot.audits.audit"), f"{part.name} imports {name}"
     for reader in READERS:
         source = folder.parent / "model" / f"{reader.rpartition('.')[2]}.py"
         assert imported_by(source) == {"surefoot.errors.UnreadableFile"}, reader
-    code = "import sys; from surefoot.study.audit import audit; print(audit(sys.argv[1]).clean, 'numba' in sys.modules)"
+    code = (
+        "import sys; from surefoot.audits.audit import audit; print(audit(sys.argv[1]).clean, 'numba' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code, str(learnt)], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "False"]
 

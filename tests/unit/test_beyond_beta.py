@@ -10,7 +10,7 @@ import pytest
 
 import surefoot as sf
 from surefoot import theory
-from surefoot.study.audit import audit
+from surefoot.audits.audit import audit
 
 LIMIT = sf.Limit("heat", bound=1.0, noise=0.5, norm=1.0)
 P = 0.05

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from surefoot.study import audit_problem
-from surefoot.study.audit_problem import Unreadable, read_problem
+from surefoot.audits import declaration as audit_problem
+from surefoot.audits.declaration import Unreadable, read_problem
 from tests.saved_problems import document_of, members_of, repack, template
 from tests.sparse_worlds import sparse_twin
 

@@ -16,10 +16,10 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidInput, UnreadableFile
-from surefoot.experiment import checkpoints
-from surefoot.experiment.run import Run
-from surefoot.experiment.runner import resume
-from surefoot.model import npz
+from surefoot.runs import checkpoint as checkpoints
+from surefoot.runs.run import Run
+from surefoot.runs.runner import resume
+from surefoot.storage import archive as npz
 from tests.drawn_worlds import certified_world, paper_world
 from tests.runs import AGENTS, assert_same_run, differences
 
@@ -374,7 +374,7 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path: Path) -> None:
 
 HANDLERS = """
 import os, signal
-from surefoot.experiment.interrupt import Interrupt
+from surefoot.runs.interrupt import Interrupt
 
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 with Interrupt() as stop:

@@ -21,8 +21,9 @@ import surefoot as sf
 from surefoot import cli
 from surefoot.cli import options, results, settings
 from surefoot.errors import InvalidInput
-from surefoot.experiment import ledger, sweep
-from surefoot.experiment.sweep import Contender, Outcome
+from surefoot.runs import ledger
+from surefoot.sweeps import sweep
+from surefoot.sweeps.sweep import Contender, Outcome
 from tests.sweeps import WORLD, contents, small
 
 
@@ -590,7 +591,7 @@ def test_export_refuses(surefoot: Surefoot, folder: Path, tmp_path: Path) -> Non
 
 def test_report(surefoot: Surefoot, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = SimpleNamespace(write=lambda root: Path(root) / "report.html")
-    monkeypatch.setitem(sys.modules, "surefoot.report.html", fake)
+    monkeypatch.setitem(sys.modules, "surefoot.report.page", fake)
     monkeypatch.setattr(surefoot_report(), "html", fake, raising=False)
     assert surefoot("report", folder) == (0, f"report: {folder}/report.html\n", "")
     shutil.rmtree(folder / "runs")
@@ -598,7 +599,7 @@ def test_report(surefoot: Surefoot, folder: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_report_where_there_is_none(surefoot: Surefoot, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "surefoot.report.html", None)
+    monkeypatch.setitem(sys.modules, "surefoot.report.page", None)
     monkeypatch.delattr(surefoot_report(), "html", raising=False)
     refused(surefoot("report", folder), "this installation writes no reports")
 

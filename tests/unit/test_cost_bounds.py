@@ -14,7 +14,7 @@ import surefoot as sf
 from surefoot.errors import SurefootError
 from surefoot.estimate import kernels
 from surefoot.estimate.costs import CostConfidence, bound_rows, cost_ellipsoids
-from surefoot.model.layered import Anchor
+from surefoot.model.graph import Anchor
 from surefoot.tolerances import CONTRADICTION
 from tests.differential.compare import problem_of
 from tests.hand_made import corridor, tell

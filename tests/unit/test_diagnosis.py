@@ -13,10 +13,10 @@ import pytest
 
 import surefoot as sf
 from surefoot.diagnosis.cold_start import inside, prior, seed_spans
-from surefoot.diagnosis.features import triangle
+from surefoot.diagnosis.rank import triangle
 from surefoot.diagnosis.text import layer_range, rounded_down, rounded_up
 from surefoot.errors import InvalidInput
-from surefoot.model.layered import NO_ACTION
+from surefoot.model.graph import NO_ACTION
 from tests.differential.compare import problem_of
 from tests.reference.generate import random_tables
 from tests.saved_problems import PROBLEMS, stationary, template

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.report.order import rows_of
-from surefoot.report.standing import Class, standing
+from surefoot.report.classes import Class, standing
+from surefoot.report.pictures.order import rows_of
 from surefoot.report.style import DARK, LIGHT
 from surefoot.worlds.registry import FAMILIES
 

@@ -10,7 +10,7 @@ import pytest
 import surefoot as sf
 from surefoot import exact
 from surefoot.errors import InvalidInput
-from surefoot.worlds.driving import (
+from surefoot.worlds.named.driving import (
     ACTIONS,
     BOUND,
     CRASH,

@@ -12,7 +12,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from surefoot.errors import InvalidInput, OutOfOrder
-from surefoot.model.limits import Limit
+from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.worlds import make, names, register_all
 from surefoot.worlds.env import SurefootEnv, environment_id

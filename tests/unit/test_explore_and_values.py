@@ -13,7 +13,7 @@ from surefoot.errors import InvalidInput
 from surefoot.estimate.values import ValueEllipsoid, expected_next_value
 from surefoot.plan.certify import Certified, certify
 from surefoot.plan.explore import bonuses, future_uncertainty, pair_uncertainty, slacks, terminal_uncertainty
-from surefoot.plan.optimism import greedy, optimistic_values
+from surefoot.plan.values import greedy, optimistic_values
 from tests.hand_made import bounds_of, corridor, maze
 
 # Two decisions, then the end: s → {m, n} → {t, u}. The seed plays "a" everywhere.

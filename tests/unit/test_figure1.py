@@ -5,7 +5,7 @@ import pytest
 
 import surefoot as sf
 from surefoot import exact
-from surefoot.worlds.figure1 import G_1, G_2, G_3
+from surefoot.worlds.named.figure1 import G_1, G_2, G_3
 
 STEPS = range(1, 6)  # the paper's; layers are one less
 

@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 from surefoot.errors import InvalidInput, UnreadableFile
-from surefoot.model import files, npz, strict_json
+from surefoot.model import files
 from surefoot.model.labels import same_label
-from surefoot.model.limits import Limit
+from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
+from surefoot.storage import archive as npz
+from surefoot.storage import strict_json
 from tests.saved_problems import (
     KINDS,
     PROBLEMS,

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from surefoot.errors import UnreadableFile
-from surefoot.model import npz
 from surefoot.model.problem import Problem
+from surefoot.storage import archive as npz
 from tests.saved_problems import (
     PROBLEMS,
     Edit,

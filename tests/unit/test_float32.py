@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.audits.declaration import read_problem
 from surefoot.errors import InvalidInput
 from surefoot.model import precision, rounding
-from surefoot.model.layered import pool
-from surefoot.study.audit_problem import read_problem
+from surefoot.model.graph import pool
 from surefoot.study.compare import problem_difference
 from surefoot.worlds import sharing
 from tests.drawn_worlds import certified_world

@@ -14,7 +14,7 @@ import scipy.sparse
 import surefoot as sf
 from surefoot.errors import AssumptionBroken, InvalidInput, UnknownLabel
 from surefoot.model import seals
-from surefoot.model.limits import Limit
+from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from tests.saved_problems import arrays_of
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from surefoot.errors import InvalidInput, UnreadableFile, UnwritableFile
+from surefoot.storage.disk import FileLayer
 from surefoot.study import journal as journals
 from surefoot.study import records
-from surefoot.study.filelayer import FileLayer
 from surefoot.study.journal import Journal
 from tests.studies import FullDisk, Quick
 

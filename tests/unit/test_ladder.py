@@ -9,7 +9,7 @@ import pytest
 import surefoot as sf
 from surefoot import exact
 from surefoot.errors import InvalidInput
-from surefoot.worlds.ladder import SIZES, ladder
+from surefoot.worlds.named.ladder import SIZES, ladder
 
 RUNGS, BRANCHING = 8, 5
 

@@ -14,10 +14,10 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidInput, UnreadableFile
-from surefoot.experiment import ledger as ledgers
-from surefoot.experiment import runner
-from surefoot.experiment.ledger import Ledger
-from surefoot.experiment.run import Run
+from surefoot.runs import ledger as ledgers
+from surefoot.runs import runner
+from surefoot.runs.ledger import Ledger
+from surefoot.runs.run import Run
 from tests.drawn_worlds import certified_world
 from tests.runs import AGENTS
 

@@ -8,7 +8,7 @@ import pytest
 import surefoot as sf
 from surefoot import exact
 from surefoot.errors import InvalidInput
-from surefoot.worlds.lower_bound import lower_bound
+from surefoot.worlds.named.lower_bound import lower_bound
 
 INSTANCES = ["1", "2"]
 C, C0, DELTA = 0.5, 0.1, 0.2  # c̄, c⁰, Δ

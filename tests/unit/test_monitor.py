@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from surefoot.errors import InvalidInput
-from surefoot.model.limits import Limit
+from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.study import evidence
-from surefoot.study.evidence import FIRST_LEVEL, UNUSED
-from surefoot.study.monitor import SHARES, Alarm, Monitor, ridge_grid
+from surefoot.monitor import evidence
+from surefoot.monitor.evidence import FIRST_LEVEL, UNUSED
+from surefoot.monitor.monitor import SHARES, Alarm, Monitor, ridge_grid
 
 ALPHA = 0.01
 

@@ -16,9 +16,9 @@ import pytest
 import surefoot as sf
 from surefoot import exact
 from surefoot.errors import InvalidInput, SurefootError
-from surefoot.worlds import power_grid
-from surefoot.worlds.power import LAYOUTS, SIZES, grid, picture, power
-from surefoot.worlds.power_grid import Grid, read_grid
+from surefoot.worlds.named import power_grid
+from surefoot.worlds.named.power import LAYOUTS, SIZES, grid, picture, power
+from surefoot.worlds.named.power_grid import Grid, read_grid
 
 Point = tuple[float, float, float]
 CASES = list(LAYOUTS)

@@ -16,7 +16,7 @@ import pytest
 
 from surefoot.errors import InvalidInput, SurefootError, UnknownLabel
 from surefoot.model.labels import shown
-from surefoot.model.limits import Limit
+from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from tests.saved_problems import arrays_of
 

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import surefoot as sf
-from surefoot.arguments import promised
+from surefoot.checks import promised
 
 SURE = re.compile(r"≥ (?:1 − )?([0-9][0-9.e-]*)")
 

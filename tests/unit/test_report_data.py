@@ -16,13 +16,14 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import SurefootError, UnreadableFile
-from surefoot.experiment import snapshots
-from surefoot.experiment.ledger import Ledger
-from surefoot.report import data, html
+from surefoot.report import data
+from surefoot.report import page as html
 from surefoot.report.bound import paper_bound
 from surefoot.report.chart import Line
 from surefoot.report.charts import plain
 from surefoot.report.explorer import explorer, reasons_of, text, thinned
+from surefoot.runs import plans_kept as snapshots
+from surefoot.runs.ledger import Ledger
 from tests.reports import EPISODES, SEEDS, make_runs
 
 

@@ -12,8 +12,8 @@ import pytest
 import surefoot as sf
 from surefoot import exact
 from surefoot.errors import InvalidInput, SurefootError
-from surefoot.worlds import rover as module
-from surefoot.worlds.rover import DIRECTIONS, SITES, SOILS, STAY, STRAIN, Cell, Site, craters, relief
+from surefoot.worlds.named import rover as module
+from surefoot.worlds.named.rover import DIRECTIONS, SITES, SOILS, STAY, STRAIN, Cell, Site, craters, relief
 
 TAN_20, TAN_30 = math.tan(math.radians(20)), math.tan(math.radians(30))
 

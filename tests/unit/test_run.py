@@ -15,8 +15,8 @@ import pytest
 import surefoot as sf
 from surefoot.errors import AssumptionBroken, InvalidInput
 from surefoot.estimate.costs import CostData
-from surefoot.experiment import events, progress, runner
-from surefoot.experiment.run import Run
+from surefoot.runs import events, progress, runner
+from surefoot.runs.run import Run
 from tests.differential.compare import problem_of
 from tests.drawn_worlds import certified_world, paper_world, world_of
 from tests.fixed_agent import Fixed

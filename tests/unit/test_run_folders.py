@@ -15,9 +15,10 @@ import pytest
 from surefoot.cli import results
 from surefoot.cli.runs import summaries
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile
-from surefoot.experiment.sweep import Contender, Outcome, Spec, open_folder, resume, sweep
-from surefoot.experiment.tables import EpisodeTable
-from surefoot.report import data, html
+from surefoot.report import data
+from surefoot.report import page as html
+from surefoot.runs.record import EpisodeTable
+from surefoot.sweeps.sweep import Contender, Outcome, Spec, open_folder, resume, sweep
 
 RUN = Path("runs/lsvi-new/seed-0000")
 SWEEP, TIMES, MANIFEST, POLICY = Path("sweep.json"), Path("times.json"), RUN / "manifest.json", RUN / "policy.json"

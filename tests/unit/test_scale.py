@@ -12,9 +12,9 @@ import pytest
 
 import surefoot as sf
 from surefoot.agents.ucrl_vtr import UcrlVtr
+from surefoot.audits.audit import audit
 from surefoot.errors import InvalidInput
 from surefoot.estimate import ridge
-from surefoot.study.audit import audit
 from tests.forgery import forge
 from tests.studies import kettle, off_the_seed, opener
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.model.graph import pool
 from surefoot.model.labels import Names
-from surefoot.model.layered import pool
 from surefoot.worlds import sharing
 from tests.drawn_worlds import certified_world
 from tests.runs import AGENTS, assert_same_run
@@ -110,7 +110,7 @@ MEMORY = """
 import sys
 from pathlib import Path
 import surefoot as sf
-from surefoot.experiment.rollout import Rollout
+from surefoot.runs.compiled import Rollout
 from surefoot.worlds import sharing
 
 def own():  # anonymous memory of this process, in bytes: what is mapped from the file does not count

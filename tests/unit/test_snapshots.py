@@ -10,10 +10,10 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import UnreadableFile
-from surefoot.experiment import snapshots
-from surefoot.experiment.snapshots import Recorder
-from surefoot.experiment.tables import PlanTable
 from surefoot.plan.plan import Plan
+from surefoot.runs import plans_kept as snapshots
+from surefoot.runs.plans_kept import Recorder
+from surefoot.runs.record import PlanTable
 from tests.drawn_worlds import certified_world
 
 

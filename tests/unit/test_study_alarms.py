@@ -224,7 +224,7 @@ def test_measurements_that_contradict_the_model_are_an_alarm(path: Path) -> None
 
 
 def test_the_real_monitor_is_there_by_default(path: Path, world: sf.World) -> None:
-    from surefoot.study.monitor import Monitor
+    from surefoot.monitor.monitor import Monitor
 
     study = sf.Study.open(path, world.problem, files=Quick())
     assert isinstance(study.standing.monitor, Monitor)

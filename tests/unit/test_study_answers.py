@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.audits.audit import AuditReport, audit
 from surefoot.errors import InvalidInput, UnreadableFile
-from surefoot.model.layered import Anchor
-from surefoot.study.audit import AuditReport, audit
+from surefoot.model.graph import Anchor
 from tests.forgery import forge
 from tests.studies import (
     Calm,

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 import surefoot as sf
+from surefoot.audits.audit import Unreadable, audit
 from surefoot.cli import main
 from surefoot.errors import SurefootError
 from surefoot.study import protocol
-from surefoot.study.audit import Unreadable, audit
 from tests.studies import Calm, Plant, Quick, go_on, kettle, lines_of, records_of
 
 SUREFOOT = [sys.executable, "-c", "from surefoot.cli import main; main()"]

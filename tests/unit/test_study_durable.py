@@ -13,10 +13,10 @@ import pytest
 
 import surefoot as sf
 from surefoot.agents.lsvi_new import LsviNew
+from surefoot.audits.audit import audit
 from surefoot.errors import InvalidInput, OutOfOrder
-from surefoot.model import npz
-from surefoot.report import study as page
-from surefoot.study.audit import audit
+from surefoot.report import study_page as page
+from surefoot.storage import archive as npz
 from surefoot.study.standing import Raised
 from tests.studies import (
     Calm,

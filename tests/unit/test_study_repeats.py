@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import surefoot as sf
+from surefoot.audits import imports as audit_imports
+from surefoot.audits.audit import audit
 from surefoot.errors import InvalidInput
-from surefoot.report import study as page
-from surefoot.study import audit_imports, protocol, repeats
-from surefoot.study.audit import audit
+from surefoot.report import study_page as page
+from surefoot.study import protocol, repeats
 from tests.forgery import Record, forge
 from tests.made_worlds import hand_world
 from tests.studies import Calm, Quick, kettle, opener, records_of

@@ -19,9 +19,13 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidInput, OutOfOrder, SurefootError, UnreadableFile, UnwritableFile
-from surefoot.experiment import checkpoints, display, folder, ledger, locks, play, snapshots, sweep
-from surefoot.experiment.ledger import Ledger
-from surefoot.experiment.sweep import Contender, Spec
+from surefoot.runs import checkpoint as checkpoints
+from surefoot.runs import ledger
+from surefoot.runs import plans_kept as snapshots
+from surefoot.runs.ledger import Ledger
+from surefoot.sweeps import display, folder, locks, sweep
+from surefoot.sweeps import task as play
+from surefoot.sweeps.sweep import Contender, Spec
 from tests.runs import AGENTS
 from tests.sweeps import WORLD, command, contents, left_over, small, wait_for
 
@@ -119,7 +123,7 @@ def test_the_policy_of_an_agent_without_plans(tmp_path: Path) -> None:
 
 
 def test_a_large_policy_holds_only_what_it_reaches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from surefoot.experiment import policy
+    from surefoot.runs import policy
 
     monkeypatch.setattr(policy, "MOST_STATES", 3)
     sweep.sweep(small(agents=[Contender("lsvi-new")], seeds=[1]), tmp_path / "s", jobs=1)
@@ -168,7 +172,7 @@ def test_a_worker_can_compile_in_a_script_that_imports_numba() -> None:
     """Spawned processes run the script's imports first: numba is loaded before the worker asks for one thread."""
     script = """
 import numba
-from surefoot.experiment import spawned
+from surefoot.sweeps import spawned
 before = numba.config.NUMBA_NUM_THREADS
 spawned.one_thread()
 numba.set_num_threads(1)

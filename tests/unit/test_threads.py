@@ -11,7 +11,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import surefoot as sf
-from surefoot.estimate.threads import one_blas_thread, usable_threads
+from surefoot.threads import one_blas_thread, usable_threads
 
 
 def blas() -> list[int]:
@@ -50,7 +50,7 @@ FORKED = """
 import os
 import surefoot as sf
 from surefoot.estimate import kernels
-from surefoot.plan import sweeps
+from surefoot.plan import kernels as sweeps
 
 kernels.WORTH_THREADS = sweeps.WORTH_THREADS = 1  # as a large problem would
 problem = sf.worlds.make("thermal/testing").problem

@@ -13,7 +13,7 @@ import surefoot as sf
 from surefoot import exact
 from surefoot.errors import InvalidInput
 from surefoot.worlds.adapters import OVER, WAIT
-from surefoot.worlds.toy_text import NAMES, TAXI_START, toy_text
+from surefoot.worlds.named.toy_text import NAMES, TAXI_START, toy_text
 
 LEFT, DOWN, RIGHT, UP = range(4)  # of the lake; the cliff has its own order
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from surefoot.errors import InvalidInput, UnknownLabel
-from surefoot.model.limits import Limit
+from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.streams import stream
 from surefoot.worlds.world import World

@@ -2,7 +2,7 @@
 
 Confidence bounds hold for noise that is fresh given the past (spec 3). The same draws entered twice look like twice the
 evidence, and so does evidence from another world of the same problem. An agent therefore carries this record, as plain
-data: agents know no world. :mod:`surefoot.experiment.sources` reads it before a run and writes it as the run goes on.
+data: agents know no world. :mod:`surefoot.runs.sources` reads it before a run and writes it as the run goes on.
 """
 
 from __future__ import annotations

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.agents.base import Agent, Policy
-from surefoot.arguments import at_least
+from surefoot.agents.agent import Agent, Policy
+from surefoot.checks import at_least
 from surefoot.errors import AssumptionBroken, OutOfOrder, SurefootError
 from surefoot.estimate.costs import CostConfidence, CostData
-from surefoot.estimate.threads import one_blas_thread
 from surefoot.estimate.values import ValueConfidence, ValueData, ValueEllipsoid
-from surefoot.model.layered import FloatArray
+from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.plan.plan import Plan
+from surefoot.threads import one_blas_thread
 
 _PLANNED = ("planned_cost_log_det", "planned_value_log_det", "_planned_data", "_new_data", "_replans", "_plan")
 

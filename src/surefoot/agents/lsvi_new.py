@@ -7,7 +7,7 @@ Between episodes, from the last layer to the first:
     Step 3  estimate what follows a state and an action        surefoot.estimate.values   (spec 6)
     Step 4  optimistic values, with bonuses for uncertain
             transitions, futures and pasts                     surefoot.plan.explore      (spec 5, Ideas II-IV)
-    Step 5  in the episode, play the best certified action     surefoot.plan.optimism     (spec 6)
+    Step 5  in the episode, play the best certified action     surefoot.plan.values     (spec 6)
 
 Every step taken keeps every limit with probability at least 1 − p, given what the Problem declares. May violate: with
 probability p at most.
@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from surefoot.agents.base import Policy, check_problem
+from surefoot.agents.agent import Policy, check_problem
 from surefoot.agents.learner import Learner
 from surefoot.agents.profiles import (
     DEFAULT_EXPLORE,
@@ -30,10 +30,10 @@ from surefoot.agents.profiles import (
     check_ideas,
     paper_profile,
 )
-from surefoot.arguments import probability, promised
+from surefoot.checks import probability, promised
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.estimate.costs import bound_costs
-from surefoot.model.layered import NO_ACTION
+from surefoot.model.graph import NO_ACTION
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import certify, certify_one_step, with_least_worst
 from surefoot.plan.plan import Plan

@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 
 from surefoot import theory
-from surefoot.arguments import at_least, whole
+from surefoot.checks import at_least, whole
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds, CostConfidence, CostData, RadiusRule
 from surefoot.estimate.values import ValueConfidence, ValueEllipsoid
-from surefoot.model.layered import FloatArray
-from surefoot.model.limits import Limit
+from surefoot.model.graph import FloatArray
+from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
 from surefoot.plan.confidence import cost_confidence, ridge, value_confidence
 from surefoot.plan.explore import bonuses, future_uncertainty, pair_uncertainty, slacks, terminal_uncertainty
-from surefoot.plan.optimism import Values, optimistic_values
 from surefoot.plan.paper import PaperWeights, paper_uncertainty, paper_values
 from surefoot.plan.paper_constants import paper_constants
+from surefoot.plan.values import Values, optimistic_values
 
 IDEAS = ("I", "II", "III", "IV")
 DEFAULT_EXPLORE = (0.1, 0.02, 0.02)

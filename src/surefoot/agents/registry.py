@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from surefoot.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from surefoot.agents.base import Agent
+    from surefoot.agents.agent import Agent
     from surefoot.model.problem import Problem
 
 _HOMES = {
     "lsvi-new": ("surefoot.agents.lsvi_new", "LsviNew"),
-    "seed": ("surefoot.agents.seed", "Seed"),
+    "seed": ("surefoot.agents.fallback", "Seed"),
     "ucrl-vtr": ("surefoot.agents.ucrl_vtr", "UcrlVtr"),
     "slucb-qvi": ("surefoot.agents.slucb_qvi", "SlucbQvi"),
 }

@@ -14,16 +14,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from surefoot.agents.base import check_problem
+from surefoot.agents.agent import check_problem
 from surefoot.agents.learner import Learner
-from surefoot.arguments import at_least, probability
+from surefoot.checks import at_least, probability
 from surefoot.estimate.costs import bound_costs
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import certify_one_step, with_least_worst
 from surefoot.plan.confidence import cost_confidence, value_confidence
 from surefoot.plan.explore import pair_uncertainty, slacks
-from surefoot.plan.optimism import optimistic_values
 from surefoot.plan.plan import Plan
+from surefoot.plan.values import optimistic_values
 
 
 class SlucbQvi(Learner):

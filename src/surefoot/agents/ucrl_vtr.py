@@ -13,15 +13,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surefoot.agents.base import check_problem
+from surefoot.agents.agent import check_problem
 from surefoot.agents.learner import Learner
-from surefoot.arguments import probability
+from surefoot.checks import probability
 from surefoot.estimate.costs import bound_costs
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, certify
 from surefoot.plan.confidence import cost_confidence, value_confidence
-from surefoot.plan.optimism import optimistic_values
 from surefoot.plan.plan import Plan
+from surefoot.plan.values import optimistic_values
 
 
 class UcrlVtr(Learner):

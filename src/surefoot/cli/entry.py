@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from surefoot.cli import learn, looking, results, runs
+from surefoot.cli.audit import audit_command
+from surefoot.cli.studies import app as study
 from surefoot.errors import SurefootError
-from surefoot.study.audit_command import audit_command
-from surefoot.study.commands import app as study
 
 BAD_INPUT, INTERNAL = 2, 70
 

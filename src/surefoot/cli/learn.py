@@ -30,7 +30,7 @@ def theory(
 ) -> None:
     """The paper's constants for a world, and the smallest K at which its schedule is usable."""
     from surefoot.cli.looking import make_world
-    from surefoot.cli.tables import print_table
+    from surefoot.cli.table import print_table
     from surefoot.diagnosis.examine import describe_paper
     from surefoot.model.problem import Problem
 
@@ -46,7 +46,7 @@ def theory(
 
 
 def _constants(problem: Problem, failure_probability: float, episodes: int) -> PaperConstants:
-    from surefoot.arguments import probability
+    from surefoot.checks import probability
     from surefoot.plan.paper_constants import paper_constants
 
     return paper_constants(
@@ -62,7 +62,7 @@ def _constants(problem: Problem, failure_probability: float, episodes: int) -> P
 
 
 def _rows(known: PaperConstants) -> Iterator[list[str]]:
-    from surefoot.cli.tables import number
+    from surefoot.cli.table import number
 
     yield ["K", number(known.episodes), "episodes"]
     yield ["H", number(known.horizon), "layers"]
@@ -137,7 +137,7 @@ def ablate(
     from surefoot.agents.profiles import IDEAS
     from surefoot.cli import runs
     from surefoot.cli.settings import pairs_of, seeds_of
-    from surefoot.experiment.sweep import Contender, Spec
+    from surefoot.sweeps.sweep import Contender, Spec
 
     variants = [Contender("lsvi-new", {}, "all-four")]
     for idea in IDEAS:
@@ -152,6 +152,6 @@ def ablate(
         if outcome.interrupted:
             typer.secho("interrupted; the runs were thrown away (use --out to keep them).", fg="yellow", err=True)
             raise typer.Exit(128 + (outcome.signal or 2))
-        from surefoot.cli.tables import print_summaries
+        from surefoot.cli.table import print_summaries
 
         print_summaries(runs.summaries(outcome), "ideas")

@@ -24,7 +24,7 @@ def list_worlds(
     import json as text
 
     from surefoot import worlds
-    from surefoot.cli.tables import print_table
+    from surefoot.cli.table import print_table
 
     known: dict[str, dict[str, Any]] = {name: {"shows": what} for name, what in worlds.names().items()}
     if sizes:
@@ -68,7 +68,7 @@ def list_agents() -> None:
     import inspect
 
     from surefoot.agents import registry
-    from surefoot.cli.tables import print_table
+    from surefoot.cli.table import print_table
 
     rows = []
     for name in registry.names():
@@ -144,7 +144,7 @@ def make_world(name: str, knob: list[str] | None) -> World:
     """The named world with its knobs, checked by name and type."""
     from surefoot import worlds
     from surefoot.cli.settings import pairs_of
-    from surefoot.experiment.folder import check_knobs
+    from surefoot.sweeps.folder import check_knobs
 
     knobs = pairs_of(knob or [], "--knob")
     check_knobs(name, knobs)

@@ -11,18 +11,18 @@ from surefoot.cli import options
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile
 
 if TYPE_CHECKING:
-    from surefoot.experiment.folder import Folder, RunPlace
+    from surefoot.sweeps.folder import Folder, RunPlace
 
 
 def report(folder: options.Folder) -> None:
     """Write one self-contained page about the runs of a directory, to open in a browser."""
-    from surefoot.experiment.folder import open_folder
+    from surefoot.sweeps.folder import open_folder
 
     found = open_folder(folder)
     if not found.finished():
         raise SurefootError("no run is finished yet", where=str(folder), fix=f"Go on with: surefoot resume {folder}.")
     try:
-        from surefoot.report import html  # type: ignore[attr-defined, unused-ignore]
+        from surefoot.report import page as html  # type: ignore[attr-defined, unused-ignore]
     except ImportError as error:
         raise SurefootError("this installation writes no reports", got=str(error)) from error
     typer.echo(f"report: {html.write(folder)}")
@@ -32,7 +32,7 @@ def study_report(
     path: Annotated[Path, typer.Argument(help="The study's directory.", show_default=False)],
 ) -> None:
     """Write one self-contained page about a study: where it stands, its limits, its alarms, its audit."""
-    from surefoot.report import study
+    from surefoot.report import study_page as study
 
     typer.echo(f"report: {study.write(path)}")
 
@@ -45,7 +45,7 @@ def export(
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
 ) -> None:
     """Write the learned certified policy: for each state its action, its value and its margin to each limit."""
-    from surefoot.experiment.files import write_text, writing
+    from surefoot.storage.atomic import write_text, writing
 
     source = _policy_of(folder, agent, seed)
     document = _read(source)
@@ -58,7 +58,7 @@ def export(
 
 
 def _policy_of(folder: Path, agent: str, seed: int | None) -> Path:
-    from surefoot.experiment.folder import open_folder
+    from surefoot.sweeps.folder import open_folder
 
     if not (folder / "sweep.json").exists() and (folder / "manifest.json").is_file():
         return folder / "policy.json"
@@ -77,7 +77,7 @@ def _policy_of(folder: Path, agent: str, seed: int | None) -> Path:
 
 def _chosen(found: Folder, agent: str) -> str:
     """The label that was asked for; else the only learner with a guarantee."""
-    from surefoot.arguments import nearest
+    from surefoot.checks import nearest
 
     if agent:
         if agent not in found.labels:
@@ -100,7 +100,8 @@ def _promises(place: RunPlace) -> bool:
 
 
 def _read(source: Path) -> dict[str, Any]:
-    from surefoot.model import checked, strict_json
+    from surefoot.model import checked
+    from surefoot.storage import strict_json
 
     try:
         document = checked.entries(strict_json.read(source)[0], "$", ("format", *_POLICY))

@@ -12,8 +12,8 @@ from surefoot.errors import SurefootError
 
 if TYPE_CHECKING:
     from surefoot.cli.settings import Settings
-    from surefoot.experiment.sweep import Outcome, Spec
     from surefoot.report.summary import Summary
+    from surefoot.sweeps.sweep import Outcome, Spec
 
 DEMO_AGENTS = ("lsvi-new", "seed", "slucb-qvi", "ucrl-vtr")
 BROKEN = 1  # exit code: what --strict demands is not so
@@ -35,7 +35,7 @@ def demo(
     """
     from surefoot import worlds
     from surefoot.exact import seed_value, solve
-    from surefoot.experiment.sweep import Contender, Spec
+    from surefoot.sweeps.sweep import Contender, Spec
 
     place = worlds.make(world)
     best, known = solve(place).value, seed_value(place)
@@ -122,7 +122,7 @@ def resume(
     strict: options.Strict = False,
 ) -> None:
     """Go on with runs that were interrupted, to the very same result."""
-    from surefoot.experiment import sweep
+    from surefoot.sweeps import sweep
 
     try:
         outcome = sweep.resume(folder, jobs=jobs, checkpoint_seconds=checkpoint_seconds)
@@ -150,7 +150,7 @@ def play(
     spec: Spec, out: Path, *, jobs: int | None, force: bool = False, pause: float = 10.0, again: bool = False
 ) -> Outcome:
     """The sweep. ``again``: what is there already, of the very same sweep, is gone on with."""
-    from surefoot.experiment import sweep
+    from surefoot.sweeps import sweep
 
     try:
         if again and not force and (out / "sweep.json").is_file():
@@ -182,7 +182,7 @@ def finish(outcome: Outcome, strict: bool, first: str = "agent") -> None:
         )
         raise typer.Exit(128 + (outcome.signal or 2))
     found = summaries(outcome)
-    from surefoot.cli.tables import print_summaries
+    from surefoot.cli.table import print_summaries
 
     print_summaries(found, first)
     typer.echo(f"runs: {root}", err=True)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.agents import registry as agents
-from surefoot.arguments import check_keywords, keywords_of, nearest
+from surefoot.checks import check_keywords, keywords_of, nearest
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile
-from surefoot.experiment.folder import Contender, Spec
+from surefoot.sweeps.folder import Contender, Spec
 
 MOST_SEEDS = 100_000
 MAX_CONFIG = 1 << 20

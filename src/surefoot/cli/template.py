@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from surefoot.agents import registry as agents
-from surefoot.arguments import keywords_of
+from surefoot.checks import keywords_of
 from surefoot.cli.settings import Settings
-from surefoot.experiment.folder import Contender, world_function
+from surefoot.sweeps.folder import Contender, world_function
 
 _HEAD = """\
 # For: surefoot run --config FILE; options on the command line take precedence.

@@ -7,7 +7,7 @@ Everything follows from the declaration alone. Where a statement is about all da
 
 from __future__ import annotations
 
+from surefoot.diagnosis.diagnosis import Diagnosis
 from surefoot.diagnosis.examine import check
-from surefoot.diagnosis.records import Diagnosis
 
 __all__ = ["Diagnosis", "check"]

@@ -26,14 +26,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from surefoot.diagnosis.features import slices, span, triangle
-from surefoot.diagnosis.records import Blocked, ColdStart
+from surefoot.diagnosis.diagnosis import Blocked, ColdStart
+from surefoot.diagnosis.rank import slices, span, triangle
 from surefoot.diagnosis.triangles import NEGLIGIBLE, Triangles, no_directions
 from surefoot.estimate.block_bank import TurnedBlocks
 from surefoot.estimate.blocks import Blocks, cost_blocks
 from surefoot.estimate.costs import CostBounds, block_lengths, known_part, split
 from surefoot.model.features import Features, row_norms
-from surefoot.model.layered import (
+from surefoot.model.graph import (
     NO_ACTION,
     Anchor,
     BoolArray,
@@ -44,7 +44,7 @@ from surefoot.model.layered import (
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.plan.certify import Certified, certify
-from surefoot.plan.kernels import segment_max
+from surefoot.plan.segments import segment_max
 
 Tables = list[FloatArray]
 """One array per decision layer, rows = triplets; then one for the last layer, rows = states."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from surefoot import theory
-from surefoot.arguments import probability, whole
+from surefoot.checks import probability, whole
 from surefoot.diagnosis.cold_start import Remedies, certified_moves, describe_cold_start, prior
-from surefoot.diagnosis.features import describe_features
+from surefoot.diagnosis.diagnosis import Diagnosis, LayerReport, LimitReport, Paper
 from surefoot.diagnosis.findings import judge
 from surefoot.diagnosis.forced import describe_forced, find_seed_fault, lost_actions, lost_sets
-from surefoot.diagnosis.records import Diagnosis, LayerReport, LimitReport, Paper
+from surefoot.diagnosis.rank import describe_features
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostData, bound_costs
 from surefoot.model.problem import Problem

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from surefoot.arguments import promised
-from surefoot.diagnosis.records import Diagnosis, Finding, LimitReport, Regression
+from surefoot.checks import promised
+from surefoot.diagnosis.diagnosis import Diagnosis, Finding, LimitReport, Regression
 from surefoot.diagnosis.text import layer_range, number, rounded_down, rounded_up
 
 _GRAVITY = ("problem", "warning", "ok", "note")

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from surefoot.diagnosis.records import Forced, SeedFault
+from surefoot.diagnosis.diagnosis import Forced, SeedFault
 from surefoot.estimate.costs import CostBounds
-from surefoot.model.layered import BoolArray, FloatArray
+from surefoot.model.graph import BoolArray, FloatArray
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
-from surefoot.plan.kernels import segment_all, segment_any
+from surefoot.plan.segments import segment_all, segment_any
 
 _EXAMPLES = 5
 

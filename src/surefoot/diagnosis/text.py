@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from surefoot.diagnosis.records import Diagnosis, LayerReport, Regression
+    from surefoot.diagnosis.diagnosis import Diagnosis, LayerReport, Regression
 
 _WIDTH = 100
 _MOST_LAYERS = 16  # lines of the layers' table

@@ -1,6 +1,6 @@
 """Sparse features, block by block: for each block R with RᵀR = Σ z zᵀ, many small blocks at a time.
 
-What :mod:`surefoot.diagnosis.features` does for a dense table, and for the same reason: R has the singular values of
+What :mod:`surefoot.diagnosis.rank` does for a dense table, and for the same reason: R has the singular values of
 the rows, and unlike Σ z zᵀ does not square their ratios.
 """
 
@@ -11,12 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.linalg
 
-from surefoot.diagnosis.records import Regression
+from surefoot.diagnosis.diagnosis import Regression
 from surefoot.estimate.block_bank import NO_DATA, TurnedBlocks
 from surefoot.estimate.block_kernels import laid_out
 from surefoot.estimate.blocks import Blocks, Run
 from surefoot.estimate.costs import known_part
-from surefoot.model.layered import Anchor, FloatArray, IntArray
+from surefoot.model.graph import Anchor, FloatArray, IntArray
 from surefoot.model.sparse_rows import SparseRows
 
 NEGLIGIBLE = 1e-12  #: a direction this much smaller than the largest one is rounding

@@ -16,7 +16,7 @@ from surefoot.estimate.block_rows import BlockState, add_block_row
 from surefoot.estimate.blocks import Blocks, Run
 from surefoot.estimate.ridge import factored
 from surefoot.estimate.rows import has_grown
-from surefoot.model.layered import FloatArray, IntArray
+from surefoot.model.graph import FloatArray, IntArray
 
 NO_DATA = -1
 

@@ -16,9 +16,9 @@ from surefoot.estimate import kernels
 from surefoot.estimate.block_bank import NO_DATA, TurnedBlocks
 from surefoot.estimate.block_rows import NOWHERE, block_value_row, cost_row
 from surefoot.estimate.blocks import Blocks, BlockShape
-from surefoot.estimate.threads import serial_and_parallel, usable_threads
-from surefoot.model.layered import FloatArray, IntArray
+from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.sparse_rows import RowParts, SparseRows
+from surefoot.threads import serial_and_parallel, usable_threads
 
 CHUNK = 512  # rows that share their working memory
 _PER_ENTRY = 8  # a stored entry is as much work as so many of a dense row

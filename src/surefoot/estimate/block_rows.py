@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from surefoot.estimate.blocks import BlockShape
 from surefoot.estimate.rows import FAR
-from surefoot.model.layered import FloatArray, IntArray
+from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.sparse_rows import RowParts
 
 NOWHERE = -1  #: the block of a row that is all zeros

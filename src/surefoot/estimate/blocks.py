@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput
-from surefoot.model.layered import IntArray, LayeredGraph
+from surefoot.model.graph import IntArray, LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 

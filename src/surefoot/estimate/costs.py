@@ -25,8 +25,8 @@ from surefoot.estimate.blocks import cost_blocks
 from surefoot.estimate.counting import CostState, compiled, count_cost
 from surefoot.estimate.ridge import RidgeBank, turned
 from surefoot.model.features import Features
-from surefoot.model.layered import Anchor, BoolArray, FloatArray, IntArray, LayeredGraph
-from surefoot.model.limits import Limit
+from surefoot.model.graph import Anchor, BoolArray, FloatArray, IntArray, LayeredGraph
+from surefoot.model.limit import Limit
 from surefoot.model.precision import FeatureArray, pieces
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows

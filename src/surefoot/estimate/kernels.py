@@ -3,7 +3,7 @@
 A block is turned into the eigenbasis by one matrix product, done by BLAS, and stays in the cache while a few more
 passes go over them; all ridges come out of the same turned rows. Blocks are cut by the shape of the features alone and
 write to their own places: the result does not depend on the number of threads. BLAS itself is held to one thread
-(surefoot.estimate.threads). Features that are stored in float32 become float64 block by block, in the cache: the result
+(surefoot.threads). Features that are stored in float32 become float64 block by block, in the cache: the result
 is that of the same numbers stored in float64.
 """
 
@@ -14,9 +14,9 @@ from typing import Any
 import numba
 import numpy as np
 
-from surefoot.estimate.threads import serial_and_parallel, usable_threads
-from surefoot.model.layered import BoolArray, FloatArray, IntArray
+from surefoot.model.graph import BoolArray, FloatArray, IntArray
 from surefoot.model.precision import FeatureArray
+from surefoot.threads import serial_and_parallel, usable_threads
 
 BLOCK = 8064  # numbers in a block of rows: two blocks fit the second cache; not a power of two, see _rows_per_block
 WORTH_THREADS = 1 << 19  # numbers read: waking threads up takes longer than less work than this

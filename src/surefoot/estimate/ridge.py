@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.estimate.rows import add_row, has_grown
-from surefoot.model.layered import FloatArray
+from surefoot.model.graph import FloatArray
 
 BankState = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, NDArray[np.int64]]
 """What :func:`surefoot.estimate.rows.add_row` changes: gram, its low part, targets, theirs, factor, log det, rows."""

@@ -6,7 +6,7 @@ import math
 
 import numba
 
-from surefoot.model.layered import FloatArray, IntArray
+from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.precision import FeatureArray
 
 FAR = 1e100  #: a product of so much growth is taken to its logarithm before it overflows

@@ -19,7 +19,7 @@ from surefoot.estimate.block_bank import BlockBank, TurnedBlocks
 from surefoot.estimate.blocks import value_blocks
 from surefoot.estimate.counting import ValueState, compiled, count_value
 from surefoot.estimate.ridge import RidgeBank
-from surefoot.model.layered import FloatArray, IntArray, Layer
+from surefoot.model.graph import FloatArray, IntArray, Layer
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 

@@ -17,10 +17,7 @@ regret is never negative.
 from __future__ import annotations
 
 from surefoot.exact.best import Solution, solve
-from surefoot.exact.evaluator import Evaluator, evaluate_pairs
-from surefoot.exact.policies import Policy, seed_policy
-from surefoot.exact.safety import SafeSets, safe_sets
-from surefoot.exact.values import (
+from surefoot.exact.evaluate import (
     Violations,
     evaluate,
     evaluate_all,
@@ -28,6 +25,9 @@ from surefoot.exact.values import (
     seed_value,
     violations,
 )
+from surefoot.exact.evaluator import Evaluator, evaluate_pairs
+from surefoot.exact.policies import Policy, seed_policy
+from surefoot.exact.safety import SafeSets, safe_sets
 
 __all__ = [
     "Evaluator",

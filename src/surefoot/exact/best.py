@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot.errors import InvalidInput
-from surefoot.estimate.threads import usable_threads
 from surefoot.exact.policies import Policy
-from surefoot.model.layered import BoolArray, FloatArray, IntArray, freeze
+from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze
 from surefoot.model.problem import Problem
+from surefoot.threads import usable_threads
 from surefoot.worlds.world import World
 
 PARALLEL_EDGES = 100_000  # below, starting threads takes longer than the layer

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput
-from surefoot.exact.values import refuse_idle, start_state
+from surefoot.exact.evaluate import refuse_idle, start_state
+from surefoot.model.graph import freeze, pool
 from surefoot.model.labels import Label
-from surefoot.model.layered import freeze, pool
 from surefoot.worlds.world import World
 
 

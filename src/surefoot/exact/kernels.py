@@ -1,6 +1,6 @@
 """Sweeps over one layer, or over all of them: arrays in, arrays out, compiled.
 
-Letters as in :mod:`surefoot.model.layered`: S states, N pairs, E edges of the layer, S' states of the
+Letters as in :mod:`surefoot.model.graph`: S states, N pairs, E edges of the layer, S' states of the
 next one, m limits. Values are NaN where there is none; a NaN then reaches whatever can arrive there,
 which is how unsafe states, and states without an action, make themselves known for free.
 
@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
-from surefoot.model.layered import BoolArray, FloatArray, IntArray
+from surefoot.model.graph import BoolArray, FloatArray, IntArray
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 uint = np.uintp

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput
+from surefoot.model.graph import NO_ACTION, FloatArray, IntArray, Layer, freeze
 from surefoot.model.labels import Label
-from surefoot.model.layered import NO_ACTION, FloatArray, IntArray, Layer, freeze
 from surefoot.model.problem import Problem
 from surefoot.tolerances import PROBABILITY_SUM
 from surefoot.worlds.world import World

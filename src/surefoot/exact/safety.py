@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from surefoot.exact.best import terminal_within
-from surefoot.model.layered import BoolArray, IntArray
+from surefoot.model.graph import BoolArray, IntArray
 from surefoot.worlds.world import World
 
 INT32_END = 2**31  # numbers below fit into 32 bits: half the memory, and half the way to it

@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from surefoot.errors import UnreadableFile
 from surefoot.model import checked
 from surefoot.model.features import Features
+from surefoot.model.graph import NO_ACTION, Layer
 from surefoot.model.labels import Label
-from surefoot.model.layered import NO_ACTION, Layer
-from surefoot.model.limits import Limit
+from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
+from surefoot.model.rules import check_horizon
 from surefoot.model.sparse_rows import MOST_COLUMNS, RowParts, SparseRows
 from surefoot.model.sparse_rows import checked as checked_rows
-from surefoot.model.validate import check_horizon
 
 FORMAT = "surefoot-problem"
 VERSION = 1

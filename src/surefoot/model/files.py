@@ -23,9 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput, UnreadableFile
-from surefoot.model import checked, npz, strict_json
+from surefoot.model import checked
 from surefoot.model.document import Document, arrays_in, check_version, from_document, to_document
 from surefoot.model.problem import Problem
+from surefoot.storage import archive as npz
+from surefoot.storage import strict_json
 
 _RESTORE = "Restore it from a copy, or save the problem anew."
 _LEAST_BUDGET = 1 << 20

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput
 from surefoot.model.features import Features
-from surefoot.model.labels import Label, Names, Register, shown
-from surefoot.model.layered import (
+from surefoot.model.graph import (
     NO_ACTION,
     BoolArray,
     FloatArray,
@@ -28,9 +27,10 @@ from surefoot.model.layered import (
     Terminal,
     freeze,
 )
+from surefoot.model.labels import Label, Names, Register, shown
 from surefoot.model.naming import Naming
+from surefoot.model.rules import SeedChoice
 from surefoot.model.sparse_rows import SparseRows
-from surefoot.model.validate import SeedChoice
 
 PerLayer = NDArray[Any] | Sequence[NDArray[Any]]
 Tables = Any  # of features: as PerLayer, or CSR matrices of scipy.sparse in place of the arrays

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
+from surefoot.model.graph import NO_ACTION, FloatArray, IntArray, Layer, Terminal, freeze
 from surefoot.model.labels import Label, Names, Register, same_label, shown
-from surefoot.model.layered import NO_ACTION, FloatArray, IntArray, Layer, Terminal, freeze
 from surefoot.model.naming import Naming
 from surefoot.model.reals import real, vector
-from surefoot.model.validate import SeedChoice
+from surefoot.model.rules import SeedChoice
 
 Actions = Callable[[int, Label], Iterable[Label]]
 Successors = Callable[[int, Label, Label], Iterable[Label]]

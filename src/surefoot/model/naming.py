@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot.errors import UnknownLabel
+from surefoot.model.graph import Layer
 from surefoot.model.labels import Label, Names, hashable, position, shown
-from surefoot.model.layered import Layer
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,14 +18,12 @@ from numpy.typing import ArrayLike
 from surefoot.errors import InvalidInput, UnknownLabel
 from surefoot.model import from_arrays as arrays
 from surefoot.model import from_functions as functions
+from surefoot.model.graph import Anchor, BoolArray, FloatArray, Layer, LayeredGraph, Terminal, freeze
 from surefoot.model.labels import Label, Names, shown
-from surefoot.model.layered import Anchor, BoolArray, FloatArray, Layer, LayeredGraph, Terminal, freeze
-from surefoot.model.limits import Limit
+from surefoot.model.limit import Limit
 from surefoot.model.naming import Naming
 from surefoot.model.reals import constant, reals, vector
-from surefoot.model.seals import Seal, taken_over, verify
-from surefoot.model.sparse_rows import Taker
-from surefoot.model.validate import (
+from surefoot.model.rules import (
     SeedChoice,
     check_anchors,
     check_flag,
@@ -35,6 +33,8 @@ from surefoot.model.validate import (
     check_scales,
     follow_seed,
 )
+from surefoot.model.seals import Seal, taken_over, verify
+from surefoot.model.sparse_rows import Taker
 from surefoot.tolerances import VIOLATION
 
 AnchorOf = Callable[[int], tuple[ArrayLike, ArrayLike] | None]
@@ -159,7 +159,7 @@ class Problem:
         them is compared before every plan (:mod:`surefoot.model.seals`).
 
         Each of the first arrays is one ``ndarray`` shared by all H-1 decision layers, or a list of H-1 arrays.
-        Shapes as in :mod:`surefoot.model.layered`: ``state_ptr`` (S+1,) int64, ``pair_ptr`` (N+1,) int64,
+        Shapes as in :mod:`surefoot.model.graph`: ``state_ptr`` (S+1,) int64, ``pair_ptr`` (N+1,) int64,
         ``successors`` (E,) int32 or int64, ``rewards`` (N,), ``cost_features`` (E, dc), ``transition_features``
         (E, dp), ``seed`` (S,) int64: the number of the seed's action among the state's own, -1 where it has none.
         ``terminal_rewards`` (S',), ``terminal_cost_features`` (S', dc) and, when only some of the last states

@@ -9,8 +9,8 @@ from numbers import Real
 import numpy as np
 
 from surefoot.errors import InvalidInput
+from surefoot.model.graph import FloatArray
 from surefoot.model.labels import shown
-from surefoot.model.layered import FloatArray
 
 _REAL = (Real, Decimal, np.bool_)
 

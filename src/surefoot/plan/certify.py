@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot.estimate.costs import CostBounds
-from surefoot.model.layered import BoolArray, FloatArray, Layer, LayeredGraph
-from surefoot.model.limits import Limit
-from surefoot.plan import sweeps
-from surefoot.plan.kernels import first_marked, segment_any, segment_max, spread
+from surefoot.model.graph import BoolArray, FloatArray, Layer, LayeredGraph
+from surefoot.model.limit import Limit
+from surefoot.plan import kernels as sweeps
+from surefoot.plan.segments import first_marked, segment_any, segment_max, spread
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 
 from surefoot import theory
-from surefoot.arguments import at_least
+from surefoot.checks import at_least
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostConfidence
 from surefoot.estimate.values import ValueConfidence
-from surefoot.model.limits import Limit
+from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.tolerances import LARGEST_RIDGE, LEAST_RIDGE, USABLE_RIDGE
 

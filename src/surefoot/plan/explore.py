@@ -16,9 +16,9 @@ import numpy as np
 
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds
-from surefoot.model.layered import BoolArray, FloatArray, LayeredGraph
+from surefoot.model.graph import BoolArray, FloatArray, LayeredGraph
 from surefoot.model.problem import Problem
-from surefoot.plan import sweeps
+from surefoot.plan import kernels as sweeps
 
 
 def slacks(problem: Problem, given: float | Sequence[float] | None) -> FloatArray:

@@ -14,12 +14,12 @@ import numpy as np
 
 from surefoot.estimate.costs import CostConfidence, CostData, uncertainty_rows
 from surefoot.estimate.values import ValueEllipsoid
-from surefoot.model.layered import FloatArray, LayeredGraph
+from surefoot.model.graph import FloatArray, LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
 from surefoot.plan.explore import future_uncertainty
-from surefoot.plan.kernels import segment_max, spread
-from surefoot.plan.optimism import Values, optimistic_values
+from surefoot.plan.segments import segment_max, spread
+from surefoot.plan.values import Values, optimistic_values
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from surefoot import theory
-from surefoot.arguments import at_least, whole
+from surefoot.checks import at_least, whole
 from surefoot.errors import InvalidInput
 from surefoot.model.problem import Problem
 

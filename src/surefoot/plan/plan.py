@@ -9,11 +9,11 @@ import numpy as np
 from surefoot.errors import AssumptionBroken
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.values import ValueEllipsoid, expected_next_value
+from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray
 from surefoot.model.labels import Label
-from surefoot.model.layered import NO_ACTION, BoolArray, FloatArray, IntArray
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, within_limits
-from surefoot.plan.optimism import Values
+from surefoot.plan.values import Values
 from surefoot.plan.why import Explanation, why
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from surefoot.estimate.costs import CostBounds
-from surefoot.model.layered import BoolArray, FloatArray, LayeredGraph
-from surefoot.plan.kernels import segment_any
+from surefoot.model.graph import BoolArray, FloatArray, LayeredGraph
+from surefoot.plan.segments import segment_any
 
 
 class Scope:

@@ -21,11 +21,11 @@ import numpy as np
 
 from surefoot.errors import AssumptionBroken
 from surefoot.estimate.costs import CostBounds
+from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.labels import Label
-from surefoot.model.layered import FloatArray, IntArray
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
-from surefoot.plan.kernels import first_marked, segment_max, spread
+from surefoot.plan.segments import first_marked, segment_max, spread
 
 if TYPE_CHECKING:
     from surefoot.plan.plan import Plan

@@ -1,7 +1,7 @@
 """What a report says, before any drawing: a headline per agent and charts as plain numbers.
 
 The page, the figures (SVG, PNG) and the tables (CSV) are all made from these, so that they cannot disagree.
-:func:`read` takes the directory of a sweep (:mod:`surefoot.experiment.sweep`) and looks at its finished runs only.
+:func:`read` takes the directory of a sweep (:mod:`surefoot.sweeps.sweep`) and looks at its finished runs only.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import SurefootError
-from surefoot.experiment.folder import Folder, open_folder
-from surefoot.experiment.ledger import Ledger
 from surefoot.report.bound import paper_bound
 from surefoot.report.chart import Chart, Line
+from surefoot.runs.ledger import Ledger
+from surefoot.sweeps.folder import Folder, open_folder
 from surefoot.worlds import registry as worlds
 from surefoot.worlds.world import World
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.errors import InvalidInput
-from surefoot.experiment.snapshots import Snapshot
 from surefoot.plan.plan import Plan
+from surefoot.report.classes import Standing, standing
 from surefoot.report.plots import pyplot, save
-from surefoot.report.standing import Standing, standing
 from surefoot.report.style import LIGHT, Paper
+from surefoot.runs.plans_kept import Snapshot
 from surefoot.worlds.world import World
 
 KINDS = {"thermal": "heat", "driving": "driving", "rover": "rover", "power": "power"}
@@ -50,5 +50,5 @@ def draw(
 def figure_of(plt: Any, view: Standing, paper: Paper) -> Any:
     """The picture of a world, by its kind."""
     kind = KINDS.get((view.world.name or "").partition("/")[0], "layers")
-    module = importlib.import_module(f"surefoot.report.draw_{kind}")
+    module = importlib.import_module(f"surefoot.report.pictures.{kind}")
     return module.figure(plt, view, paper)

@@ -1,7 +1,7 @@
 """What the explorer shows: the graph, the truth, and some plans of one run, as arrays that a page can hold.
 
 All layers stand one after the other, so that states, pairs and edges have one number each; ``state_ptr`` and
-``pair_ptr`` cut them as in :mod:`surefoot.model.layered`. Numbers are base64 of little-endian arrays. Bounds are the
+``pair_ptr`` cut them as in :mod:`surefoot.model.graph`. Numbers are base64 of little-endian arrays. Bounds are the
 same for many triplets (layers that share their data, equal features), so each distinct row is stored once, and ``row``
 says which one an edge has. Why a pair is or is not certified comes from :mod:`surefoot.plan.why`, computed here and
 not in the page, so that page and plan agree.
@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from surefoot.estimate.costs import CostBounds
 from surefoot.exact import safe_sets
-from surefoot.experiment.snapshots import Snapshot
+from surefoot.model.graph import NO_ACTION, IntArray
 from surefoot.model.labels import Label
-from surefoot.model.layered import NO_ACTION, IntArray
 from surefoot.plan.certify import Certified
 from surefoot.plan.why import Reasons, reasons
-from surefoot.report.order import rows_of
+from surefoot.report.pictures.order import rows_of
+from surefoot.runs.plans_kept import Snapshot
 from surefoot.worlds.world import World
 
 BUDGET = 1_300_000  #: characters, of all plans together

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.errors import SurefootError
-from surefoot.experiment.ledger import Ledger
-from surefoot.experiment.run import Run
 from surefoot.report.style import LIGHT, Paper, look, parameters
 from surefoot.report.summary import band
+from surefoot.runs.ledger import Ledger
+from surefoot.runs.run import Run
 
 
 def comparison(runs: Mapping[str, Sequence[Run | Ledger]], title: str, path: Path, paper: Paper = LIGHT) -> Path:

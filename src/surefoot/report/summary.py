@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.experiment.run import Run
-from surefoot.model.layered import FloatArray, IntArray
+from surefoot.model.graph import FloatArray, IntArray
+from surefoot.runs.run import Run
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.model.problem import Problem
+from surefoot.storage.disk import FileLayer
 from surefoot.study import declaring, opening
-from surefoot.study.filelayer import FileLayer
 from surefoot.study.records import Record
 from surefoot.study.standing import Standing, share
 

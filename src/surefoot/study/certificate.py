@@ -35,8 +35,8 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import AssumptionBroken
+from surefoot.model.graph import NO_ACTION, FloatArray
 from surefoot.model.labels import Label
-from surefoot.model.layered import NO_ACTION, FloatArray
 from surefoot.plan.certify import margins, within_limits
 from surefoot.study.records import Record, label_of
 from surefoot.study.standing import Standing

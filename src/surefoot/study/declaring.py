@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import InvalidInput, SurefootError
+from surefoot.model.graph import NO_ACTION
 from surefoot.model.labels import shown
-from surefoot.model.layered import NO_ACTION
 from surefoot.model.problem import Problem
 from surefoot.study.records import Record, compact, label_of
 

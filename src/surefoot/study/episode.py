@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from surefoot.agents.base import Cost
+from surefoot.agents.agent import Cost
 from surefoot.errors import OutOfOrder, SurefootError
 from surefoot.model.labels import Label
 from surefoot.study.certificate import Offer

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from surefoot.errors import OutOfOrder, UnreadableFile, UnwritableFile
+from surefoot.storage.disk import FileLayer
 from surefoot.study import records
 from surefoot.study.clock import TOLERANCE, Clock, Timekeeper
-from surefoot.study.filelayer import FileLayer
 from surefoot.study.records import Record
 
 NAME = "journal.jsonl"

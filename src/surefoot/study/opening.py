@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import surefoot
-from surefoot.arguments import probability
+from surefoot.checks import probability
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile, UnwritableFile
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
+from surefoot.monitor.watching import MonitorFactory
+from surefoot.storage.disk import FileLayer
+from surefoot.storage.lock import Lock
 from surefoot.study import journal as journals
 from surefoot.study import snapshots
 from surefoot.study.compare import difference, problem_difference
-from surefoot.study.filelayer import FileLayer
 from surefoot.study.journal import Journal, Line, Scan
-from surefoot.study.lock import Lock
 from surefoot.study.records import VERSION, Record
 from surefoot.study.standing import Standing, share
-from surefoot.study.watching import MonitorFactory
 
 FAILURE_PROBABILITY = 0.05
 FALSE_ALARM = 0.01
@@ -147,7 +147,7 @@ def first_record(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorF
 
 
 def usual_monitor(problem: Problem, false_alarm: float) -> Any:
-    from surefoot.study.monitor import Monitor
+    from surefoot.monitor.monitor import Monitor
 
     return Monitor(problem, false_alarm)
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import InvalidInput, UnwritableFile
+from surefoot.model.graph import NO_ACTION
 from surefoot.model.labels import Label
-from surefoot.model.layered import NO_ACTION
 from surefoot.plan.certify import margins
-from surefoot.study.filelayer import FileLayer
+from surefoot.storage.disk import FileLayer
 from surefoot.study.records import label_of
 from surefoot.study.standing import Standing
 

@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from surefoot.storage.disk import FileLayer
 from surefoot.study import journal as journals
-from surefoot.study.filelayer import FileLayer
 from surefoot.study.records import Record, compact
 
 _DIGITS = 12

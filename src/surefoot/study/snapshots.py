@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import SurefootError, UnreadableFile
-from surefoot.model import npz
+from surefoot.storage import archive as npz
+from surefoot.storage.disk import FileLayer
 from surefoot.study.declaring import Raised
-from surefoot.study.filelayer import FileLayer
 from surefoot.study.journal import Journal
 from surefoot.study.records import Record, compact
 from surefoot.study.standing import Standing

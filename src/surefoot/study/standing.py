@@ -25,14 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.lsvi_new import LsviNew
-from surefoot.arguments import promised
+from surefoot.checks import promised
 from surefoot.errors import OutOfOrder, SurefootError
-from surefoot.model.layered import FloatArray
+from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
+from surefoot.monitor.watching import AlarmLike, MonitorFactory, MonitorLike
 from surefoot.study import declaring
 from surefoot.study.declaring import Declarations, Raised
 from surefoot.study.records import Record, label_of
-from surefoot.study.watching import AlarmLike, MonitorFactory, MonitorLike
 
 #: What a computation raises that numbers beyond reckoning have led astray.
 _FAILURES = (SurefootError, ArithmeticError, ValueError, LookupError, TypeError)

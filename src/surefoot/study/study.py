@@ -21,27 +21,27 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from surefoot.agents.base import Cost
+from surefoot.agents.agent import Cost
 from surefoot.errors import InvalidInput, OutOfOrder, UnwritableFile
 from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
+from surefoot.monitor.watching import MonitorFactory
+from surefoot.storage.disk import FileLayer
+from surefoot.storage.lock import Lock
 from surefoot.study import certificate, opening, records, snapshots
 from surefoot.study import journal as journals
 from surefoot.study.acknowledging import Answer, entries
 from surefoot.study.certificate import Offer
 from surefoot.study.clock import Clock
 from surefoot.study.episode import Episode
-from surefoot.study.filelayer import FileLayer
 from surefoot.study.importing import Imported, prepare
 from surefoot.study.journal import Journal
-from surefoot.study.lock import Lock
 from surefoot.study.logs import Log
 from surefoot.study.measured import measured
 from surefoot.study.records import Record, label_of
 from surefoot.study.standing import Place, Standing
 from surefoot.study.status import next_call, status
 from surefoot.study.telling import AS_OFFERED, Receipt, tell_entries, told_before
-from surefoot.study.watching import MonitorFactory
 
 
 class Study:
@@ -82,7 +82,7 @@ class Study:
             read_only: without the lock, for a look while another process runs the study; nothing can be told.
             clock: seconds since 1970. One that goes back is noted in the journal and stops nothing.
             snapshot_every: rows, told or imported, between two snapshots; by default as many as keep their cost small.
-            files, monitor_factory: in place of the disk and of :class:`surefoot.study.monitor.Monitor`, for tests.
+            files, monitor_factory: in place of the disk and of :class:`surefoot.monitor.monitor.Monitor`, for tests.
             agent_options: of :class:`surefoot.LsviNew`. On an existing study leave them all out, or give the same.
         """
         path, layer = Path(path), files or FileLayer()

@@ -6,11 +6,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from surefoot.agents.base import Cost
+from surefoot.agents.agent import Cost
 from surefoot.errors import OutOfOrder, UnknownLabel
 from surefoot.model.labels import Label, same_label
+from surefoot.storage.disk import FileLayer
 from surefoot.study import journal as journals
-from surefoot.study.filelayer import FileLayer
 from surefoot.study.measured import measured
 from surefoot.study.records import Record, label_of
 from surefoot.study.standing import Standing

@@ -35,12 +35,12 @@ from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
 from surefoot.model.from_functions import call
+from surefoot.model.graph import FloatArray
 from surefoot.model.labels import Label, shown
-from surefoot.model.layered import FloatArray
-from surefoot.model.limits import Limit
+from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.model.reals import real, vector
-from surefoot.model.validate import check_horizon
+from surefoot.model.rules import check_horizon
 from surefoot.tolerances import TRUTH
 from surefoot.worlds.gym_table import Arrival, Table, read_table
 from surefoot.worlds.world import World

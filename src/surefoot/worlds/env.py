@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput, OutOfOrder
-from surefoot.model.layered import NO_ACTION
+from surefoot.model.graph import NO_ACTION
 from surefoot.model.problem import Problem
 from surefoot.worlds import registry
 from surefoot.worlds.sampler import Sampler

@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
 from surefoot.model.features import product, rows_equal_to
-from surefoot.model.layered import FloatArray
+from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
-from surefoot.worlds.tables import edge_ranges
+from surefoot.worlds.truth_tables import edge_ranges
 from surefoot.worlds.world import World
 
 __all__ = ["allowance", "mismatched"]

@@ -50,7 +50,7 @@ class Family:
 FAMILIES: tuple[Family, ...] = (
     Family(
         name="thermal",
-        function="surefoot.worlds.thermal:thermal",
+        function="surefoot.worlds.named.thermal:thermal",
         description="a machine that earns by running hot, and cannot be stopped once too hot",
         sizes={
             "testing": "for tests",
@@ -62,7 +62,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         name="power",
-        function="surefoot.worlds.power:power",
+        function="surefoot.worlds.named.power:power",
         description="a load pocket with a dear generator and a storage, whose lines must not be overloaded",
         sizes={
             "testing": "for tests: case6ww, three hours a step",
@@ -77,7 +77,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         name="driving",
-        function="surefoot.worlds.driving:driving",
+        function="surefoot.worlds.named.driving:driving",
         description="a lorry that follows a car, and must be able to stop in time",
         sizes={
             "testing": "for tests: up to 15 m/s",
@@ -89,7 +89,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         name="rover",
-        function="surefoot.worlds.rover:rover",
+        function="surefoot.worlds.named.rover:rover",
         description="a rover on a real elevation map, whose best rock slides into ravines",
         sizes={
             "testing": "for tests: 6 x 6 cells",
@@ -101,13 +101,13 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         name="figure1",
-        function="surefoot.worlds.figure1:figure1",
+        function="surefoot.worlds.named.figure1:figure1",
         description="the paper's sketch of safe and unsafe subgraphs, five steps and two actions",
         traits=frozenset({"gain", "lookahead", "stochastic", "traps", "unsafe_states"}),
     ),
     Family(
         name="toy-text",
-        function="surefoot.worlds.toy_text:toy_text",
+        function="surefoot.worlds.named.toy_text:toy_text",
         description="Gymnasium's small grids, with holes, cliffs and wrong stops as limits",
         sizes={
             "cliff-walking": "the way along the edge is shorter; for tests",
@@ -121,7 +121,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         name="ladder",
-        function="surefoot.worlds.ladder:ladder",
+        function="surefoot.worlds.named.ladder:ladder",
         description="generated, star-convex and full of traps, of any size",
         sizes={
             "testing": "for tests: 1e3 triplets a layer, 4 features",
@@ -134,37 +134,37 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         name="lower-bound/1",
-        function="surefoot.worlds.lower_bound:first",
+        function="surefoot.worlds.named.lower_bound:first",
         description="Theorem 3's first instance: an action that pays and is unsafe",
         traits=frozenset({"gain", "unsafe_states"}),
     ),
     Family(
         name="lower-bound/2",
-        function="surefoot.worlds.lower_bound:second",
+        function="surefoot.worlds.named.lower_bound:second",
         description="Theorem 3's second instance: the same action is safe, which no safe learner can find out",
         traits=frozenset({"unsafe_states"}),
     ),
     Family(
         name="ablation/look-ahead",
-        function="surefoot.worlds.ablation:look_ahead",
+        function="surefoot.worlds.named.ablation:look_ahead",
         description="a shortcut that is harmless for two steps and then has no way out: needs Idea I",
         traits=frozenset({"gain", "lookahead", "traps", "unsafe_states"}),
     ),
     Family(
         name="ablation/transition",
-        function="surefoot.worlds.ablation:transition",
+        function="surefoot.worlds.named.ablation:transition",
         description="a trial that opens the best action and pays less than idling: needs Idea II",
         traits=frozenset({"gain"}),
     ),
     Family(
         name="ablation/future",
-        function="surefoot.worlds.ablation:future",
+        function="surefoot.worlds.named.ablation:future",
         description="a seldom reached test bench whose bonus the clip swallows: needs Idea III",
         traits=frozenset({"gain", "stochastic"}),
     ),
     Family(
         name="ablation/past",
-        function="surefoot.worlds.ablation:past",
+        function="surefoot.worlds.named.ablation:past",
         description="a first decision that needs more push than Idea II gives: needs Idea IV",
         traits=frozenset({"gain"}),
     ),

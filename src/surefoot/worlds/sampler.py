@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surefoot.errors import InvalidInput, UnknownLabel
-from surefoot.model.layered import FloatArray
+from surefoot.model.graph import FloatArray
 from surefoot.streams import stream
 
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot.model.graph import Anchor, Layer, LayeredGraph, Terminal, freeze
 from surefoot.model.labels import Label, Names
-from surefoot.model.layered import Anchor, Layer, LayeredGraph, Terminal, freeze
-from surefoot.model.limits import Limit
+from surefoot.model.limit import Limit
 from surefoot.model.naming import Naming
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows

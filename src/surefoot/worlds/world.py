@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
-from surefoot.model.layered import FloatArray
+from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
-from surefoot.worlds import checks, tables
+from surefoot.worlds import truth_rules as checks
+from surefoot.worlds import truth_tables as tables
 from surefoot.worlds.sampler import Sampler
 
 if TYPE_CHECKING:

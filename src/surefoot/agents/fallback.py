@@ -1,0 +1,36 @@
+"""The known safe policy itself: the agent that all others must beat, and never breaks a limit."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from surefoot.agents.agent import Agent, Policy
+from surefoot.errors import AssumptionBroken
+from surefoot.model.graph import NO_ACTION
+
+
+class Seed(Agent):
+    """Plays the seed, learns nothing. May violate: never, if the seed is as safe as declared."""
+
+    name: ClassVar[str] = "seed"
+
+    @property
+    def guaranteed(self) -> bool:
+        return True
+
+    @property
+    def guarantee(self) -> str:
+        return "safe by assumption: the seed"
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        return {}
+
+    def choose(self, h: int, state: int) -> int:
+        pair = int(self.problem.graph.layers[h].seed[state])
+        if pair == NO_ACTION:
+            raise AssumptionBroken("the seed has no action", where=self.problem.naming.at_state(h, state))
+        return pair
+
+    def policy(self) -> Policy:
+        return self.problem.graph.seed_policy

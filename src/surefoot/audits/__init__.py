@@ -1,0 +1,1 @@
+"""A study re-verified independently: imports nothing of the planner."""

@@ -1,0 +1,184 @@
+"""The audit's own account of what is declared: does every alarm get its answer, does a declaration only widen?
+
+Part of the audit: imports nothing of surefoot. The rules are those of :mod:`surefoot.study.declaring`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from surefoot.audits.chain import Record, compact
+from surefoot.audits.declaration import NONE, Problem, label
+
+_ROUNDING = 1e-9  # relative, of a noise scale that is just large enough
+
+
+class Declared:
+    """The problem in force, what disproved it, and what the promise rests on since."""
+
+    def __init__(self, problem: Problem, opened: Record, load: Callable[[str], Problem]) -> None:
+        self.problem, self._file, self._load = problem, opened["problem_file"], load
+        self.restored: Record | None = None
+        self.discarded_at = ""
+        self._needed: dict[int, dict[str, float]] = {}  # record -> noise that explains its costs
+        self._certified: set[int] = set()  # records of which a certified action exceeded a limit
+        self._seen: dict[int, bytes] = {}  # record -> a transition outside the support
+        self._outside: set[bytes] = set()  # such transitions, answered by a discard
+
+    def exceeded(self, n: int, limit: str, scale: float, certified: bool) -> None:
+        """A cost of record n is explained by this noise scale, and by none below."""
+        self._certified |= {n} if certified else set()
+        needed = self._needed.setdefault(n, {})
+        needed[limit] = max(scale, needed.get(limit, 0.0))
+
+    def left_support(self, n: int, record: Record) -> None:
+        self._seen[n] = compact([record[key] for key in ("layer", "state", "action", "next_state")])
+
+    def answer(self, n: int, record: Record, alarms: list[tuple[int, Record]]) -> Iterator[str]:
+        """What is wrong with an acknowledgement; its declaration is then in force."""
+        old, discard = self.problem, record["discard"] is True
+        if record["problem_file"] != self._file:
+            expected = {f"problem-{n}.json", f"problem-{n}.npz"}
+            if record["problem_file"] not in expected:
+                raise ValueError(f"{record['problem_file']!r} is not the name of its problem's file")
+            self._file = record["problem_file"]
+            self.problem = self._load(self._file)
+        new = self.problem
+        if new.digest != record["problem"]:
+            yield f"{self._file} is another problem, of digest {new.digest}"
+        fault = "" if new is old else narrower(old, new, discard)
+        if fault:
+            yield f"its declaration takes something back: {fault}"
+        changed = changes(old, new, discard) if not fault else record["changes"]
+        if record["changes"] != changed:
+            yield f"its changes are {record['changes']!r}, found are {changed!r}"
+        yield from (words for _, alarm in alarms if (words := self._unanswered(alarm, discard)))
+        if any(self._disproves(alarm) for _, alarm in alarms):
+            self.restored = {"record": n, "by": changed}
+        if discard:
+            self.discarded_at = record["time"]
+            seen = (self._seen.get(alarm["record"], b"") for _, alarm in alarms if alarm["alarm"] == "successor")
+            self._outside |= {transition for transition in seen if not self._holds(transition)}
+
+    def _disproves(self, alarm: Record) -> bool:
+        allowed = alarm["details"].get("certified") is False and alarm["record"] not in self._certified
+        return alarm["alarm"] not in ("cost", "plan") and not (alarm["alarm"] == "limit" and allowed)
+
+    def _unanswered(self, alarm: Record, discard: bool) -> str:
+        kind, at = alarm["alarm"], alarm["record"]
+        if not self._disproves(alarm) or (discard and kind != "successor"):
+            return ""
+        if kind == "limit":
+            needed, noises = self._needed.get(at, {}), {limit.name: limit.noise for limit in self.problem.limits}
+            explained = all(noises[name] >= scale * (1 - _ROUNDING) for name, scale in needed.items())
+            return "" if needed and explained else f"what the alarm of record {at} disproved is declared as before"
+        if kind == "successor":
+            seen = self._seen.get(at, b"")
+            good = self._holds(seen) or (discard and seen not in self._outside)
+            return "" if good else f"what followed in record {at} is outside the support as before"
+        return "data in doubt are kept"
+
+    def _holds(self, transition: bytes) -> bool:
+        """True when the transition is in the declared support."""
+        if not transition:
+            return False
+        problem, (h, *names) = self.problem, label(json.loads(transition))
+        state, after = problem.state(h, names[0]), problem.state(h + 1, names[2])
+        pair = None if state is None else problem.pair(h, state, names[1])
+        return pair is not None and after is not None and problem.edge(h, pair, after) is not None
+
+    def promise(self, alarms: list[tuple[int, Record]]) -> str:
+        """Of which steps the study promises anything at its end."""
+        if any(self._disproves(alarm) for _, alarm in alarms):
+            return f"none: ended by the alarm of record {alarms[0][0]}"
+        if alarms:
+            return f"none in safe mode: the alarm of record {alarms[0][0]} is not answered"
+        if self.restored is None:
+            return "every step of the study"
+        return f"every step since record {self.restored['record']} ({', '.join(self.restored['by'])})"
+
+
+def of_the_seed(problem: Problem, row: list[Any]) -> bool:
+    """Of a logged row. Which plan was in force is not on record, but every one certifies the seed."""
+    h, state = row[0], problem.state(row[0], label(row[1])) or 0
+    if len(row) == 3:
+        return bool(problem.seed_ends[state])
+    return bool(problem.layers[h].seed[state] == problem.pair(h, state, label(row[2])))
+
+
+def changes(old: Problem, new: Problem, discard: bool) -> list[str]:
+    pairs = list(zip(old.limits, new.limits, strict=True))
+    model = any(b.norm > a.norm or b.misspecification > a.misspecification for a, b in pairs)
+    before, now = (any(anchor is not None for anchor in each.anchors) for each in (old, new))
+    found = {
+        "data discarded": discard,
+        "larger noise": any(b.noise > a.noise for a, b in pairs),
+        "wider support": _edges(new) > _edges(old),
+        "larger norm or misspecification": model or new.transition_norm > old.transition_norm,
+        "anchors dropped": before and not now,
+        "anchors trusted": discard and now,
+    }
+    return [words for words, true in found.items() if true]
+
+
+def _edges(problem: Problem) -> int:
+    return sum(len(layer.successor) for layer in problem.layers)
+
+
+def narrower(old: Problem, new: Problem, discard: bool) -> str:
+    """The first place where a declaration holds less than the one before; '' when it holds all of it."""
+    frame = (old.horizon, old.stationary, old.dim, old.transition_dim, [(a.name, a.bound) for a in old.limits])
+    if frame != (new.horizon, new.stationary, new.dim, new.transition_dim, [(a.name, a.bound) for a in new.limits]):
+        return "horizon, stationarity, number of features, names or bounds of limits"
+    for a, b in zip(old.limits, new.limits, strict=True):
+        if b.noise < a.noise or b.norm < a.norm or b.misspecification < a.misspecification:
+            return f"noise, norm or misspecification of {a.name!r}"
+    if new.transition_norm < old.transition_norm:
+        return "transition_norm"
+    names = {new.states[0][s] for s in new.starts}
+    if not all(old.states[0][s] in names for s in old.starts):
+        return "a start"
+    if not discard and not all(map(_same_anchor, old.anchors, new.anchors)):
+        return "an anchor, while the data are kept"
+    return next(_lost_transitions(old, new), "") or next(_lost_ends(old, new), "")
+
+
+def _same_anchor(a: Any, b: Any) -> bool:
+    if a is None or b is None:
+        return a is b
+    return np.array_equal(a[0], b[0]) and np.array_equal(a[1], b[1])
+
+
+def _lost_transitions(old: Problem, new: Problem) -> Iterator[str]:
+    for h, layer in enumerate(old.layers):
+        for i, seed in enumerate(layer.seed):
+            state = new.state(h, old.states[h][i])
+            where = f"layer {h}, state {old.states[h][i]!r}"
+            if state is None:
+                yield where
+                continue
+            first, end = layer.state_ptr[i], layer.state_ptr[i + 1]
+            for p in range(first, end):
+                action = p - first if layer.actions is None else layer.actions[p]
+                pair = new.pair(h, state, action)
+                if seed == p != NONE and new.layers[h].seed[state] != pair:
+                    yield f"{where}: the choice of the fallback"
+                for e in range(layer.pair_ptr[p], layer.pair_ptr[p + 1]):
+                    after = new.state(h + 1, old.states[h + 1][layer.successor[e]])
+                    edge = None if pair is None or after is None else new.edge(h, pair, after)
+                    if edge is None or not np.array_equal(layer.x[e], new.layers[h].x[edge]):
+                        yield f"{where}, action {action!r}: a successor or its features"
+
+
+def _lost_ends(old: Problem, new: Problem) -> Iterator[str]:
+    for i, costs in enumerate(old.has_cost):
+        name = old.states[-1][i]
+        state = new.state(old.horizon - 1, name)
+        if state is None or new.has_cost[state] is not costs:
+            yield f"last state {name!r}"
+        elif costs and not np.array_equal(old.last_x[i], new.last_x[state]):
+            yield f"last state {name!r}: its features"

@@ -1,0 +1,79 @@
+"""The audit's own look at logged rows: is any measurement counted twice, and if a person vouched for that, which?
+
+Part of the audit: imports nothing of surefoot. Which rows are alike is described in :mod:`surefoot.study.repeats`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections import Counter
+from typing import Any
+
+from surefoot.audits.chain import Record, Say, compact
+from surefoot.audits.declaration import Problem, label
+
+_PLAIN = re.compile(r"(?P<sign>[-+]?)(?P<digits>[0-9]+(\.[0-9]*)?)([eE](?P<power>[-+]?[0-9]{1,9}))?")
+
+
+class Measurements:
+    """All that was measured, told or logged, in every epoch."""
+
+    def __init__(self, problem: Problem, counts: Counter[str], wrong: Say) -> None:
+        self._counts, self._wrong = counts, wrong
+        self._noisy = any(limit.noise > 0 for limit in problem.limits)
+        self._seen: set[Any] = set()
+        self._steps: set[tuple[Any, int]] = set()  # (episode, layer) of logged rows
+        self.remarks: list[str] = []
+
+    def enter(self, row: list[Any]) -> bool:
+        """Note a measured row; True when there was one like it."""
+        *names, cost = row[1:]
+        key = (*map(label, names), *(float(f"{value:.12g}") for value in cost))
+        repeated = self._noisy and key in self._seen
+        self._seen.add(key)
+        return repeated
+
+    def judge_import(self, n: int, record: Record, alike: list[int]) -> None:
+        """Look at an import as a whole; ``alike`` are its rows, from 1, that are like a measurement before them."""
+        rows, ids, why, claimed = (record[key] for key in ("rows", "episodes", "different", "repeated"))
+        if hashlib.sha256(compact(rows)).hexdigest() != record["digest"]:
+            self._wrong(n, "its rows are not its digest's")
+        if ids is not None and len(ids) != len(rows):
+            self._wrong(n, "its rows and their episodes differ in number")
+        for i, (name, row) in enumerate(zip(ids or (), rows, strict=False)):
+            step = (episode(name), row[0])
+            if step in self._steps:
+                self._wrong(n, f"row {i + 1} is there twice: episode {name!r}, step {row[0]}")
+            self._steps.add(step)
+        if type(claimed) is not int or claimed != len(alike):
+            self._wrong(n, f"{claimed!r} of its rows are said to be like others, {len(alike)} are")
+        if why is None and alike:
+            self._wrong(n, f"{len(alike)} of its rows are there twice, row {alike[0]} is the first")
+        if why is not None:
+            self._vouched(n, record, len(alike))
+
+    def _vouched(self, n: int, record: Record, alike: int) -> None:
+        why = record["different"]
+        if type(why) is not str or not why.strip() or record["episodes"] is None:
+            self._wrong(n, "rows are said to be different measurements without a reason, or without their episodes")
+        self._counts["rows vouched for"] += alike
+        if alike:
+            of = f"{alike} of {len(record['rows'])} rows imported"
+            self.remarks.append(f"record {n}: {of} are like others; a person says that they are different: {why!r}")
+
+
+def episode(name: Any) -> Any:
+    """An id as a person reads it: "1", 1 and " 01.0" are one."""
+    if type(name) not in (str, int, float):
+        raise ValueError(f"{name!r} is no id of an episode")
+    text = unicodedata.normalize("NFKC", name).strip() if type(name) is str else repr(name)
+    number = _PLAIN.fullmatch(text)
+    if number is None:
+        return text
+    whole, _, fraction = number["digits"].partition(".")
+    digits, power = (whole + fraction).lstrip("0"), int(number["power"] or 0) - len(fraction)
+    while digits.endswith("0"):
+        digits, power = digits[:-1], power + 1
+    return (number["sign"] == "-", digits, power) if digits else (False, "", 0)

@@ -1,0 +1,122 @@
+"""The audit's look at a certificate: is what was said when an action was offered what the audit finds?
+
+Part of the audit: imports nothing of surefoot. What a certificate holds is in :mod:`surefoot.study.certificate`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from surefoot.audits.bounds import Plan, kept
+from surefoot.audits.chain import Record, Say
+from surefoot.audits.declaration import Problem, label
+
+
+class Certificate:
+    """What was said when an action was offered, against what the audit finds."""
+
+    def __init__(self, problem: Problem, plan: Plan, wrong: Say, n: int, written: Record) -> None:
+        self._problem, self._plan, self._wrong, self._n, self._written = problem, plan, wrong, n, written
+
+    def check(self, h: int, state: int, pair: int, facts: Record) -> None:
+        problem, layer, written = self._problem, self._problem.layers[h], self._written
+        for key in ("epoch", "plan", "failure_probability", "share", "safe_mode", "why", "restored"):
+            self._same(key, facts[key])
+        self._promise(facts)
+        self._same("seed", pair == layer.seed[state])
+        self._same("limits", [limit.name for limit in problem.limits])
+        self._same("bounds", [limit.bound for limit in problem.limits])
+        edges = range(layer.pair_ptr[pair], layer.pair_ptr[pair + 1])
+        if len(written["successors"]) != len(edges):
+            self._wrong(self._n, "its certificate leaves out a possible successor")
+            return
+        margins: list[float | None] = []
+        for e, item in zip(edges, written["successors"], strict=True):
+            margins += self._successor(h, e, pair, item, facts)
+        proved = [margin for margin in margins if margin is not None]
+        self._same("margin", min(proved) if len(proved) == len(margins) else None)
+        if facts["looks_ahead"]:
+            possible = self._safe_by(h, state, pair, edges, facts)
+            if written["safe_by"] not in possible:
+                self._wrong(self._n, f"its certificate says {written['safe_by']!r}, found is {' or '.join(possible)!r}")
+
+    def _same(self, key: str, found: Any) -> None:
+        if self._written[key] != found or type(self._written[key]) is not type(found):
+            self._wrong(self._n, f"its certificate says {key} {self._written[key]!r}, found is {found!r}")
+
+    def _promise(self, facts: Record) -> None:
+        """The words "every step …" stand there exactly when something is promised, and say since when."""
+        said, since = str(self._written["guarantee"]), facts["restored"]
+        steps = "every step of the study " if since is None else f"every step since record {since['record']} "
+        promised = facts["guaranteed"] and not facts["safe_mode"]
+        if not said.startswith(steps) if promised else said.startswith("every step"):
+            found = f"{steps}…" if promised else "no promise"
+            self._wrong(self._n, f"its certificate promises {said!r}, found is {found!r}")
+
+    def _successor(self, h: int, e: int, pair: int, item: Record, facts: Record) -> list[float | None]:
+        """Checks one possible next state; returns its margins as written."""
+        problem, plan = self._problem, self._plan
+        state = problem.layers[h].successor[e]
+        at = f"successor {problem.states[h + 1][state]!r}"
+        if label(item["state"]) != problem.states[h + 1][state]:
+            self._wrong(self._n, f"its certificate names {item['state']!r} where {at} follows")
+        bounds, certified = plan.edges[h], (plan.sure.pairs[h][pair], plan.possible.pairs[h][pair])
+        self._numbers(at, item["upper"], bounds.upper[e], bounds.slop[e], facts)
+        self._margins(at, item["upper"], item["margin"], *certified)
+        sure, possible = (sets.states[h + 1][state] for sets in (plan.sure, plan.possible))
+        said = item["certified"]
+        if facts["looks_ahead"] and said is not sure and said is not possible and not (facts["narrowed"] and not said):
+            self._wrong(self._n, f"its certificate says of {at}: certified {said!r}, found is {possible}")
+        margins = list(item["margin"])
+        if h + 1 == problem.horizon - 1 and problem.has_cost[state] and plan.last is not None:
+            last = plan.last
+            self._numbers(f"last {at}", item["last_upper"], last.upper[state], last.slop[state], facts)
+            self._margins(f"last {at}", item["last_upper"], item["last_margin"], *certified)
+            margins += item["last_margin"]
+        elif item["last_upper"] is not None or item["last_margin"] is not None:
+            self._wrong(self._n, f"its certificate gives a last cost of {at}, which has none")
+        if h + 1 < problem.horizon - 1 and item["next_action"] is not None and facts["looks_ahead"]:
+            follows = problem.pair(h + 1, state, label(item["next_action"]))
+            if follows is None or not plan.possible.pairs[h + 1][follows]:
+                self._wrong(self._n, f"its certificate goes on from {at} with {item['next_action']!r}, not certified")
+        return margins
+
+    def _margins(self, at: str, upper: Any, margin: Any, surely: bool, possibly: bool) -> None:
+        """bound − upper as written; null in place of a negative one of a certified action."""
+        for value, written, limit in zip(upper, margin, self._problem.limits, strict=True):
+            room = None if value is None else limit.bound - value
+            hidden = room is not None and room < 0.0 and possibly
+            if not (written == room and not (hidden and surely)) and not (written is None and hidden):
+                self._wrong(self._n, f"its certificate's margin of {at} is {written!r}, not bound - upper")
+
+    def _numbers(self, at: str, upper: Any, found: Any, slop: Any, facts: Record) -> None:
+        """Upper bounds as written against those found; null stands for no bound at all."""
+        for j, limit in enumerate(self._problem.limits):
+            value, least = upper[j], float(found[j])
+            missing = value is None and (facts["narrowed"] or math.isinf(least))
+            if not missing and (value is None or not abs(value - least) <= slop[j]):
+                self._wrong(self._n, f"its certificate bounds {limit.name!r} of {at} by {value!r}, found is {least!r}")
+
+    def _safe_by(self, h: int, state: int, pair: int, edges: range, facts: Record) -> list[str]:
+        """What the safety of the offer rests on; two answers where rounding decides."""
+        problem, plan, layer = self._problem, self._plan, self._problem.layers[h]
+        if facts["safe_mode"] and pair == layer.seed[state]:
+            return ["assumption"]
+        found = []
+        for sets, side, consistent in (
+            (plan.sure, 1.0, plan.surely_consistent),
+            (plan.possible, -1.0, plan.possibly_consistent),
+        ):
+            keeps = kept(problem, plan.edges[h], side)
+            good = consistent and all(keeps[e] and sets.states[h + 1][layer.successor[e]] for e in edges)
+            if good and h + 1 == problem.horizon - 1 and plan.last is not None:
+                ends = kept(problem, plan.last, side)
+                good = all(ends[s] or not problem.has_cost[s] for s in (layer.successor[e] for e in edges))
+            if not (facts["guaranteed"] and sets.pairs[h][pair]):
+                found.append("nothing")
+            elif facts["safe_mode"]:
+                found.append("estimate before the alarm")
+            else:
+                found.append("estimate" if good else "assumption")
+        return found

@@ -1,0 +1,394 @@
+"""The audit's own replay of a journal: does every record fit the ones before it, was every offer certified?
+
+Part of the audit: imports nothing of surefoot. What each record means is described in :mod:`surefoot.study.records`,
+the certificates are looked at by ``audit_certificate``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from surefoot.audits.answers import Declared, of_the_seed
+from surefoot.audits.bounds import Confidence, Data, Plan, default_ridges, make_plan, paper_beta, paper_feature_bound
+from surefoot.audits.chain import Record, Say, compact
+from surefoot.audits.declaration import NONE, Problem, label
+from surefoot.audits.epoch import Episode, Epoch
+from surefoot.audits.imports import Measurements
+from surefoot.audits.offers import Certificate
+
+
+class Replay:
+    """One record after the other; whatever does not fit is said."""
+
+    def __init__(self, problem: Problem, opened: Record, wrong: Say, load: Callable[[str], Problem]) -> None:
+        self._problem, self._wrong, self._opened = problem, wrong, opened
+        self._declared = Declared(problem, opened, load)
+        self.counts: Counter[str] = Counter()
+        self._episode: Episode | None = None
+        self._ask: tuple[Record, int] | None = None  # pending, and the pair offered
+        self._alarms: list[tuple[int, Record]] = []  # not acknowledged
+        self._due: list[tuple[int, tuple[str, ...]]] = []  # (record, kinds): an alarm that must come next
+        self._monitor, self._measured = 0, 0
+        self.measurements = Measurements(problem, self.counts, wrong)
+        self._made: tuple[tuple[int, int], Plan] | None = None
+        self.guaranteed = True
+        self._epoch = self._new_epoch(0, 0, opened)
+
+    # --- epochs and plans -------------------------------------------------------------------------------
+
+    @property
+    def promise(self) -> str:
+        """Of which steps the study promises anything at its end."""
+        return self._declared.promise(self._alarms) if self.guaranteed else "none"
+
+    def _new_epoch(self, number: int, n: int, record: Record) -> Epoch:
+        data, confidence = Data(self._problem), self._confidence(number, n, record, self._opened["options"])
+        return Epoch(number, data, confidence, record["constants"], moments={n}, firm={n}, plan=(1, n))
+
+    def _confidence(self, number: int, n: int, record: Record, options: Record) -> Confidence:
+        constants = record["constants"]
+        p = math.ldexp(self._opened["failure_probability"], -(number + 1))
+        self._expect(n, record["share"] == p, f"its share is {record['share']!r}, p·2^-{number + 1} is {p!r}")
+        claimed = constants["failure_probability"]
+        self._expect(n, claimed == p, f"its bounds work with p = {claimed!r}, the share is {p!r}")
+        paper = constants["profile"] == "paper"
+        self._expect(n, constants["profile"] == options.get("profile", "certified"), "its profile is not its option's")
+        ridges, wanted = tuple(constants["ridges"]), options.get("ridges") or default_ridges(self._problem, paper)
+        same = len(ridges) == len(wanted) and all(map(_close, ridges, wanted)) and min(ridges) > 0
+        self._expect(n, same, f"its ridges are {ridges}, {wanted} are declared")
+        scale, wanted = constants["safety_radius_scale"], options.get("safety_radius_scale", 1.0)
+        self._expect(n, scale == wanted, f"its radius is scaled by {scale!r}, {wanted!r} is declared")
+        beta = None
+        if paper:
+            bound, wanted = constants["feature_bound"], options.get("feature_bound")
+            wanted = paper_feature_bound(self._problem) if wanted is None else wanted
+            self._expect(n, _close(bound, wanted), f"its features are bounded by {bound!r}, not by {wanted!r}")
+            beta = paper_beta(self._problem, constants)
+            self._expect(n, _close(beta, constants["beta"]), f"its β is {constants['beta']!r}, not {beta!r}")
+        if number == 0 and ("I" not in constants["ideas"] or scale < 1.0):
+            self.guaranteed = False
+            self._wrong(n, f"its options give up the guarantee: ideas {constants['ideas']}, radius scaled by {scale}")
+        return Confidence(ridges, p, scale, beta)
+
+    def _plan(self, made_after: int) -> Plan:
+        """Bounds and certified sets from the rows of the epoch up to a record."""
+        epoch = self._epoch
+        if self._made is not None and self._made[0] == (epoch.number, made_after):
+            return self._made[1]
+        if epoch.entered and epoch.rows[epoch.entered - 1][0] > made_after:
+            epoch.data, epoch.entered = Data(self._problem), 0  # only when plans went backwards
+        while epoch.entered < len(epoch.rows) and epoch.rows[epoch.entered][0] <= made_after:
+            _, h, x, cost = epoch.rows[epoch.entered]
+            epoch.data.add(h, x, cost)
+            epoch.entered += 1
+        plan = make_plan(self._problem, epoch.data, epoch.confidence)
+        self.counts["plans"] += 1
+        self._made = (epoch.number, made_after), plan
+        return plan
+
+    # --- records ----------------------------------------------------------------------------------------
+
+    def apply(self, record: Record) -> None:
+        """Take one record into account. One that cannot be understood raises."""
+        kind, n = record["kind"], record["n"]
+        if kind not in ("alarm", "snapshot", "clock"):
+            for at, kinds in self._due:
+                self._wrong(at, f"no alarm {' or '.join(kinds)} follows it")
+            self._due = []
+        self.counts[kind] += 1
+        step: dict[str, Callable[[int, Record], None]] = {
+            "begin": self._on_begin,
+            "ask": self._on_ask,
+            "tell": self._on_tell,
+            "terminal": self._on_terminal,
+            "abort": self._on_abort,
+            "alarm": self._on_alarm,
+            "acknowledge": self._on_acknowledge,
+            "import": self._on_import,
+            "snapshot": lambda n, record: None,
+            "clock": lambda n, record: None,
+            "open": lambda n, record: self._wrong(n, "a second opening"),
+        }
+        step[kind](n, record)
+
+    def _expect(self, n: int, condition: bool, otherwise: str) -> None:
+        if not condition:
+            self._wrong(n, otherwise)
+
+    def _on_begin(self, n: int, record: Record) -> None:
+        epoch, (number, made_after) = self._epoch, self._epoch.plan
+        self._expect(n, self._episode is None, "an episode begins while another one is under way")
+        self._expect(n, self._ask is None, "an episode begins while an action is pending: a tell is missing")
+        self._ask = None
+        self._expect(n, record["episode"] == self.counts["begin"], f"it is not episode {self.counts['begin']}")
+        state = self._problem.state(0, label(record["start"]))
+        self._expect(n, state in self._problem.starts, f"{record['start']!r} is no start state")
+        self._expect(n, record["epoch"] == epoch.number, f"it is in epoch {epoch.number}, not {record['epoch']!r}")
+        self._expect(n, record["safe_mode"] is bool(self._alarms), "its safe mode is not what the alarms say")
+        plan, after = record["plan"], record["made_after"]
+        in_turn = (plan, after) == (number, made_after) or (plan > number and after > made_after)
+        self._expect(n, in_turn, f"plan {plan}, made after record {after}, comes after plan {number} of {made_after}")
+        allowed = after in epoch.moments and after >= max(epoch.firm)
+        self._expect(n, allowed, f"the plan in force cannot be the one of record {after}")
+        epoch.plan = plan, after
+        self._episode = Episode(record["episode"], 0, state or 0)
+        if not self._alarms and not self._plan(after).possibly_consistent:
+            self._wrong(n, f"the bounds of the plan of record {after} contradict each other, and no alarm was raised")
+
+    def _on_ask(self, n: int, record: Record) -> None:
+        here = self._here(n, record)
+        self._expect(n, self._ask is None, "an action is offered while another one is pending: a tell is missing")
+        self._expect(n, record["ask"] == f"{n}-{record['previous'][:8]}", f"its id is {record['ask']!r}")
+        pair = self._problem.pair(here.layer, here.state, label(record["action"]))
+        if pair is None:
+            self._wrong(n, f"{record['action']!r} is no action of layer {here.layer}, state {record['state']!r}")
+            self._ask = record, NONE
+            return
+        self._ask = record, pair
+        plan = self._plan(self._epoch.plan[1])
+        self._judge(n, here, pair, plan)
+        Certificate(self._problem, plan, self._wrong, n, record["certificate"]).check(
+            here.layer, here.state, pair, self._facts()
+        )
+
+    def _facts(self) -> Record:
+        """What a certificate must say of the moment."""
+        why = "; ".join(alarm["message"] for _, alarm in self._alarms)
+        return {
+            "epoch": self._epoch.number,
+            "plan": self._epoch.plan[0],
+            "failure_probability": self._opened["failure_probability"],
+            "share": self._epoch.confidence.failure_probability,
+            "safe_mode": bool(self._alarms),
+            "why": why or None,
+            "restored": self._declared.restored,
+            "guaranteed": self.guaranteed,
+            "looks_ahead": "I" in self._epoch.constants["ideas"],
+            "narrowed": bool(self._epoch.constants.get("skip_hopeless")),
+        }
+
+    def _judge(self, n: int, here: Episode, pair: int, plan: Plan) -> None:
+        """Was this action certified when it was offered?"""
+        h, epoch = here.layer, self._epoch
+        seed = self._problem.layers[h].seed[here.state]
+        if self._alarms:
+            self._expect(n, seed in (pair, NONE), "in safe mode another action than the seed's is offered")
+        elif epoch.finished < epoch.constants["initial_episodes"]:
+            self._expect(n, seed in (pair, NONE), "in an initial episode another action than the seed's is offered")
+        if pair == seed:
+            self.counts["offers of the seed"] += 1
+        elif self._alarms and self.guaranteed and plan.possible.pairs[h][pair]:
+            self.counts["offers of a plan before an alarm"] += 1
+        elif plan.sure.pairs[h][pair]:
+            self.counts["offers by estimate"] += 1
+        elif plan.possible.pairs[h][pair]:
+            self.counts["offers within rounding"] += 1
+        elif self.guaranteed:
+            state = self._problem.states[h][here.state]
+            place = f"layer {h}, state {state!r}, action {self._ask_label()!r}"
+            self._wrong(n, f"the action offered was not certified: {place}, plan of record {epoch.plan[1]}")
+        else:
+            self.counts["offers without a guarantee"] += 1
+
+    def _ask_label(self) -> Any:
+        return None if self._ask is None else label(self._ask[0]["action"])
+
+    def _on_tell(self, n: int, record: Record) -> None:
+        here = self._here(n, record)
+        ask, offered = self._ask or ({"ask": None}, NONE)
+        self._expect(n, ask["ask"] == record["ask"], f"it tells of ask {record['ask']!r}, pending is {ask['ask']!r}")
+        self._ask = None
+        h, problem = here.layer, self._problem
+        pair = problem.pair(h, here.state, label(record["action"]))
+        self._expect(n, record["override"] is (pair != offered or pair is None), "its override is not what was offered")
+        self.counts["overrides"] += record["override"] is True
+        after = problem.state(h + 1, label(record["next_state"]))
+        edge = None if pair is None or after is None else problem.edge(h, pair, after)
+        unused = "action" if pair is None else "successor" if edge is None else None
+        self._expect(n, record["unused"] == unused, f"unused is {record['unused']!r} where it must be {unused!r}")
+        ends = unused == "successor" or (
+            unused is None and h == problem.horizon - 2 and not problem.has_cost[after or 0]
+        )
+        self._expect(n, record["ends"] is ends, "the episode ends at another step")
+        if pair is not None and pair != offered:
+            plan = self._plan(self._epoch.plan[1])
+            self.counts["overrides that were not certified"] += not plan.possible.pairs[h][pair]
+        self._cost(n, record, used=edge is not None)
+        if edge is not None:
+            row = [record[key] for key in ("layer", "state", "action", "next_state", "cost")]
+            certified = pair == offered or (pair is not None and self._plan(self._epoch.plan[1]).sure.pairs[h][pair])
+            self._count(n, h, problem.layers[h].x[edge], record["cost"], row, certified)
+            here.layer, here.state = h + 1, after or 0
+        elif unused == "successor":
+            self._due.append((n, ("successor",)))
+            self._declared.left_support(n, record)
+        else:
+            here.lost = True
+        if ends:
+            self._finish(n)
+
+    def _on_terminal(self, n: int, record: Record) -> None:
+        here, last = self._episode, self._problem.horizon - 1
+        fits = here is not None and here.layer == last and here.number == record["episode"] and self._ask is None
+        self._expect(n, fits, "no cost of a last state was awaited")
+        state = self._problem.state(last, label(record["state"]))
+        self._expect(n, here is not None and state == here.state, f"the episode did not end in {record['state']!r}")
+        self._cost(n, record, used=True)
+        if state is not None and self._problem.has_cost[state]:
+            row = [last, record["state"], record["cost"]]
+            certified = self._plan(self._epoch.plan[1]).sure.states[last][state]
+            self._count(n, last, self._problem.last_x[state], record["cost"], row, certified)
+        self._finish(n)
+
+    def _on_abort(self, n: int, record: Record) -> None:
+        here = self._episode
+        fits = here is not None and (record["episode"], record["layer"]) == (here.number, here.layer)
+        self._expect(n, fits, "no such episode is under way")
+        pending = None if self._ask is None else self._ask[0]["ask"]
+        self._expect(n, record["ask"] == pending, f"the pending ask is {pending!r}")
+        self._ask = None
+        self._finish(n)
+
+    def _finish(self, n: int) -> None:
+        self._episode = None
+        self._epoch.finished += 1
+        if not self._alarms and not self._due:
+            self._epoch.moments.add(n)
+
+    # --- alarms -----------------------------------------------------------------------------------------
+
+    def _on_alarm(self, n: int, record: Record) -> None:
+        at, kind = record["record"], record["alarm"]
+        self._expect(n, type(at) is int and 0 <= at < n, f"it names record {at!r}")
+        self._due = [due for due in self._due if not (due[0] == at and kind in due[1])]
+        self._alarms.append((n, record))
+        if kind == "contradiction":
+            self._expect(n, at in self._epoch.moments, f"no plan is made after record {at}")
+            plan = self._plan(at)
+            self._expect(n, not plan.surely_consistent, "the bounds of its plan do not contradict each other")
+        self._epoch.moments.discard(at)  # no plan is made from data that are in doubt; the one before stays
+        self._epoch.firm.discard(at)
+
+    def _on_acknowledge(self, n: int, record: Record) -> None:
+        self._expect(n, self._episode is None, "an alarm is acknowledged inside an episode")
+        numbers = [at for at, _ in self._alarms]
+        self._expect(n, bool(numbers) and record["alarms"] == numbers, f"the alarms are those of records {numbers}")
+        for fault in self._declared.answer(n, record, self._alarms):
+            self._wrong(n, fault)
+        widened, self._problem = self._declared.problem is not self._problem, self._declared.problem
+        self._monitor, self._measured = self._monitor + 1, 0
+        self._expect(n, record["monitor"] == self._monitor, f"monitor {self._monitor} begins here")
+        self._expect(n, bool(record["reason"].strip()), "no reason is given")
+        self._alarms = []
+        if record["discard"]:
+            self._epoch = self._new_epoch(self._epoch.number + 1, n, record)
+        else:
+            epoch, self._made = self._epoch, None
+            if widened:  # the ridges stay, so that the sets of the new declaration contain those of the true one
+                options = {**self._opened["options"], "ridges": list(epoch.confidence.ridges)}
+                epoch.confidence = self._confidence(epoch.number, n, record, options)
+                epoch.constants = record["constants"]
+            self._expect(n, record["constants"] == epoch.constants, "its constants are others than before")
+            self._epoch.moments.add(n)
+            self._epoch.firm.add(n)
+        self._expect(n, record["epoch"] == self._epoch.number, f"epoch {self._epoch.number} begins or goes on here")
+
+    # --- logged rows ------------------------------------------------------------------------------------
+
+    def _on_import(self, n: int, record: Record) -> None:
+        self._expect(n, self._episode is None and not self._alarms, "rows are imported out of turn")
+        rows, since, alike = record["rows"], record["since"], list[int]()
+        late = not self._declared.discarded_at or (type(since) is str and since > self._declared.discarded_at)
+        self._expect(n, late, "its rows are from before data were discarded, or do not say")
+        for i, row in enumerate(rows):
+            x = self._logged(row)
+            if x is None:
+                self._wrong(n, f"row {i + 1} is none of the problem: {compact(row).decode()[:120]}")
+                continue
+            if self._count(n, row[0], x, row[-1], row, of_the_seed(self._problem, row)):
+                alike.append(i + 1)
+        self.measurements.judge_import(n, record, alike)
+        self.counts["rows imported"] += len(rows)
+        self._epoch.moments.add(n)
+        self._epoch.firm.add(n)
+
+    def _logged(self, row: list[Any]) -> Any:
+        """The feature of a logged row, None when there is no such transition or last state."""
+        problem, h = self._problem, row[0]
+        if type(h) is not int or not 0 <= h < problem.horizon or not self._is_cost(row[-1]):
+            return None
+        state = problem.state(h, label(row[1]))
+        if state is None or (h == problem.horizon - 1) != (len(row) == 3):
+            return None
+        if len(row) == 3:
+            return problem.last_x[state] if problem.has_cost[state] else None
+        pair, after = problem.pair(h, state, label(row[2])), problem.state(h + 1, label(row[3]))
+        edge = None if pair is None or after is None else problem.edge(h, pair, after)
+        return None if edge is None else problem.layers[h].x[edge]
+
+    # --- measurements -----------------------------------------------------------------------------------
+
+    def _is_cost(self, cost: Any) -> bool:
+        return cost is None or (
+            len(cost) == len(self._problem.limits)
+            and all(type(value) in (int, float) and math.isfinite(value) for value in cost)
+        )
+
+    def _cost(self, n: int, record: Record, used: bool) -> None:
+        self._expect(n, self._is_cost(record["cost"]), f"its cost is {record['cost']!r}")
+        if record["raw_cost"] is not None:
+            self._expect(n, record["cost"] is None, "a cost that was not finite is used")
+            self._due += [(n, ("cost",))] if used else []
+        elif record["cost"] is None:
+            self.counts["costs not measured"] += 1
+
+    def _count(self, n: int, h: int, x: Any, cost: Any, row: list[Any], certified: bool) -> bool:
+        """A measurement enters the data; one that breaks a limit beyond all noise must raise an alarm.
+
+        True when there was a measurement like it before.
+        """
+        if cost is None or not self._is_cost(cost):
+            return False
+        self.counts["costs measured"] += 1
+        alike = self.measurements.enter(row)
+        self._epoch.rows.append((n, h, x, cost))
+        self._measured += 1
+        alpha = math.ldexp(self._opened["false_alarm"], -(self._monitor + 1))
+        lost = any(alarm["alarm"] == "computation" for _, alarm in self._alarms)  # then the monitor may be lost, too
+        q = math.sqrt(2 * math.log(math.pi**2 * self._measured**2 * len(self._problem.limits) / (3 * alpha)))
+        for value, limit in zip(cost, self._problem.limits, strict=True):
+            if value - limit.bound > limit.noise * q:
+                self._declared.exceeded(n, limit.name, (value - limit.bound) / q, certified)
+        if self._problem.beyond_noise(cost, self._measured, alpha) and not self._due and not lost:
+            self._due.append((n, ("limit", "residual", "computation")))
+        return alike
+
+    # --- places -----------------------------------------------------------------------------------------
+
+    def _here(self, n: int, record: Record) -> Episode:
+        """The episode, where the record says; where that is not where it is, it is said and believed."""
+        h, state = record["layer"], None
+        if type(h) is int and 0 <= h < self._problem.horizon - 1:
+            state = self._problem.state(h, label(record["state"]))
+        if state is None:
+            raise ValueError(f"there is no layer {h!r} with a state {record['state']!r}")
+        here = self._episode
+        if here is None or here.lost or (here.layer, here.state) != (h, state):
+            where = "over" if here is None else f"at layer {here.layer}, state {self._name(here)!r}"
+            self._wrong(
+                n, f"it is of layer {h}, state {record['state']!r}, the episode is {where}: records are missing"
+            )
+            here = self._episode = Episode(self.counts["begin"], h, state)
+        if "episode" in record:
+            self._expect(n, record["episode"] == here.number, f"the episode under way is {here.number}")
+        return here
+
+    def _name(self, here: Episode) -> Any:
+        return self._problem.states[here.layer][here.state]
+
+
+def _close(a: float, b: float) -> bool:
+    return math.isclose(a, b, rel_tol=1e-12)

@@ -1,0 +1,26 @@
+"""``surefoot audit PATH``: exit code 0 when all is well, 1 with exceptions, 2 when there is nothing to audit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def audit_command(
+    path: Annotated[Path, typer.Argument(help="The study's folder.", show_default=False)],
+    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Was every action of a study certified at its time, and is nothing altered? Looked at again with other eyes."""
+    import json as text
+
+    from surefoot.audits.audit import Unreadable, audit
+
+    try:
+        report = audit(path)
+    except Unreadable as error:
+        typer.secho(f"surefoot: {error}", fg="red", err=True)
+        raise typer.Exit(2) from None
+    typer.echo(text.dumps(report.to_dict(), indent=2) if json else str(report))
+    raise typer.Exit(report.exit_code)

@@ -1,0 +1,183 @@
+"""Exact expectations under a policy: its value, where it goes, how often it breaks a limit."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.errors import InvalidInput
+from surefoot.exact.best import terminal_within
+from surefoot.exact.policies import AnyPolicy, Rows, rows_of, seed_policy, weights
+from surefoot.model.graph import FloatArray, IntArray, freeze
+from surefoot.model.labels import Label
+from surefoot.worlds.world import World
+
+
+class Violations(NamedTuple):
+    """How often an episode breaks a limit: steps in expectation, and the chance of any at all."""
+
+    expected: float
+    probability: float
+
+
+def evaluate(world: World, policy: AnyPolicy, start: Label | None = None) -> float:
+    """The expected total reward, terminal reward included, from ``start`` (the first start if None).
+
+    V_h(s) = Σ_a π_h(a|s) (r_h(s,a) + Σ_{s'} P_h(s'|s,a) V_{h+1}(s')), eq:defvvaluestandard; what is in brackets is
+    Q_h(s,a), eq:defqvaluestandard. What a policy may be:
+    :mod:`surefoot.exact.policies`. A reached state without an action is an error that names it.
+    """
+    state = start_state(world, start)
+    rows = rows_of(world, policy, np.array([state]))
+    graph = world.problem.graph
+    rewards = tuple(layer.reward for layer in graph.layers)
+    return _mean(world, rows, state, rewards, world.probabilities, graph.terminal.reward)
+
+
+def evaluate_all(world: World, policy: AnyPolicy) -> tuple[FloatArray, ...]:
+    """V_h as H arrays (S,); NaN where the policy has no action, or may come to a state without one."""
+    graph = world.problem.graph
+    rows = rows_of(world, policy, graph.starts)
+    rewards = tuple(layer.reward for layer in graph.layers)
+    return _backward(world, rows, rewards, world.probabilities, graph.terminal.reward)
+
+
+def seed_value(world: World, start: Label | None = None) -> float:
+    """The exact value of the seed."""
+    return evaluate(world, seed_policy(world.problem), start)
+
+
+def occupancy(world: World, policy: AnyPolicy, start: Label | None = None) -> tuple[FloatArray, ...]:
+    """How likely each pair is played: H-1 arrays (N,), then the last layer's states (S,); each sums to 1.
+
+    d_0 = 1 at the start, d_{h+1}(s') = Σ_{s,a} d_h(s) π_h(a|s) P_h(s'|s,a); the arrays are d_h(s) π_h(a|s).
+    """
+    from surefoot.exact import kernels
+
+    graph, state = world.problem.graph, start_state(world, start)
+    rows = rows_of(world, policy, np.array([state]))
+    _refuse_missing_action(world, rows, state)
+    here = np.zeros(graph.n_states(0))
+    here[state] = 1.0
+    played = []
+    for h, layer in enumerate(graph.layers):
+        pair_visits, there = np.empty(layer.n_pairs), np.zeros(graph.n_states(h + 1))
+        chances = freeze(weights(layer, rows[h]).view())
+        kernels.visits(
+            layer.state_ptr,
+            layer.pair_ptr,
+            layer.successor,
+            world.probabilities[h],
+            chances,
+            here,
+            pair_visits,
+            there,
+        )
+        played.append(freeze(pair_visits))
+        here = there
+    return (*played, freeze(here))
+
+
+def violations(world: World, policy: AnyPolicy, start: Label | None = None) -> Violations:
+    """Violating steps of an episode, the arrival in the last layer being a step too (spec 8).
+
+    With ν(s,a) = Σ P [the edge violates]: the expected number has ν for its reward; the probability of
+    at least one has ν for its reward as well, but goes on only along edges that do not violate.
+    """
+    state = start_state(world, start)
+    rows = rows_of(world, policy, np.array([state]))
+    broken_by, kept_by = _violating(world)
+    last = (~terminal_within(world)).astype(np.float64)
+    expected = _mean(world, rows, state, broken_by, world.probabilities, last)
+    probability = _mean(world, rows, state, broken_by, kept_by, last)
+    return Violations(expected, min(1.0, probability))
+
+
+def _violating(world: World) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
+    """Per decision layer: ν (N,), and P (E,) with 0 on the edges that violate."""
+    bound = world.problem.violation_thresholds
+    known: dict[tuple[int, ...], tuple[FloatArray, FloatArray]] = {}  # layers may share arrays
+    found: list[tuple[FloatArray, FloatArray]] = []
+    for layer, p, cost in zip(world.problem.graph.layers, world.probabilities, world.costs, strict=True):
+        key = (id(layer.pair_ptr), id(p), id(cost))
+        if key not in known:
+            violates = np.any(cost > bound, axis=1)
+            broken = np.add.reduceat(np.where(violates, p, 0.0), layer.pair_ptr[:-1])
+            known[key] = (freeze(broken), freeze(np.where(violates, 0.0, p)))
+        found.append(known[key])
+    return tuple(broken for broken, _ in found), tuple(kept for _, kept in found)
+
+
+def start_state(world: World, start: Label | None) -> int:
+    """The index of a state of layer 0; the first start if None is given, unless a start is called so."""
+    if start is None and None not in world.problem.starts:
+        return int(world.problem.graph.starts[0])
+    return world.problem.state_index(0, start)
+
+
+def _backward(
+    world: World,
+    rows: Rows,
+    rewards: tuple[FloatArray, ...],
+    probabilities: tuple[FloatArray, ...],
+    last: FloatArray,
+) -> tuple[FloatArray, ...]:
+    from surefoot.exact import kernels
+
+    layers = world.problem.graph.layers
+    values = [freeze(last.view())]
+    for h in range(len(layers) - 1, -1, -1):
+        layer, value = layers[h], np.empty(layers[h].n_states)
+        kernels.mixed_values(
+            layer.state_ptr,
+            layer.pair_ptr,
+            layer.successor,
+            rewards[h],
+            probabilities[h],
+            freeze(weights(layer, rows[h]).view()),
+            values[-1],
+            value,
+        )
+        values.append(freeze(value))
+    return tuple(reversed(values))
+
+
+def _mean(
+    world: World,
+    rows: Rows,
+    state: int,
+    rewards: tuple[FloatArray, ...],
+    probabilities: tuple[FloatArray, ...],
+    last: FloatArray,
+) -> float:
+    mean = float(_backward(world, rows, rewards, probabilities, last)[0][state])
+    if np.isnan(mean):
+        _refuse_missing_action(world, rows, state)
+    return mean
+
+
+def _refuse_missing_action(world: World, rows: Rows, state: int) -> None:
+    """Raise, if the policy can come from ``state`` to a state in which it has no action."""
+    graph = world.problem.graph
+    reached = np.zeros(graph.n_states(0), bool)
+    reached[state] = True
+    for h, layer in enumerate(graph.layers):
+        played: NDArray[Any] = weights(layer, rows[h]) > 0
+        idle: IntArray = np.flatnonzero(reached & ~np.logical_or.reduceat(played, layer.state_ptr[:-1]))
+        if len(idle):
+            refuse_idle(world, h, int(idle[0]))
+        played &= np.repeat(reached, np.diff(layer.state_ptr))
+        edges = np.repeat(played, np.diff(layer.pair_ptr)) & (world.probabilities[h] > 0)
+        reached = np.zeros(graph.n_states(h + 1), bool)
+        reached[layer.successor[edges]] = True
+
+
+def refuse_idle(world: World, h: int, state: int) -> None:
+    raise InvalidInput(
+        "policy has no action",
+        where=world.problem.naming.at_state(h, state),
+        got="the policy can come there",
+        fix="Give it an action there.",
+    )

@@ -1,1 +1,0 @@
-"""Seeded runs of an agent on a world, and the record they leave."""

@@ -1,0 +1,340 @@
+"""The rules that a problem keeps, each checked once, each naming its culprit.
+
+Arrays that several layers share are looked at once. Structure comes before content: a rule may rely on
+those above it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from surefoot.errors import InvalidInput
+from surefoot.model.features import Features
+from surefoot.model.graph import (
+    NO_ACTION,
+    Anchor,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Layer,
+    LayeredGraph,
+    Terminal,
+    freeze,
+)
+from surefoot.model.labels import Label, shown
+from surefoot.model.limit import Limit
+from surefoot.model.naming import Naming
+from surefoot.model.precision import pieces
+from surefoot.model.sparse_rows import SparseRows
+from surefoot.tolerances import ANCHOR, SQUARES
+
+MAX_HORIZON = 1_000_000
+
+SeedChoice = Callable[[int, IntArray], Sequence[int] | IntArray]
+"""(layer, states) → for each state the number of the seed's action among the state's own, or -1."""
+
+
+def check_limits(limits: Sequence[Limit] | Limit) -> tuple[Limit, ...]:
+    if isinstance(limits, Limit):
+        limits = (limits,)
+    if not isinstance(limits, (list, tuple)):  # the order is that of the measured costs
+        raise InvalidInput("limits must be a Limit or a list of them", got=shown(limits))
+    if not limits:
+        raise InvalidInput("a problem needs a limit", got="limits is empty", fix="Give at least one Limit.")
+    for limit in limits:
+        if not isinstance(limit, Limit):
+            raise InvalidInput("limits must be Limit objects", got=shown(limit))
+    names = [limit.name for limit in limits]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInput("two limits share a name", got=repr(name))
+    return tuple(limits)
+
+
+def check_flag(name: str, value: bool) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidInput(f"{name} must be True or False", got=shown(value))
+    return bool(value)
+
+
+def check_horizon(horizon: int) -> int:
+    if isinstance(horizon, bool) or not isinstance(horizon, (int, np.integer)):
+        raise InvalidInput("horizon must be a whole number", got=shown(horizon))
+    if horizon < 2:
+        raise InvalidInput(
+            "horizon is below 2",
+            got=shown(horizon),
+            fix="The last layer takes no action, so one decision needs two layers.",
+        )
+    return int(horizon)
+
+
+def check_number_of_layers(horizon: int) -> int:
+    """A horizon whose layers can be laid out: a slip of the pen may ask for more than any memory holds."""
+    if check_horizon(horizon) > MAX_HORIZON:
+        raise InvalidInput(f"horizon is above {MAX_HORIZON}", got=shown(horizon))
+    return int(horizon)
+
+
+def check_layers(layers: Sequence[Layer], terminal: Terminal, naming: Naming) -> None:
+    """Structure and content of every layer; shared arrays are checked the first time only."""
+    seen: set[tuple[str, int, int]] = set()
+
+    def first_time(rule: str, *arrays: object) -> bool:
+        key = (rule, id(arrays[0]), id(arrays[-1]))
+        return key not in seen and not seen.add(key)  # type: ignore[func-returns-value]
+
+    for h, layer in enumerate(layers):
+        n_next = layers[h + 1].n_states if h + 1 < len(layers) else terminal.n_states
+        if first_time("structure", layer.state_ptr, layer.pair_ptr):
+            _check_structure(layer, h, naming)
+        if first_time(f"successors {n_next}", layer.successor, layer.pair_ptr):
+            _check_successors(layer, h, n_next, naming)
+        if first_time("reward", layer.reward):
+            _check_rewards(layer.reward, lambda p, h=h, y=layer: naming.at_pair(y, h, p))  # type: ignore[misc]
+        costs, transitions = layer.cost_features, layer.transition_features
+        place = partial(naming.at_edge, layer, h)
+        if first_time("cost features", costs):
+            _check_rows("cost feature", costs, place, SQUARES[0])
+        if transitions is not costs and first_time("transition features", transitions):
+            _check_rows("transition feature", transitions, place, 0.0)  # a chance may be as small as it likes
+    last = len(layers)
+    _check_rewards(terminal.reward, lambda s: naming.at_state(last, s))
+    if terminal.cost_features is not None:
+        place = partial(naming.at_state, last)
+        _check_rows("terminal cost feature", terminal.cost_features, place, SQUARES[0])
+
+
+def _check_structure(layer: Layer, h: int, naming: Naming) -> None:
+    without = np.flatnonzero(np.diff(layer.state_ptr) == 0)
+    if len(without):
+        raise InvalidInput(
+            "state without actions",
+            where=naming.at_state(h, int(without[0])),
+            fix="Every state before the last layer needs an action; leave out states that do not exist.",
+        )
+    empty = np.flatnonzero(np.diff(layer.pair_ptr) == 0)
+    if len(empty):
+        raise InvalidInput(
+            "empty support",
+            where=naming.at_pair(layer, h, int(empty[0])),
+            got="no successors",
+            fix="Declare every state that the action may lead to.",
+        )
+
+
+def _check_successors(layer: Layer, h: int, n_next: int, naming: Naming) -> None:
+    outside = np.flatnonzero((layer.successor < 0) | (layer.successor >= n_next))
+    if len(outside):
+        edge = int(outside[0])
+        pair = int(np.searchsorted(layer.pair_ptr, edge, side="right")) - 1
+        raise InvalidInput(
+            "successor does not exist",
+            where=naming.at_pair(layer, h, pair),
+            got=f"index {int(layer.successor[edge])}, but layer {h + 1} has {n_next} states",
+        )
+    key = layer.edge_pair() * n_next + layer.successor
+    key.sort()
+    twice = np.flatnonzero(key[1:] == key[:-1])
+    if len(twice):
+        pair, successor = divmod(int(key[twice[0]]), n_next)
+        raise InvalidInput(
+            "duplicate successors",
+            where=naming.at_pair(layer, h, pair),
+            got=f"{naming.states[h + 1][successor]!r} is listed twice",
+            fix="List each possible next state once.",
+        )
+
+
+def _check_rewards(reward: FloatArray, place: Callable[[int], str]) -> None:
+    bad = np.flatnonzero(~((reward >= 0) & (reward <= 1)))  # a NaN is neither
+    if len(bad):
+        i = int(bad[0])
+        raise InvalidInput(
+            "reward is outside [0, 1]",
+            where=place(i),
+            got=repr(float(reward[i])),
+            fix="Rescale the rewards; the value bounds rely on this range.",
+        )
+
+
+def _check_rows(kind: str, features: Features, place: Callable[[int], str], least: float) -> None:
+    """Every number is finite, and every row is zero or has a squared length to compute with, at least so large."""
+    if isinstance(features, SparseRows):
+        _check_squares(kind, features, 0, features.squares(), place, least)
+        return
+    for rows, piece in pieces(features):
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = np.einsum("ij,ij->i", piece, piece)
+        _check_squares(kind, features, rows.start, squares, place, least)
+
+
+def _check_squares(
+    kind: str, features: Features, first: int, squares: FloatArray, place: Callable[[int], str], least: float
+) -> None:
+    """Squared lengths of the rows from ``first`` on: Gram matrices and bounds are made of them."""
+    odd = np.flatnonzero(~((squares >= least) & (squares <= SQUARES[1])))
+    if len(odd) == 0:
+        return
+    _check_finite(kind, features, place)
+    if isinstance(features, SparseRows):
+        wrong = odd[features.not_zero()[odd]]
+    else:
+        wrong = odd[np.any(features[first + odd] != 0.0, axis=1)]
+    if len(wrong):
+        row = first + int(wrong[0])
+        only = features[row : row + 1]
+        size = float(np.abs(only.values if isinstance(only, SparseRows) else only).max())
+        raise InvalidInput(
+            f"{kind} is too {'large' if size > 1.0 else 'small'} to be squared",
+            where=place(row),
+            got=f"entries up to {size!r}",
+            fix="Measure features in other units, and the norm in their inverse; or declare zero.",
+        )
+
+
+def check_scales(longest: float, limits: tuple[Limit, ...]) -> None:
+    """Costs as large as declared, and their noise, can be squared: tolerances and tests are made of them (spec 8)."""
+    for limit in limits:
+        scale = abs(limit.bound) + limit.norm * longest + limit.misspecification
+        for what, size in (("cost", scale), ("noise", limit.noise)):
+            if size > 0.0 and not SQUARES[0] <= size * size <= SQUARES[1]:
+                raise InvalidInput(
+                    f"{what} is too {'large' if size > 1.0 else 'small'} to be squared",
+                    where=f"limit {limit.name!r}",
+                    got=f"{size!r}: bound {limit.bound!r}, noise {limit.noise!r}, norm {limit.norm!r}, "
+                    f"features up to {longest!r} long",
+                    fix="Measure this cost in other units.",
+                )
+
+
+def _check_finite(kind: str, features: Features, place: Callable[[int], str]) -> None:
+    if isinstance(features, SparseRows):
+        wrong = np.flatnonzero(~np.isfinite(features.values))
+        if len(wrong):
+            entry = int(wrong[0])
+            row = int(np.searchsorted(features.indptr, entry, side="right")) - 1
+            got = f"{float(features.values[entry])!r} in column {features.columns[entry]}"
+            raise InvalidInput(f"{kind} is not finite", where=place(row), got=got)
+        return
+    step = max(1, (1 << 22) // max(1, features.shape[1]))  # in slices, so that no big temporary is needed
+    for first in range(0, len(features), step):
+        bad = np.flatnonzero(~np.isfinite(features[first : first + step]).all(axis=1))
+        if len(bad):
+            row = first + int(bad[0])
+            column = int(np.flatnonzero(~np.isfinite(features[row]))[0])
+            long = features.shape[1] > 8  # then the whole row would not be read
+            got = f"{float(features[row, column])!r} in column {column}" if long else repr(features[row].tolist())
+            raise InvalidInput(f"{kind} is not finite", where=place(row), got=got)
+
+
+def check_anchors(graph: LayeredGraph, limits: tuple[Limit, ...], stationary_costs: bool) -> None:
+    """An anchor's feature is not zero, its cost is below the bound and possible under the norm bound."""
+    for h, anchor in enumerate(graph.anchors):
+        if anchor is None:
+            continue
+        where = f"anchor of layer {h}"
+        length = math.hypot(*anchor.features.tolist())
+        if not SQUARES[0] <= length * length <= SQUARES[1]:
+            size = "zero" if length == 0 else "too small" if length < 1 else "too large"
+            raise InvalidInput(
+                f"anchor feature is {size}",
+                where=where,
+                got=shown(anchor.features.tolist()),
+                fix="Anchor a feature whose squared length is a number to divide by.",
+            )
+        for limit, cost in zip(limits, anchor.cost.tolist(), strict=True):
+            if not cost < limit.bound:
+                raise InvalidInput(
+                    "anchor cost is not below the bound",
+                    where=f"{where}, limit {limit.name!r}",
+                    got=f"cost {cost!r}, bound {limit.bound!r}",
+                )
+            if abs(cost) > (limit.norm * length + limit.misspecification) * (1 + ANCHOR):
+                raise InvalidInput(
+                    "anchor cost is impossible under the norm bound",
+                    where=f"{where}, limit {limit.name!r}",
+                    got=f"|{cost!r}| > norm {limit.norm!r} × ‖feature‖ {length!r}",
+                    fix="Raise the limit's norm, or correct the anchor.",
+                )
+    if stationary_costs:
+        _check_same_anchor(graph)
+
+
+def _check_same_anchor(graph: LayeredGraph) -> None:
+    costed = graph.anchors if graph.terminal.cost_features is not None else graph.anchors[:-1]
+    first = costed[0]
+    for h, anchor in enumerate(costed):
+        same = (anchor is None and first is None) or (
+            anchor is not None
+            and first is not None
+            and np.array_equal(anchor.features, first.features)
+            and np.array_equal(anchor.cost, first.cost)
+        )
+        if not same:
+            raise InvalidInput(
+                "anchors differ although costs are stationary",
+                where=f"layers 0 and {h}",
+                got=f"{_told(first)} and {_told(anchor)}",
+                fix="Stationary costs share one regression: give one anchor for all layers, or none.",
+            )
+
+
+def _told(anchor: Anchor | None) -> str:
+    return "none" if anchor is None else shown((anchor.features.tolist(), anchor.cost.tolist()))
+
+
+def follow_seed(
+    layers: Sequence[Layer], terminal: Terminal, starts: IntArray, naming: Naming, choose: SeedChoice
+) -> tuple[tuple[Layer, ...], Terminal]:
+    """Lay the seed into the layers, along all it can reach; refuse one that is not closed (ass:knownseedsubgraph)."""
+    reached = np.zeros(layers[0].n_states, bool)
+    reached[starts] = True
+    done: list[Layer] = []
+    for h, layer in enumerate(layers):
+        states = np.flatnonzero(reached)
+        actions = np.asarray(choose(h, states), dtype=np.int64)
+        missing = np.flatnonzero(actions < 0)
+        if len(missing):
+            _refuse_open_seed(h, int(states[missing[0]]), done, naming)
+        seed = np.full(layer.n_states, NO_ACTION, np.int64)
+        seed[states] = layer.state_ptr[states] + actions
+        done.append(replace(layer, seed=freeze(seed)))
+        n_next = layers[h + 1].n_states if h + 1 < len(layers) else terminal.n_states
+        reached = _reached_by_seed(done[-1], n_next)
+    return tuple(done), replace(terminal, seed_reached=freeze(reached))
+
+
+def _reached_by_seed(layer: Layer, n_next: int) -> BoolArray:
+    played = np.zeros(layer.n_pairs, bool)
+    played[layer.seed_pairs()] = True
+    reached = np.zeros(n_next, bool)
+    reached[layer.successor[np.repeat(played, np.diff(layer.pair_ptr))]] = True
+    return reached
+
+
+def _refuse_open_seed(h: int, state: int, done: list[Layer], naming: Naming) -> None:
+    label: Label = naming.states[h][state]
+    if h == 0:
+        raise InvalidInput(
+            "seed is missing",
+            where=naming.at_state(0, state),
+            got="the seed has no action in this start state",
+            fix="Give seed_policy an action there.",
+        )
+    before = done[-1]
+    pair = next(
+        int(p) for p in before.seed_pairs() if state in before.successor[before.pair_ptr[p] : before.pair_ptr[p + 1]]
+    )
+    culprit = int(np.searchsorted(before.state_ptr, pair, side="right")) - 1
+    raise InvalidInput(
+        "seed is not closed",
+        where=naming.at_state(h - 1, culprit),
+        got=f"action {naming.action(before, h - 1, pair)!r} can reach {label!r}, for which the seed has no action",
+        fix="Give seed_policy an action there, or remove it from successors.",
+    )

@@ -1,0 +1,1 @@
+"""Is the plant what was declared?"""

@@ -1,0 +1,60 @@
+"""Optimistic values and the greedy policy (spec 6, S7; Steps 4 and 5).
+
+Q_h(s,a) = r + expected next value + bonus,     V_h(s) = max over certified a of min(Q, cap_h),  0 without one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from surefoot.estimate.values import ValueEllipsoid, expected_next_value
+from surefoot.model.graph import BoolArray, FloatArray, IntArray, Layer, LayeredGraph
+from surefoot.plan import kernels as sweeps
+from surefoot.plan.certify import Certified
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """Q of allowed pairs (unclipped), V of all states, and the greedy pair (-1 where nothing is allowed)."""
+
+    q: tuple[FloatArray, ...]  # H-1 of (N,), NaN where not allowed: Plan.q computes those when asked
+    bonus: tuple[FloatArray, ...]  # H-1 of (N,)
+    value: tuple[FloatArray, ...]  # H of (S,)
+    action: tuple[IntArray, ...]  # H-1 of (S,)
+
+
+def optimistic_values(
+    graph: LayeredGraph,
+    allowed: Certified,
+    bonus: Sequence[FloatArray],
+    known: Sequence[ValueEllipsoid],
+    caps: Sequence[float],
+) -> Values:
+    """One backward sweep of eq:estimateqvalue. ``caps``: the most that can still be collected, per layer.
+
+    V is the maximum over allowed pairs, where eq:defanalysisvfunction has the unknown optimum (spec 7.13).
+    """
+    value = [np.where(allowed.states[-1], graph.terminal.reward, 0.0)]
+    q: list[FloatArray] = []
+    action: list[IntArray] = []
+    for h in reversed(range(len(graph.layers))):
+        layer = graph.layers[h]
+        wanted = np.flatnonzero(allowed.pairs[h])
+        q.insert(0, layer.reward + expected_next_value(layer, value[0], known[h], wanted) + bonus[h])
+        best, chosen = greedy(layer, q[0], allowed.pairs[h], caps[h])
+        action.insert(0, chosen)
+        value.insert(0, best)
+    return Values(tuple(q), tuple(bonus), tuple(value), tuple(action))
+
+
+def greedy(layer: Layer, q: FloatArray, allowed: BoolArray, cap: float) -> tuple[FloatArray, IntArray]:
+    """(V, pair) of every state: largest min(Q, cap), ties by the larger Q, then by declaration order (eq:chooseaction).
+
+    Where data have overflowed and a Q is a NaN: the seed's pair, or else the first allowed one, at the cap.
+    """
+    value, action = np.empty(layer.n_states), np.empty(layer.n_states, np.int64)
+    sweeps.greedy(layer.n_edges, layer.state_ptr, q, allowed, cap, layer.seed, value, action)
+    return value, action

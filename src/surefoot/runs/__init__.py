@@ -1,0 +1,1 @@
+"""One agent plays one world: the run, its compiled roll-out, its record."""

@@ -1,0 +1,137 @@
+"""A run on disk, to go on with later: exact to the bit, no pickle, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from surefoot.agents import draws
+from surefoot.agents.agent import Agent
+from surefoot.errors import InvalidInput, UnreadableFile
+from surefoot.runs.record import EpisodeTable, PlanTable
+from surefoot.runs.run import describe
+from surefoot.storage import archive as npz
+from surefoot.worlds.world import World
+
+if TYPE_CHECKING:
+    from surefoot.runs.runner import Session
+
+VERSION = 2
+MAX_HEADER = 64 << 20
+DECISIVE = ("problem", "limits", "world", "noise", "agent", "constants")  # of a manifest: what decides the run
+
+
+@dataclass(frozen=True, eq=False)
+class Saved:
+    """What a checkpoint holds."""
+
+    episodes: int
+    done: int
+    table: dict[str, NDArray[Any]]  # columns, ``done`` rows
+    plans: dict[str, NDArray[Any]]
+    agent: dict[str, NDArray[Any]]
+
+
+def save(path: Path, session: Session) -> None:
+    """Write a session's state between two episodes."""
+    agent, done = session.agent, session.done
+    groups = {
+        "table": {name: column[:done] for name, column in session.table.columns().items()},
+        "plans": session.plans.columns(),
+        "agent": agent.checkpoint(),
+    }
+    header = {
+        "format": "surefoot-checkpoint",
+        "version": VERSION,
+        "manifest": session.manifest(),
+        "shapes": {g: {name: list(a.shape) for name, a in arrays.items()} for g, arrays in groups.items()},
+    }
+    flat = {
+        member(group, i): array.reshape(-1)
+        for group, arrays in groups.items()
+        for i, array in enumerate(arrays.values())
+    }
+    write_atomically(path, json.dumps(header, sort_keys=False).encode(), flat)
+
+
+def member(group: str, i: int) -> str:
+    return f"{group}_{i}"
+
+
+def write_atomically(path: Path, header: bytes, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """The old file stays until the new one is complete on disk."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            npz.write(stream, header, arrays)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def load(path: Path, agent: Agent, world: World) -> Saved:
+    """Read a checkpoint and refuse one that another problem, agent or constant made."""
+    try:
+        manifest, saved = _read(path)
+        made_with = {name: manifest[name] for name in DECISIVE}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        got = str(error) if isinstance(error, UnreadableFile) else repr(error)
+        raise UnreadableFile("the checkpoint cannot be read", where=str(path), got=got) from error
+    _same(made_with, describe(agent, world, 0, saved.episodes, saved.done, {}))
+    return saved
+
+
+def _read(path: Path) -> tuple[dict[str, Any], Saved]:
+    with npz.opened(path, MAX_HEADER) as (text, open_members):
+        header = json.loads(text)
+        if header["format"] != "surefoot-checkpoint" or header["version"] != VERSION:
+            raise UnreadableFile("not a checkpoint of this version")
+        members = open_members()
+        groups = {
+            group: {
+                name: members[member(group, i)].reshape(shape)
+                for i, (name, shape) in enumerate(header["shapes"][group].items())
+            }
+            for group in ("table", "plans", "agent")
+        }
+    manifest = header["manifest"]
+    saved = Saved(int(manifest["episodes"]), int(manifest["done"]), **groups)
+    for name, column in EpisodeTable.blank(0, len(manifest["limits"])).columns().items():
+        found = saved.table[name]
+        if found.shape != (saved.done, *column.shape[1:]) or found.dtype != column.dtype:
+            raise UnreadableFile("a column has the wrong shape", where=name, got=f"{found.shape}, {found.dtype}")
+    PlanTable.of(saved.plans)
+    drawn = draws.from_array(saved.agent["draws"])
+    if drawn is None or drawn.played < saved.done or drawn.seeds[-1] != manifest["seed"]:
+        raise UnreadableFile("its streams are not those of the run", got=f"{drawn!r:.200}")
+    return manifest, saved
+
+
+def _same(saved: dict[str, Any], now: dict[str, Any]) -> None:
+    """Versions may differ, everything that decides the run may not; the difference is named."""
+    for name in DECISIVE:
+        there, here = saved[name], json.loads(json.dumps(now[name]))
+        if there == here:
+            continue
+        if isinstance(there, dict) and isinstance(here, dict):
+            differ = [key for key in {**there, **here} if there.get(key) != here.get(key)]
+            there, here = ({key: side.get(key) for key in differ} for side in (there, here))
+        raise InvalidInput(
+            f"the checkpoint was made with another {name}",
+            got=f"{_short(there)} there, {_short(here)} here",
+        )
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 200 else text[:197] + "..."

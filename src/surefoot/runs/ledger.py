@@ -1,0 +1,283 @@
+"""The ledger of a run on disk: a directory with a manifest and two tables. The same run gives the same bytes.
+
+manifest.json     versions, seed, every constant, the guarantee
+episodes.parquet  a row per episode   (or episodes.npz without pyarrow)
+plans.parquet     a row per plan      (or plans.npz)
+
+Parquet files are not compressed, only encoded, and what they declare is compared with their size before it is read: a
+small file cannot ask for much memory. Of the manifest only what is needed is looked at, and all of that is checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.errors import InvalidInput, UnreadableFile
+from surefoot.model import checked
+from surefoot.runs.checkpoint import write_atomically
+from surefoot.runs.record import EpisodeTable, PlanTable
+from surefoot.runs.run import FORMAT, VERSION, Run
+from surefoot.storage import archive as npz
+from surefoot.storage import strict_json
+
+FORMATS = ("parquet", "npz")
+UNFOLDED = 64  #: a Parquet table may be so many times as large as its file,
+LEAST_BUDGET = 256 << 20  #: or have so many bytes
+
+_MAX_HEADER = 16 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """A run as it was written down."""
+
+    manifest: dict[str, Any]
+    episodes: dict[str, NDArray[Any]]  # a column per name; per limit: margin_NAME, highest_NAME
+    plans: dict[str, NDArray[Any]]
+
+    @property
+    def regret(self) -> NDArray[np.float64]:
+        """(K,) as :attr:`Run.regret`."""
+        return self.episodes["regret"]
+
+    @property
+    def violations(self) -> NDArray[np.int64]:
+        """(K,) as :attr:`Run.violations`."""
+        return self.episodes["violations"]
+
+    @staticmethod
+    def load(path: str | Path) -> Ledger:
+        return load(Path(path))
+
+
+def save(run: Run, path: Path, format: str | None) -> Path:
+    """Write a run's ledger; an existing directory is never overwritten."""
+    if format is None:
+        format = "parquet" if importlib.util.find_spec("pyarrow") else "npz"
+    if format not in FORMATS:
+        raise InvalidInput("no such ledger format", got=repr(format), fix=f"Use {' or '.join(FORMATS)}.")
+    if format == "parquet" and not importlib.util.find_spec("pyarrow"):
+        raise InvalidInput("Parquet needs pyarrow", fix="pip install 'surefoot[parquet]', or use format='npz'.")
+    try:
+        path.mkdir(parents=True)
+    except FileExistsError:
+        raise InvalidInput("a ledger is there already", got=str(path), fix="Choose a new directory.") from None
+    limits = [limit["name"] for limit in run.manifest["limits"]]
+    tables = {"episodes": _by_limit(run.episodes_table.columns(), limits), "plans": run.plans_table.columns()}
+    for name, columns in tables.items():
+        if format == "parquet":
+            _write_parquet(path / f"{name}.parquet", columns)
+        else:
+            names = json.dumps({"columns": list(columns)}).encode()
+            arrays = {f"c{i}": np.ascontiguousarray(column) for i, column in enumerate(columns.values())}
+            write_atomically(path / f"{name}.npz", names, arrays)
+    digests = {file.name: _digest(file) for file in sorted(path.iterdir())}
+    manifest = {**run.manifest, "summary": _summary(run), "tables": format, "sha256": digests}
+    text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+    temporary = path / ".manifest.json"
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path / "manifest.json")  # last: a ledger without it is not finished
+    return path
+
+
+def _summary(run: Run) -> dict[str, Any]:
+    return {
+        "best_value": run.best_value,
+        "seed_value": run.seed_value,
+        "last_value": run.last_value,
+        "gap_closed": run.gap_closed(),
+        "total_regret": float(run.regret.sum()),
+        "violations": int(run.violations.sum()),
+        "replans": run.replans,
+        "cost_event": run.cost_event,
+        "value_event": run.value_event,
+        "interrupted": run.interrupted,
+    }
+
+
+def _by_limit(columns: Mapping[str, NDArray[Any]], limits: list[str]) -> dict[str, NDArray[Any]]:
+    """Columns of shape (K, m) become m columns, named after the limits."""
+    flat: dict[str, NDArray[Any]] = {}
+    for name, column in columns.items():
+        if column.ndim == 1:
+            flat[name] = column
+        else:
+            flat.update({f"{name}_{limit}": column[:, j] for j, limit in enumerate(limits)})
+    return flat
+
+
+def _write_parquet(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    table = pyarrow.table({name: pyarrow.array(column) for name, column in columns.items()})
+    pyarrow.parquet.write_table(table, path, compression="none")
+    if table.nbytes > _budget(path):  # encoded so well that it would be refused: write it out
+        pyarrow.parquet.write_table(table, path, compression="none", use_dictionary=False)
+
+
+def _budget(path: Path) -> int:
+    """How many bytes of memory a Parquet file may ask for."""
+    return max(LEAST_BUDGET, UNFOLDED * path.stat().st_size)
+
+
+def load(path: Path) -> Ledger:
+    """Read a ledger; one that is unfinished or damaged is an error that says which file."""
+    source = path / "manifest.json"
+    if not source.is_file():
+        raise UnreadableFile("not a ledger", where=str(path), got="it has no manifest.json")
+    with _blaming(source):
+        manifest = _checked(strict_json.read(source)[0])
+        read = {"parquet": _read_parquet, "npz": _read_npz}[manifest["tables"]]
+    tables: dict[str, dict[str, NDArray[Any]]] = {}
+    for name, kinds in _expected(manifest).items():
+        source = path / f"{name}.{manifest['tables']}"
+        with _blaming(source):
+            if _digest(source) != manifest["sha256"].get(source.name):
+                raise UnreadableFile("the table is not the one that was written")
+            tables[name] = read(source, kinds)
+            _refuse_columns({column: array.dtype for column, array in tables[name].items()}, kinds)
+            _refuse_uneven(tables[name], manifest["done"], exactly=name == "episodes")
+    with _blaming(path / "manifest.json"):
+        _compare(manifest["summary"], **tables)
+    return Ledger(manifest, **tables)
+
+
+_NUMBERS = ("best_value", "seed_value", "last_value", "gap_closed", "total_regret", "violations", "replans")
+_FLAGS = ("cost_event", "value_event", "interrupted")
+_READ = (
+    *("agent", "constants", "guaranteed", "guarantee", "limits", "world", "seed", "episodes", "done"),
+    *("summary", "tables", "sha256"),
+)
+
+
+def _checked(document: object) -> dict[str, Any]:
+    """The manifest, if every entry that is ever read is what it should be."""
+    if checked.entries(document, "$", ("format",))["format"] != FORMAT:
+        raise UnreadableFile("not a ledger of surefoot")
+    version = checked.whole(checked.entries(document, "$", ("version",))["version"], "$.version")
+    if version != VERSION:
+        newer = version > VERSION
+        fix = "Upgrade surefoot." if newer else "Run anew."
+        raise UnreadableFile(f"written by {'a newer' if newer else 'an older'} version", got=str(version), fix=fix)
+    manifest = checked.entries(document, "$", _READ)
+    for name in ("agent", "guarantee", "tables", "world"):
+        checked.text(manifest[name], f"$.{name}")
+    checked.flag(manifest["guaranteed"], "$.guaranteed")
+    for name in ("seed", "episodes", "done"):
+        if checked.whole(manifest[name], f"$.{name}") < 0:
+            raise checked.wrong(f"$.{name}", "a whole number from 0", manifest[name])
+    p = checked.entries(manifest["constants"], "$.constants", ()).get("failure_probability", 0.5)
+    if not 0 < checked.number(p, "$.constants.failure_probability") < 1:
+        raise checked.wrong("$.constants.failure_probability", "a number between 0 and 1", p)
+    for i, limit in enumerate(checked.sequence(manifest["limits"], "$.limits")):
+        at = f"$.limits[{i}]"
+        checked.text(checked.entries(limit, at, ("name",))["name"], f"{at}.name")
+    summary = checked.entries(manifest["summary"], "$.summary", (*_NUMBERS, *_FLAGS))
+    for name in _NUMBERS:
+        checked.finite(summary[name], f"$.summary.{name}")
+    for name in _FLAGS:
+        checked.flag(summary[name], f"$.summary.{name}")
+    checked.entries(manifest["sha256"], "$.sha256", ())
+    return manifest
+
+
+def _expected(manifest: Mapping[str, Any]) -> dict[str, dict[str, np.dtype[Any]]]:
+    """The columns of both tables, in order, and their kinds."""
+    names = [limit["name"] for limit in manifest["limits"]]
+    tables = {"episodes": EpisodeTable.blank(0, len(names)).columns(), "plans": PlanTable().columns()}
+    return {
+        table: {name: column.dtype for name, column in _by_limit(columns, names).items()}
+        for table, columns in tables.items()
+    }
+
+
+def _refuse_uneven(columns: Mapping[str, NDArray[Any]], done: int, exactly: bool) -> None:
+    """An episode's row for each one that is done; of plans at most as many."""
+    lengths = {len(column) for column in columns.values()}
+    if len(lengths) != 1 or not (lengths == {done} if exactly else max(lengths) <= done):
+        raise UnreadableFile("the table has another number of rows", got=f"{sorted(lengths)}, {done} episodes are done")
+
+
+def _compare(
+    summary: Mapping[str, Any], episodes: Mapping[str, NDArray[Any]], plans: Mapping[str, NDArray[Any]]
+) -> None:
+    """What the summary says of the tables must be what they say."""
+    found = {
+        "violations": int(episodes["violations"].sum()),
+        "total_regret": float(episodes["regret"].sum()),
+        "cost_event": bool(plans["cost_event"].all()),
+        "value_event": bool(plans["value_event"].all()),
+    }
+    for name, value in found.items():
+        if not np.isclose(summary[name], value, rtol=1e-9, atol=1e-9):
+            got = f"{summary[name]!r}, the tables have {value!r}"
+            raise UnreadableFile("the summary is of another run", where=f"$.summary.{name}", got=got)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def _blaming(source: Path) -> Iterator[None]:
+    """Whatever goes wrong with a file becomes one error that names it."""
+    try:
+        yield
+    except UnreadableFile as error:
+        got = ": ".join(part for part in (error.where, error.got) if part)[:300]
+        raise UnreadableFile(error.rule, where=str(source), got=got, fix=error.fix) from error
+    except Exception as error:  # pyarrow, json and the file system each have their own
+        raise UnreadableFile("the ledger is damaged", where=str(source), got=repr(error)[:300]) from error
+
+
+Kinds = Mapping[str, np.dtype[Any]]
+
+
+def _read_parquet(path: Path, kinds: Kinds) -> dict[str, NDArray[Any]]:
+    import pyarrow.parquet
+
+    with pyarrow.parquet.ParquetFile(path) as file:
+        _refuse_parquet(file, path, kinds)
+        table = file.read()
+    return {name: table.column(name).to_numpy() for name in table.column_names}
+
+
+def _refuse_parquet(file: Any, path: Path, kinds: Kinds) -> None:
+    """By what the file declares, before any of its columns is read."""
+    declared = {field.name: np.dtype(field.type.to_pandas_dtype()) for field in file.schema_arrow}
+    _refuse_columns(declared, kinds)
+    size = file.metadata.num_rows * sum(kind.itemsize for kind in kinds.values())
+    if size > _budget(path):
+        got = f"{size} bytes in a file of {path.stat().st_size}"
+        raise UnreadableFile("the table declares far more than its file holds", got=got)
+    for i in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(i)
+        for j in range(group.num_columns):
+            if group.column(j).compression != "UNCOMPRESSED":
+                raise UnreadableFile("a column is compressed", got=str(group.column(j).path_in_schema))
+
+
+def _refuse_columns(found: Kinds, wanted: Kinds) -> None:
+    if list(found.items()) != list(wanted.items()):
+        names = [name for name in {**wanted, **found} if found.get(name) != wanted.get(name)]
+        got = ", ".join(f"{name!r}: {found.get(name)}, not {wanted.get(name)}" for name in names[:3]) or "another order"
+        raise UnreadableFile("the table has other columns", got=got)
+
+
+def _read_npz(path: Path, kinds: Kinds) -> dict[str, NDArray[Any]]:
+    with npz.opened(path, _MAX_HEADER) as (text, open_members):
+        members = open_members()
+        return {name: members[f"c{i}"] for i, name in enumerate(strict_json.parse(text)["columns"])}

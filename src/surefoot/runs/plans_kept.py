@@ -1,0 +1,231 @@
+"""Some plans of a run, kept to show how the certified set grew.
+
+One file per plan, ``plan-000017.npz`` for plan 17: an archive as :mod:`surefoot.storage.archive` writes it (``numpy.load``
+reads it too), the same bytes for the same plan. Its ``header.json``::
+
+    {"format": "surefoot-plan", "version": 1, "problem": digest,
+     "number": 17, "first_episode": 16, "consistent": true}
+
+``first_episode`` counts from 0; the last file's may be the number of episodes: a plan made at the very end. The arrays
+hold all layers one after the other, in graph order (:mod:`surefoot.model.graph`):
+
+    certified_pairs   bool  (ΣN,)     decision layers      an action, and all that may follow, is proved safe
+    certified_states  bool  (ΣS,)     all H layers
+    upper, lower      f8    (ΣE, m)   decision layers      bounds on the cost of every triplet
+    q                 f8    (ΣN,)     decision layers      optimistic values, unclipped, certified or not
+    value             f8    (ΣS,)     all H layers
+    action            i8    (ΣS,)     decision layers      the pair played, numbered within its layer; -1: none
+    terminal_upper, terminal_lower  f8 (S, m)   only where the last layer has a cost; -inf in states without one
+
+:func:`load` cuts them into layers again. How many plans a run makes is not known before, so the :class:`Recorder` keeps
+every plan and drops, beyond ``MOST``, the one whose neighbours are closest: in the logarithm of the episode and in the
+number of certified pairs, each as a share of the way so far. The first and the last are never dropped. The choice
+depends on the run's table of plans alone, so that a resumed run keeps the very same ones.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.errors import InvalidInput, UnreadableFile
+from surefoot.model.graph import BoolArray, FloatArray, IntArray, LayeredGraph
+from surefoot.model.problem import Problem
+from surefoot.plan.plan import Plan
+from surefoot.runs.checkpoint import write_atomically
+from surefoot.runs.record import PlanTable
+from surefoot.storage import archive as npz
+
+MOST = 24  #: files per run
+MOST_TRIPLETS = 20_000  #: of a problem, all layers together; larger ones keep no snapshots
+
+_MAX_HEADER = 1 << 20
+
+
+def too_large(problem: Problem) -> str:
+    """Why a problem's runs keep no snapshots; empty if they do."""
+    triplets = sum(layer.n_edges for layer in problem.graph.layers)
+    if triplets <= MOST_TRIPLETS:
+        return ""
+    return f"no snapshots of plans: {triplets:,} triplets, they are kept up to {MOST_TRIPLETS:,}"
+
+
+def file_name(number: int) -> str:
+    return f"plan-{number:06d}.npz"
+
+
+# --- reading --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A plan as it was kept; tuples have an entry per layer."""
+
+    number: int
+    first_episode: int
+    consistent: bool
+    certified_pairs: tuple[BoolArray, ...]  # H-1 of (N,)
+    certified_states: tuple[BoolArray, ...]  # H of (S,)
+    upper: tuple[FloatArray, ...]  # H-1 of (E, m)
+    lower: tuple[FloatArray, ...]
+    q: tuple[FloatArray, ...]  # H-1 of (N,)
+    value: tuple[FloatArray, ...]  # H of (S,)
+    action: tuple[IntArray, ...]  # H-1 of (S,)
+    terminal_upper: FloatArray | None  # (S, m)
+    terminal_lower: FloatArray | None
+
+
+def load_all(folder: Path, problem: Problem) -> list[Snapshot]:
+    """The snapshots in a folder, by plan number; an empty list where there is no folder."""
+    return [load(path, problem) for path in sorted(folder.glob("plan-*.npz"))]
+
+
+def load(path: Path, problem: Problem) -> Snapshot:
+    """Read a snapshot of the given problem's plan."""
+    try:
+        with npz.opened(path, _MAX_HEADER) as (text, open_members):
+            header, arrays = json.loads(text), dict(open_members())
+        if header["format"] != "surefoot-plan" or header["version"] != 1:
+            raise UnreadableFile("not a snapshot of this version")
+        if header["problem"] != problem.digest:
+            raise UnreadableFile("the snapshot is of another problem")
+        return _cut(header, arrays, problem.graph)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        got = str(error) if isinstance(error, UnreadableFile) else repr(error)
+        raise UnreadableFile("the snapshot cannot be read", where=str(path), got=got) from error
+
+
+def _cut(header: dict[str, Any], arrays: dict[str, NDArray[Any]], graph: LayeredGraph) -> Snapshot:
+    states = [graph.n_states(h) for h in range(graph.horizon)]
+    pairs, edges = [layer.n_pairs for layer in graph.layers], [layer.n_edges for layer in graph.layers]
+
+    def cut(name: str, sizes: list[int]) -> tuple[Any, ...]:
+        if len(arrays[name]) != sum(sizes):
+            raise InvalidInput(f"{name} has the wrong length", got=str(len(arrays[name])))
+        return tuple(np.split(arrays[name], np.cumsum(sizes)[:-1]))
+
+    return Snapshot(
+        number=int(header["number"]),
+        first_episode=int(header["first_episode"]),
+        consistent=bool(header["consistent"]),
+        certified_pairs=cut("certified_pairs", pairs),
+        certified_states=cut("certified_states", states),
+        upper=cut("upper", edges),
+        lower=cut("lower", edges),
+        q=cut("q", pairs),
+        value=cut("value", states),
+        action=cut("action", states[:-1]),
+        terminal_upper=arrays.get("terminal_upper"),
+        terminal_lower=arrays.get("terminal_lower"),
+    )
+
+
+# --- writing --------------------------------------------------------------------------------------------
+
+
+def save(plan: Plan, first_episode: int, path: Path) -> None:
+    """Write a plan, whole or not at all."""
+    graph, bounds = plan.problem.graph, plan.bounds
+    header = {
+        "format": "surefoot-plan",
+        "version": 1,
+        "problem": plan.problem.digest,
+        "number": plan.number,
+        "first_episode": first_episode,
+        "consistent": plan.consistent,
+    }
+    arrays = {
+        "certified_pairs": np.concatenate(plan.certified_sets.pairs),
+        "certified_states": np.concatenate(plan.certified_sets.states),
+        "upper": np.concatenate(bounds.upper),
+        "lower": np.concatenate(bounds.lower),
+        "q": np.concatenate([plan.q_row(h) for h in range(graph.horizon - 1)]),
+        "value": np.concatenate(plan.values.value),
+        "action": np.concatenate(plan.values.action).astype(np.int64),
+    }
+    for name, table in (("terminal_upper", bounds.terminal_upper), ("terminal_lower", bounds.terminal_lower)):
+        if table is not None:
+            arrays[name] = table
+    write_atomically(path, json.dumps(header).encode(), arrays)
+
+
+@dataclass
+class _Kept:
+    number: int
+    first_episode: int
+    certified: int
+    plan: Plan | None  # None: written in an earlier session
+
+
+class Recorder:
+    """Keeps some of the plans of one run, in memory until :meth:`flush` and then in a folder."""
+
+    def __init__(self, folder: Path, most: int = MOST) -> None:
+        self._folder, self._most = folder, most
+        self._kept: list[_Kept] = []
+
+    @property
+    def numbers(self) -> list[int]:
+        """Of the plans that are kept."""
+        return [kept.number for kept in self._kept]
+
+    def __call__(self, plan: Plan, first_episode: int) -> None:
+        """The runner's hook: a new plan."""
+        if not self._kept or self._kept[-1].number != plan.number:
+            self._add(_Kept(plan.number, first_episode, plan.n_certified(), plan))
+
+    def replay(self, plans: PlanTable) -> None:
+        """After a run is restored: choose again among the plans that it has made so far."""
+        self._kept = []
+        for number, first, certified in zip(plans.number, plans.first_episode, plans.certified_pairs, strict=True):
+            self._add(_Kept(number, first, certified, None))
+
+    def flush(self) -> None:
+        """Write what is not yet on disk. Call it before a checkpoint."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for kept in self._kept:
+            if kept.plan is not None:
+                save(kept.plan, kept.first_episode, self._folder / file_name(kept.number))
+                kept.plan = None
+
+    def tidy(self) -> None:
+        """Remove what is no longer kept. Call it after a checkpoint: the one before may have needed it."""
+        wanted = {file_name(kept.number) for kept in self._kept}
+        for path in self._folder.iterdir():
+            if path.name not in wanted:
+                path.unlink()
+
+    def export(self, folder: Path, last: Plan, episodes: int) -> None:
+        """The kept plans and the run's last one, which may have come after the last episode, into a new folder."""
+        ended = Recorder(self._folder, self._most)
+        ended._kept = list(self._kept)
+        ended(last, episodes)
+        folder.mkdir()
+        for kept in ended._kept:
+            name = file_name(kept.number)
+            if kept.plan is not None:
+                save(kept.plan, kept.first_episode, folder / name)
+            elif (self._folder / name).exists():
+                shutil.copyfile(self._folder / name, folder / name)
+
+    def _add(self, new: _Kept) -> None:
+        self._kept.append(new)
+        if len(self._kept) > self._most:
+            gaps = [_distance(self._kept, i - 1, i + 1) for i in range(1, len(self._kept) - 1)]
+            del self._kept[1 + gaps.index(min(gaps))]
+
+
+def _distance(kept: list[_Kept], i: int, j: int) -> float:
+    """Between two plans: in log episodes and in certified pairs, each as a share of the way so far."""
+    first, last, a, b = kept[0], kept[-1], kept[i], kept[j]
+    way = math.log1p(last.first_episode) - math.log1p(first.first_episode)
+    growth = abs(last.certified - first.certified)
+    later = math.log1p(b.first_episode) - math.log1p(a.first_episode)
+    return later / (way or 1.0) + abs(b.certified - a.certified) / (growth or 1.0)

@@ -1,0 +1,84 @@
+"""What a run writes down, as columns: one row per episode, one row per plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.errors import InvalidInput
+from surefoot.model.graph import FloatArray, IntArray
+from surefoot.storage import archive as npz
+
+
+@dataclass(eq=False)
+class EpisodeTable:
+    """A row per episode, filled as they are played."""
+
+    start: IntArray  # (K,)   index of the start state
+    plan: IntArray  # (K,)   number of the plan in force, 0 for agents that make none
+    value: FloatArray  # (K,)   exact value of the policy played
+    regret: FloatArray  # (K,)   best safe value − value
+    reward: FloatArray  # (K,)   reward collected
+    violations: IntArray  # (K,)   steps whose true cost broke a limit
+    certified: IntArray  # (K,)   certified pairs
+    margin: FloatArray  # (K, m) smallest bound − true cost over the episode's steps; 0 where rounding alone exceeds it
+    highest: FloatArray  # (K, m) largest measured cost
+
+    @classmethod
+    def blank(cls, episodes: int, n_limits: int) -> EpisodeTable:
+        """To be filled; refused where no file could hold it."""
+        most = npz.MAX_BYTES // (8 * (7 + 2 * n_limits))
+        if episodes > most:
+            raise InvalidInput("too many episodes for one run", got=f"{episodes:.3g}", fix=f"Play {most} at most.")
+        return cls(
+            start=np.zeros(episodes, np.int64),
+            plan=np.zeros(episodes, np.int64),
+            value=np.full(episodes, np.nan),
+            regret=np.full(episodes, np.nan),
+            reward=np.zeros(episodes),
+            violations=np.zeros(episodes, np.int64),
+            certified=np.zeros(episodes, np.int64),
+            margin=np.full((episodes, n_limits), np.inf),
+            highest=np.full((episodes, n_limits), -np.inf),
+        )
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        return dict(vars(self))
+
+    def first(self, n: int) -> EpisodeTable:
+        """The first n rows."""
+        return EpisodeTable(**{name: column[:n] for name, column in self.columns().items()})
+
+
+@dataclass(eq=False)
+class PlanTable:
+    """A row per plan that was in force for at least one episode."""
+
+    number: list[int] = field(default_factory=list)
+    first_episode: list[int] = field(default_factory=list)
+    certified_pairs: list[int] = field(default_factory=list)
+    certified_states: list[int] = field(default_factory=list)
+    value: list[float] = field(default_factory=list)  # exact, from the episode's start
+    consistent: list[bool] = field(default_factory=list)
+    cost_event: list[bool] = field(default_factory=list)  # all true costs within [lower, upper]
+    value_event: list[bool] = field(default_factory=list)  # all true μ within their ellipsoids
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        kinds = {
+            "number": np.int64,
+            "first_episode": np.int64,
+            "certified_pairs": np.int64,
+            "certified_states": np.int64,
+            "value": np.float64,
+            "consistent": np.bool_,
+            "cost_event": np.bool_,
+            "value_event": np.bool_,
+        }
+        return {name: np.array(getattr(self, name), kind) for name, kind in kinds.items()}
+
+    @classmethod
+    def of(cls, columns: dict[str, NDArray[Any]]) -> PlanTable:
+        return cls(**{name: column.tolist() for name, column in columns.items()})

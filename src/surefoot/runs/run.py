@@ -1,0 +1,146 @@
+"""The record of a run: what was played, what it cost, whether the guarantee held."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from surefoot.agents.agent import Agent
+from surefoot.model.graph import FloatArray, IntArray
+from surefoot.plan.plan import Plan
+from surefoot.runs.record import EpisodeTable, PlanTable
+from surefoot.worlds.world import World
+
+FORMAT, VERSION = "surefoot-run", 2
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One agent, one world, one seed. Columns have an entry per episode."""
+
+    episodes_table: EpisodeTable
+    plans_table: PlanTable
+    manifest: dict[str, Any]  # versions, seed, every constant, the guarantee
+    best_values: dict[int, float]  # best safe value, by index of the start state
+    seed_value: float  # of the first start
+    replans: int
+    interrupted: bool
+    seconds: float  # wall time; kept out of the ledger, which is deterministic
+    plan: Plan | None  # the last one
+
+    @property
+    def episodes(self) -> int:
+        return len(self.episodes_table.regret)
+
+    @property
+    def regret(self) -> FloatArray:
+        """(K,) best safe value − exact value of each episode's policy (eq:defregret); negative only for unsafe ones."""
+        return self.episodes_table.regret
+
+    @property
+    def violations(self) -> IntArray:
+        """(K,) steps of each episode whose true cost broke a limit."""
+        return self.episodes_table.violations
+
+    @property
+    def certified(self) -> IntArray:
+        """(K,) certified pairs in the plan of each episode."""
+        return self.episodes_table.certified
+
+    @property
+    def value(self) -> FloatArray:
+        """(K,) exact value of the policy of each episode."""
+        return self.episodes_table.value
+
+    @property
+    def margin(self) -> FloatArray:
+        """(K, m) how close each episode came to each limit: smallest bound − true cost."""
+        return self.episodes_table.margin
+
+    @property
+    def best_value(self) -> float:
+        """The best safe value, from the first start."""
+        return next(iter(self.best_values.values()))
+
+    @property
+    def cost_event(self) -> bool:
+        """Every true cost lay within the bounds of every plan (spec 8): then no certified step can violate."""
+        return all(self.plans_table.cost_event)
+
+    @property
+    def value_event(self) -> bool:
+        """Every true transition parameter lay within every plan's ellipsoid."""
+        return all(self.plans_table.value_event)
+
+    @property
+    def guarantee(self) -> str:
+        return str(self.manifest["guarantee"])
+
+    @property
+    def guaranteed(self) -> bool:
+        return bool(self.manifest["guaranteed"])
+
+    def gap_closed(self) -> float:
+        """Share of the gap from the seed's value to the best safe value that the last episode closes."""
+        gap = self.best_value - self.seed_value
+        return 1.0 if gap == 0 else (self.last_value - self.seed_value) / gap
+
+    @property
+    def last_value(self) -> float:
+        """Exact value of the last policy played; the seed's before the first episode."""
+        return float(self.value[-1]) if self.episodes else self.seed_value
+
+    def save(self, path: str | Path, *, format: str | None = None) -> Path:
+        """Write the ledger to a new directory: Parquet where pyarrow is installed, else NPZ."""
+        from surefoot.runs import ledger
+
+        return ledger.save(self, Path(path), format)
+
+    @property
+    def failed_replans(self) -> int:
+        """Plans that were due and could not be computed; the one before stayed in force each time."""
+        return int(self.manifest["failed_replans"])
+
+    def __repr__(self) -> str:
+        failed = f"failed_replans={self.failed_replans}, " if self.failed_replans else ""
+        return (
+            f"Run({self.manifest['agent']}, episodes={self.episodes}, regret={self.regret.sum():.6g}, "
+            f"violations={int(self.violations.sum())}, replans={self.replans}, {failed}{self.guarantee!r})"
+        )
+
+
+def describe(agent: Agent, world: World, seed: int, episodes: int, done: int, before: dict[str, int]) -> dict[str, Any]:
+    """The manifest: all that is needed to repeat the run, and what it promises.
+
+    ``before``: episodes before this run, of the ``agent`` and from the streams of the ``seed``. Where one is not 0, the
+    run can be repeated only by repeating those first.
+    """
+    problem = world.problem
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "agent": agent.name,
+        "constants": agent.constants,
+        "guaranteed": agent.guaranteed and not world.misspecified_beyond_declaration,
+        "guarantee": (
+            "no safety guarantee: the world deviates from the model by more than was declared"
+            if world.misspecified_beyond_declaration
+            else agent.guarantee
+        ),
+        "problem": problem.digest,
+        "limits": [{"name": limit.name, "bound": limit.bound} for limit in problem.limits],
+        "world": world.digest,
+        "noise": world.noise,
+        "seed": int(seed),
+        "episodes": int(episodes),
+        "done": int(done),
+        "before": before,
+        "failed_replans": agent.failed_replans,
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("surefoot", "numpy", "scipy", "numba")},
+        },
+    }

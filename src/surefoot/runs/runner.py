@@ -1,0 +1,333 @@
+"""One seeded run of an agent on a world, measured exactly.
+
+Per episode: the exact value of the policy played and its regret against the best safe policy, and every violation of
+a true cost. Per plan: whether the cost event and the value event of spec 8 held. The policy's value is computed when
+the plan changes, not every episode.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surefoot.agents.agent import Agent, Policy
+from surefoot.agents.learner import Learner
+from surefoot.checks import whole
+from surefoot.errors import InvalidInput, OutOfOrder
+from surefoot.exact import Evaluator, seed_value, solve
+from surefoot.model.graph import FloatArray
+from surefoot.plan.plan import Plan
+from surefoot.runs import sources
+from surefoot.runs.events import cost_event, value_event
+from surefoot.runs.interrupt import Interrupt
+from surefoot.runs.progress import Progress
+from surefoot.runs.record import EpisodeTable, PlanTable
+from surefoot.runs.run import Run, describe
+from surefoot.worlds.world import World
+
+if TYPE_CHECKING:
+    from surefoot.runs.checkpoint import Saved
+
+CHUNK_SECONDS = 0.2  # how long compiled code runs before it looks up, for progress and Ctrl-C
+
+Recorder = Callable[[Plan, int], None]
+"""Called with every plan that comes into force, and the number of episodes played before it."""
+
+
+def run(
+    agent: Agent,
+    world: World,
+    episodes: int,
+    seed: int | None = None,
+    *,
+    compiled: bool = True,
+    progress: bool | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: int | None = None,
+    recorder: Recorder | None = None,
+) -> Run:
+    """Let an agent play a number of episodes on a world, and measure it.
+
+    Args:
+        agent: made for ``world.problem``, fresh or as an earlier run on the same world left it.
+        episodes: how many to play.
+        seed: of the world's transitions and noise; a fresh agent with the same seed gives the same run, to the bit.
+            Left out, a fresh agent takes seed 0 and one that has played continues its streams: two runs of 500 episodes
+            are one of 1,000. A seed that the agent has learned from before is refused, since the same noise twice
+            breaks its bounds; so is another world. After episodes entered by hand a seed must be given.
+        compiled: False plays step by step, as a real plant would be driven; the result is the same.
+        progress: show a bar; by default on a terminal, when it takes more than two seconds.
+        checkpoint: a file to keep the run in: written at the end, on Ctrl-C, and every ``checkpoint_every``
+            episodes. :func:`resume` goes on from it.
+        recorder: called with every new plan and the number of episodes before it.
+
+    Ctrl-C ends the run early and keeps what is done; ``run.interrupted`` says so.
+    """
+    session = Session(agent, world, episodes, seed)
+    session.recorder = recorder
+    return session.play(compiled, progress, checkpoint, checkpoint_every)
+
+
+def resume(
+    path: str | Path,
+    agent: Agent,
+    world: World,
+    *,
+    episodes: int | None = None,
+    compiled: bool = True,
+    progress: bool | None = None,
+    checkpoint_every: int | None = None,
+    recorder: Recorder | None = None,
+) -> Run:
+    """Go on from a checkpoint, to the same end as an uninterrupted run.
+
+    ``agent`` and ``world`` are made anew, as for the first run; another problem, agent or constant is refused.
+    ``episodes`` may be larger than the first run's.
+    """
+    from surefoot.runs import checkpoint as checkpoints
+
+    saved = checkpoints.load(Path(path), agent, world)
+    session = Session.resumed(saved, agent, world, saved.episodes if episodes is None else episodes)
+    session.recorder = recorder
+    return session.play(compiled, progress, path, checkpoint_every)
+
+
+class Session:
+    """The state of a run under way."""
+
+    def __init__(self, agent: Agent, world: World, episodes: int, seed: int | None, saved: Saved | None = None) -> None:
+        """With ``saved``, of an agent that was restored from it."""
+        episodes = whole("episodes", episodes, 1)
+        self.agent, self.world = agent, world
+        self.sampler, self.draws = sources.open_source(agent, world, seed)
+        self.done = 0 if saved is None else saved.done
+        self.before = self.draws.played - self.done  # episodes drawn from the same streams by earlier runs
+        self.played_before = agent.episodes - self.done
+        graph = world.problem.graph
+        self.table = EpisodeTable.blank(episodes, len(world.problem.limits))
+        numbers = sources.start_numbers(len(graph.starts), self.seed, self.before, episodes)
+        self.table.start[:] = graph.starts[numbers]
+        self.plans = PlanTable()
+        self.best = dict(zip(graph.starts.tolist(), solve(world).start_values, strict=True))
+        self._evaluator = Evaluator(world)
+        self._values: dict[int, float] = {}  # of the policy in force, by start
+        self._policy: Policy | None = None
+        self.recorder: Recorder | None = None
+        self.watch: Callable[[], bool] | None = None  # asked several times a second: shall the run stop here?
+        if saved is not None:
+            for name, column in self.table.columns().items():
+                column[: self.done] = saved.table[name]
+            self.plans = PlanTable.of(saved.plans)
+
+    @classmethod
+    def resumed(cls, saved: Saved, agent: Agent, world: World, episodes: int) -> Session:
+        """Where a checkpoint left off; the agent becomes the saved one."""
+        if whole("episodes", episodes, 1) < saved.done:
+            raise InvalidInput(
+                "the checkpoint has more episodes", got=f"{saved.done} are played, {episodes} were asked for"
+            )
+        agent.restore(saved.agent)
+        return cls(agent, world, episodes, None, saved)
+
+    @property
+    def seed(self) -> int:
+        return self.draws.seeds[-1]
+
+    # --- playing ----------------------------------------------------------------------------------------
+
+    def play(self, compiled: bool, progress: bool | None, checkpoint: str | Path | None, every: int | None) -> Run:
+        episodes, began = len(self.table.start), time.perf_counter()
+        self._check(checkpoint, every)
+        rollout = self._rollout() if compiled else None
+        chunk = 64
+        bar = Progress(episodes, self.done, progress, self._headline)
+        with self._drawing(), Interrupt() as stop, bar:
+            while self.done < episodes and not stop.requested:
+                before, started = self.done, time.perf_counter()
+                last = min(episodes, self.done + chunk, self._next_save(every), self._next_policy())
+                self._note_plan()
+                self._check_alone()
+                due = False
+                if rollout is not None and not self._differs_by_start:
+                    reached, due = rollout.play(self.table, self.done, last)
+                    self.agent.skip(reached - self.done)
+                else:
+                    self._step_episode()
+                    reached = self.done + 1
+                self._account(reached)
+                self._note_draws()
+                if due:
+                    assert isinstance(self.agent, Learner)
+                    self.agent.replan()
+                took = time.perf_counter() - started
+                if reached == last and took < CHUNK_SECONDS / 2:
+                    chunk = min(2 * chunk, 1 << 20)
+                bar.advance(self.done - before)
+                if checkpoint is not None and every is not None and self.done % every == 0:
+                    self.save(Path(checkpoint))
+                if self.watch is not None and self.watch():
+                    break
+        if checkpoint is not None:
+            self.save(Path(checkpoint))
+        return self._finished(time.perf_counter() - began)
+
+    @contextmanager
+    def _drawing(self) -> Iterator[None]:
+        """However the run ends, the agent knows how far its streams are drawn."""
+        self._note_draws()
+        try:
+            yield
+        finally:
+            if self.agent.draws is self.draws:
+                self._note_draws()
+
+    def _note_draws(self) -> None:
+        played, agent = self.before + self.done, self.agent
+        self.draws = replace(self.draws, played=played, episodes=agent.episodes, state=self.sampler.state())
+        agent.draws = self.draws
+
+    def _check_alone(self) -> None:
+        """A recorder, or another thread, may have played the agent on: the same draws would then come again here."""
+        if self.agent.draws is not self.draws or self.agent.episodes != self.draws.episodes:
+            raise OutOfOrder("the agent was used elsewhere during its run", fix="Use it when the run has ended.")
+
+    def _check(self, checkpoint: str | Path | None, every: int | None) -> None:
+        """What would go wrong later goes wrong now."""
+        left, wanted = self.agent.episodes_left(), len(self.table.start) - self.done
+        if left is not None and wanted > left:
+            raise InvalidInput(
+                "the paper's constants were computed for fewer episodes",
+                got=f"{wanted} to play, {left} left",
+                fix="Make the agent with a larger episodes=.",
+            )
+        if every is not None:
+            whole("checkpoint_every", every, 1)
+            if checkpoint is None:
+                raise InvalidInput("checkpoint_every has no effect without checkpoint")
+        if checkpoint is not None and (Path(checkpoint).is_dir() or not Path(checkpoint).parent.is_dir()):
+            raise InvalidInput("checkpoint must be a file in a directory that exists", got=str(checkpoint))
+
+    @property
+    def _differs_by_start(self) -> bool:
+        """Only the paper profile with several starts has a plan per start."""
+        return self.agent.plans_by_start and len(self.world.problem.graph.starts) > 1
+
+    def _rollout(self) -> Any:
+        from surefoot.runs.compiled import Rollout
+
+        return Rollout(self.agent, self.world, self.sampler)
+
+    def _next_policy(self) -> int:
+        """Up to which episode the policy stays as it is, for agents that play the seed first."""
+        left = self.agent.episodes_before_change()
+        return len(self.table.start) if left is None else self.done + max(1, left)
+
+    def _next_save(self, every: int | None) -> int:
+        return len(self.table.start) if every is None else (self.done // every + 1) * every
+
+    def _step_episode(self) -> None:
+        """One episode by the very calls that a real plant would make, on indices."""
+        agent, world, table, k = self.agent, self.world, self.table, self.done
+        graph = world.problem.graph
+        state, total = int(table.start[k]), 0.0
+        agent.begin(state)
+        for h, layer in enumerate(graph.layers):
+            pair = agent.choose(h, state)
+            edge = self.sampler.step(h, pair)
+            measured = self.sampler.measure(h, edge)
+            total += float(layer.reward[pair])
+            self._note_step(k, world.costs[h][edge], measured)
+            agent.record(h, pair, edge, measured)
+            state = int(layer.successor[edge])
+        total += float(graph.terminal.reward[state])
+        if graph.terminal.has_cost[state] and world.terminal_costs is not None:
+            measured = self.sampler.measure_terminal(state)
+            self._note_step(k, world.terminal_costs[state], measured)
+            agent.record_terminal(measured)
+        table.reward[k] = total
+        agent.finish()
+
+    def _note_step(self, k: int, truth: FloatArray, measured: FloatArray) -> None:
+        problem = self.world.problem
+        bounds = np.array([limit.bound for limit in problem.limits])
+        beyond = truth > problem.violation_thresholds
+        room = np.where(beyond, bounds - truth, np.maximum(bounds - truth, 0.0))
+        self.table.margin[k] = np.minimum(self.table.margin[k], room)
+        self.table.highest[k] = np.maximum(self.table.highest[k], measured)
+        self.table.violations[k] += bool(beyond.any())
+
+    # --- measuring --------------------------------------------------------------------------------------
+
+    def _note_plan(self) -> None:
+        """Before the first episode of a plan: is the truth inside its bounds, how much is certified."""
+        start = int(self.table.start[self.done])
+        self.agent.foresee(start)
+        policy = self.agent.policy()
+        if policy is not self._policy or self._differs_by_start:
+            self._policy, self._values = policy, {}
+        plan = self.agent.plan
+        if plan is None or (self.plans.number and self.plans.number[-1] == plan.number):
+            return
+        self.plans.number.append(plan.number)
+        self.plans.first_episode.append(self.done)
+        self.plans.certified_pairs.append(plan.n_certified())
+        self.plans.certified_states.append(int(sum(mask.sum() for mask in plan.certified_sets.states)))
+        self.plans.value.append(self._value(start))
+        self.plans.consistent.append(plan.consistent)
+        self.plans.cost_event.append(cost_event(self.world, plan.bounds))
+        self.plans.value_event.append(value_event(self.world, plan.ellipsoids))
+        if self.recorder is not None:
+            self.recorder(plan, self.done)
+
+    def _value(self, start: int) -> float:
+        if start not in self._values:
+            assert self._policy is not None
+            label = self.world.problem.naming.states[0][start]
+            self._values[start] = self._evaluator.value(self._policy, label)
+        return self._values[start]
+
+    def _account(self, reached: int) -> None:
+        """Fill the columns that are the same for all episodes of a stretch under one policy."""
+        stretch, table = slice(self.done, reached), self.table
+        for start in np.unique(table.start[stretch]).tolist():
+            rows = np.flatnonzero(table.start[stretch] == start) + self.done
+            table.value[rows] = self._value(start)
+            table.regret[rows] = self.best[start] - self._value(start)
+        if self.plans.number:
+            table.plan[stretch] = self.plans.number[-1]
+            table.certified[stretch] = self.plans.certified_pairs[-1]
+        self.done = reached
+
+    def _headline(self) -> str:
+        done = max(1, self.done)
+        return f"regret {self.table.regret[done - 1]:.3g}, violations {int(self.table.violations[: self.done].sum())}"
+
+    def _finished(self, seconds: float) -> Run:
+        return Run(
+            episodes_table=self.table.first(self.done),
+            plans_table=self.plans,
+            manifest=self.manifest(),
+            best_values=self.best,
+            seed_value=seed_value(self.world, self.world.problem.starts[0]),
+            replans=self.agent.replans,
+            interrupted=self.done < len(self.table.start),
+            seconds=seconds,
+            plan=self.agent.plan,
+        )
+
+    # --- checkpoints ------------------------------------------------------------------------------------
+
+    def manifest(self) -> dict[str, Any]:
+        before = {"agent": self.played_before, "seed": self.before}
+        return describe(self.agent, self.world, self.seed, len(self.table.start), self.done, before)
+
+    def save(self, path: Path) -> None:
+        from surefoot.runs import checkpoint as checkpoints
+
+        checkpoints.save(path, self)

@@ -1,0 +1,62 @@
+"""Where a run's draws come from: never from a stream at a point that its agent has seen before.
+
+A fresh agent takes the streams of the seed that it is given, 0 by default. Without a seed, one that has played goes on
+with its last streams, so that runs of 10 episodes, 150 times, are a run of 1,500. With a seed it takes new streams, and
+one that it has drawn from before is refused: the bounds would count the same noise twice.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surefoot.agents.agent import Agent
+from surefoot.agents.draws import Draws
+from surefoot.errors import InvalidInput, OutOfOrder
+from surefoot.model.graph import IntArray
+from surefoot.streams import stream
+from surefoot.worlds.sampler import Sampler
+from surefoot.worlds.world import World
+
+
+def open_source(agent: Agent, world: World, seed: int | None) -> tuple[Sampler, Draws]:
+    """The streams for a run and the record of them, not yet entered; refused where the agent has learned otherwise."""
+    if agent.problem is not world.problem and agent.problem.digest != world.problem.digest:
+        raise InvalidInput("agent and world have different problems", fix="Make the agent from world.problem.")
+    if agent.under_way:
+        raise OutOfOrder("an episode is already under way", fix="End or abort it first.")
+    known = agent.draws
+    if known is not None and known.world != world.digest:
+        raise InvalidInput(
+            "the agent has learned on another world of this problem",
+            got=f"{agent.episodes} episodes, world {known.world[:12]}… there, {world.digest[:12]}… here",
+            fix="Make a new agent for this world.",
+        )
+    by_hand = agent.episodes - (0 if known is None else known.episodes)
+    if seed is None and by_hand:
+        raise InvalidInput(
+            "the agent has episodes that no run played",
+            got=f"{by_hand} of {agent.episodes}",
+            fix="Pass a seed that none of its data were drawn with; data from another world need a new agent.",
+        )
+    if seed is None and known is not None:
+        sampler = world.sampler(known.seeds[-1])
+        sampler.restore(dict(known.state))
+        return sampler, known
+    sampler = world.sampler(0 if seed is None else seed)
+    number = 0 if seed is None else int(seed)
+    seen = () if known is None else known.seeds
+    if number in seen:
+        raise InvalidInput(
+            "the agent has already learned from this seed, and the same noise twice breaks its bounds",
+            got=f"seed {number}",
+            fix=f"Leave seed out to continue its streams, or pass one that is new, such as {max(seen) + 1}.",
+        )
+    return sampler, Draws(world.digest, (*seen, number), 0, agent.episodes, sampler.state())
+
+
+def start_numbers(n: int, seed: int, before: int, episodes: int) -> IntArray:
+    """Which start each episode has: drawn uniformly when there are several, ``before`` of them in earlier runs."""
+    if n == 1:
+        return np.zeros(episodes, np.int64)
+    drawn: IntArray = stream(seed, "starts").integers(n, size=before + episodes)
+    return drawn[before:]

@@ -1,0 +1,377 @@
+"""The directory of a sweep: what is to be run, where each run lies, what is finished. Format: :mod:`…sweep`."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from surefoot.agents import registry as agents
+from surefoot.checks import check_keywords, whole
+from surefoot.errors import InvalidInput, SurefootError, UnreadableFile
+from surefoot.model import checked
+from surefoot.storage import strict_json
+from surefoot.storage.atomic import write_text, writing
+from surefoot.worlds import registry as worlds
+from surefoot.worlds.world import World
+
+if TYPE_CHECKING:
+    from surefoot.runs.ledger import Ledger
+
+MANIFEST, TIMES, RUNS, SHARED = "sweep.json", "times.json", "runs", ".shared-"
+FORMAT, VERSION = "surefoot-sweep", 1
+
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}\Z")
+_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+_LONGEST = 1e10  # seconds, three hundred years
+_MOST = 2**63 - 1  # what a seed or a number of episodes may be: it names folders and fills int64 columns
+
+
+@dataclass(frozen=True)
+class Contender:
+    """An agent by name, with its keywords, under a label that names its folder."""
+
+    agent: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""  # by default the agent's name
+
+    @property
+    def name(self) -> str:
+        return self.label or self.agent
+
+
+@dataclass(frozen=True)
+class Spec:
+    """All that decides a sweep, checked; only whether the world takes its knobs shows when it is made."""
+
+    world: str
+    agents: Sequence[Contender]
+    seeds: Sequence[int]
+    episodes: int
+    knobs: Mapping[str, Any] = field(default_factory=dict)
+    snapshot_seeds: int = 1  # how many of the seeds, the first ones, keep snapshots of plans
+
+    def __post_init__(self) -> None:
+        check_knobs(self.world, self.knobs)
+        _below("episodes", whole("episodes", self.episodes, 1))
+        whole("snapshot_seeds", self.snapshot_seeds, 0)
+        if not self.agents:
+            raise InvalidInput("a sweep needs an agent", fix=f"Choose from {', '.join(agents.names())}.")
+        if not self.seeds:
+            raise InvalidInput("a sweep needs a seed")
+        for seed in self.seeds:
+            _below("seed", whole("seed", seed, 0))
+        _refuse_twice("seed", [str(seed) for seed in self.seeds])
+        for each in self.agents:
+            kind = agents.kind(each.agent)
+            if not _LABEL.match(each.name):
+                fix = "Use up to 64 letters, digits, dots, dashes, plus signs and underscores."
+                raise InvalidInput("a label cannot name a folder", got=repr(each.name), fix=fix)
+            check_keywords(each.agent, kind, each.options, without=("problem",))
+        _refuse_twice("label", [each.name.lower() for each in self.agents])
+
+    def document(self) -> dict[str, Any]:
+        """The part of the manifest that the user decides."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "world": {"name": self.world, "knobs": dict(self.knobs)},
+            "agents": [{"label": c.name, "agent": c.agent, "options": dict(c.options)} for c in self.agents],
+            "seeds": list(self.seeds),
+            "episodes": self.episodes,
+        }
+
+
+def _below(name: str, value: int) -> None:
+    if value > _MOST:
+        raise InvalidInput(f"{name} is too large", got=f"more than {_MOST}")
+
+
+def check_knobs(world: str, knobs: Mapping[str, Any]) -> None:
+    """Refuse an unknown world, and a knob that it does not have."""
+    worlds.family_of(world)
+    if knobs:
+        makes, given = world_function(world)
+        check_keywords(world, makes, knobs, without=given)
+
+
+def world_function(world: str) -> tuple[Callable[..., World], tuple[str, ...]]:
+    """What makes a named world, and those of its keywords that the name gives already."""
+    family = worlds.family_of(world)
+    module, _, function = family.function.partition(":")
+    makes: Callable[..., World] = getattr(importlib.import_module(module), function)
+    return makes, ("size",) if family.sizes else ()
+
+
+def _refuse_twice(what: str, names: Sequence[str]) -> None:
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        fix = "Give one of them a name of its own: LABEL=AGENT." if what == "label" else ""
+        raise InvalidInput(f"a {what} is there twice", got=twice, fix=fix)
+
+
+@dataclass(frozen=True)
+class RunPlace:
+    """Where one run lies."""
+
+    root: Path
+    label: str
+    seed: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.label}/seed-{self.seed:04d}"
+
+    @property
+    def folder(self) -> Path:
+        return self.root / RUNS / self.label / f"seed-{self.seed:04d}"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder.with_name(f"{self.folder.name}.checkpoint")
+
+    @property
+    def snapshots(self) -> Path:
+        return self.folder.with_name(f"{self.folder.name}.snapshots")
+
+    @property
+    def finished(self) -> bool:
+        return self.folder.is_dir()
+
+    @property
+    def begun(self) -> bool:
+        return self.checkpoint.exists()
+
+    def remove_leftovers(self) -> None:
+        """What a finished run no longer needs."""
+        self.checkpoint.unlink(missing_ok=True)
+        if self.snapshots.exists():
+            shutil.rmtree(self.snapshots)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A directory with a manifest."""
+
+    root: Path
+    manifest: dict[str, Any]
+
+    @property
+    def spec(self) -> Spec:
+        part = self.manifest
+        contenders = [Contender(each["agent"], each["options"], each["label"]) for each in part["agents"]]
+        world, kept = part["world"], len(part["snapshots"]["seeds"])
+        return Spec(world["name"], contenders, part["seeds"], part["episodes"], world["knobs"], kept)
+
+    def world(self) -> World:
+        """Made again; refused when it is no longer the one of these runs."""
+        known, source = self.manifest["world"], str(self.root / MANIFEST)
+        try:
+            world = worlds.make(known["name"], **known["knobs"])
+        except (SurefootError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError) as error:
+            raise UnreadableFile("the world cannot be made again", where=source, got=str(error)[:300]) from error
+        if world.digest != known["digest"]:
+            raise UnreadableFile(
+                "the world is no longer the one of these runs",
+                where=str(self.root),
+                got=f"{known['name']} has digest {world.digest[:12]}…, the runs {known['digest'][:12]}…",
+                fix=f"Use surefoot {self.manifest['versions'].get('surefoot')}, or run anew.",
+            )
+        return world
+
+    @property
+    def labels(self) -> list[str]:
+        return [each["label"] for each in self.manifest["agents"]]
+
+    def places(self) -> list[RunPlace]:
+        """Every run, finished or not: all seeds of the first agent, then of the next."""
+        return [RunPlace(self.root, label, seed) for label in self.labels for seed in self.manifest["seeds"]]
+
+    def finished(self) -> list[RunPlace]:
+        return [place for place in self.places() if place.finished]
+
+    def ledger(self, place: RunPlace) -> Ledger:
+        """Of a finished run; one that is damaged, or not the run that belongs there, is refused."""
+        from surefoot.runs import ledger
+
+        agent = next(each["agent"] for each in self.manifest["agents"] if each["label"] == place.label)
+        episodes, world = self.manifest["episodes"], self.manifest["world"]["digest"]
+        wanted = {"agent": agent, "seed": place.seed, "episodes": episodes, "done": episodes, "world": world}
+        try:
+            found = ledger.load(place.folder)
+            for name, value in wanted.items():
+                if found.manifest[name] != value:
+                    got = f"{name} {checked.short(found.manifest[name])} where {checked.short(value)} is expected"
+                    raise UnreadableFile("the run is not the one of this place", where=str(place.folder), got=got)
+        except UnreadableFile as error:
+            fix = error.fix or f"Remove {place.folder} to play this run anew."
+            raise UnreadableFile(error.rule, where=error.where, got=error.got, fix=fix) from error
+        return found
+
+    # --- wall times -------------------------------------------------------------------------------------
+
+    def times(self) -> dict[str, Any]:
+        """By ``LABEL/seed-0003``; empty when there are none, or none that can be read."""
+        with contextlib.suppress(OSError, UnreadableFile):
+            document = checked.entries(strict_json.read(self.root / TIMES)[0], "$", ("runs",))
+            runs = checked.entries(document["runs"], "$.runs", ())
+            known = {place.key for place in self.places()}
+            return {key: entry for key, entry in runs.items() if key in known and _is_time(entry)}
+        return {}
+
+    def add_time(self, place: RunPlace, seconds: float, marks: Sequence[tuple[int, float]]) -> None:
+        """Enter a session of a run; marks of earlier sessions come first."""
+        runs = self.times()
+        before = runs.get(place.key, {"seconds": 0.0, "marks": []})
+        spent = before["seconds"]
+        later = [[done, round(spent + at, 4)] for done, at in marks]
+        earlier = [mark for mark in before["marks"] if not later or mark[0] < later[0][0]]
+        runs[place.key] = {"seconds": round(spent + seconds, 4), "marks": earlier + later}
+        lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(runs[key])}" for key in sorted(runs))
+        text = f'{{"format": "surefoot-times", "version": 1, "runs": {{\n{lines}\n}}}}\n'
+        write_text(self.root / TIMES, text)
+
+
+def _is_time(entry: Any) -> bool:
+    """Seconds, and marks in growing order; times are a service, so anything else is no time and no error."""
+    try:
+        part = checked.entries(entry, "", ("seconds", "marks"))
+        marks = [checked.sequence(mark, "", 2) for mark in checked.sequence(part["marks"], "")]
+        done = [checked.whole(mark[0], "") for mark in marks]
+        seconds = [checked.finite(mark[1], "") for mark in marks]
+        total = checked.finite(part["seconds"], "")
+    except UnreadableFile:
+        return False
+    growing = all(a <= b for row in (done, seconds) for a, b in pairwise(row))
+    return growing and all(0 < n <= _MOST for n in done) and all(0 <= t <= _LONGEST for t in (total, *seconds))
+
+
+# --- opening and creating -------------------------------------------------------------------------------
+
+
+def open_folder(root: str | Path) -> Folder:
+    """A sweep's directory; anything else is an error that says why."""
+    root = Path(root)
+    source = root / MANIFEST
+    if not source.is_file():
+        got = f"it has no {MANIFEST}" if root.is_dir() else "no such directory"
+        raise UnreadableFile("not a directory of runs", where=str(root), got=got, fix=_MAKE_ONE)
+    try:
+        folder = Folder(root, _checked(strict_json.read(source)[0]))
+        if not set(folder.manifest["snapshots"]["seeds"]) <= set(folder.spec.seeds):
+            raise UnreadableFile("snapshots of a seed that is not run", where="$.snapshots.seeds")
+    except UnreadableFile as error:
+        got = ": ".join(part for part in (error.where, error.got) if part)[:300]
+        raise UnreadableFile(error.rule, where=str(source), got=got, fix=error.fix) from error
+    except InvalidInput as error:
+        raise UnreadableFile("the manifest is not valid", where=str(source), got=str(error)[:300]) from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UnreadableFile("the manifest is damaged", where=str(source), got=repr(error)[:300]) from error
+    return folder
+
+
+def _checked(document: object) -> dict[str, Any]:
+    """The manifest, of the right types throughout; what the values mean is for :class:`Spec`."""
+    kind = checked.entries(document, "$", ("format",))["format"]
+    if kind != FORMAT:
+        raise UnreadableFile("not a sweep of surefoot", got=checked.short(kind))
+    version = checked.whole(checked.entries(document, "$", ("version",))["version"], "$.version")
+    if version > VERSION:
+        raise UnreadableFile("written by a newer version", fix="Upgrade surefoot.")
+    if version != VERSION:
+        raise checked.wrong("$.version", f"{VERSION}", version)
+    keys = ("world", "agents", "seeds", "episodes", "snapshots", "versions")
+    manifest = checked.entries(document, "$", keys)
+    world = checked.entries(manifest["world"], "$.world", ("name", "knobs", "digest"))
+    checked.entries(world["knobs"], "$.world.knobs", ())
+    checked.text(world["name"], "$.world.name")
+    if not _DIGEST.match(checked.text(world["digest"], "$.world.digest")):
+        raise checked.wrong("$.world.digest", "a sha256 in hex", world["digest"])
+    for i, each in enumerate(checked.sequence(manifest["agents"], "$.agents")):
+        at = f"$.agents[{i}]"
+        part = checked.entries(each, at, ("label", "agent", "options"))
+        checked.entries(part["options"], f"{at}.options", ())
+        for name in ("label", "agent"):
+            if not checked.text(part[name], f"{at}.{name}"):
+                raise checked.wrong(f"{at}.{name}", "a name", part[name])
+    snapshots = checked.entries(manifest["snapshots"], "$.snapshots", ("seeds", "note"))
+    checked.text(snapshots["note"], "$.snapshots.note")
+    for at, seeds in (("$.seeds", manifest["seeds"]), ("$.snapshots.seeds", snapshots["seeds"])):
+        for seed in checked.sequence(seeds, at):
+            checked.whole(seed, at)
+    for name, number in checked.entries(manifest["versions"], "$.versions", ()).items():
+        checked.text(number, f"$.versions.{name}")
+    json.dumps(document, ensure_ascii=False).encode()  # half a character anywhere could not be written again
+    return manifest
+
+
+_MAKE_ONE = "Make one with: surefoot run WORLD --out DIR."
+
+
+def refuse_taken(root: Path, force: bool) -> None:
+    """Nothing is overwritten unasked, and nothing ever that is not a sweep."""
+    if not root.exists() or (root.is_dir() and not _content(root)):
+        return
+    if not root.is_dir():
+        raise InvalidInput("a file is where the directory should be", got=str(root), fix="Choose another directory.")
+    if not (root / MANIFEST).is_file():
+        raise InvalidInput(
+            "the directory is not empty and holds no runs", got=str(root), fix="Choose a new or an empty directory."
+        )
+    if not force:
+        try:
+            known = open_folder(root)
+            state = f"{len(known.finished())} of {len(known.places())} runs are finished"
+        except UnreadableFile:
+            state = "its manifest cannot be read"
+        raise InvalidInput(
+            "there are runs already",
+            where=str(root),
+            got=state,
+            fix=f"Go on with: surefoot resume {root}, or replace them with --force.",
+        )
+
+
+def _content(root: Path) -> list[str]:
+    """What is in a directory, but for the locks that a refused or killed process leaves."""
+    return [path.name for path in root.iterdir() if path.name not in (".lock", ".workers")]
+
+
+def create(root: Path, manifest: dict[str, Any]) -> Folder:
+    """Write the manifest; runs that were there are taken away first, in a step that cannot be halfway."""
+    with writing(root):
+        if (root / RUNS).exists():
+            (root / RUNS).rename(root / f".old-{secrets.token_hex(4)}")
+        (root / TIMES).unlink(missing_ok=True)
+        write_text(root / MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+        (root / RUNS).mkdir(exist_ok=True)
+    return Folder(root, manifest)
+
+
+def clean(folder: Folder) -> None:
+    """Remove what a killed process left behind. Only for who holds the lock."""
+    with contextlib.suppress(OSError):
+        for path in _leftovers(folder):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+        for place in folder.finished():
+            place.remove_leftovers()
+
+
+def _leftovers(folder: Folder) -> Iterator[Path]:
+    root = folder.root
+    for pattern in (f"{SHARED}*", ".old-*", f".{MANIFEST}-*", f".{TIMES}-*"):
+        yield from root.glob(pattern)
+    for label in folder.labels:
+        yield from (root / RUNS / label).glob(".seed-*")
+        yield from (root / RUNS / label).glob("seed-*.snapshots/.plan-*")

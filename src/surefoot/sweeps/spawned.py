@@ -1,0 +1,54 @@
+"""Where a worker process begins: one thread per library before any is loaded, and an end when the parent is gone.
+
+This module imports nothing heavy, so that the environment is set before NumPy reads it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+def main(connection: Connection, root: Path, shared: Path) -> None:
+    """Play what comes through the connection until None comes. Signals are the parent's business, which has them too
+    when they go to all; only a run under way listens, to stop between two episodes."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    one_thread()
+
+    from surefoot.sweeps import locks, worker
+
+    try:
+        with locks.working(root):
+            worker.serve(connection, shared)
+    except (KeyboardInterrupt, EOFError, BrokenPipeError):  # told twice to stop, or left alone
+        with contextlib.suppress(OSError):
+            connection.close()
+        os._exit(1)
+
+
+def one_thread() -> None:
+    """By the environment, for libraries to come. A script that imports numba has it loaded here already, and numba
+    refuses to compile once its variable no longer says what it started with; ``worker.serve`` sets it then."""
+    loaded = "numba" in sys.modules
+    for name in ONE_THREAD:
+        if not (loaded and name.startswith("NUMBA")):
+            os.environ[name] = "1"
+
+
+def _end_with_parent() -> None:
+    """A killed parent cannot say goodbye: two processes must never write to one directory."""
+    import multiprocessing
+
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -1,0 +1,174 @@
+"""One run of a sweep: taken up where it was left, kept on the way, finished in one rename."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from surefoot.agents import registry as agents
+from surefoot.agents.agent import Agent
+from surefoot.errors import UnreadableFile
+from surefoot.model.problem import Problem
+from surefoot.runs import checkpoint as checkpoints
+from surefoot.runs import policy
+from surefoot.runs.plans_kept import Recorder
+from surefoot.runs.run import Run
+from surefoot.runs.runner import Session
+from surefoot.storage.atomic import sync_folder, sync_tree, writing
+from surefoot.sweeps.folder import Contender, RunPlace
+from surefoot.worlds.world import World
+
+MOST_MARKS = 120
+SAVE_SHARE = 20  # a checkpoint may take a twentieth of the time, at most
+TELL_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a process must know to play one run, beside the world."""
+
+    place: RunPlace
+    contender: Contender
+    episodes: int
+    snapshots: bool
+    checkpoint_seconds: float
+
+
+@dataclass(frozen=True)
+class Played:
+    """What became of it."""
+
+    finished: bool
+    done: int  # episodes, of all sessions
+    seconds: float  # of this session
+    marks: list[tuple[int, float]]
+
+
+Tell = Callable[[int, str], None]  # episodes done, a line on how it goes
+Stop = Callable[[], bool]
+
+
+def make_agent(contender: Contender, problem: Problem, episodes: int) -> Agent:
+    """The contender; the paper's constants are for the run's own number of episodes unless another is given."""
+    options: dict[str, Any] = dict(contender.options)
+    if options.get("profile") == "paper":
+        options.setdefault("episodes", episodes)
+    return agents.make(contender.agent, problem, **options)
+
+
+def play(task: Task, world: World, tell: Tell, stop: Stop) -> Played:
+    """Play a run to its end or until ``stop()``; either way all that is done is on disk."""
+    place = task.place
+    with writing(place.folder.parent):
+        place.folder.parent.mkdir(parents=True, exist_ok=True)
+    with warnings.catch_warnings():  # they were said once, before the sweep began
+        warnings.simplefilter("ignore")
+        agent = make_agent(task.contender, world.problem, task.episodes)
+    session = _resumed(task, agent, world) if place.begun else Session(agent, world, task.episodes, place.seed)
+    recorder = Recorder(place.snapshots) if task.snapshots else None
+    if place.begun and recorder is not None:
+        recorder.replay(session.plans)
+    session.recorder = recorder
+    watch = _Watch(session, task, recorder, tell, stop)
+    session.watch = watch
+    run = session.play(compiled=True, progress=False, checkpoint=None, every=None)
+    if run.interrupted:
+        watch.keep()
+    else:
+        try:
+            finish(run, agent, place, recorder)
+        except OSError:
+            with contextlib.suppress(OSError):
+                watch.keep()
+            raise
+    return Played(not run.interrupted, session.done, watch.seconds(), watch.marks)
+
+
+def _resumed(task: Task, agent: Agent, world: World) -> Session:
+    try:
+        session = Session.resumed(checkpoints.load(task.place.checkpoint, agent, world), agent, world, task.episodes)
+        if session.seed != task.place.seed:
+            raise UnreadableFile(
+                "the checkpoint is of another seed", where=str(task.place.checkpoint), got=str(session.seed)
+            )
+        return session
+    except UnreadableFile as error:
+        fix = "Delete it to play this run anew."
+        raise UnreadableFile(error.rule, where=error.where, got=error.got, fix=fix) from error
+
+
+@dataclass
+class _Watch:
+    """Looks at a run several times a second: tells how it goes, keeps it from time to time, asks whether to stop."""
+
+    session: Session
+    task: Task
+    recorder: Recorder | None
+    tell: Tell
+    stop: Stop
+    marks: list[tuple[int, float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._began = time.perf_counter()
+        self._told, self._kept = 0.0, 0.0
+        self._pause = self.task.checkpoint_seconds
+        self._counted, self._violations = 0, 0
+
+    def seconds(self) -> float:
+        return time.perf_counter() - self._began
+
+    def __call__(self) -> bool:
+        now, session = self.seconds(), self.session
+        self.marks.append((session.done, round(now, 4)))
+        if len(self.marks) > MOST_MARKS:
+            del self.marks[1:-1:2]
+        if now - self._told >= TELL_SECONDS:
+            self.tell(session.done, self._headline())
+            self._told = self.seconds()
+        if now - self._kept >= self._pause and session.done < self.task.episodes:
+            self.keep()
+        return self.stop()
+
+    def keep(self) -> None:
+        """Snapshots first, then the checkpoint that needs them, then away with those that it does not need."""
+        began = self.seconds()
+        place = self.task.place
+        with writing(place.checkpoint, fix="What was kept before is still there."):
+            if self.recorder is not None:
+                self.recorder.flush()
+            self.session.save(place.checkpoint)
+            if self.recorder is not None:
+                self.recorder.tidy()
+        self._kept = self.seconds()
+        self._pause = max(self.task.checkpoint_seconds, SAVE_SHARE * (self._kept - began))
+
+    def _headline(self) -> str:
+        session = self.session
+        self._violations += int(session.table.violations[self._counted : session.done].sum())
+        self._counted = session.done
+        return f"regret {session.table.regret[session.done - 1]:.3g}, violations {self._violations}"
+
+
+def finish(run: Run, agent: Agent, place: RunPlace, recorder: Recorder | None) -> None:
+    """Write the run's folder beside its place and move it there, whole; then drop what only a restart needs."""
+    beside = place.folder.with_name(f".{place.folder.name}-{secrets.token_hex(4)}")
+    with writing(place.folder):
+        try:
+            run.save(beside)
+            policy.save(agent, run, beside / "policy.json")
+            if recorder is not None and run.plan is not None:
+                recorder.export(beside / "snapshots", run.plan, run.episodes)
+            sync_tree(beside)
+            os.rename(beside, place.folder)
+        except BaseException:
+            shutil.rmtree(beside, ignore_errors=True)
+            raise
+        sync_folder(place.folder.parent)
+        place.remove_leftovers()

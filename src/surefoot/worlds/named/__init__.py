@@ -1,0 +1,1 @@
+"""The benchmark worlds, one file per family."""

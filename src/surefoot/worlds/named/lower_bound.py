@@ -1,0 +1,150 @@
+"""lower-bound: the two instances in the proof of the paper's Theorem 3 (thm:lowerbound), so that they can be played.
+
+They differ in the safety of one action only, and the proof (app:thmlowerbound) argues that a learner must try it
+often enough to tell them apart.
+
+**State.** The one start; then, until the end, the number of the action that was chosen there.
+**Action.** At the first step a(1) … a(n), n ≥ 5. After it there is nothing left to choose: action a(i) leads to state
+i, which is never left. (The paper lets every state have all actions, all with the same effect. One, "stay", says it.)
+
+**Known.** All of that; transitions are certain. In state i, and for choosing it, every step pays
+
+    r = 1/8, 1, 0, 1/2, 1/2, …        for i = 1, 2, 3, 4, 5, …
+
+**Hidden.** The cost of every step, which is that of the number i:
+
+    i          1     2         3     4                              5, 6, …
+    cost       c⁰    2c̄ − c⁰   c⁰    2c̄ − c⁰ − Δ  in instance 1     2c̄ − c⁰
+                                     c⁰ + Δ       in instance 2
+
+It is linear in x = (1, [i = 2], [i = 4], [i ≥ 5]), so dc = 4. **Limit.** cost ≤ c̄, measured with noise N(0, 1). Costs
+stay in [0, 1], as the paper demands and its own numbers need not (spec 7.17): c̄ = 1/2, so that 2c̄ − c⁰ ≤ 1;
+c⁰ = 1/10, Δ = 1/5. The last layer has a reward and a cost like all others, so that an episode earns H·r.
+**Seed.** a(3), which pays nothing; its feature and its cost c⁰ are the anchor. a(1) has the same feature, so it is
+known to be safe as well.
+
+So a(2) and a(5), … are unsafe in both instances, and so is every state that they lead to. a(4) is unsafe in instance 1,
+where a(1) is best with H/8, and safe in instance 2, where it is best with H/2. Nothing but a(4) itself, and its state,
+shows the difference.
+
+**What is claimed, and what holds.** The theorem claims a regret of at least H/(24(c̄ − c⁰ − Δ)²) for any safe learner in
+one of the two: so often, weighed by a sixth, must a(4) be played in instance 1 to tell them apart. But there a(4)
+breaks the limit (and would earn more than the best safe policy, so its regret is negative). What holds is this:
+
+- A learner that is safe in instance 1 with probability 1 − p never plays a(4) there, and without a(4) the instances
+  look the same to it, however small the noise. So with probability 1 − p its regret in instance 2 is at least (3/8)·H
+  in every episode, for ever: linear in K, and no matter of 1/(c̄ − c⁰ − Δ)². LSVI-NEW does as well as that allows: it
+  plays a(1) from the first episode, without regret in instance 1, and closes a quarter of the gap in instance 2.
+  So lower-bound/2 does not promise what other worlds do, that the gap can be closed (trait ``gain``).
+- This does not contradict Theorem 2, since star convexity fails: nothing lies between the features of a(3) and a(4).
+  On a ladder of actions between them, instance 2 could be learnt (:mod:`surefoot.worlds.named.ladder`).
+- Δ stands for the paper's Δ_φ, which by its own definition is 0 here, where every action has one successor. It is a
+  number of the construction, no more.
+
+The bound stays a claim (``surefoot.theory`` labels it so); no test here relies on it. The theorem's other term,
+d·H·√K/(16√2), comes from problems without a limit and has no instance here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from surefoot.checks import at_least, whole
+from surefoot.errors import InvalidInput
+from surefoot.model.labels import Label
+from surefoot.model.limit import Limit
+from surefoot.model.problem import Problem
+from surefoot.worlds.mismatch import allowance, mismatched
+from surefoot.worlds.world import World
+
+__all__ = ["first", "lower_bound", "second"]
+
+INSTANCES = ("1", "2")
+START, STAY = 0, "stay"
+
+
+def first(**knobs: Any) -> World:
+    """lower-bound/1: a(4) is unsafe. The knobs are those of :func:`lower_bound`."""
+    return lower_bound("1", **knobs)
+
+
+def second(**knobs: Any) -> World:
+    """lower-bound/2: a(4) is safe, and no safe learner can know. The knobs are those of :func:`lower_bound`."""
+    return lower_bound("2", **knobs)
+
+
+def lower_bound(
+    instance: str = "1",
+    *,
+    horizon: int = 6,
+    actions: int = 6,
+    bound: float = 0.5,
+    seed_cost: float = 0.1,
+    gap: float = 0.2,
+    noise_scale: float = 1.0,
+    noise: str | None = None,
+    mismatch: float = 0.0,
+    declared: bool = True,
+) -> World:
+    """One of the two instances; the module's page says what they are.
+
+    Args:
+        instance: ``"1"``, where a(4) is unsafe, or ``"2"``, where it is safe.
+        horizon: H, the number of steps.
+        actions: n, at least 5.
+        bound: c̄.
+        seed_cost: c⁰, with 2c̄ − c⁰ ≤ 1.
+        gap: Δ, below c̄ − c⁰.
+        noise_scale: σ; the paper's is 1.
+        noise: the kind of measurement noise, see :class:`~surefoot.World`.
+        mismatch: by how much the cost misses the line, where it hurts; see :mod:`surefoot.worlds.mismatch`.
+        declared: whether the limit says so.
+    """
+    if instance not in INSTANCES:
+        raise InvalidInput("no such instance", got=repr(instance), fix=f"Choose from {', '.join(INSTANCES)}.")
+    n = whole("actions", actions, 5)
+    low, delta = at_least("seed_cost", seed_cost, 0.0), at_least("gap", gap, 0.0)
+    high = 2.0 * bound - low
+    if not high <= 1.0:
+        raise InvalidInput(
+            "costs would leave [0, 1]", got=f"2·bound − seed_cost = {high:g}", fix="Lower bound, or raise seed_cost."
+        )
+    if not low + delta < bound:
+        raise InvalidInput(
+            "gap must be below bound − seed_cost", got=f"{delta:g} and {bound - low:g}", fix="Lower gap or seed_cost."
+        )
+    fourth = high - delta if instance == "1" else low + delta
+    gamma = (low, high - low, fourth - low, high - low)
+    # What is known, whichever instance it is: every cost lies within [0, 1].
+    norm = (low**2 + 3.0 * (1.0 - low) ** 2) ** 0.5
+
+    problem = Problem.from_functions(
+        horizon=horizon,
+        start=START,
+        actions=lambda h, i: range(1, n + 1) if h == 0 else [STAY],
+        successors=lambda h, i, a: [_number(i, a)],
+        reward=lambda h, i, a: _reward(_number(i, a)),
+        cost_features=lambda h, i, a, after: _features(after),
+        transition_features=lambda h, i, a, after: [1.0],
+        terminal_reward=_reward,
+        terminal_cost_features=_features,
+        seed_policy=lambda h, i: 3 if h == 0 else STAY,
+        anchor=lambda h: (_features(3), low),
+        limits=Limit("cost", bound, noise_scale, norm, allowance(mismatch, declared)),
+        transition_norm=1.0,
+    )
+    return mismatched(problem, mismatch, transition=[1.0], cost=gamma, noise=noise)
+
+
+def _number(state: Label, action: Label) -> int:
+    """Which of the numbers 1 … n a step belongs to: that of its action at the start, then that of its state."""
+    return int(action if state == START else state)
+
+
+def _reward(number: Label) -> float:
+    return {1: 0.125, 2: 1.0, 3: 0.0}.get(number, 0.5)
+
+
+def _features(number: Label) -> list[float]:
+    """x = (1, [i = 2], [i = 4], [i ≥ 5])."""
+    return [1.0, float(number == 2), float(number == 4), float(number >= 5)]

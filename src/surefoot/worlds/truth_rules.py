@@ -1,0 +1,179 @@
+"""Does the truth fit what was declared? Each rule is checked once and names its culprit.
+
+A world that breaks its own problem's declarations would make every guarantee look false, so it is
+refused here. Only a deviation from linearity may exceed its declaration: to measure what happens then
+is a use of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.errors import InvalidInput
+from surefoot.model.graph import FloatArray, freeze
+from surefoot.model.problem import Problem
+from surefoot.tolerances import LENGTH, TRUTH
+from surefoot.worlds.truth_tables import edge_ranges
+
+NOISES = ("gaussian", "uniform", "rademacher")
+
+
+def transition_parameters(problem: Problem, given: ArrayLike) -> FloatArray:
+    """(H-1, dp) from (H-1, dp) or (dp,), finite, within ``transition_norm``, equal where declared so."""
+    n, dim = problem.horizon - 1, problem.graph.transition_dim
+    mu = _array("transition parameters", given, ((n, dim), (dim,)), (n, dim))
+    _norms("transition parameters", mu[:, None, :], [("", problem.transition_norm)], "transition_norm")
+    if problem.stationary_transitions:
+        _equal_rows("transition parameters", mu, "stationary_transitions")
+    return freeze(mu)
+
+
+def cost_parameters(problem: Problem, given: ArrayLike) -> FloatArray:
+    """(H, m, dc) from (H, m, dc) or (m, dc), also (dc,) with one limit; checked like the above."""
+    horizon, m, dim = problem.horizon, len(problem.limits), problem.graph.cost_dim
+    shapes: list[tuple[int, ...]] = [(horizon, m, dim), (m, dim)]
+    if m == 1:
+        shapes.append((dim,))
+    gamma = _array("cost parameters", given, shapes, (horizon, m, dim))
+    # Without a terminal cost the last entry is never used, and says nothing.
+    used = gamma if problem.graph.terminal.cost_features is not None else gamma[:-1]
+    bounds = [(f", limit {limit.name!r}", limit.norm) for limit in problem.limits]
+    _norms("cost parameters", used, bounds, "the limit's norm")
+    if problem.stationary_costs:
+        _equal_rows("cost parameters", used, "stationary_costs")
+    return freeze(gamma)
+
+
+def _array(what: str, given: ArrayLike, shapes: Sequence[tuple[int, ...]], full: tuple[int, ...]) -> FloatArray:
+    try:
+        values = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"{what} must be numbers", got=repr(given)) from None
+    if values.shape not in shapes:
+        expected = " or ".join(map(str, shapes))
+        raise InvalidInput(f"{what} have the wrong shape", got=f"{values.shape} where {expected} is expected")
+    if not np.isfinite(values).all():
+        raise InvalidInput(f"{what} are not finite", got=repr(values.tolist()))
+    return np.broadcast_to(values.reshape(values.shape or (1,)), full).copy()
+
+
+def _norms(what: str, values: FloatArray, bounds: Sequence[tuple[str, float]], declared: str) -> None:
+    """``values`` (layers, parts, d): the length of every vector is within its part's bound."""
+    with np.errstate(over="ignore"):  # an infinite length is refused right below
+        sizes = np.linalg.norm(values, axis=-1)
+    for part, (name, bound) in enumerate(bounds):
+        large = np.flatnonzero(sizes[:, part] > bound * (1.0 + LENGTH))
+        if len(large):
+            h = int(large[0])
+            raise InvalidInput(
+                f"{what} are longer than declared",
+                where=f"layer {h}{name}",
+                got=f"length {float(sizes[h, part])!r}, declared {bound!r}",
+                fix=f"Raise {declared} in the problem, or shrink the parameters.",
+            )
+
+
+def _equal_rows(what: str, values: FloatArray, flag: str) -> None:
+    for h in range(1, len(values)):
+        if not np.array_equal(values[h], values[0]):
+            raise InvalidInput(
+                f"{what} differ although the problem says {flag}",
+                where=f"layers 0 and {h}",
+                fix="Give one set of parameters for all layers, or drop the flag.",
+            )
+
+
+def deviations(problem: Problem, given: Sequence[ArrayLike]) -> tuple[FloatArray, ...]:
+    """What is added to ⟨γ, x⟩: one (E, m) per decision layer and, optionally, (S, m) for the terminal one."""
+    m, graph = len(problem.limits), problem.graph
+    shapes = [(layer.n_edges, m) for layer in graph.layers]
+    if graph.terminal.cost_features is not None:
+        shapes.append((graph.terminal.n_states, m))
+    if len(given) not in (len(graph.layers), len(shapes)):
+        raise InvalidInput(
+            "deviation has the wrong number of layers",
+            got=f"{len(given)} arrays where {len(graph.layers)} are expected, one per decision layer",
+        )
+    # The same object given for several layers stays one object, so that their tables stay shared.
+    known: dict[int, FloatArray] = {}
+    for h, (values, shape) in enumerate(zip(given, shapes, strict=False)):
+        if id(values) not in known:
+            known[id(values)] = freeze(_array(f"deviations of layer {h}", values, (shape,), shape))
+        elif known[id(values)].shape != shape:
+            raise InvalidInput(
+                f"deviations of layer {h} have the wrong shape",
+                got=f"{known[id(values)].shape} where {shape} is expected",
+            )
+    return tuple(known[id(values)] for values in given)
+
+
+def beyond_declaration(problem: Problem, deviation: Sequence[FloatArray]) -> bool:
+    """Does some deviation exceed its limit's declared misspecification?"""
+    allowed = np.array([limit.misspecification for limit in problem.limits]) + TRUTH * problem.cost_scales
+    return any(bool((np.abs(values) > allowed).any()) for values in deviation)
+
+
+def check_noise(noise: str | None) -> str:
+    if noise is None:
+        return "gaussian"
+    if noise not in NOISES:
+        raise InvalidInput("no such noise", got=repr(noise), fix=f"Choose from {', '.join(NOISES)}.")
+    return noise
+
+
+def check_anchors(problem: Problem, cost: FloatArray) -> None:
+    """|⟨γ, x⁰⟩ − c⁰| is rounding, plus the declared misspecification (spec 3 includes the anchor's cost)."""
+    for h, anchor in enumerate(problem.graph.anchors):
+        if anchor is None:
+            continue
+        for j, limit in enumerate(problem.limits):
+            truth, declared = float(cost[h, j] @ anchor.features), float(anchor.cost[j])
+            rounding = TRUTH * limit.norm * float(np.linalg.norm(anchor.features))
+            if abs(truth - declared) > rounding + limit.misspecification:
+                raise InvalidInput(
+                    "anchor is not true",
+                    where=f"anchor of layer {h}, limit {limit.name!r}",
+                    got=f"declared cost {declared!r}, true cost {truth!r}",
+                    fix="Declare the true cost, or change the cost parameters.",
+                )
+
+
+def check_seed(
+    problem: Problem,
+    probabilities: Sequence[FloatArray],
+    costs: Sequence[FloatArray],
+    terminal_costs: FloatArray | None,
+) -> None:
+    """The seed never breaks a limit, wherever the declared successors let it come (ass:knownseedsubgraph).
+
+    Declared rather than true ones: agents take all of these pairs for certified (spec 4), and may come to
+    such a state by another way than the seed's.
+    """
+    for h, layer in enumerate(problem.graph.layers):
+        edges = edge_ranges(layer, layer.seed_pairs())
+        edges = edges[probabilities[h][edges] > 0.0]
+        over = costs[h][edges] > problem.violation_thresholds
+        if over.any():
+            row, j = (int(i) for i in np.argwhere(over)[0])
+            edge = int(edges[row])
+            _refuse_seed(problem, problem.naming.at_edge(layer, h, edge), j, float(costs[h][edge, j]))
+    if terminal_costs is None:
+        return
+    over = (terminal_costs > problem.violation_thresholds) & problem.graph.terminal.seed_reached[:, None]
+    if over.any():
+        state, j = (int(i) for i in np.argwhere(over)[0])
+        where = problem.naming.at_state(problem.horizon - 1, state)
+        _refuse_seed(problem, where, j, float(terminal_costs[state, j]))
+
+
+def _refuse_seed(problem: Problem, where: str, j: int, cost: float) -> None:
+    limit = problem.limits[j]
+    raise InvalidInput(
+        "seed is not safe",
+        where=f"{where}, limit {limit.name!r}",
+        got=f"true cost {cost!r}, bound {limit.bound!r}",
+        fix="The seed must keep every limit: change the seed, the bound or the cost parameters.",
+    )

@@ -1,0 +1,187 @@
+"""From hidden parameters to tables: probabilities and costs of every triplet, and the rules they keep.
+
+Layers that hold the same feature arrays and the same parameters get the very same tables: a template of
+1e7 triplets is evaluated once, however many layers it has. Letters in the shapes as in
+:mod:`surefoot.model.graph`: N pairs, E edges, S states, m limits, dc and dp feature lengths, H layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from surefoot.errors import InvalidInput
+from surefoot.model.features import Features, product
+from surefoot.model.graph import FloatArray, IntArray, Layer, freeze
+from surefoot.model.precision import pieces
+from surefoot.model.problem import Problem
+from surefoot.model.sparse_rows import SparseRows
+from surefoot.tolerances import NEGATIVE_PROBABILITY, PROBABILITY_SUM
+
+NO_COST = -np.inf  #: the cost of a terminal state without one: below every bound, and never a NaN
+
+
+def edge_ranges(layer: Layer, pairs: IntArray) -> IntArray:
+    """The edges of the given pairs, in the order of the pairs."""
+    first = layer.pair_ptr[pairs]
+    lengths = layer.pair_ptr[pairs + 1] - first
+    before = np.cumsum(lengths) - lengths
+    edges: IntArray = np.repeat(first - before, lengths) + np.arange(int(lengths.sum()))
+    return edges
+
+
+def probability_tables(problem: Problem, transition: FloatArray) -> tuple[FloatArray, ...]:
+    """Per decision layer (E,): P(s'|s,a) = ⟨μ_h, φ⟩, checked and freed of rounding.
+
+    ``transition`` holds μ, (H-1, dp).
+    """
+    known: dict[tuple[int, int, bytes], FloatArray] = {}
+    tables = []
+    for h, (layer, mu) in enumerate(zip(problem.graph.layers, transition, strict=True)):
+        key = (id(layer.transition_features), id(layer.pair_ptr), mu.tobytes())
+        if key not in known:
+            known[key] = _probabilities(problem, h, layer, mu)
+        tables.append(known[key])
+    return tuple(tables)
+
+
+def _probabilities(problem: Problem, h: int, layer: Layer, mu: FloatArray) -> FloatArray:
+    p: FloatArray = product(layer.transition_features, mu)
+    negative = np.flatnonzero(~(p >= -NEGATIVE_PROBABILITY))  # a NaN is not
+    if len(negative):
+        edge = int(negative[0])
+        raise InvalidInput(
+            "probability is negative",
+            where=problem.naming.at_edge(layer, h, edge),
+            got=f"⟨μ, φ⟩ = {float(p[edge])!r}",
+            fix="Correct the transition parameters or the transition features.",
+        )
+    starts = layer.pair_ptr[:-1]
+    np.maximum(p, 0.0, out=p)
+    sums: FloatArray = np.add.reduceat(p, starts)
+    wrong = np.flatnonzero(~(np.abs(sums - 1.0) <= PROBABILITY_SUM))
+    if len(wrong):
+        pair = int(wrong[0])
+        raise InvalidInput(
+            "probabilities do not sum to one over the declared successors",
+            where=problem.naming.at_pair(layer, h, pair),
+            got=f"sum {float(sums[pair])!r}",
+            fix="Correct the transition parameters, or declare the successors that are missing.",
+        )
+    p /= np.repeat(sums, np.diff(layer.pair_ptr))
+    return freeze(p)
+
+
+def cumulative_tables(layers: Sequence[Layer], probabilities: Sequence[FloatArray]) -> tuple[FloatArray, ...]:
+    """Per decision layer (E,): cumulative probabilities within each pair, for drawing the next edge.
+
+    The first edge e of a pair with u < cumulative[e] is drawn, u uniform in [0, 1). From the last edge with
+    a positive probability on the entries are exactly 1, so that rounding can neither run past the pair nor
+    draw an edge of probability zero.
+    """
+    known: dict[int, FloatArray] = {}
+    for layer, p in zip(layers, probabilities, strict=True):
+        if id(p) not in known:
+            known[id(p)] = _cumulative(layer, p)
+    return tuple(known[id(p)] for p in probabilities)
+
+
+def _cumulative(layer: Layer, p: FloatArray) -> FloatArray:
+    starts, lengths = layer.pair_ptr[:-1], np.diff(layer.pair_ptr)
+    result = np.empty_like(p)
+    # One pass per position within the pairs. A running sum over the whole layer, less each pair's offset,
+    # would lose the digits that its size takes.
+    alive = np.arange(len(starts))
+    total = np.zeros(len(starts))
+    for k in range(int(lengths.max())):
+        alive = alive[lengths[alive] > k]
+        edges = starts[alive] + k
+        total[alive] += p[edges]
+        result[edges] = total[alive]
+    np.minimum(result, 1.0, out=result)
+    edge = np.arange(len(p))
+    last = np.maximum.reduceat(np.where(p > 0.0, edge, -1), starts)
+    result[edge >= np.repeat(last, lengths)] = 1.0
+    return freeze(result)
+
+
+def cost_tables(
+    problem: Problem, cost: FloatArray, deviation: Sequence[FloatArray] | None
+) -> tuple[tuple[FloatArray, ...], FloatArray | None]:
+    """True costs: per decision layer (E, m), and (S, m) of the terminal layer or None. ``cost`` (H, m, dc).
+
+    ``deviation`` holds what is added to ⟨γ, x⟩ per decision layer and, last, at the terminal layer.
+    """
+    known: dict[tuple[int, int, bytes], FloatArray] = {}
+    tables = []
+    naming = problem.naming
+    for h, layer in enumerate(problem.graph.layers):
+        extra = None if deviation is None else deviation[h]
+        key = (id(layer.cost_features), id(extra), cost[h].tobytes())
+        if key not in known:
+            table = _costs(layer.cost_features, cost[h], extra)
+            bad = np.flatnonzero(~np.isfinite(table).all(axis=1))
+            if len(bad):
+                edge = int(bad[0])
+                raise InvalidInput(
+                    "cost is not finite",
+                    where=naming.at_edge(layer, h, edge),
+                    got=repr(table[edge].tolist()),
+                )
+            known[key] = freeze(table)
+        tables.append(known[key])
+    return tuple(tables), _terminal_costs(problem, cost[-1], deviation)
+
+
+def _costs(features: Features, gamma: FloatArray, extra: FloatArray | None) -> FloatArray:
+    with np.errstate(over="ignore", invalid="ignore"):  # refused by name right after
+        table: FloatArray = product(features, gamma.T)
+        if extra is not None:
+            table += extra
+    return table
+
+
+def rounding_deviations(
+    exact: Problem, rounded: Problem, cost: FloatArray, deviation: Sequence[FloatArray] | None
+) -> tuple[FloatArray, ...]:
+    """Per layer with a cost: the deviation as it was, plus ⟨γ, x − fl(x)⟩ of the exact and the rounded features.
+
+    From the differences themselves, which float64 holds exactly: of the difference of two costs little would be left.
+    """
+    known: dict[tuple[int, int, bytes], FloatArray] = {}
+    tables = []
+    for h, (x, fl) in enumerate(zip(_cost_features(exact), _cost_features(rounded), strict=True)):
+        extra = None if deviation is None or len(deviation) <= h else deviation[h]
+        key = (id(x), id(extra), cost[h].tobytes())
+        if key not in known:
+            table = np.zeros((len(x), cost.shape[1])) if extra is None else extra.copy()
+            if not (isinstance(x, SparseRows) or isinstance(fl, SparseRows)):  # those are never rounded
+                for rows, piece in pieces(x):
+                    table[rows] += (piece - fl[rows]) @ cost[h].T
+            known[key] = freeze(table)
+        tables.append(known[key])
+    return tuple(tables)
+
+
+def _cost_features(problem: Problem) -> list[Features]:
+    last = problem.graph.terminal.cost_features
+    return [layer.cost_features for layer in problem.graph.layers] + ([] if last is None else [last])
+
+
+def _terminal_costs(problem: Problem, gamma: FloatArray, deviation: Sequence[FloatArray] | None) -> FloatArray | None:
+    terminal, last = problem.graph.terminal, problem.horizon - 1
+    if terminal.cost_features is None:
+        return None
+    extra = deviation[last] if deviation is not None and len(deviation) > last else None
+    table = _costs(terminal.cost_features, gamma, extra)
+    bad = np.flatnonzero(~np.isfinite(table).all(axis=1))
+    if len(bad):
+        state = int(bad[0])
+        raise InvalidInput(
+            "cost is not finite",
+            where=problem.naming.at_state(last, state),
+            got=repr(table[state].tolist()),
+        )
+    table[~terminal.has_cost] = NO_COST
+    return freeze(table)
