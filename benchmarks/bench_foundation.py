@@ -25,9 +25,9 @@ arrays = dict(
     state_ptr=np.arange(states + 1) * actions,
     pair_ptr=np.arange(n + 1) * successors,
     successors=(np.arange(successors) * step + rng.integers(0, step, (n, successors))).astype(np.int32).ravel(),
-    rewards=rng.random(n),
+    reward=rng.random(n),
     cost_features=rng.random((n * successors, dim)),
-    seed=np.zeros(states, np.int64),
+    fallback=np.zeros(states, np.int64),
 )
 limit = sf.Limit("limit", 1.0, noise=0.1, norm=1.0)
 sf.Problem  # loaded before the clock starts

@@ -23,7 +23,7 @@ EPISODES = (50, 100)
 
 
 def world() -> sf.World:
-    """The grid with a limit on heat. The seed stays at the start, whose heat is known."""
+    """The grid with a limit on heat. The fallback stays at the start, whose heat is known."""
 
     def features(state: int) -> list[float]:
         return [1.0, grid.heat(state)]
@@ -38,7 +38,7 @@ def world() -> sf.World:
         reward=lambda h, s, a: grid.reward(s, a),
         cost_features=lambda h, s, a, after: features(after),
         transition_features=lambda h, s, a, after: list(grid.kernels(s, a, after)),
-        seed_policy=lambda h, s: 0 if s == grid.START else None,
+        fallback=lambda h, s: 0 if s == grid.START else None,
         anchor=lambda h: (features(grid.START), known),
         limits=[sf.Limit("heat", bound=0.5, noise=0.05, norm=0.5)],
         stationary_costs=True,

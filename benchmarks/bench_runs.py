@@ -23,12 +23,12 @@ def tables_of(world: sf.World) -> Tables:
     reward: dict[Any, Any] = {}
     x: dict[Any, Any] = {}
     phi: dict[Any, Any] = {}
-    seed: dict[Any, Any] = {}
+    fallback: dict[Any, Any] = {}
     for h, layer in enumerate(graph.layers):
         for s in (problem.states(h)[i] for i in range(layer.n_states)):
             actions[h, s] = list(problem.actions(h, s))
-            if (chosen := problem.seed_action(h, s)) is not None:
-                seed[h, s] = chosen
+            if (chosen := problem.fallback_action(h, s)) is not None:
+                fallback[h, s] = chosen
             for a in actions[h, s]:
                 pair = problem.pair_index(h, s, a)
                 successors[h, s, a] = list(problem.successors(h, s, a))
@@ -51,7 +51,7 @@ def tables_of(world: sf.World) -> Tables:
         shared_features=graph.shared_features,
         terminal_reward={s: float(r) for s, r in zip(last, graph.terminal.reward, strict=True)},
         terminal_x=None,
-        seed=seed,
+        fallback=fallback,
         anchors={h: None if a is None else (a.features.tolist(), a.cost.tolist()) for h, a in enumerate(known)},
         limits=[LimitSpec(c.name, c.bound, c.noise, c.norm, c.misspecification) for c in problem.limits],
         transition_norm=problem.transition_norm,

@@ -28,10 +28,10 @@ def tabular(states: int, horizon: int, *, sparse: bool) -> sf.Problem:
         state_ptr=np.arange(0, pairs + 1, ACTIONS),
         pair_ptr=np.arange(0, edges + 1, BRANCHING),
         successors=((first + np.arange(BRANCHING)) % states).astype(np.int32).reshape(-1),
-        rewards=rng.random(pairs),
+        reward=rng.random(pairs),
         cost_features=costs if sparse else costs.toarray(),
         transition_features=triplets if sparse else triplets.toarray(),
-        seed=np.zeros(states, np.int64),
+        fallback=np.zeros(states, np.int64),
         limits=[sf.Limit("load", bound=0.3, noise=0.05, norm=2.0)],
         transition_norm=float(np.sqrt(pairs)),
     )

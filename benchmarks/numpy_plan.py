@@ -72,7 +72,7 @@ def numpy_plan(agent: sf.LsviNew) -> NumpyPlan:
     safe, future = np.ones(last.n_states, bool), np.zeros(last.n_states)
     if last.cost_features is not None:
         top, low = interval(H - 1, last.cost_features)
-        safe = (top <= bound + 1e-12).all(axis=1) | ~last.has_cost | last.seed_reached
+        safe = (top <= bound + 1e-12).all(axis=1) | ~last.has_cost | last.fallback_reached
         future = np.where(last.has_cost, (np.maximum(top - low, 0) / slack[-1]).max(axis=1), 0.0)
     value = np.where(safe, last.reward, 0.0)
     plan = NumpyPlan([], [], [], [], [value], [])
@@ -82,7 +82,7 @@ def numpy_plan(agent: sf.LsviNew) -> NumpyPlan:
         upper, lower = interval(h, layer.cost_features)
         kept = (upper <= bound + 1e-12).all(axis=1) & safe[layer.successor]
         certified = np.logical_and.reduceat(kept, edges)
-        certified[layer.seed_pairs()] = True
+        certified[layer.fallback_pairs()] = True
         omega = np.maximum.reduceat((np.maximum(upper - lower, 0) / slack[h]).max(axis=1), edges)
         ahead = np.maximum.reduceat(future[layer.successor], edges)
         following = value[layer.successor]

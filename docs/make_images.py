@@ -44,7 +44,7 @@ def photograph_report() -> Path:
     """A report on the quick start, as a browser shows it on light paper."""
     from playwright.sync_api import sync_playwright
 
-    agents = [Contender(name) for name in ("lsvi-new", "seed", "slucb-qvi", "ucrl-vtr")]
+    agents = [Contender(name) for name in ("lsvi-new", "fallback", "slucb-qvi", "ucrl-vtr")]
     path = IMAGES / "report-light.png"
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as play:
         runs = Path(folder) / "thermal"

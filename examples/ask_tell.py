@@ -22,7 +22,7 @@ problem, plant = world.problem, world.sampler(seed=0)
 
 def apply(offer: Offer) -> tuple[int, float]:
     """Do it, and read the sensors: where the machine is now, and what the limit's sensor says."""
-    h, pair = offer.layer, problem.pair_index(offer.layer, offer.state, offer.action)
+    h, pair = offer.step, problem.pair_index(offer.step, offer.state, offer.action)
     edge = plant.step(h, pair)
     return problem.states(h + 1)[int(problem.graph.layers[h].successor[edge])], float(plant.measure(h, edge)[0])
 

@@ -28,5 +28,5 @@ world = sf.worlds.from_gymnasium(
 )
 run = sf.run(sf.LsviNew(world.problem), world, episodes=5000, seed=0)
 print(run.guarantee)
-print(f"peat a day: {run.seed_value:.2f} at first, {run.last_value:.2f} now, {run.best_value:.2f} at best")
+print(f"peat a day: {run.fallback_value:.2f} at first, {run.last_value:.2f} now, {run.best_value:.2f} at best")
 print(f"steps too deep: {run.violations.sum()}")

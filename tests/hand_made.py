@@ -22,7 +22,7 @@ def corridor(
     stationary_costs: bool = False,
     terminal: Vector | None = None,
 ) -> sf.Problem:
-    """One state ``"s"`` per layer; every action stays on the way and has one cost feature. The first is the seed."""
+    """One state ``"s"`` per layer; every action stays on the way and has one cost feature. The first is the fallback."""
     return sf.Problem.from_functions(
         horizon=horizon,
         start="s",
@@ -31,7 +31,7 @@ def corridor(
         reward=lambda h, s, a: 0.5,
         cost_features=lambda h, s, a, s2: list(features[a]),
         transition_features=lambda h, s, a, s2: [1.0],
-        seed_policy=lambda h, s: next(iter(features)),
+        fallback=lambda h, s: next(iter(features)),
         limits=limits,
         anchor=None if anchor is None else (lambda h: anchor),
         terminal_cost_features=None if terminal is None else (lambda s: list(terminal)),
@@ -55,7 +55,7 @@ Graph = Mapping[tuple[int, str], Mapping[str, Sequence[str]]]
 
 def maze(
     graph: Graph,
-    seed: Mapping[tuple[int, str], str],
+    fallback: Mapping[tuple[int, str], str],
     *,
     start: str | list[str] = "s",
     limits: int | list[sf.Limit] = 1,
@@ -75,7 +75,7 @@ def maze(
         "reward": lambda h, s, a: rewards.get((h, s, a), 0.0),
         "cost_features": lambda h, s, a, s2: [1.0],
         "terminal_reward": lambda s: terminal_reward.get(s, 0.0),
-        "seed_policy": lambda h, s: seed[h, s],
+        "fallback": lambda h, s: fallback[h, s],
         "limits": [sf.Limit(f"limit {j}", 1.0, 0.1, 1.0) for j in range(limits)] if type(limits) is int else limits,
     }
     if terminal_costs is not None:

@@ -27,11 +27,11 @@ def hand_world(
     *,
     start: Any = "s",
     bounds: Sequence[float] = (BOUND,),
-    seed: Mapping[tuple[int, Any], Any] | None = None,
+    fallback: Mapping[tuple[int, Any], Any] | None = None,
 ) -> sf.World:
     """The world of a table ``{(h, s): {a: (reward, {s2: (P, cost)})}}``; costs of the last layer may be None.
 
-    The seed plays the first action of each state unless given.
+    The fallback plays the first action of each state unless given.
     """
     m = len(bounds)
 
@@ -49,7 +49,7 @@ def hand_world(
         transition_features=lambda h, s, a, s2: [table[h, s][a][1][s2][0]],
         terminal_reward=lambda s: terminal[s][0],
         terminal_cost_features=lambda s: costs[s],
-        seed_policy=lambda h, s: next(iter(table[h, s])) if seed is None else seed[h, s],
+        fallback=lambda h, s: next(iter(table[h, s])) if fallback is None else fallback[h, s],
         limits=[sf.Limit(f"limit {j}", bound, noise=0.1, norm=1.0) for j, bound in enumerate(bounds)],
     )
     return sf.World(problem, transition=[1.0], cost=np.eye(m))
@@ -71,14 +71,14 @@ def random_world(
 
     A share of about ``unsafe`` of all costs is beyond its bound, a share ``impossible`` of all declared
     successors has P = 0. Some costs miss the bound by less than the tolerance, some by just more. The
-    seed lives in the first states of each layer, where its action is safe; elsewhere anything goes,
+    fallback lives in the first states of each layer, where its action is safe; elsewhere anything goes,
     states that nothing reaches included.
     """
     sizes = rng.integers(1, states + 1, horizon)
     sizes[rng.integers(horizon)] = states
     zone = int(min(2, sizes.min()))
     columns: dict[str, list[Any]] = {
-        name: [] for name in ("state_ptr", "pair_ptr", "successors", "rewards", "cost_features", "transition_features")
+        name: [] for name in ("state_ptr", "pair_ptr", "successors", "reward", "cost_features", "transition_features")
     }
     for n, n_next in itertools.pairwise(sizes.tolist()):
         state_ptr = _pointer(rng.integers(1, actions + 1, n))
@@ -87,19 +87,19 @@ def random_world(
         step = n_next // width  # one successor from each of `width` stretches, then turned: all distinct
         picked = np.arange(width) * step + rng.integers(0, step, (n_pairs, width))
         picked = (picked + rng.integers(0, n_next, (n_pairs, 1))) % n_next
-        seed_pairs = state_ptr[:zone]
-        picked[seed_pairs] = np.arange(width)
-        lengths[seed_pairs] = min(zone, width)
+        fallback_pairs = state_ptr[:zone]
+        picked[fallback_pairs] = np.arange(width)
+        lengths[fallback_pairs] = min(zone, width)
         used = np.arange(width) < lengths[:, None]
         p = rng.integers(1, 9, (n_pairs, width)) * (rng.random((n_pairs, width)) >= impossible) * used
         p[:, 0] += p.sum(axis=1) == 0
         p = p / p.sum(axis=1, keepdims=True)
         cost = _costs(rng, (n_pairs, width, limits), unsafe)
-        cost[seed_pairs] = np.minimum(cost[seed_pairs], BOUND)
+        cost[fallback_pairs] = np.minimum(cost[fallback_pairs], BOUND)
         columns["state_ptr"].append(state_ptr)
         columns["pair_ptr"].append(_pointer(lengths))
         columns["successors"].append(picked[used].astype(np.int64))
-        columns["rewards"].append(rng.integers(0, 9, n_pairs) / 8)
+        columns["reward"].append(rng.integers(0, 9, n_pairs) / 8)
         columns["cost_features"].append(np.ascontiguousarray(cost[used]))
         columns["transition_features"].append(np.ascontiguousarray(p[used][:, None]))
     last = None
@@ -110,8 +110,8 @@ def random_world(
         horizon=horizon,
         start=list(range(zone)),
         **columns,
-        seed=[np.where(np.arange(n) < zone, 0, -1) for n in sizes[:-1]],
-        terminal_rewards=rng.integers(0, 9, sizes[-1]) / 8,
+        fallback=[np.where(np.arange(n) < zone, 0, -1) for n in sizes[:-1]],
+        terminal_reward=rng.integers(0, 9, sizes[-1]) / 8,
         terminal_cost_features=last,
         limits=[sf.Limit(f"limit {j}", BOUND, noise=0.1, norm=1.0) for j in range(limits)],
     )
@@ -132,10 +132,10 @@ def stationary_world(rng: np.random.Generator, *, horizon: int, states: int, act
         state_ptr=np.arange(states + 1) * actions,
         pair_ptr=np.arange(n_pairs + 1) * successors,
         successors=picked.astype(np.int32).ravel(),
-        rewards=rng.random(n_pairs),
+        reward=rng.random(n_pairs),
         cost_features=rng.uniform(0.0, BOUND, (n_pairs * successors, 1)),
         transition_features=np.ascontiguousarray(p.reshape(-1, 1)),
-        seed=np.zeros(states, np.int64),
+        fallback=np.zeros(states, np.int64),
         limits=sf.Limit("limit", BOUND, noise=0.1, norm=1.0),
         stationary_costs=True,
         stationary_transitions=True,
@@ -144,7 +144,7 @@ def stationary_world(rng: np.random.Generator, *, horizon: int, states: int, act
 
 
 def with_truth(world: sf.World, **arrays: Any) -> sf.World:
-    """The same world with other true arrays, put in behind its back: a World refuses an unsafe seed."""
+    """The same world with other true arrays, put in behind its back: a World refuses an unsafe fallback."""
     other = copy.copy(world)
     for name, value in arrays.items():
         object.__setattr__(other, name, value)

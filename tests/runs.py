@@ -17,11 +17,11 @@ from surefoot.runs.run import Run
 AGENTS: dict[str, Callable[[sf.Problem], Agent]] = {
     "lsvi-new": sf.LsviNew,
     "every episode a plan": lambda problem: sf.LsviNew(problem, replan_growth=0.0),
-    "first the seed": lambda problem: sf.LsviNew(problem, initial_episodes=9),
+    "first the fallback": lambda problem: sf.LsviNew(problem, initial_episodes=9),
     "no look-ahead": lambda problem: sf.LsviNew(problem, ideas="II III IV"),
     "ucrl-vtr": lambda problem: sf.agents.make("ucrl-vtr", problem),
     "slucb-qvi": lambda problem: sf.agents.make("slucb-qvi", problem),
-    "seed": lambda problem: sf.agents.make("seed", problem),
+    "fallback": lambda problem: sf.agents.make("fallback", problem),
 }
 
 
@@ -31,7 +31,7 @@ def record(run: Run) -> dict[str, Any]:
         "episodes": run.episodes_table.columns(),
         "plans": run.plans_table.columns(),
         "best": {str(start): value for start, value in run.best_values.items()},
-        "seed value": run.seed_value,
+        "fallback value": run.fallback_value,
         "replans": run.replans,
         "plan": {} if run.plan is None else plan_arrays(run.plan),
     }

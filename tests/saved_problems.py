@@ -43,7 +43,7 @@ def labelled() -> Problem:
         transition_features=lambda h, s, a, t: [1e-310, 1.0 / (h + 7)],
         terminal_reward=lambda s: 0.25,
         terminal_cost_features=lambda s: [1.0, 0.1, 0.2] if isinstance(s, str) else None,
-        seed_policy=lambda h, s: "stay",
+        fallback=lambda h, s: "stay",
         anchor=lambda h: ([0.3, 0.1, 0.7], [0.1, -0.2]) if h in (1, 4) else None,
         limits=[Limit("heat", 0.6, 0.05, 1.0), Limit("naïve/ü", 1 / 3, 0.0, 2.0, 0.125)],
         transition_norm=1.7,
@@ -59,9 +59,9 @@ def template(**changes: Any) -> Problem:
         "state_ptr": np.arange(0, 2 * n + 1, 2),
         "pair_ptr": np.arange(2 * n + 1),
         "successors": np.array([[i, min(i + 1, n - 1)] for i in range(n)], np.int32).ravel(),
-        "rewards": np.linspace(0, 1, 2 * n),
+        "reward": np.linspace(0, 1, 2 * n),
         "cost_features": np.linspace(-1, 1, 4 * n).reshape(2 * n, 2),
-        "seed": np.zeros(n, np.int64),
+        "fallback": np.zeros(n, np.int64),
         "limits": Limit("level", 0.5, 0.1, 1.0),
     }
     return Problem.from_arrays(**(arguments | changes))
@@ -102,7 +102,7 @@ def pruned() -> Problem:
     problem = template(
         start=list(range(6)),
         successors=[line, line, np.tile(np.array([1, 2]), 6)],
-        terminal_rewards=np.zeros(6),
+        terminal_reward=np.zeros(6),
         terminal_cost_features=features,
         terminal_has_cost=features.any(axis=1),
     ).pruned()
@@ -145,7 +145,7 @@ def arrays_of(problem: Problem) -> dict[str, np.ndarray[Any, Any] | None]:
     """Every array of a problem by its place."""
     graph = problem.graph
     found: dict[str, np.ndarray[Any, Any] | None] = {"starts": graph.starts}
-    parts: dict[str, object] = {f"layer {h}": layer for h, layer in enumerate(graph.layers)} | {
+    parts: dict[str, object] = {f"step {h}": layer for h, layer in enumerate(graph.layers)} | {
         "terminal": graph.terminal
     }
     parts |= {f"anchor {h}": anchor for h, anchor in enumerate(graph.anchors) if anchor is not None}

@@ -34,7 +34,7 @@ def sparse_worlds(
     anchors: bool = False,
     terminal: bool = False,
 ) -> tuple[sf.World, sf.World]:
-    """(sparse, dense). The seed plays the first action everywhere, which is the cheapest of its state.
+    """(sparse, dense). The fallback plays the first action everywhere, which is the cheapest of its state.
 
     costs         a column per triplet, pair or state, the last scaled by the action; a few columns of many; or dense
     transitions   a column per triplet (μ is P itself), per pair (φ is P), two per pair, three for all; or dense
@@ -50,13 +50,13 @@ def sparse_worlds(
     last = _last_table(rng, costs, states, x[0].shape[1])
     gamma = rng.uniform(0.1, 1.0, (1 if stationary else horizon, limits, x[0].shape[1]))
     gamma = np.broadcast_to(gamma, (horizon, limits, x[0].shape[1])).copy()
-    seed_edges = (np.arange(0, pairs, actions)[:, None] * successors + np.arange(successors)).reshape(-1)
+    fallback_edges = (np.arange(0, pairs, actions)[:, None] * successors + np.arange(successors)).reshape(-1)
     every = [x[h % tables] @ gamma[h].T for h in range(n)] + ([last @ gamma[-1].T] if terminal else [])
-    seeds = [table[seed_edges] for table in every[:n]] + ([last @ gamma[-1].T] if terminal else [])
-    bound = np.maximum(np.concatenate(seeds).max(axis=0), np.quantile(np.concatenate(every), 0.6, axis=0)) + 0.037
+    fallbacks = [table[fallback_edges] for table in every[:n]] + ([last @ gamma[-1].T] if terminal else [])
+    bound = np.maximum(np.concatenate(fallbacks).max(axis=0), np.quantile(np.concatenate(every), 0.6, axis=0)) + 0.037
     norms = 1.01 * np.linalg.norm(gamma, axis=2).max(axis=0)
-    # the seed's longest triplet of each layer; one for all where costs are stationary
-    rows = [(x[0] if stationary else x[h % tables])[seed_edges] for h in range(horizon)]
+    # the fallback's longest triplet of each layer; one for all where costs are stationary
+    rows = [(x[0] if stationary else x[h % tables])[fallback_edges] for h in range(horizon)]
     known = [each[np.linalg.norm(each, axis=1).argmax()] for each in rows]
 
     def problem(kind: Any, other: Any) -> sf.Problem:
@@ -67,12 +67,12 @@ def sparse_worlds(
             state_ptr=np.arange(states + 1) * actions,
             pair_ptr=np.arange(pairs + 1) * successors,
             successors=successor,
-            rewards=rewards.copy(),
+            reward=rewards.copy(),
             cost_features=cost_tables[0] if template else cost_tables,
             transition_features=transition_tables[0] if template else transition_tables,
             terminal_cost_features=kind(last) if terminal else None,
-            terminal_rewards=np.linspace(0.0, 0.9, states),
-            seed=np.zeros(states, np.int64),
+            terminal_reward=np.linspace(0.0, 0.9, states),
+            fallback=np.zeros(states, np.int64),
             anchor=(lambda h: (known[h], gamma[h] @ known[h])) if anchors else None,
             limits=[sf.Limit(f"limit {j}", float(bound[j]), noise=0.001, norm=float(norms[j])) for j in range(limits)],
             transition_norm=1.01 * float(np.linalg.norm(mu, axis=1).max()),
@@ -95,7 +95,7 @@ def _kind(name: str) -> Any:
 
 def _cost_table(rng: np.random.Generator, kind: str, states: int, actions: int, successors: int) -> Any:
     pairs, edges = states * actions, states * actions * successors
-    level = np.tile(np.linspace(0.2, 1.0, actions), states)  # of an action: the seed's is the lowest
+    level = np.tile(np.linspace(0.2, 1.0, actions), states)  # of an action: the fallback's is the lowest
     pair = np.arange(edges) // successors
     if kind in ("general", "dense"):
         table = rng.uniform(0.2, 1.0, (edges, 9)) * (rng.random((edges, 9)) < 0.2)
@@ -180,12 +180,12 @@ def sparse_twin(problem: sf.Problem) -> sf.Problem:
         state_ptr=[layer.state_ptr.copy() for layer in layers],
         pair_ptr=[layer.pair_ptr.copy() for layer in layers],
         successors=[layer.successor.copy() for layer in layers],
-        rewards=[layer.reward.copy() for layer in layers],
+        reward=[layer.reward.copy() for layer in layers],
         cost_features=x,
         transition_features=x if graph.shared_features else [csr(layer.transition_features) for layer in layers],
-        seed=[np.where(layer.seed < 0, -1, layer.seed - layer.state_ptr[:-1]) for layer in layers],
+        fallback=[np.where(layer.fallback < 0, -1, layer.fallback - layer.state_ptr[:-1]) for layer in layers],
         limits=list(problem.limits),
-        terminal_rewards=last.reward.copy(),
+        terminal_reward=last.reward.copy(),
         terminal_cost_features=None if last.cost_features is None else csr(last.cost_features),
         terminal_has_cost=None if last.cost_features is None else last.has_cost.copy(),
         anchor=lambda h: None if graph.anchors[h] is None else (graph.anchors[h].features, graph.anchors[h].cost),

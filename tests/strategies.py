@@ -33,7 +33,7 @@ class Declared:
     phi: dict[Triplet, list[float]] | None
     terminal_reward: dict[Any, float]
     terminal_x: dict[Any, list[float] | None]
-    seed: dict[tuple[int, Any], Any]
+    fallback: dict[tuple[int, Any], Any]
     anchors: list[tuple[list[float], list[float]] | None]
     limits: list[Limit]
 
@@ -53,7 +53,7 @@ class Declared:
             transition_features=None if phi is None else lambda h, s, a, s2: phi[h, s, a, s2],
             terminal_reward=self.terminal_reward.__getitem__,
             terminal_cost_features=self.terminal_x.__getitem__,
-            seed_policy=lambda h, s: self.seed[h, s],
+            fallback=lambda h, s: self.fallback[h, s],
             anchor=self.anchors.__getitem__,
             limits=self.limits,
         )
@@ -69,7 +69,7 @@ class Declared:
             horizon=self.horizon,
             start=[self.states[0].index(s) for s in self.starts],
             **columns,
-            terminal_rewards=np.array([self.terminal_reward[s] for s in self.states[-1]]),
+            terminal_reward=np.array([self.terminal_reward[s] for s in self.states[-1]]),
             terminal_cost_features=last,
             terminal_has_cost=None if last is None else np.array([row is not None for row in rows]),
             anchor=self.anchors.__getitem__,
@@ -85,10 +85,10 @@ class Declared:
             "state_ptr": np.cumsum([0] + [len(self.actions[h, s]) for s in self.states[h]]),
             "pair_ptr": np.cumsum([0] + [len(self.successors[pair]) for pair in pairs]),
             "successors": np.array([self.states[h + 1].index(key[3]) for key in triplets], np.int32),
-            "rewards": np.array([self.reward[pair] for pair in pairs]),
+            "reward": np.array([self.reward[pair] for pair in pairs]),
             "cost_features": x,
             "transition_features": x if self.phi is None else np.array([self.phi[key] for key in triplets]),
-            "seed": np.array([self.actions[h, s].index(self.seed[h, s]) for s in self.states[h]]),
+            "fallback": np.array([self.actions[h, s].index(self.fallback[h, s]) for s in self.states[h]]),
             "action_labels": [a for _, _, a in pairs],
         }
 
@@ -102,8 +102,8 @@ class Declared:
                 here = {s2 for pair in played for s2 in self.successors[pair]}
         return found
 
-    def seed_reach(self) -> set[tuple[int, Any]]:
-        return self.reach(lambda h, s: [self.seed[h, s]])
+    def fallback_reach(self) -> set[tuple[int, Any]]:
+        return self.reach(lambda h, s: [self.fallback[h, s]])
 
     def _all(self, h: int, s: Any) -> list[Any]:
         return self.actions[h, s]
@@ -155,7 +155,7 @@ def declarations(draw: st.DrawFn) -> Declared:
         phi=None if shared else {key: vector(dp) for key in triplets},
         terminal_reward={s: next(rewards) for s in states[-1]},
         terminal_x={s: vector(dc) if i in costed else None for i, s in enumerate(states[-1])},
-        seed={(h, s): draw(st.sampled_from(row)) for (h, s), row in actions.items()},
+        fallback={(h, s): draw(st.sampled_from(row)) for (h, s), row in actions.items()},
         anchors=[draw(anchor) for _ in range(horizon)],
         limits=[Limit(f"limit {j}", bound=1.0, noise=0.1, norm=1.0) for j in range(m)],
     )
@@ -168,8 +168,8 @@ def by_label(problem: Problem) -> dict[Any, Any]:
     for h, layer in enumerate(graph.layers):
         for s in list(problem.states(h)):
             said["actions", h, s] = frozenset(problem.actions(h, s))
-            seed = int(layer.seed[problem.state_index(h, s)])
-            said["seed", h, s] = None if seed < 0 else problem.naming.at_pair(layer, h, seed)
+            fallback = int(layer.fallback[problem.state_index(h, s)])
+            said["fallback", h, s] = None if fallback < 0 else problem.naming.at_pair(layer, h, fallback)
             for a in problem.actions(h, s):
                 said["reward", h, s, a] = float(layer.reward[problem.pair_index(h, s, a)])
                 said["successors", h, s, a] = frozenset(problem.successors(h, s, a))
@@ -182,7 +182,7 @@ def by_label(problem: Problem) -> dict[Any, Any]:
     last = graph.terminal
     for i, s in enumerate(list(problem.states(problem.horizon - 1))):
         x = None if last.cost_features is None or not last.has_cost[i] else last.cost_features[i].tolist()
-        said["terminal", s] = (float(last.reward[i]), x, bool(last.has_cost[i]), bool(last.seed_reached[i]))
+        said["terminal", s] = (float(last.reward[i]), x, bool(last.has_cost[i]), bool(last.fallback_reached[i]))
     for h, anchor in enumerate(graph.anchors):
         said["anchor", h] = None if anchor is None else (anchor.features.tolist(), anchor.cost.tolist())
     said["rest"] = (problem.limits, problem.transition_norm, problem.stationary_costs, problem.stationary_transitions)

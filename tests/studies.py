@@ -51,8 +51,8 @@ def kettle(wider: bool = False) -> sf.World:
     return sf.World(sf.Problem(known.graph, known.naming, limits, 1.0, False, False), transition=[1.0], cost=[1.0])
 
 
-def off_the_seed(norm: float = 1.0) -> sf.World:
-    """The seed never comes to ``b``; a learner soon does, unless the norm is large."""
+def off_the_fallback(norm: float = 1.0) -> sf.World:
+    """The fallback never comes to ``b``; a learner soon does, unless the norm is large."""
     made = hand_world(
         {
             (0, "s"): {"stay": (0.1, {"a": (1.0, 0.1)}), "go": (0.9, {"b": (1.0, 0.1)})},
@@ -107,14 +107,14 @@ def go_on(study: Study, plant: Plant, episodes: int, seen: Any = None) -> None:
         elif due in ("ask", "tell"):
             offer = study.ask()
             seen("ask", offer.to_dict())
-            after, cost = plant.answer(offer.episode, offer.layer, offer.state, offer.action)
+            after, cost = plant.answer(offer.episode, offer.step, offer.state, offer.action)
             seen("about to tell", [offer.ask_id, after, cost])
             study.tell(offer.ask_id, after, cost)
             seen("tell", [offer.ask_id, after, cost])
         else:
             place = study.standing.place
             assert place is not None
-            cost = plant.last_cost(place.episode, study.problem.naming.states[place.layer][place.state])
+            cost = plant.last_cost(place.episode, study.problem.naming.states[place.step][place.state])
             study.tell_terminal(cost)
             seen("tell_terminal", [place.episode, cost])
 
@@ -365,6 +365,6 @@ def opener(path: Path, world: sf.World) -> Callable[..., sf.Study]:
 
 
 def learnt(study: sf.Study, world: sf.World, episodes: int = 150, seed: int = 0) -> sf.Study:
-    """A study that has seen enough to leave the seed."""
+    """A study that has seen enough to leave the fallback."""
     go_on(study, Plant(world, seed), episodes)
     return study

@@ -27,7 +27,7 @@ oven = sf.Problem.from_functions(
     reward=lambda h, heat, power: heat / 4,
     cost_features=lambda h, heat, power, after: [1.0, after / 4, power / 2],
     transition_features=lambda h, heat, power, after: [float(after == each) for each in following(heat, power)],
-    seed_policy=lambda h, heat: 0,
+    fallback=lambda h, heat: 0,
     anchor=lambda h: ([1.0, 0.0, 0.0], 0.05),
     limits=sf.Limit("stress", bound=0.6, noise=0.05, norm=0.6),
     stationary_costs=True,

@@ -49,18 +49,18 @@ def whole(name: str, value: int, least: int) -> int:
 # --- keywords that come from a file or a command line -------------------------------------------------------
 
 
-def keywords_of(function: Callable[..., Any], without: Collection[str]) -> dict[str, inspect.Parameter]:
+def options_of(function: Callable[..., Any], without: Collection[str]) -> dict[str, inspect.Parameter]:
     """The keywords that a function takes, by name; those in ``without`` are given otherwise."""
     kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = inspect.signature(function).parameters
     return {name: p for name, p in parameters.items() if p.kind in kinds and name not in without}
 
 
-def check_keywords(
+def check_options(
     what: str, function: Callable[..., Any], given: Mapping[str, Any], without: Collection[str] = ()
 ) -> None:
     """Refuse a keyword that the function does not take, with the nearest ones, and a value of the wrong type."""
-    known = keywords_of(function, without)
+    known = options_of(function, without)
     every = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
     try:
         hints = get_type_hints(function.__init__ if inspect.isclass(function) else function)
@@ -70,7 +70,7 @@ def check_keywords(
         if name not in known:
             if every and name not in without:
                 continue
-            raise InvalidInput(f"{what} has no keyword {name!r}", fix=nearest(name, known, "Its keywords are"))
+            raise InvalidInput(f"{what} has no option {name!r}", fix=nearest(name, known, "Its options are"))
         if name in hints and not _fits(value, hints[name]):
             raise InvalidInput(f"{name} of {what} must be {_said(hints[name])}", got=repr(value))
 

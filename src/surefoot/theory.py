@@ -169,7 +169,7 @@ def future_gap(*, bound: float, anchor_costs_from_here: Sequence[float], delta_p
     for cost in anchor_costs_from_here:  # each one, because max() can hide a NaN
         _finite(anchor_cost=cost)
     if len(anchor_costs_from_here) == 0:
-        raise InvalidInput("anchor_costs_from_here must hold the cost of layer h", got="is empty")
+        raise InvalidInput("anchor_costs_from_here must hold the cost of step h", got="is empty")
     return gap(bound=bound, anchor_cost=max(anchor_costs_from_here), delta_phi=delta_phi)
 
 
@@ -262,7 +262,7 @@ def regret_bound(
     _probability(failure_probability=failure_probability)
     if not len(epsilon_2) == len(epsilon_3) > 0:
         raise InvalidInput(
-            "epsilon_2 and epsilon_3 must have one entry per decision layer",
+            "epsilon_2 and epsilon_3 must have one entry per decision step",
             got=f"{len(epsilon_2)} and {len(epsilon_3)} entries",
         )
     for weight in (epsilon_1, *epsilon_2, *epsilon_3, epsilon_4):
@@ -342,7 +342,7 @@ class PaperConstants:
 
     @property
     def capped_initial_episodes(self) -> int:
-        """min(K′, K), the episodes that play the seed."""
+        """min(K′, K), the episodes that play the fallback."""
         return min(self.initial_episodes, self.episodes)
 
     @property
@@ -378,12 +378,12 @@ class PaperConstants:
         return reasons
 
     def cap_warning(self) -> str | None:
-        """Says K′ and K where K′ ≥ K, so that only the seed is ever played; else None."""
+        """Says K′ and K where K′ ≥ K, so that only the fallback is ever played; else None."""
         if self.initial_episodes < self.episodes:
             return None
         return (
-            f"the paper's initial phase asks for {self.initial_episodes} episodes of the seed and "
-            f"the run has {self.episodes}: nothing but the seed will be played."
+            f"the paper's initial phase asks for {self.initial_episodes} episodes of the fallback and "
+            f"the run has {self.episodes}: nothing but the fallback will be played."
         )
 
     def regret_bound(self) -> float:
@@ -438,7 +438,7 @@ def _layer(h: int) -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        raise InvalidInput(error.rule, where=f"layer {h}", got=error.got, fix=error.fix) from None
+        raise InvalidInput(error.rule, where=f"step {h}", got=error.got, fix=error.fix) from None
 
 
 def paper_constants(
@@ -477,7 +477,7 @@ def paper_constants(
             raise InvalidInput(f"{name} must have one entry per limit ({m})", got=f"has {width}")
     if len(anchor_costs) not in (horizon - 1, horizon):
         raise InvalidInput(
-            "anchor_costs must have a row per decision layer, and one more for a terminal cost",
+            "anchor_costs must have a row per decision step, and one more for a terminal cost",
             got=f"{len(anchor_costs)} rows for horizon {horizon}",
         )
     for sigma, L_j in zip(noises, cost_norms, strict=True):  # max() below could hide a NaN

@@ -199,21 +199,21 @@ def test_choosing_an_action_says_why(browser: Any, pages: dict[str, Path], name:
                 )
                 found = explain(world.problem, *known_of(kept[i]), reasons, h, pair)
                 check_panel(tab, found)
-                seen.update(step.kind for step in found.steps)
+                seen.update(step.kind for step in found.chain)
             offset += layer.n_pairs
-    assert {Kind.SEED, Kind.PROVED, Kind.COST, Kind.FUTURE} <= seen
+    assert {Kind.FALLBACK, Kind.PROVED, Kind.COST, Kind.FUTURE} <= seen
 
 
 def check_panel(tab: Any, found: Explanation) -> None:
-    first = found.steps[0]
+    first = found.chain[0]
     verdict = "certified" if found.certified else "not certified"
-    assert tab.inner_text("#why h3") == f"Step {first.layer}, state {text(first.state)}"
+    assert tab.inner_text("#why h3") == f"Step {first.step}, state {text(first.state)}"
     assert tab.inner_text("#why-title") == f"Action {text(first.action)}: {verdict}"
     lines = tab.locator("#why-steps li").all_inner_texts()
-    assert len(lines) == len(found.steps)
-    for n, (line, step) in enumerate(zip(lines, found.steps, strict=True)):
+    assert len(lines) == len(found.chain)
+    for n, (line, step) in enumerate(zip(lines, found.chain, strict=True)):
         if n:
-            assert f"At step {step.layer}, in state {text(step.state)}" in line
+            assert f"At step {step.step}, in state {text(step.state)}" in line
             assert f"action {text(step.action)}:" in line
         if step.kind in (Kind.COST, Kind.PROVED, Kind.FUTURE):
             assert text(step.successor) in line

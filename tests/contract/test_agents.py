@@ -21,7 +21,7 @@ from tests.reference.generate import random_paper_tables, random_tables
 from tests.reference.tables import Tables
 
 RING = ["s", "z", "w"]
-SAFE_BY_PROMISE = {"lsvi-new", "seed"}
+SAFE_BY_PROMISE = {"lsvi-new", "fallback"}
 
 # Every name with its defaults, and what else deserves the whole suite.
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, {}) for name in sf.agents.names()}
@@ -53,7 +53,7 @@ def ring() -> sf.Problem:
         cost_features=lambda h, s, a, s2: features(s, a),
         transition_features=lambda h, s, a, s2: [1.0, 0.0] if a == "keep" else [0.5, 0.3 if s2 == s else -0.3],
         terminal_cost_features=lambda s: None if s == "w" else features(s, "keep"),
-        seed_policy=lambda h, s: "keep",
+        fallback=lambda h, s: "keep",
         limits=[sf.Limit("heat", 2.0, 0.05, 1.0), sf.Limit("load", 2.0, 0.05, 1.0)],
         anchor=lambda h: (features("s", "keep"), [0.3, 0.2]),
         transition_norm=1.5,
@@ -143,24 +143,24 @@ MISUSES = {
     ),
     "end before begin": Misuse("between", lambda a: a.end_episode(), OutOfOrder, "no episode is under way"),
     "abort before begin": Misuse("between", lambda a: a.abort_episode(), OutOfOrder, "no episode is under way"),
-    "unknown start": Misuse("between", lambda a: a.begin_episode("x"), UnknownLabel, "no such state.*layer 0.*'x'"),
+    "unknown start": Misuse("between", lambda a: a.begin_episode("x"), UnknownLabel, "no such state.*step 0.*'x'"),
     "a later state as start": Misuse("between", lambda a: a.begin_episode("w"), UnknownLabel, "no such state.*'w'"),
     "start not named": Misuse("between", lambda a: a.begin_episode(), InvalidInput, "name the start state.*2"),
     "unhashable start": Misuse("between", lambda a: a.begin_episode(["s"]), UnknownLabel, "no such state"),
-    "begin twice": Misuse("start", lambda a: a.begin_episode("s"), OutOfOrder, "already under way.*layer 0.*'s'"),
-    "begin twice, later": Misuse("middle", lambda a: a.begin_episode("z"), OutOfOrder, "already under way.*layer 1"),
-    "begin at the end": Misuse("told", lambda a: a.begin_episode("z"), OutOfOrder, "already under way.*layer 3"),
-    "act ahead": Misuse("start", lambda a: a.act(1, "s"), OutOfOrder, "elsewhere: layer 0, state 's'.*layer 1"),
-    "act behind": Misuse("middle", lambda a: a.act(0, "z"), OutOfOrder, "elsewhere: layer 1, state 'z'.*layer 0"),
+    "begin twice": Misuse("start", lambda a: a.begin_episode("s"), OutOfOrder, "already under way.*step 0.*'s'"),
+    "begin twice, later": Misuse("middle", lambda a: a.begin_episode("z"), OutOfOrder, "already under way.*step 1"),
+    "begin at the end": Misuse("told", lambda a: a.begin_episode("z"), OutOfOrder, "already under way.*step 3"),
+    "act ahead": Misuse("start", lambda a: a.act(1, "s"), OutOfOrder, "elsewhere: step 0, state 's'.*step 1"),
+    "act behind": Misuse("middle", lambda a: a.act(0, "z"), OutOfOrder, "elsewhere: step 1, state 'z'.*step 0"),
     "act in another state": Misuse("middle", lambda a: a.act(1, "s"), OutOfOrder, "elsewhere.*'z'.*'s'"),
-    "act in an unknown state": Misuse("middle", lambda a: a.act(1, "x"), UnknownLabel, "no such state.*layer 1.*'x'"),
-    "act in no layer": Misuse("middle", lambda a: a.act(9, "z"), UnknownLabel, "no such layer.*9"),
-    "act in layer -1": Misuse("middle", lambda a: a.act(-1, "z"), UnknownLabel, "no such layer.*-1"),
-    "act in half a layer": Misuse("middle", lambda a: a.act(1.0, "z"), UnknownLabel, "no such layer.*1.0"),
-    "act in the last layer": Misuse("end", lambda a: a.act(3, "z"), OutOfOrder, "no action.*last layer.*layer 3"),
+    "act in an unknown state": Misuse("middle", lambda a: a.act(1, "x"), UnknownLabel, "no such state.*step 1.*'x'"),
+    "act in no step": Misuse("middle", lambda a: a.act(9, "z"), UnknownLabel, "no such step.*9"),
+    "act in step -1": Misuse("middle", lambda a: a.act(-1, "z"), UnknownLabel, "no such step.*-1"),
+    "act in half a step": Misuse("middle", lambda a: a.act(1.0, "z"), UnknownLabel, "no such step.*1.0"),
+    "act in the last step": Misuse("end", lambda a: a.act(3, "z"), OutOfOrder, "no action.*last step.*step 3"),
     "observe ahead": Misuse("start", lambda a: a.observe(1, "s", "keep", "s", COST), OutOfOrder, "elsewhere"),
     "observe twice": Misuse("middle", lambda a: a.observe(0, "s", "move", "z", COST), OutOfOrder, "elsewhere"),
-    "observe in the last layer": Misuse(
+    "observe in the last step": Misuse(
         "end", lambda a: a.observe(3, "z", "keep", "z", COST), OutOfOrder, "no transition.*observe_terminal"
     ),
     "terminal too early": Misuse("middle", lambda a: a.observe_terminal("z", COST), OutOfOrder, "elsewhere"),
@@ -169,18 +169,18 @@ MISUSES = {
         "end", lambda a: a.observe_terminal("x", COST), UnknownLabel, "no such state.*'x'"
     ),
     "terminal without a cost": Misuse(
-        "free end", lambda a: a.observe_terminal("w", COST), OutOfOrder, "no terminal cost.*layer 3, state 'w'"
+        "free end", lambda a: a.observe_terminal("w", COST), OutOfOrder, "no terminal cost.*step 3, state 'w'"
     ),
     "terminal twice": Misuse("told", lambda a: a.observe_terminal("z", COST), OutOfOrder, "already told"),
-    "end too early": Misuse("start", lambda a: a.end_episode(), OutOfOrder, "not over.*layer 0.*abort_episode"),
-    "end in the middle": Misuse("middle", lambda a: a.end_episode(), OutOfOrder, "not over.*layer 1.*abort_episode"),
+    "end too early": Misuse("start", lambda a: a.end_episode(), OutOfOrder, "not over.*step 0.*abort_episode"),
+    "end in the middle": Misuse("middle", lambda a: a.end_episode(), OutOfOrder, "not over.*step 1.*abort_episode"),
     "end without the terminal cost": Misuse("end", lambda a: a.end_episode(), OutOfOrder, "observe_terminal"),
     # labels
     "unknown action": Misuse(
-        "middle", lambda a: a.observe(1, "z", "fly", "z", COST), UnknownLabel, "no such action.*layer 1.*'z'.*'fly'"
+        "middle", lambda a: a.observe(1, "z", "fly", "z", COST), UnknownLabel, "no such action.*step 1.*'z'.*'fly'"
     ),
     "unknown successor": Misuse(
-        "middle", lambda a: a.observe(1, "z", "keep", "x", COST), UnknownLabel, "no such state.*layer 2.*'x'"
+        "middle", lambda a: a.observe(1, "z", "keep", "x", COST), UnknownLabel, "no such state.*step 2.*'x'"
     ),
     "successor outside the support": Misuse(
         "middle",
@@ -224,8 +224,8 @@ MISUSES = {
     "NaN at the end": Misuse("end", lambda a: a.observe_terminal("z", [math.nan, 0.1]), InvalidInput, "not finite"),
     "string at the end": Misuse("end", lambda a: a.observe_terminal("z", "0.1"), InvalidInput, "must be a number"),
     # checkpoints
-    "checkpoint inside": Misuse("middle", lambda a: a.checkpoint(), OutOfOrder, "between episodes.*layer 1"),
-    "restore inside": Misuse("middle", lambda a: a.restore({}), OutOfOrder, "between episodes.*layer 1"),
+    "checkpoint inside": Misuse("middle", lambda a: a.checkpoint(), OutOfOrder, "between episodes.*step 1"),
+    "restore inside": Misuse("middle", lambda a: a.restore({}), OutOfOrder, "between episodes.*step 1"),
     "restore nothing": Misuse("between", lambda a: a.restore({}), InvalidInput, "another agent"),
 }
 
@@ -261,9 +261,9 @@ def test_a_state_that_is_no_start_cannot_begin(kind: str) -> None:
         state_ptr=np.array([0, 1, 2]),
         pair_ptr=np.array([0, 1, 2]),
         successors=np.array([0, 1]),
-        rewards=np.array([0.1, 0.2]),
+        reward=np.array([0.1, 0.2]),
         cost_features=np.ones((2, 1)),
-        seed=np.array([0, -1]),
+        fallback=np.array([0, -1]),
         limits=sf.Limit("heat", 3.0, 0.1, 1.0),
         anchor=lambda h: ([1.0], [0.5]),
     )

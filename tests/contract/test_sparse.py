@@ -103,12 +103,12 @@ def factory(states: int = 3400, actions: int = 4) -> sf.World:
         state_ptr=np.arange(states + 1) * actions,
         pair_ptr=2 * np.arange(pairs + 1),
         successors=((here[:, None] + [1, 7]) % states).reshape(-1),
-        rewards=np.tile(speed, states),
+        reward=np.tile(speed, states),
         cost_features=scipy.sparse.csr_array(
             (speed[pair % actions], pair // actions, np.arange(edges + 1)), shape=(edges, states)
         ),
         transition_features=scipy.sparse.eye_array(edges).tocsr(),
-        seed=np.zeros(states, np.int64),
+        fallback=np.zeros(states, np.int64),
         limits=sf.Limit("wear", bound=0.45, noise=0.002, norm=1.01 * float(np.linalg.norm(rate))),
         transition_norm=1.01 * float(np.linalg.norm(p)),
         stationary_costs=True,
@@ -125,7 +125,7 @@ def test_a_table_of_many_columns_is_learned_without_a_violation(seed: int) -> No
     assert run.violations.sum() == 0
     assert run.cost_event
     first, last = run.regret[:20].mean(), run.regret[-20:].mean()
-    assert last < 0.5 * first, "it must learn, not only stay with the seed"
+    assert last < 0.5 * first, "it must learn, not only stay with the fallback"
     assert (run.regret[-20:] >= 0).all()
 
 

@@ -37,7 +37,7 @@ def solve(world: World) -> Solution:
     best, seed, free = (last.reward.copy() for _ in range(3))
     for h in reversed(range(len(graph.layers))):
         layer = graph.layers[h]
-        best_h, seed_h, free_h = (np.full(layer.n_states, -np.inf) for _ in range(3))
+        best_h, fallback_h, free_h = (np.full(layer.n_states, -np.inf) for _ in range(3))
         for state in range(layer.n_states):
             for pair in range(layer.state_ptr[state], layer.state_ptr[state + 1]):
                 edges = np.arange(layer.pair_ptr[pair], layer.pair_ptr[pair + 1])
@@ -49,10 +49,10 @@ def solve(world: World) -> Solution:
                 if keeps and leads_on:
                     best_h[state] = max(best_h[state], layer.reward[pair] + p @ best[after])
                 free_h[state] = max(free_h[state], layer.reward[pair] + p @ free[after])
-                if layer.seed[state] == pair:
-                    seed_h[state] = layer.reward[pair] + p @ seed[after]
+                if layer.fallback[state] == pair:
+                    fallback_h[state] = layer.reward[pair] + p @ seed[after]
         safe.insert(0, best_h > -np.inf)
-        best, seed, free = best_h, seed_h, free_h
+        best, seed, free = best_h, fallback_h, free_h
     start = int(graph.starts[0])
     return Solution(float(best[start]), float(seed[start]), float(free[start]), safe, traps)
 
@@ -81,17 +81,17 @@ def test_truth_satisfies_the_problem(case: Case) -> None:
     assert not world.misspecified_beyond_declaration
 
 
-def test_seed_is_truly_safe(case: Case) -> None:
+def test_fallback_is_truly_safe(case: Case) -> None:
     _, world, _ = case
     bounds = np.array([limit.bound for limit in world.problem.limits])
     graph = world.problem.graph
     for h, layer in enumerate(graph.layers):
-        for pair in layer.seed[layer.seed != NO_ACTION]:
+        for pair in layer.fallback[layer.fallback != NO_ACTION]:
             edges = slice(layer.pair_ptr[pair], layer.pair_ptr[pair + 1])
             possible = world.probabilities[h][edges] > 0
             assert (world.costs[h][edges][possible] <= bounds + TOLERANCE).all()
     if world.terminal_costs is not None:
-        assert (world.terminal_costs[graph.terminal.seed_reached] <= bounds + TOLERANCE).all()
+        assert (world.terminal_costs[graph.terminal.fallback_reached] <= bounds + TOLERANCE).all()
 
 
 # ---------------------------------------------------------------- what a family's traits promise
@@ -107,9 +107,9 @@ def test_gain_there_is_something_to_learn(case: Case) -> None:
     """… and no more than the limits allow: they cost something."""
     if promised(case, "gain"):
         _, world, solution = case
-        assert solution.best >= 1.3 * solution.seed
+        assert solution.best >= 1.3 * solution.fallback
         assert solution.unrestricted > solution.best + 1e-6
-        assert sf.check(world.problem).cold_start.opens_with_seed_data in ("not needed", "possible")
+        assert sf.check(world.problem).cold_start.opens_with_fallback_data in ("not needed", "possible")
 
 
 def test_unsafe_states_can_be_reached(case: Case) -> None:
@@ -192,15 +192,15 @@ def test_a_name_like_no_other_gets_the_list() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "triplets", "best", "seed_value", "unsafe"),
+    ("size", "triplets", "best", "fallback_value", "unsafe"),
     [("testing", 149, 2.5423, 1.0891, 7), ("small", 233, 3.4765, 1.5337, 15)],
 )
-def test_thermal_numbers(size: str, triplets: int, best: float, seed_value: float, unsafe: int) -> None:
+def test_thermal_numbers(size: str, triplets: int, best: float, fallback_value: float, unsafe: int) -> None:
     world = worlds.make(f"thermal/{size}")
     solution = solve(world)
     assert sum(layer.n_edges for layer in world.problem.graph.layers) == triplets
     assert solution.best == pytest.approx(best, abs=1e-4)
-    assert solution.seed == pytest.approx(seed_value, abs=1e-4)
+    assert solution.fallback == pytest.approx(fallback_value, abs=1e-4)
     assert sum(int((~ok).sum()) for ok in solution.safe) == unsafe
 
 
@@ -225,7 +225,7 @@ def test_thermal_as_its_page_tells_it() -> None:
     assert problem.stationary_transitions
 
 
-def test_thermal_knobs() -> None:
+def test_thermal_options() -> None:
     assert worlds.make("thermal/small", horizon=3).problem.horizon == 3
     fine = worlds.make("thermal/small", resolution=2)
     assert len(fine.problem.states(7)) == 15

@@ -23,7 +23,7 @@ WORLDS: dict[str, dict[str, Any]] = {
     "anything": {},
     "last states with costs": {"terminal_costs": True, "anchors": False},
     "anchors": {"anchors": True, "stationary_costs": False, "terminal_costs": True},
-    "one regression for all layers": {"stationary_costs": True, "stationary_transitions": True, "limits": 2},
+    "one regression for all steps": {"stationary_costs": True, "stationary_transitions": True, "limits": 2},
     "not quite linear": {"misspecified": True, "terminal_costs": True, "anchors": True},
     "features for both": {"shared_features": True},
 }
@@ -114,10 +114,10 @@ def test_a_truth_declared_in_float32_is_that_of_the_same_numbers(seed: int, monk
             state_ptr=narrow.state_ptr,
             pair_ptr=narrow.pair_ptr,
             successors=narrow.successor,
-            rewards=narrow.reward,
+            reward=narrow.reward,
             cost_features=narrow.cost_features.astype(np.float32).astype(kind),
             transition_features=np.full((narrow.n_edges, 1), 0.2, np.float32).astype(kind),
-            seed=np.zeros(narrow.n_states, np.int64),
+            fallback=np.zeros(narrow.n_states, np.int64),
             limits=sf.Limit("load", bound=1.0, noise=0.1, norm=1.0),
             transition_norm=6.0,
         )

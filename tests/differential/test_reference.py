@@ -52,7 +52,7 @@ def play(tables: Tables, agent: sf.LsviNew, reference: Reference, rng: np.random
     agent.begin_episode(tables.starts[0])
     reference.begin_episode(tables.starts[0])
     compare(tables, agent.plan, reference, tally)
-    seed = tables.seed_pairs()
+    seed = tables.fallback_pairs()
     masks = {ok for pair, ok in reference.plan.certified.items() if pair not in seed}
     tally.mixed += len(masks) == 2
     return tally
@@ -94,8 +94,8 @@ def test_paper_profile_agrees_with_the_reference(batch: int, seed: int) -> None:
     check(tallies)
 
 
-def test_contradicting_data_leave_the_seed_alone(seed: int) -> None:
-    """A radius far too small makes bounds cross; then both certify exactly the seed."""
+def test_contradicting_data_leave_the_fallback_alone(seed: int) -> None:
+    """A radius far too small makes bounds cross; then both certify exactly the fallback."""
     crossed = 0
     for number in range(8):
         tables = random_tables(number + 100_000 * seed)
@@ -106,8 +106,8 @@ def test_contradicting_data_leave_the_seed_alone(seed: int) -> None:
         assert not check_.faults, check_.faults[:5]
         if not agent.plan.consistent:
             crossed += 1
-            seed_pairs = tables.seed_pairs()
-            assert {pair for pair in tables.successors if agent.plan.certified(*pair)} == set(seed_pairs)
+            fallback_pairs = tables.fallback_pairs()
+            assert {pair for pair in tables.successors if agent.plan.certified(*pair)} == set(fallback_pairs)
     assert crossed >= 6
 
 

@@ -96,7 +96,7 @@ def test_a_sparse_plan_is_the_dense_plan(batch: int, seed: int) -> None:
             inside = [[known.contains(mu) for known in agent.plan.ellipsoids] for agent in (sparse, dense)]
             assert inside[0] == inside[1]
         masks = np.concatenate(sparse.plan.certified_sets.pairs)
-        mixed += 0.35 < masks.mean() < 0.999  # a third is the seed's
+        mixed += 0.35 < masks.mean() < 0.999  # a third is the fallback's
     assert mixed >= 0.3 * BATCH, "plans that certify all or nothing would prove little"
 
 
@@ -148,9 +148,9 @@ def test_columns_left_apart_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> No
             state_ptr=np.array([0, 3]),
             pair_ptr=np.arange(4),
             successors=np.zeros(3, np.int64),
-            rewards=np.array([0.1, 0.5, 0.9]),
+            reward=np.array([0.1, 0.5, 0.9]),
             cost_features=kind(np.eye(3)),
-            seed=np.array([0]),
+            fallback=np.array([0]),
             limits=sf.Limit("load", 0.5, noise=0.1, norm=1.0),
             anchor=lambda h: ([1.0, 1.0, 0.0], 0.2),  # two columns that no triplet has together
         )

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 def plan_row(triplets: int, dim: int, seconds: float) -> dict[str, Any]:
     return {
-        "name": f"(a) plan at {triplets} triplets per layer, {dim} features: time over its floor",
+        "name": f"(a) plan at {triplets} triplets per step, {dim} features: time over its floor",
         "value": 2.5,
         "target": 2.0,
         "better": "lower",

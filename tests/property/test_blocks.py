@@ -30,10 +30,10 @@ def problem(x: Any, phi: Any, **declared: Any) -> sf.Problem:
         state_ptr=np.array([0, 3]),
         pair_ptr=np.array([0, 2, 4, 6]),
         successors=np.array([0, 1] * 3),
-        rewards=np.array([0.1, 0.5, 0.9]),
+        reward=np.array([0.1, 0.5, 0.9]),
         cost_features=x,
         transition_features=phi,
-        seed=np.array([0]),
+        fallback=np.array([0]),
         limits=sf.Limit("load", 0.5, noise=0.1, norm=1.0),
         **declared,
     )

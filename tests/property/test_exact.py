@@ -18,7 +18,7 @@ Terminal = dict[Any, tuple[float, float | None]]
 
 REWARDS = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 COSTS = st.sampled_from([0.0, 0.0, BOUND, BOUND + 5e-10, BOUND + 2e-9, 1.0])
-HOME = 0  # the seed's state in every layer; its action 0 is safe and stays at home
+HOME = 0  # the fallback's state in every layer; its action 0 is safe and stays at home
 
 
 @st.composite
@@ -134,7 +134,7 @@ def test_pruning_changes_no_value(world: sf.World) -> None:
     pruned = sf.World(world.problem.pruned(), world.transition, world.cost_parameters)
     before, after = exact.solve(world), exact.solve(pruned)
     assert before.start_values.tolist() == after.start_values.tolist()
-    assert exact.seed_value(world) == exact.seed_value(pruned)
+    assert exact.fallback_value(world) == exact.fallback_value(pruned)
     for h, kept in enumerate(world.problem.graph.reachable):
         assert before.safe_states[h][kept].tolist() == after.safe_states[h].tolist()
         assert np.array_equal(before.values[h][kept], after.values[h], equal_nan=True)
@@ -171,7 +171,7 @@ def test_a_safe_policy_is_never_worth_more_not_even_by_rounding(world: sf.World,
     evaluator = exact.Evaluator(world)
     for start, best in zip(world.problem.starts, solution.start_values.tolist(), strict=True):
         assert evaluator.value(pairs, start) == exact.evaluate(world, pairs, start) <= best
-    assert exact.seed_value(world) <= solution.value
+    assert exact.fallback_value(world) <= solution.value
 
 
 @given(worlds, st.integers(0, 2**32 - 1))

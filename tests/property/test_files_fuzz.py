@@ -214,7 +214,7 @@ def test_any_problem_comes_back(
         cost_features=lambda h, s, a, t: data.draw(features),
         transition_features=(lambda h, s, a, t: [0.5]) if data.draw(st.booleans()) else None,
         terminal_cost_features=lambda s: data.draw(features) if states.index(s) in costed else None,
-        seed_policy=lambda h, s: actions[-1],
+        fallback=lambda h, s: actions[-1],
         limits=[Limit("a", 0.5, 0.1, 1.0), Limit("b", 1.0, 0.0, norm)],
         anchor=None if flags[0] else lambda h: ([1.0, h], [0.25, 0.0]) if h % 2 else None,
         stationary_costs=flags[0],

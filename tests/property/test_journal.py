@@ -24,7 +24,7 @@ from surefoot.study import protocol, records
 from surefoot.study.journal import Journal
 from tests.studies import Calm, Plant, Quick, fingerprint, go_on, kettle, lines_of, records_of, rewritten
 
-ABORT = {"episode": 1, "layer": 0, "state": "s", "ask": None, "reason": ""}
+ABORT = {"episode": 1, "step": 0, "state": "s", "ask": None, "reason": ""}
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -42,7 +42,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
     study.tell(study.ask().ask_id, ("warm", 1), 0.2, action_applied="heat")
     study.tell(study.ask().ask_id, ("warm", 1), 0.3, action_applied="heat")
     study.tell_terminal(0.125)
-    study.import_log([{"layer": 0, "state": "s", "action": "wait", "next_state": "s", "cost": 0.125}])
+    study.import_log([{"step": 0, "state": "s", "action": "wait", "next_state": "s", "cost": 0.125}])
     study.begin("s")
     study.tell(study.ask().ask_id, "cold", None)
     study.acknowledge("a slip of the pen", discard_data=True)

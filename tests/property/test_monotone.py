@@ -1,7 +1,7 @@
 """Less knowledge never certifies more: larger radii, tighter limits, larger supports; and plans repeat to the bit.
 
 All plans compared here are made from the same observations, before every episode. A radius so small that bounds cross
-is another matter: then the seed alone is left, so plans whose bounds contradict each other are left out and counted.
+is another matter: then the fallback alone is left, so plans whose bounds contradict each other are left out and counted.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def test_a_larger_radius_never_certifies_more(seed: int) -> None:
 
 
 def test_a_tighter_limit_never_certifies_more(seed: int) -> None:
-    """Without anchors, whose cost must stay below the bound; the seed stays certified by assumption."""
+    """Without anchors, whose cost must stay below the bound; the fallback stays certified by assumption."""
     shrunk = 0
     for number, tables, history in histories(seed, 2, anchors=False):
         rng = np.random.default_rng([seed, number])
@@ -78,7 +78,7 @@ def test_a_tighter_limit_never_certifies_more(seed: int) -> None:
             assert after <= before
             shrunk += after < before
             before = after
-        assert before >= tables.seed_pairs()
+        assert before >= tables.fallback_pairs()
     assert shrunk >= 5
 
 
@@ -101,7 +101,7 @@ def test_a_larger_support_never_certifies_more(seed: int) -> None:
 
 def _with_one_more_successor(tables: Tables, plan: Any, rng: np.random.Generator) -> Tables | None:
     """Off the seed, at a cost like that of another successor; more often than not where it can hurt."""
-    seed = tables.seed_pairs()
+    seed = tables.fallback_pairs()
     choices = [
         (pair, s2)
         for pair, support in tables.successors.items()

@@ -52,19 +52,19 @@ def test_actions_and_successors_keep_their_declared_order(declared: Declared) ->
 
 
 @given(declarations())
-def test_the_seed_is_laid_out_exactly_where_it_comes(declared: Declared) -> None:
-    reach = declared.seed_reach()
+def test_the_fallback_is_laid_out_exactly_where_it_comes(declared: Declared) -> None:
+    reach = declared.fallback_reach()
     for problem in (declared.functions(), declared.arrays()):
         for h, layer in enumerate(problem.graph.layers):
             for i, s in enumerate(list(problem.states(h))):
                 if (h, s) in reach:
-                    assert same_label(problem.seed_action(h, s), declared.seed[h, s])
-                    assert layer.state_ptr[i] <= layer.seed[i] < layer.state_ptr[i + 1]
+                    assert same_label(problem.fallback_action(h, s), declared.fallback[h, s])
+                    assert layer.state_ptr[i] <= layer.fallback[i] < layer.state_ptr[i + 1]
                 else:
-                    assert layer.seed[i] == NO_ACTION
+                    assert layer.fallback[i] == NO_ACTION
         last = problem.horizon - 1
         ends = [(last, s) in reach for s in list(problem.states(last))]
-        assert problem.graph.terminal.seed_reached.tolist() == ends
+        assert problem.graph.terminal.fallback_reached.tolist() == ends
 
 
 def rebuilt(problem: Problem) -> Problem:
@@ -79,13 +79,14 @@ def rebuilt(problem: Problem) -> Problem:
         state_ptr=[layer.state_ptr.copy() for layer in graph.layers],
         pair_ptr=[layer.pair_ptr.copy() for layer in graph.layers],
         successors=[layer.successor.copy() for layer in graph.layers],
-        rewards=[layer.reward.copy() for layer in graph.layers],
+        reward=[layer.reward.copy() for layer in graph.layers],
         cost_features=x,
         transition_features=None if shared else [layer.transition_features.copy() for layer in graph.layers],
-        seed=[
-            np.where(layer.seed == NO_ACTION, NO_ACTION, layer.seed - layer.state_ptr[:-1]) for layer in graph.layers
+        fallback=[
+            np.where(layer.fallback == NO_ACTION, NO_ACTION, layer.fallback - layer.state_ptr[:-1])
+            for layer in graph.layers
         ],
-        terminal_rewards=last.reward.copy(),
+        terminal_reward=last.reward.copy(),
         terminal_cost_features=None if last.cost_features is None else last.cost_features.copy(),
         terminal_has_cost=None if last.cost_features is None else last.has_cost.copy(),
         anchor=anchors.__getitem__,
@@ -188,14 +189,14 @@ def line(n: int = 3) -> dict[str, Any]:
         "state_ptr": np.arange(0, 2 * n + 1, 2),
         "pair_ptr": np.arange(2 * n + 1),
         "successors": np.repeat(np.arange(n), 2),
-        "rewards": np.zeros(2 * n),
+        "reward": np.zeros(2 * n),
         "cost_features": np.ones((2 * n, 1)),
-        "seed": np.zeros(n, np.int64),
+        "fallback": np.zeros(n, np.int64),
         "limits": Limit("level", 0.5, 0.1, 1.0),
     }
 
 
-@given(st.sampled_from(["state_ptr", "pair_ptr", "successors", "seed"]), st.data())
+@given(st.sampled_from(["state_ptr", "pair_ptr", "successors", "fallback"]), st.data())
 def test_damaged_arrays_are_refused_or_make_a_problem_that_can_be_read(name: str, data: st.DataObject) -> None:
     given = line()
     for _ in range(data.draw(st.integers(1, 3))):
@@ -205,7 +206,7 @@ def test_damaged_arrays_are_refused_or_make_a_problem_that_can_be_read(name: str
     try:
         problem = Problem.from_arrays(**given)
     except InvalidInput as error:
-        named = name in str(error) or error.where.startswith("layer ")
+        named = name in str(error) or error.where.startswith("step ")
     else:
         named = bool(by_label(problem.pruned()))
     assert named
@@ -229,7 +230,7 @@ def test_from_functions_meets_anything_with_a_refusal_of_its_own(name: str, valu
         "reward": lambda h, s, a: 0.5,
         "cost_features": lambda h, s, a, s2: [1.0],
         "terminal_cost_features": lambda s: [1.0],
-        "seed_policy": lambda h, s: 0,
+        "fallback": lambda h, s: 0,
         "limits": Limit("level", 0.5, 0.1, 1.0),
     }
     assume(name != "horizon" or not is_long(value))

@@ -159,7 +159,7 @@ def studied(tables: Tables, unit: float, path: Path, seed: int) -> tuple[Any, ..
             told = content["certificate"]
             proved = told["margin"] is not None
             assert not proved or told["margin"] >= 0.0 or told["safe_by"] == "nothing"
-            offers.append((content["layer"], content["state"], content["action"], told["safe_by"], proved))
+            offers.append((content["step"], content["state"], content["action"], told["safe_by"], proved))
 
     with sf.Study.open(path, world.problem, slack=unit, files=Quick()) as study:
         go_on(study, Plant(world, seed), 25, seen)

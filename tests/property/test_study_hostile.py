@@ -58,7 +58,7 @@ def plant(scale: float, bound: float, noise: float, norm: float, anchored: bool)
         terminal_reward=lambda s: 0.0,
         terminal_cost_features=lambda s: [0.0, scale] if s == "hot" else None,
         anchor=(lambda h: ([scale, 0.0], [0.0])) if anchored else None,
-        seed_policy=lambda h, s: "wait",
+        fallback=lambda h, s: "wait",
         limits=[sf.Limit("heat", bound, noise=noise, norm=norm)],
     )
 
@@ -71,7 +71,7 @@ def take(study: sf.Study, step: tuple[str, Any, Any]) -> None:
     elif what in ("acknowledge", "discard"):
         study.acknowledge("seen", discard_data=what == "discard")
     elif what == "import":
-        study.import_log([{"layer": 0, "state": "s", "action": "go", "next_state": "hot", "cost": cost}])
+        study.import_log([{"step": 0, "state": "s", "action": "go", "next_state": "hot", "cost": cost}])
     elif study.next_call == "begin":
         study.begin()
     elif study.next_call == "tell_terminal":

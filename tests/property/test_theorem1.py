@@ -143,12 +143,12 @@ def _cases(seed: int) -> Iterator[Case]:
 
 
 def tightened(case: Case, rng: np.random.Generator) -> Case:
-    """Limits at the upper bounds of a pair off the seed, so that it just passes; above the anchors, as they must be."""
+    """Limits at the upper bounds of a pair off the fallback, so that it just passes; above the anchors, as they must be."""
     tables, plan = case.tables, case.plan()
-    off_seed = [pair for pair in tables.pairs() if pair not in tables.seed_pairs()]
-    if not off_seed:
+    off_fallback = [pair for pair in tables.pairs() if pair not in tables.fallback_pairs()]
+    if not off_fallback:
         return case
-    pair = off_seed[int(rng.integers(len(off_seed)))]
+    pair = off_fallback[int(rng.integers(len(off_fallback)))]
     upper = np.max([plan.upper(*pair, s2) for s2 in tables.successors[pair]], axis=0)
     anchors = [tables.anchor(h) for h in range(tables.horizon)]
     least = np.max([anchor[1] for anchor in anchors if anchor is not None], axis=0, initial=-np.inf) + 1e-6
@@ -158,7 +158,7 @@ def tightened(case: Case, rng: np.random.Generator) -> Case:
 
 @dataclass(frozen=True)
 class Target:
-    """Something certified, off the seed, whose cost must stay within the limits whatever the truth."""
+    """Something certified, off the fallback, whose cost must stay within the limits whatever the truth."""
 
     name: Any
     h: int
@@ -168,7 +168,7 @@ class Target:
 
 
 def targets(case: Case, plan: Any) -> list[Target]:
-    tables, seed = case.tables, case.tables.seed_pairs()
+    tables, seed = case.tables, case.tables.fallback_pairs()
     zeta = np.array([x.misspecification for x in tables.limits])
     found = []
 
@@ -183,7 +183,7 @@ def targets(case: Case, plan: Any) -> list[Target]:
     last = tables.horizon - 1
     for s in tables.terminal_reward:
         x = tables.terminal_features(s)
-        if x is not None and plan.safe(last, s) and s not in tables.seed_terminals():
+        if x is not None and plan.safe(last, s) and s not in tables.fallback_terminals():
             add((last, s), last, x, plan.terminal_upper(s))
     return found
 
@@ -303,7 +303,7 @@ def test_certified_actions_lead_to_certified_actions(seed: int) -> None:
         for h, s, a in tables.pairs():
             if not plan.certified(h, s, a):
                 continue
-            steps += (h, s, a) not in tables.seed_pairs()
+            steps += (h, s, a) not in tables.fallback_pairs()
             for s2 in tables.successors[h, s, a]:
                 assert plan.safe(h + 1, s2)
                 if h + 1 < tables.horizon - 1:

@@ -1,7 +1,7 @@
 """Random problems that are valid by construction.
 
-A problem is built in the order in which its parts depend on each other: options, graph and seed, hidden
-parameters, features of the seed, bounds and anchors (so the seed is truly safe), features of everything else
+A problem is built in the order in which its parts depend on each other: options, graph and fallback, hidden
+parameters, features of the fallback, bounds and anchors (so the fallback is truly safe), features of everything else
 (some cheap, some new, some beyond a bound). Transition features are the probabilities under a few known
 kernels and mu mixes the kernels, so probabilities are non-negative and sum to one.
 """
@@ -40,7 +40,7 @@ class _Scales:
     kernel: float  # length of the kernel block
     norm: tuple[float, float]  # range of the length of gamma
     noise: tuple[float, float]  # range of sigma
-    margin: tuple[float, float]  # range of what the bound leaves above the seed
+    margin: tuple[float, float]  # range of what the bound leaves above the fallback
     zeta: tuple[float, float]  # range of misspecification, when there is any
     reach: tuple[float, float]  # range of log10 of a fresh feature's distance, in wobbles
     cover_spread: bool  # whether bounds leave room for Delta_phi, which the paper's constants need
@@ -66,13 +66,13 @@ class _Options:
 
 @dataclass
 class _Graph:
-    """States, actions, supports and the seed; `twin` maps a duplicated action to its original."""
+    """States, actions, supports and the fallback; `twin` maps a duplicated action to its original."""
 
     actions: dict[StateKey, list[Action]] = field(default_factory=dict)
     successors: dict[PairKey, list[State]] = field(default_factory=dict)
     terminals: list[State] = field(default_factory=list)
-    seed: dict[StateKey, Action] = field(default_factory=dict)
-    seed_terminals: list[State] = field(default_factory=list)
+    fallback: dict[StateKey, Action] = field(default_factory=dict)
+    fallback_terminals: list[State] = field(default_factory=list)
     twin: dict[PairKey, PairKey] = field(default_factory=dict)
     traps: set[StateKey] = field(default_factory=set)
 
@@ -209,13 +209,13 @@ class _Maker:
         self.graph = self._graph()
         self._parameters()
         self._kernel_features()
-        self._seed_features()
+        self._fallback_features()
         self.bounds = self._bounds()
         self.limits = self._limits()
         self._other_features()
         return self._assemble()
 
-    # ------------------------------------------------------------------ graph and seed
+    # ------------------------------------------------------------------ graph and fallback
 
     def _label(self, h: int, i: int) -> State:
         # Numeric labels repeat in every layer, named ones do not.
@@ -231,7 +231,7 @@ class _Maker:
         for h in range(self.H - 1):
             layer = self._one_layer(g, h, layer)
         g.terminals = layer
-        self._seed_and_traps(g)
+        self._fallback_and_traps(g)
         for (h, s), actions in list(g.actions.items()):
             self._maybe_twin(g, h, s, actions)
         return g
@@ -258,18 +258,18 @@ class _Maker:
                 found += [s2 for s2 in support if s2 not in found]
         return found
 
-    def _seed_and_traps(self, g: _Graph) -> None:
+    def _fallback_and_traps(self, g: _Graph) -> None:
         reached: list[State] = list(self.starts)
         for h in range(self.H - 1):
             following: list[State] = []
             for s in reached:
                 a = g.actions[h, s][int(self.rng.integers(len(g.actions[h, s])))]
-                g.seed[h, s] = a
+                g.fallback[h, s] = a
                 following += [s2 for s2 in g.successors[h, s, a] if s2 not in following]
             reached = following
-        g.seed_terminals = reached
-        off_seed = [key for key in g.actions if key not in g.seed]
-        g.traps = {key for key in off_seed if self.rng.random() < 0.35}
+        g.fallback_terminals = reached
+        off_fallback = [key for key in g.actions if key not in g.fallback]
+        g.traps = {key for key in off_fallback if self.rng.random() < 0.35}
 
     def _maybe_twin(self, g: _Graph, h: int, s: State, actions: list[Action]) -> None:
         """Now and then the same action a second time, before or after the original."""
@@ -316,21 +316,21 @@ class _Maker:
 
     # ------------------------------------------------------------------ costs
 
-    def _seed_features(self) -> None:
-        """Cost features of what the seed plays: one direction per layer, and some variety around it."""
+    def _fallback_features(self) -> None:
+        """Cost features of what the fallback plays: one direction per layer, and some variety around it."""
         self.cost_x: dict[TripletKey, Vec] = {}
         self.terminal_x: dict[State, Vec | None] = {}
         dc = self.o.cost_dimension
         directions = [_scaled(self._unit(dc), self.sc.size) for _ in range(self.H)]
         self.base = [directions[0]] * self.H if self.o.stationary_costs else directions
-        for (h, s), a in self.graph.seed.items():
+        for (h, s), a in self.graph.fallback.items():
             centre = self._around(h, self.sc.wobble)
             for s2 in self.graph.successors[h, s, a]:
                 self.cost_x[h, s, a, s2] = _plus(centre, _scaled(self._unit(dc), self.sc.spread))
-        for s in self.graph.seed_terminals:
+        for s in self.graph.fallback_terminals:
             self.terminal_x[s] = self._around(self.H - 1, self.sc.wobble)
         if self.o.terminal == "some":
-            for s in self.graph.seed_terminals[1:]:
+            for s in self.graph.fallback_terminals[1:]:
                 if self.rng.random() < 0.4:
                     self.terminal_x[s] = None
 
@@ -341,14 +341,14 @@ class _Maker:
     def _true(self, h: int, x: Vec, j: int) -> float:
         return dot(self.gamma[h][j], x)
 
-    def _seed_costs(self, j: int) -> list[float]:
+    def _fallback_costs(self, j: int) -> list[float]:
         costs = [self._true(key[0], x, j) for key, x in self.cost_x.items()]
         if self.o.terminal != "none":
             costs += [self._true(self.H - 1, x, j) for x in self.terminal_x.values() if x is not None]
         return costs
 
     def _bounds(self) -> list[float]:
-        """Above everything the seed does, whatever the deviation, by a margin."""
+        """Above everything the fallback does, whatever the deviation, by a margin."""
         limits = range(self.o.limits)
         longest = [max(norm(layer[j]) for layer in self.gamma) for j in limits]
         self.norms = [length * self._between((1.01, 1.4)) for length in longest]
@@ -358,7 +358,7 @@ class _Maker:
         if self.o.shared:
             apart += self.sc.kernel * float(np.sqrt(2.0 * self.o.kernels))
         room = [length * apart if self.sc.cover_spread else 0.0 for length in self.norms]
-        return [max(self._seed_costs(j)) + self.zeta[j] + room[j] + self._between(self.sc.margin) for j in limits]
+        return [max(self._fallback_costs(j)) + self.zeta[j] + room[j] + self._between(self.sc.margin) for j in limits]
 
     def _limits(self) -> list[LimitSpec]:
         return [
@@ -367,10 +367,10 @@ class _Maker:
         ]
 
     def _other_features(self) -> None:
-        """Pairs off the seed: near what the seed shows, new, or beyond a bound; traps are always beyond."""
+        """Pairs off the fallback: near what the fallback shows, new, or beyond a bound; traps are always beyond."""
         g = self.graph
         for h, s, a in g.successors:
-            if g.seed.get((h, s)) == a or (h, s, a) in g.twin:
+            if g.fallback.get((h, s)) == a or (h, s, a) in g.twin:
                 continue
             kind = str(self.rng.choice(["near", "fresh", "costly"], p=[0.5, 0.25, 0.25]))
             self._pair_features((h, s, a), "costly" if (h, s) in g.traps else kind)
@@ -403,13 +403,13 @@ class _Maker:
         return self._pushed(h, fresh) if kind == "costly" else fresh
 
     def _shown(self, h: int) -> list[Vec]:
-        """Features the seed itself displays at this layer."""
+        """Features the fallback itself displays at this layer."""
         if h == self.H - 1:
-            shown = [self.terminal_x[s] for s in self.graph.seed_terminals]
+            shown = [self.terminal_x[s] for s in self.graph.fallback_terminals]
             return [x for x in shown if x is not None] or [self.base[h]]
         return [
             self.cost_x[h, s, a, s2]
-            for (layer, s), a in self.graph.seed.items()
+            for (layer, s), a in self.graph.fallback.items()
             if layer == h
             for s2 in self.graph.successors[h, s, a]
         ]
@@ -443,7 +443,7 @@ class _Maker:
             elif h < self.H - 1:
                 features = _first(x, self.graph, h)
             else:
-                shown = [] if terminal is None else [terminal[s] for s in self.graph.seed_terminals]
+                shown = [] if terminal is None else [terminal[s] for s in self.graph.fallback_terminals]
                 features = next((f for f in shown if f is not None), None)
             out[h] = None if features is None else (features, [dot(g, features) for g in self.full_gamma[h]])
         if self.o.anchors == "some" and not self.o.stationary_costs:
@@ -486,7 +486,7 @@ class _Maker:
             shared_features=o.shared,
             terminal_reward={s: round(float(rng.random()), 1) for s in g.terminals},
             terminal_x=terminal_x,
-            seed=g.seed,
+            fallback=g.fallback,
             anchors=self._anchors(x, terminal_x),
             limits=self.limits,
             transition_norm=max(norm(v) for v in mu) * self._between((1.01, 1.3)),
@@ -500,8 +500,8 @@ class _Maker:
 
 
 def _first(x: dict[TripletKey, Vec], graph: _Graph, h: int) -> Vec:
-    """Features of the first triplet that the seed plays at layer h."""
-    s, a = next((s, a) for (layer, s), a in graph.seed.items() if layer == h)
+    """Features of the first triplet that the fallback plays at layer h."""
+    s, a = next((s, a) for (layer, s), a in graph.fallback.items() if layer == h)
     return x[h, s, a, graph.successors[h, s, a][0]]
 
 

@@ -170,7 +170,7 @@ class Reference:
 
     def act(self, h: int, s: State) -> Action:
         if self.episodes_ended < self.initial_episodes:
-            return self.t.seed[h, s]
+            return self.t.fallback[h, s]
         return self.plan.action[h, s]
 
     def observe(self, h: int, s: State, a: Action, s2: State, cost: Sequence[float]) -> None:
@@ -344,10 +344,10 @@ class Reference:
 
     def _certify(self, plan: Plan) -> None:
         last = self.H - 1
-        seed_pairs, seed_terminals = self.t.seed_pairs(), self.t.seed_terminals()
+        fallback_pairs, fallback_terminals = self.t.fallback_pairs(), self.t.fallback_terminals()
         for s in self.layers[last]:
             within = s not in plan.terminal_upper or self._within(plan.terminal_upper[s])
-            if s in seed_terminals or (plan.consistent and within):
+            if s in fallback_terminals or (plan.consistent and within):
                 plan.safe.add((last, s))
         for h in reversed(range(last)):
             for s in self.layers[h]:
@@ -357,7 +357,7 @@ class Reference:
                     condition2 = all((h + 1, s2) in plan.safe for s2 in support)
                     earned = plan.consistent and condition1 and condition2
                     plan.condition1[h, s, a] = condition1
-                    plan.certified[h, s, a] = earned or (h, s, a) in seed_pairs
+                    plan.certified[h, s, a] = earned or (h, s, a) in fallback_pairs
                 if any(plan.certified[h, s, a] for a in self.t.actions[h, s]):
                     plan.safe.add((h, s))
 

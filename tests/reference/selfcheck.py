@@ -42,7 +42,7 @@ class Tally:
 
 
 def _is_mixed(tables: Tables, plan: Plan) -> bool:
-    seed = tables.seed_pairs()
+    seed = tables.fallback_pairs()
     return len({ok for pair, ok in plan.certified.items() if pair not in seed}) == 2
 
 
@@ -105,7 +105,7 @@ def _survey(name: str, make: Callable[[int], tuple[Tables, Reference]]) -> Tally
         tables, agent = make(seed)
         _examine(tally, tables, agent, np.random.default_rng([seed, 3]))
     print(f"{name}: {tally.problems} problems, {tally.faulty} faulty, {time.perf_counter() - began:.1f} s")
-    print(f"  mixed mask off the seed: {tally.mixed} after the history, {tally.mixed_at_first} before")
+    print(f"  mixed mask off the fallback: {tally.mixed} after the history, {tally.mixed_at_first} before")
     print(f"  certified more after the history: {tally.learned} problems")
     print(f"  pairs that fail by condition 2 alone: {tally.look_ahead_only}")
     print(f"  last plan: cost event failed {tally.event_failed} times, inconsistent {tally.inconsistent} times")

@@ -55,7 +55,7 @@ class Tables:
     shared_features: bool
     terminal_reward: dict[State, float]
     terminal_x: dict[State, list[float] | None] | None
-    seed: dict[StateKey, Action]
+    fallback: dict[StateKey, Action]
     anchors: dict[int, Anchor | None] | None
     limits: list[LimitSpec]
     transition_norm: float
@@ -89,14 +89,14 @@ class Tables:
         """The layer's triplet of known cost, if any."""
         return None if self.anchors is None else self.anchors.get(h)
 
-    def seed_pairs(self) -> set[PairKey]:
-        """Pairs that the seed plays."""
-        return {(h, s, a) for (h, s), a in self.seed.items()}
+    def fallback_pairs(self) -> set[PairKey]:
+        """Pairs that the fallback plays."""
+        return {(h, s, a) for (h, s), a in self.fallback.items()}
 
-    def seed_terminals(self) -> set[State]:
-        """Terminal states that the seed can end in."""
+    def fallback_terminals(self) -> set[State]:
+        """Terminal states that the fallback can end in."""
         last = self.horizon - 2
-        return {s2 for (h, s), a in self.seed.items() if h == last for s2 in self.successors[h, s, a]}
+        return {s2 for (h, s), a in self.fallback.items() if h == last for s2 in self.successors[h, s, a]}
 
     def probability(self, key: TripletKey) -> float:
         """Hidden truth: P(s2 | s, a) = <mu_h, phi>."""
@@ -118,7 +118,7 @@ class Tables:
     def functions(self) -> dict[str, Any]:
         """Keywords for `Problem.from_functions`, all but `limits`.
 
-        `seed_policy` raises KeyError off the seed's reach, so that code which asks too much is noticed.
+        `fallback` raises KeyError off the fallback's reach, so that code which asks too much is noticed.
         """
         declared: dict[str, Any] = {
             "horizon": self.horizon,
@@ -129,7 +129,7 @@ class Tables:
             "cost_features": lambda h, s, a, s2: list(self.x[h, s, a, s2]),
             "terminal_reward": lambda s: self.terminal_reward[s],
             "terminal_cost_features": None if self.terminal_x is None else self.terminal_features,
-            "seed_policy": lambda h, s: self.seed[h, s],
+            "fallback": lambda h, s: self.fallback[h, s],
             "anchor": None if self.anchors is None else self.anchor,
             "transition_norm": self.transition_norm,
             "stationary_costs": self.stationary_costs,
@@ -141,7 +141,7 @@ class Tables:
 
     def faults(self) -> list[str]:
         """Everything about the tables that breaks the promises of spec 2; empty for a valid problem."""
-        return [*self._truth_faults(), *self._seed_faults(), *self._anchor_faults()]
+        return [*self._truth_faults(), *self._fallback_faults(), *self._anchor_faults()]
 
     def _truth_faults(self) -> list[str]:
         out: list[str] = []
@@ -164,24 +164,24 @@ class Tables:
             out.append("mu differs between layers of a stationary problem")
         return out
 
-    def _seed_faults(self) -> list[str]:
+    def _fallback_faults(self) -> list[str]:
         out: list[str] = []
         reached: set[StateKey] = {(0, s) for s in self.starts}
         for h in range(self.horizon - 1):
             for s in [s for layer, s in reached if layer == h]:
-                if (h, s) not in self.seed:
-                    out.append(f"seed has no action at {(h, s)}")
+                if (h, s) not in self.fallback:
+                    out.append(f"fallback has no action at {(h, s)}")
                     continue
-                a = self.seed[h, s]
+                a = self.fallback[h, s]
                 for s2 in self.successors[h, s, a]:
                     reached.add((h + 1, s2))
                     if self._unsafe(self.cost((h, s, a, s2))):
-                        out.append(f"seed is unsafe at {(h, s, a, s2)}")
+                        out.append(f"fallback is unsafe at {(h, s, a, s2)}")
         for s in [s for layer, s in reached if layer == self.horizon - 1]:
             cost = self.terminal_cost(s)
             if cost is not None and self._unsafe(cost):
-                out.append(f"seed is unsafe in terminal state {s}")
-        out += [f"seed speaks off its reach at {key}" for key in self.seed if key not in reached]
+                out.append(f"fallback is unsafe in terminal state {s}")
+        out += [f"fallback speaks off its reach at {key}" for key in self.fallback if key not in reached]
         return out
 
     def _anchor_faults(self) -> list[str]:

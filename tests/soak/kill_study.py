@@ -67,12 +67,10 @@ class Inquest:
             what, content = json.loads(line)
             self.answers += 1
             if what == "ask":
-                step = (content["episode"], content["layer"])
+                step = (content["episode"], content["step"])
                 assert offered.setdefault(step, content) == content, f"offered in two ways: {step}"
                 record = asked[content["ask_id"]]
-                assert all(
-                    record[key] == content[key] for key in ("episode", "layer", "state", "action", "certificate")
-                )
+                assert all(record[key] == content[key] for key in ("episode", "step", "state", "action", "certificate"))
             elif what == "tell":
                 name, after, cost = content
                 assert (told[name]["next_state"], told[name]["cost"]) == (after, cost), f"a tell is not there: {name}"

@@ -53,8 +53,8 @@ def test_undeclared_the_limit_is_broken(name: str, seed: int) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_it_is_the_mismatch_that_breaks_it(name: str, seed: int) -> None:
     """The same world without a mismatch, played by the same learner."""
-    knobs = {**CASES[name], "mismatch": 0.0}
-    world = sf.worlds.make(name, **knobs)
+    options = {**CASES[name], "mismatch": 0.0}
+    world = sf.worlds.make(name, **options)
     for number in range(3):
         run = sf.run(sf.LsviNew(world.problem), world, EPISODES, RUNS * seed + number)
         assert run.violations.sum() == 0
@@ -78,7 +78,7 @@ def test_it_deviates_by_no_more_and_where_it_hurts(name: str, declared: bool) ->
         off = world.deviation[h][:, 0]
         np.testing.assert_allclose(true - linear, off, rtol=0, atol=1e-12)
         seed = np.zeros(layer.n_edges, bool)
-        seed[edge_ranges(layer, layer.seed_pairs())] = True
+        seed[edge_ranges(layer, layer.fallback_pairs())] = True
         anchor = problem.graph.anchors[h]
         assert anchor is not None
         known = (layer.cost_features == anchor.features).all(axis=1)
@@ -89,7 +89,7 @@ def test_it_deviates_by_no_more_and_where_it_hurts(name: str, declared: bool) ->
         assert (off[~known & (linear <= bound - size)] == -size).all()
         tempting += int(((linear <= bound) & (true > bound)).sum())
     assert tempting > 0  # triplets that the line calls safe, and that are not
-    assert exact.violations(world, exact.seed_policy(problem)) == (0.0, 0.0)
+    assert exact.violations(world, exact.fallback(problem)) == (0.0, 0.0)
 
 
 def test_no_mismatch_is_no_deviation() -> None:

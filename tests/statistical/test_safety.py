@@ -87,7 +87,7 @@ def test_random_worlds_are_safe_in_the_paper_profile(batch: int, seed: int) -> N
         runs.append(sf.run(agent, world, EPISODES, seed))
     assert_safe_while_true(runs)
     assert misses(runs) <= most_misses(len(runs), 0.05)
-    assert sum(bool((run.value > run.value[0]).any()) for run in runs) > len(runs) // 3  # it left the seed
+    assert sum(bool((run.value > run.value[0]).any()) for run in runs) > len(runs) // 3  # it left the fallback
 
 
 @pytest.mark.parametrize("scale", [0.2, 0.3, 0.5])
@@ -132,7 +132,7 @@ def tight_world(noise: str) -> sf.World:
         cost_features=lambda h, s, a, s2: [1.0],
         transition_features=lambda h, s, a, s2: [1.0],
         terminal_cost_features=lambda s: [1.0],
-        seed_policy=lambda h, s: 0,
+        fallback=lambda h, s: 0,
         limits=[sf.Limit(f"limit {j}", bound=2.0, noise=1.0, norm=1.0) for j in range(4)],
     )
     return sf.World(problem, transition=[1.0], cost=np.zeros((4, 1)), noise=noise)

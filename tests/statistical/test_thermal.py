@@ -15,7 +15,7 @@ EPISODES = 100_000
 def test_lsvi_new_closes_the_gap_without_a_violation(number: int, seed: int) -> None:
     world = sf.worlds.make("thermal/small")
     run = sf.run(sf.LsviNew(world.problem), world, EPISODES, 3 * seed + number)
-    gap = run.best_value - run.seed_value
+    gap = run.best_value - run.fallback_value
     assert gap > 1.0  # there is something to learn
     assert run.regret[0] > 0.25 * gap  # which is not done at once
     assert (run.regret[-1000:] < 0.05 * gap).all()
@@ -42,8 +42,8 @@ def test_so_does_lsvi_new_without_idea_one(seed: int) -> None:
     assert run.guarantee == "no safety guarantee"
 
 
-def test_the_seed_neither_learns_nor_violates(seed: int) -> None:
+def test_the_fallback_neither_learns_nor_violates(seed: int) -> None:
     world = sf.worlds.make("thermal/small")
-    run = sf.run(sf.agents.make("seed", world.problem), world, 2000, seed)
+    run = sf.run(sf.agents.make("fallback", world.problem), world, 2000, seed)
     assert run.violations.sum() == 0
     assert run.gap_closed() == 0.0

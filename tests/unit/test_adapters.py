@@ -77,11 +77,11 @@ def test_probabilities_are_the_tables(kind: str) -> None:
                 for p, after, *_ in env.P[state][action]:
                     expected[int(after)] = expected.get(int(after), 0.0) + p
                 assert found == pytest.approx(expected)
-    assert exact.seed_value(world) == pytest.approx(value_of_first_actions(env, world, 7))
+    assert exact.fallback_value(world) == pytest.approx(value_of_first_actions(env, world, 7))
 
 
 def value_of_first_actions(env: Any, world: sf.World, horizon: int) -> float:
-    """The seed's value by the table: rewards of arrivals, (r + 100)/200; 0.5 a layer when it is over."""
+    """The fallback's value by the table: rewards of arrivals, (r + 100)/200; 0.5 a layer when it is over."""
     problem = world.problem
 
     def value(h: int, label: Any, state: int, ended: bool) -> float:
@@ -90,7 +90,7 @@ def value_of_first_actions(env: Any, world: sf.World, horizon: int) -> float:
         if ended:
             return 0.5 + value(h + 1, OVER, state, True)
         total = 0.0
-        for p, after, reward, done in env.P[state][problem.seed_action(h, label)]:
+        for p, after, reward, done in env.P[state][problem.fallback_action(h, label)]:
             after, reward = int(after), float(reward)
             names = [n for n in problem.states(h + 1) if n == after or n == (after, reward)]
             total += p * ((reward + 100) / 200 + value(h + 1, names[-1], after, done))
@@ -135,7 +135,7 @@ def test_a_row_of_probability_zero_is_declared() -> None:
 
 
 def test_rewards_are_paid_on_arrival_and_scaled() -> None:
-    problem = world_of(CORRIDOR, horizon=5, seed_policy=lambda h, s: "right").problem
+    problem = world_of(CORRIDOR, horizon=5, fallback=lambda h, s: "right").problem
     # State 0 can be arrived at with 0 and with -1; as a start it bears its own name.
     assert list(problem.states(0)) == [0]
     assert sorted(map(repr, problem.states(3))) == ["'over'", "(0, -1.0)", "(0, 0.0)", "1", "2"]
@@ -152,13 +152,13 @@ def test_rewards_are_paid_on_arrival_and_scaled() -> None:
 
 
 def test_after_the_end_nothing_happens_and_nothing_is_measured() -> None:
-    world = world_of(CORRIDOR, horizon=5, cost=lambda *row: 0.3, seed_policy=lambda h, s: "right")
+    world = world_of(CORRIDOR, horizon=5, cost=lambda *row: 0.3, fallback=lambda h, s: "right")
     problem = world.problem
     for label in (2, OVER):
         assert problem.actions(3, label) == (WAIT,)
         assert problem.successors(3, label, WAIT) == (OVER,)
         assert world.costs[3][problem.edge_index(3, label, WAIT, OVER)] == 0.0
-        assert problem.seed_action(3, label) == WAIT
+        assert problem.fallback_action(3, label) == WAIT
     assert world.costs[0].ravel().tolist() == pytest.approx([0.3] * 3)
 
 
@@ -234,9 +234,9 @@ def test_parameters_are_found_from_the_features() -> None:
         ({"start": []}, "a world needs a start state"),
         ({"start": None}, "the environment does not say where it starts"),
         ({"reward_range": (1.0, 0.0)}, "reward_range must be (low, high): (1.0, 0.0)"),
-        ({"anchor": ((1.0, 0.0), 0.2)}, "anchor is not true: anchor of layer 0"),
+        ({"anchor": ((1.0, 0.0), 0.2)}, "anchor is not true: anchor of step 0"),
         ({"noise": "loud"}, "no such noise: 'loud'"),
-        ({"seed_policy": lambda h, s: "sleep"}, "seed's action does not exist: layer 0, state 0: seed_policy gives"),
+        ({"fallback": lambda h, s: "sleep"}, "fallback's action does not exist: step 0, state 0: fallback gives"),
     ],
 )
 def test_what_is_refused(keywords: dict[str, Any], message: str) -> None:
@@ -270,17 +270,17 @@ def test_an_environment_without_a_table_is_refused() -> None:
         from_gymnasium(object(), 3, cost=free, limit=LIMIT)
 
 
-# ---------------------------------------------------------------- the seed
+# ---------------------------------------------------------------- the fallback
 
 
-def test_the_seed_found_is_the_most_cautious() -> None:
+def test_the_fallback_found_is_the_most_cautious() -> None:
     table = {
         s: {a: [(1.0, min(max(s + a, 0), 4), float(s), False)] for a in (1, 0, -1)} for s in range(5)
     }  # deeper to the right; the start is in the middle
     problem = world_of(table, start=2, horizon=5, cost=lambda s, a, s2, r: 0.1 * s2).problem
     state, path = 2, []
     for h in range(4):
-        action = problem.seed_action(h, (state, float(path[-1])) if path else state)
+        action = problem.fallback_action(h, (state, float(path[-1])) if path else state)
         path.append(state)
         state = min(max(state + action, 0), 4)
     assert path == [2, 1, 0, 0]
@@ -296,8 +296,8 @@ def test_it_looks_ahead() -> None:
     }
     cost = {1: 0.1, 2: 0.4, 3: 0.9}
     keywords = {"cost": lambda s, a, s2, r: cost[s2]}
-    assert world_of(table, horizon=3, **keywords).problem.seed_action(0, 0) == "dear"
-    assert world_of(table, horizon=2, **keywords).problem.seed_action(0, 0) == "cheap"  # nothing follows
+    assert world_of(table, horizon=3, **keywords).problem.fallback_action(0, 0) == "dear"
+    assert world_of(table, horizon=2, **keywords).problem.fallback_action(0, 0) == "cheap"  # nothing follows
 
 
 def test_where_no_policy_is_safe_the_state_and_the_reason_are_told() -> None:
@@ -310,14 +310,14 @@ def test_where_no_policy_is_safe_the_state_and_the_reason_are_told() -> None:
         world_of(table, cost=lambda s, a, s2, r: 0.3 * s2)
     assert str(refused.value) == (
         "no policy is safe from the start: state 0, limit 0.5: 'cheap' can lead to 1, from which no policy is safe; "
-        "'bad' can lead to 3 at cost 0.9. There is no seed to begin with: choose another start, a shorter horizon "
+        "'bad' can lead to 3 at cost 0.9. There is no fallback to begin with: choose another start, a shorter horizon "
         "or another limit."
     )
 
 
-def test_a_seed_that_is_given_is_checked_against_the_truth() -> None:
-    with pytest.raises(InvalidInput, match="seed is not safe: layer 1, state 1"):
-        world_of(CORRIDOR, cost=lambda s, a, s2, r: 0.3 * s2, seed_policy=lambda h, s: "right")
+def test_a_fallback_that_is_given_is_checked_against_the_truth() -> None:
+    with pytest.raises(InvalidInput, match="fallback is not safe: step 1, state 1"):
+        world_of(CORRIDOR, cost=lambda s, a, s2, r: 0.3 * s2, fallback=lambda h, s: "right")
 
 
 # ---------------------------------------------------------------- the example

@@ -20,7 +20,7 @@ LIMIT = sf.Limit("heat", bound=1.0, noise=0.1, norm=1.0)
 
 
 def small(**changes: Any) -> sf.Problem:
-    return corridor({"seed": [1.0], "other": [0.5]}, LIMIT, anchor=([1.0], [0.25]), **changes)
+    return corridor({"fallback": [1.0], "other": [0.5]}, LIMIT, anchor=([1.0], [0.25]), **changes)
 
 
 # ---------------------------------------------------------------- keywords
@@ -76,8 +76,8 @@ def test_ideas_may_be_written_as_one_word() -> None:
 
 
 def test_the_paper_profile_needs_an_anchor_everywhere() -> None:
-    with pytest.raises(InvalidInput, match=r"needs an anchor at every layer.*layer 0"):
-        sf.LsviNew(corridor({"seed": [1.0]}, LIMIT), profile="paper", episodes=100)
+    with pytest.raises(InvalidInput, match=r"needs an anchor at every step.*step 0"):
+        sf.LsviNew(corridor({"fallback": [1.0]}, LIMIT), profile="paper", episodes=100)
 
 
 def test_a_non_positive_gap_is_named() -> None:
@@ -142,7 +142,7 @@ def test_it_plans_before_every_episode_at_growth_zero() -> None:
     agent = sf.LsviNew(small(), replan_growth=0.0)
     assert (agent.replans, agent.plan.number) == (1, 1)
     for k in range(5):
-        tell(agent, [("seed", 0.2)])
+        tell(agent, [("fallback", 0.2)])
         assert (agent.replans, agent.plan.number) == (k + 2, k + 2)
     agent.begin_episode("s")
     agent.abort_episode()
@@ -152,11 +152,11 @@ def test_it_plans_before_every_episode_at_growth_zero() -> None:
 def test_it_plans_when_a_log_determinant_has_grown() -> None:
     """One cost feature z = 1 without an anchor: logdet(λ + n) against log(1 + growth), by hand; costs alone grow."""
     ridge, growth = 0.5, 0.3
-    problem = corridor({"seed": [1.0]}, LIMIT)
+    problem = corridor({"fallback": [1.0]}, LIMIT)
     agent = sf.LsviNew(problem, ridges=(ridge, 10.0), replan_growth=growth, value_ridge=1e9)
     planned, plans = 0, 1
     for rows in range(1, 60):
-        tell(agent, [("seed", 0.2)])
+        tell(agent, [("fallback", 0.2)])
         if math.log((ridge + rows) / (ridge + planned)) > math.log(1 + growth):
             planned, plans = rows, plans + 1
         assert agent.replans == plans
@@ -164,12 +164,12 @@ def test_it_plans_when_a_log_determinant_has_grown() -> None:
 
 
 def test_growth_of_the_values_alone_makes_it_plan() -> None:
-    problem = corridor({"seed": [1.0]}, LIMIT, horizon=3)
+    problem = corridor({"fallback": [1.0]}, LIMIT, horizon=3)
     agent = sf.LsviNew(problem, replan_growth=0.3, explore=(0, 0, 0), value_ridge=0.01)
     for _ in range(3):
         agent.begin_episode("s")
         for h in range(2):
-            agent.observe(h, "s", "seed", "s", None)  # no costs
+            agent.observe(h, "s", "fallback", "s", None)  # no costs
         agent.end_episode()
     assert agent.replans > 1
     assert agent.costs.bank.rows.sum() == 0
@@ -178,7 +178,7 @@ def test_growth_of_the_values_alone_makes_it_plan() -> None:
 def test_an_old_plan_stays_while_data_come_in() -> None:
     agent = sf.LsviNew(small(), replan_growth=1e9)
     plan = agent.plan
-    tell(agent, *[[("seed", 0.2)]] * 50)
+    tell(agent, *[[("fallback", 0.2)]] * 50)
     assert agent.plan is plan
     agent.replan()
     assert agent.plan is not plan
@@ -188,7 +188,7 @@ def test_no_plan_inside_an_episode() -> None:
     agent = sf.LsviNew(small())
     agent.begin_episode("s")
     plan = agent.plan
-    with pytest.raises(OutOfOrder, match=r"never changes inside an episode.*layer 0"):
+    with pytest.raises(OutOfOrder, match=r"never changes inside an episode.*step 0"):
         agent.replan()
     assert agent.plan is plan
     assert agent.replans == 1
@@ -197,14 +197,14 @@ def test_no_plan_inside_an_episode() -> None:
 # ---------------------------------------------------------------- what it plays first
 
 
-def test_initial_episodes_play_the_seed_and_plan_all_the_same() -> None:
+def test_initial_episodes_play_the_fallback_and_plan_all_the_same() -> None:
     limit = sf.Limit("heat", bound=10.0, noise=0.1, norm=1.0)
-    problem = corridor({"seed": [1.0], "wide": [2.0]}, limit)
+    problem = corridor({"fallback": [1.0], "wide": [2.0]}, limit)
     agent = sf.LsviNew(problem, initial_episodes=3, replan_growth=0.0)
     assert agent.plan.action(0, "s") == "wide"  # what it would do
     for k in range(5):
         agent.begin_episode("s")
-        expected = "seed" if k < 3 else agent.plan.action(0, "s")
+        expected = "fallback" if k < 3 else agent.plan.action(0, "s")
         assert agent.act(0, "s") == expected
         agent.observe(0, "s", expected, "s", 0.1)
         agent.end_episode()
@@ -212,18 +212,18 @@ def test_initial_episodes_play_the_seed_and_plan_all_the_same() -> None:
     assert expected == "wide"
 
 
-def test_the_paper_profile_plays_the_seed_and_says_so() -> None:
-    with pytest.warns(UserWarning, match=r"asks for \d+ episodes of the seed and the run has 100"):
+def test_the_paper_profile_plays_the_fallback_and_says_so() -> None:
+    with pytest.warns(UserWarning, match=r"asks for \d+ episodes of the fallback and the run has 100"):
         agent = sf.LsviNew(small(), profile="paper", episodes=100)
     assert agent.constants["initial_episodes"] == 100
     agent.begin_episode("s")
-    assert agent.act(0, "s") == "seed"
+    assert agent.act(0, "s") == "fallback"
 
 
 def test_the_paper_profile_ends_with_its_episodes() -> None:
     """The constants are for K episodes; one more would be without a proof. A refusal changes nothing."""
     agent = sf.LsviNew(small(), profile="paper", episodes=2, initial_episodes=0)
-    tell(agent, [("seed", 0.2)], [("seed", 0.2)])
+    tell(agent, [("fallback", 0.2)], [("fallback", 0.2)])
     before = agent.checkpoint()
     with pytest.raises(OutOfOrder, match=r"computed for fewer episodes.*episodes=2"):
         agent.begin_episode("s")
@@ -239,12 +239,12 @@ def test_the_paper_profile_ends_with_its_episodes() -> None:
 def test_a_plan_answers_by_label_and_refuses_the_unknown() -> None:
     agent = sf.LsviNew(small())
     plan = agent.plan
-    assert plan.upper(0, "s", "seed", "s").shape == (1,)
+    assert plan.upper(0, "s", "fallback", "s").shape == (1,)
     for ask in (
-        lambda: plan.upper(0, "s", "seed", "x"),
+        lambda: plan.upper(0, "s", "fallback", "x"),
         lambda: plan.lower(0, "s", "none", "s"),
-        lambda: plan.certified(0, "x", "seed"),
-        lambda: plan.q(1, "s", "seed"),
+        lambda: plan.certified(0, "x", "fallback"),
+        lambda: plan.q(1, "s", "fallback"),
         lambda: plan.value(2, "s"),
         lambda: plan.action(-1, "s"),
     ):
@@ -268,7 +268,7 @@ def test_a_plan_of_no_data_knows_the_anchor_only(seed: int) -> None:
         anchor = tables.anchor(h)
         if anchor is None:
             continue
-        for (layer, s), a in tables.seed.items():
+        for (layer, s), a in tables.fallback.items():
             for s2 in tables.successors[layer, s, a]:
                 if layer == h and tables.x[h, s, a, s2] == anchor[0]:
                     assert agent.plan.upper(h, s, a, s2) == pytest.approx(anchor[1], abs=1e-12)

@@ -29,7 +29,7 @@ from tests.drawn_worlds import certified_world, paper_world
 from tests.forgery import JOURNAL, Record, forge, records_of, sealed
 from tests.made_worlds import hand_world
 from tests.saved_problems import PROBLEMS
-from tests.studies import Calm, Plant, Quick, go_on, kettle, nervous, off_the_seed
+from tests.studies import Calm, Plant, Quick, go_on, kettle, nervous, off_the_fallback
 
 WARM = ("warm", 1)
 
@@ -61,7 +61,7 @@ def found(path: Path, *words: str, at: int | None = None) -> AuditReport:
 
 @pytest.fixture(scope="module")
 def learnt(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A study of the kettle that has left its seed; not to be changed."""
+    """A study of the kettle that has left its fallback; not to be changed."""
     path = tmp_path_factory.mktemp("learnt") / "plant.study"
     world = kettle()
     with study_at(path, world) as study:
@@ -86,7 +86,7 @@ def first(path: Path, kind: str, condition: Callable[[Record], bool] = lambda re
 def test_a_study_that_learns_is_clean(learnt: Path) -> None:
     report = clean(learnt)
     counts = report.counts
-    assert counts["ask"] == counts["tell"] == counts["offers by estimate"] + counts["offers of the seed"]
+    assert counts["ask"] == counts["tell"] == counts["offers by estimate"] + counts["offers of the fallback"]
     assert counts["offers by estimate"] > 50
     assert counts["begin"] == 120
     assert counts["plans"] > 5
@@ -129,7 +129,7 @@ def test_options_are_clean(options: dict[str, Any], tmp_path: Path) -> None:
         go_on(study, Plant(world, 0), 40)
     report = clean(tmp_path / "s")
     if "initial_episodes" in options:
-        assert report.counts["offers of the seed"] >= 20
+        assert report.counts["offers of the fallback"] >= 20
 
 
 @pytest.mark.parametrize("case", range(3))
@@ -146,10 +146,10 @@ def test_all_that_can_happen_in_one_study_is_clean(tmp_path: Path) -> None:
     plant = Plant(world, 3)
     with study_at(path, world, snapshot_every=7, monitor_factory=nervous({90: "residual"})) as study:
         log = [
-            {"layer": 0, "state": "s", "action": "wait", "next_state": "s", "cost": 0.1, "episode": 1},
-            {"layer": 1, "state": "s", "action": "heat", "next_state": WARM, "cost": None, "episode": 1},
-            {"layer": 2, "state": WARM, "cost": 0.16, "episode": 1},
-            {"layer": 1, "state": "s", "action": "heat", "next_state": "s", "cost": 0.21, "episode": 2},
+            {"step": 0, "state": "s", "action": "wait", "next_state": "s", "cost": 0.1, "episode": 1},
+            {"step": 1, "state": "s", "action": "heat", "next_state": WARM, "cost": None, "episode": 1},
+            {"step": 2, "state": WARM, "cost": 0.16, "episode": 1},
+            {"step": 1, "state": "s", "action": "heat", "next_state": "s", "cost": 0.21, "episode": 2},
         ]
         study.import_log(log, source="a log")
         go_on(study, plant, 8)
@@ -187,7 +187,7 @@ def test_all_that_can_happen_in_one_study_is_clean(tmp_path: Path) -> None:
         assert study.standing.epoch == 1
         assert study.safe_mode  # the monitor's alarm
         study.acknowledge("another plant", discard_data=True)
-        later = {"layer": 0, "state": "s", "action": "wait", "next_state": "s", "cost": 0.11, "time": time.time() + 9}
+        later = {"step": 0, "state": "s", "action": "wait", "next_state": "s", "cost": 0.11, "time": time.time() + 9}
         study.import_log([later])
         go_on(study, plant, 80)
     with open(path / JOURNAL, "ab") as stream:
@@ -202,9 +202,9 @@ def test_all_that_can_happen_in_one_study_is_clean(tmp_path: Path) -> None:
     assert any("never acknowledged" in remark for remark in report.remarks)
 
 
-def test_the_safe_mode_off_the_seed_is_clean(tmp_path: Path) -> None:
-    """Where the seed has no action, the certified one from before the alarm is offered."""
-    world = off_the_seed()
+def test_the_safe_mode_off_the_fallback_is_clean(tmp_path: Path) -> None:
+    """Where the fallback has no action, the certified one from before the alarm is offered."""
+    world = off_the_fallback()
     with study_at(tmp_path / "s", world, monitor_factory=nervous({7: "limit"})) as study:
         go_on(study, Plant(world, 0), 6)
         assert study.safe_mode
@@ -263,9 +263,9 @@ def test_problems_are_read_alike(name: str, suffix: str, tmp_path: Path) -> None
     problem = PROBLEMS[name]()
     read = read_problem(problem.save(tmp_path / f"problem{suffix}"))
     assert read.digest == problem.digest
-    assert read.seed_ends == problem.graph.terminal.seed_reached.tolist()
+    assert read.fallback_ends == problem.graph.terminal.fallback_reached.tolist()
     for h, layer in enumerate(problem.graph.layers):
-        assert read.layers[h].seed == layer.seed.tolist()
+        assert read.layers[h].fallback == layer.fallback.tolist()
         x = layer.cost_features
         assert read.layers[h].x.tobytes() == (x.dense() if isinstance(x, SparseRows) else x).tobytes()
         for i in range(layer.n_states):
@@ -431,8 +431,8 @@ def test_a_forged_cost_is_not_reproduced_by_later_certificates(path: Path) -> No
 
 def test_forged_costs_that_were_swapped(path: Path) -> None:
     records = records_of(path)
-    layers = {r["layer"] for r in records if r["kind"] == "tell"}
-    pairs = [[r["n"] for r in records if r["kind"] == "tell" and r["layer"] == h][::9] for h in sorted(layers)]
+    layers = {r["step"] for r in records if r["kind"] == "tell"}
+    pairs = [[r["n"] for r in records if r["kind"] == "tell" and r["step"] == h][::9] for h in sorted(layers)]
 
     def edit(records: list[Record]) -> None:
         a, b = pairs[0][2], pairs[1][2]
@@ -443,7 +443,7 @@ def test_forged_costs_that_were_swapped(path: Path) -> None:
 
 
 def test_an_action_that_was_not_certified(path: Path) -> None:
-    """In the first episode nothing but the seed is certified; the forger offers heat."""
+    """In the first episode nothing but the fallback is certified; the forger offers heat."""
     n = first(path, "ask", lambda r: r["action"] == "wait" and len(r["certificate"]["successors"]) == 1)
 
     def edit(records: list[Record]) -> None:
@@ -457,7 +457,7 @@ def test_an_action_that_was_not_certified(path: Path) -> None:
 def test_an_action_that_does_not_exist(path: Path) -> None:
     n = first(path, "ask", skip=40)
     forge(path, lambda records: records[n].update(action="explode"))
-    found(path, "is no action of layer", at=n)
+    found(path, "is no action of step", at=n)
 
 
 @pytest.mark.parametrize("kind", ["tell", "ask"])
@@ -503,7 +503,7 @@ CERTIFICATES: dict[str, tuple[Callable[[Record], Any], str]] = {
     "the names of limits": (lambda c: c.update(limits=["other"]), "limits"),
     "the share": (lambda c: c.update(share=0.01), "share"),
     "the plan": (lambda c: c.update(plan=1), "plan"),
-    "the seed": (lambda c: c.update(seed=not c["seed"]), "seed"),
+    "the seed": (lambda c: c.update(seed=not c["fallback"]), "fallback"),
     "the safe mode": (lambda c: c.update(safe_mode=True), "safe_mode"),
     "a reason": (lambda c: c.update(why="none"), "why"),
     "a last cost": (lambda c: c["successors"][0].update(last_upper=[0.1], last_margin=[0.4]), "last"),
@@ -521,7 +521,7 @@ def _lower(certificate: Record) -> None:
 @pytest.mark.parametrize("name", CERTIFICATES)
 def test_a_forged_certificate(path: Path, name: str) -> None:
     edit, words = CERTIFICATES[name]
-    n = first(path, "ask", lambda r: r["layer"] == 0 and r["action"] == "heat" and r["state"] == "s", skip=100)
+    n = first(path, "ask", lambda r: r["step"] == 0 and r["action"] == "heat" and r["state"] == "s", skip=100)
     forge(path, lambda records: edit(records[n]["certificate"]))
     found(path, words, at=n)
 
@@ -534,7 +534,7 @@ RECORDS: dict[str, tuple[str, Callable[[Record], Any], str]] = {
     "a plan's number": ("begin", lambda r: r.update(plan=0), "comes after plan"),
     "an earlier plan": ("begin", lambda r: r.update(made_after=1), "record 1"),
     "a later plan": ("begin", lambda r: r.update(made_after=r["n"]), "record"),
-    "a layer": ("ask", lambda r: r.update(layer=1 - r["layer"]), "the episode is"),
+    "a step": ("ask", lambda r: r.update(step=1 - r["step"]), "the episode is"),
     "an override": ("tell", lambda r: r.update(override=True), "override"),
     "the end": ("tell", lambda r: r.update(ends=not r["ends"]), "ends"),
     "a successor": ("tell", lambda r: r.update(next_state="elsewhere"), "unused"),
@@ -586,7 +586,7 @@ def test_an_exchanged_problem(path: Path) -> None:
     sf.Problem(known.graph, known.naming, limits, 1.0, False, False).save(path / "problem.json")
     found(path, "another problem", at=0)
     document = json.loads((path / "problem.json").read_bytes())
-    document["layers"][0]["rewards"][0] = 0.99
+    document["layers"][0]["reward"][0] = 0.99
     (path / "problem.json").write_text(json.dumps(document))
     found(path, "another problem", at=0)
 
@@ -610,7 +610,7 @@ def alarmed(tmp_path: Path) -> Path:
     world, path = kettle(), tmp_path / "alarmed.study"
     plant = Plant(world, 1)
     with study_at(path, world, monitor_factory=nervous({60: "residual"})) as study:
-        rows = [{"layer": 0, "state": "s", "action": "wait", "next_state": "s", "cost": 0.1 + i / 99} for i in range(5)]
+        rows = [{"step": 0, "state": "s", "action": "wait", "next_state": "s", "cost": 0.1 + i / 99} for i in range(5)]
         study.import_log(rows)
         go_on(study, plant, 40)
         assert study.safe_mode
@@ -628,7 +628,7 @@ ALARMS: dict[str, tuple[str, Callable[[list[Record], int], Any], str]] = {
     "other alarms": ("acknowledge", lambda records, n: records[n].update(alarms=[]), "the alarms are those"),
     "no reason": ("acknowledge", lambda records, n: records[n].update(reason=" "), "no reason"),
     "dropped acknowledgement": ("acknowledge", lambda records, n: records.pop(n), "safe mode"),
-    "not the seed's": ("ask", lambda records, n: _offer_heat(records), "in safe mode another action"),
+    "not the fallback's": ("ask", lambda records, n: _offer_heat(records), "in safe mode another action"),
     "an imported cost": ("import", lambda records, n: records[n]["rows"][0].__setitem__(-1, [0.0]), "bounds"),
     "an imported row twice": ("import", lambda records, n: records[n]["rows"].append(records[n]["rows"][0]), "twice"),
     "an import of no row": ("import", lambda records, n: records[n]["rows"][0].__setitem__(1, "moon"), "none of the"),
@@ -757,7 +757,7 @@ def test_a_plan_older_than_one_that_was_surely_made(tmp_path: Path) -> None:
     world = kettle()
     with study_at(tmp_path / "s", world) as study:
         go_on(study, Plant(world, 0), 3)
-        study.import_log([{"layer": 0, "state": "s", "action": "wait", "next_state": "s", "cost": 0.125}])
+        study.import_log([{"step": 0, "state": "s", "action": "wait", "next_state": "s", "cost": 0.125}])
         study.begin("s")
     clean(tmp_path / "s")
     begins = [record for record in records_of(tmp_path / "s") if record["kind"] == "begin"]

@@ -25,7 +25,7 @@ def slope() -> sf.Problem:
         successors=lambda h, s, a: ["there"],
         reward=lambda h, s, a: float(a == "steep"),
         cost_features=lambda h, s, a, s2: [1.0, float(a == "steep")],
-        seed_policy=lambda h, s: "flat",
+        fallback=lambda h, s: "flat",
         limits=LIMIT,
         anchor=lambda h: ([1.0, 0.0], [0.25]),
     )
@@ -64,7 +64,7 @@ def test_beta_covers_what_its_episodes_can_tell(episodes: int, dim: int) -> None
 def test_a_log_beyond_its_rows_widens_the_radius_and_the_audit_agrees(tmp_path: Path, seed: int) -> None:
     problem, rng = slope(), np.random.default_rng(seed)
     options = {"profile": "paper", "episodes": 1, "ideas": ("I",), "initial_episodes": 0, "value_radius_scale": 0.0}
-    row = {"layer": 0, "state": "here", "action": "steep", "next_state": "there"}
+    row = {"step": 0, "state": "here", "action": "steep", "next_state": "there"}
     rows = [{**row, "cost": 0.25 + 0.5 * noise} for noise in rng.uniform(-1.0, 1.0, 1000).tolist()]
     with sf.Study.open(tmp_path / "s", problem, failure_probability=P, **options) as study:
         agent = study.standing.agent

@@ -25,7 +25,7 @@ LIMIT = sf.Limit("load", bound=0.5, noise=0.1, norm=2.0)
 
 
 def corridor(x: Any, phi: Any = None, *, horizon: int = 2, **declared: Any) -> sf.Problem:
-    """One state; an action per row of x, the first is the seed."""
+    """One state; an action per row of x, the first is the fallback."""
     n = x[0].shape[0] if isinstance(x, list) else x.shape[0]
     return sf.Problem.from_arrays(
         horizon=horizon,
@@ -33,10 +33,10 @@ def corridor(x: Any, phi: Any = None, *, horizon: int = 2, **declared: Any) -> s
         state_ptr=np.array([0, n]),
         pair_ptr=np.arange(n + 1),
         successors=np.zeros(n, np.int64),
-        rewards=np.linspace(0.0, 1.0, n),
+        reward=np.linspace(0.0, 1.0, n),
         cost_features=x,
         transition_features=np.ones((n, 1)) if phi is None else phi,
-        seed=np.array([0]),
+        fallback=np.array([0]),
         limits=LIMIT,
         **declared,
     )
@@ -93,10 +93,10 @@ def test_successors_of_one_pair_belong_together() -> None:
         state_ptr=np.array([0, 3]),
         pair_ptr=np.array([0, 2, 3, 5]),
         successors=np.array([0, 1, 0, 0, 1]),
-        rewards=np.zeros(3),
+        reward=np.zeros(3),
         cost_features=np.ones((5, 1)),
         transition_features=scipy.sparse.eye_array(5).tocsr(),
-        seed=np.array([0]),
+        fallback=np.array([0]),
         limits=LIMIT,
     )
     assert sets(value_blocks(problem), 0) == {frozenset({0, 1}), frozenset({2}), frozenset({3, 4})}
@@ -190,11 +190,11 @@ def test_tabular_transitions_by_hand() -> None:
         state_ptr=np.array([0, 1]),
         pair_ptr=np.array([0, 2]),
         successors=np.array([0, 1]),
-        rewards=np.array([0.25]),
+        reward=np.array([0.25]),
         cost_features=np.ones((2, 1)),
         transition_features=scipy.sparse.eye_array(2).tocsr(),
-        terminal_rewards=np.array([0.0, 1.0]),
-        seed=np.array([0]),
+        terminal_reward=np.array([0.0, 1.0]),
+        fallback=np.array([0]),
         limits=LIMIT,
         transition_norm=1.0,
     )

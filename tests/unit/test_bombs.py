@@ -67,9 +67,9 @@ def test_arrays_that_layers_share_are_laid_out_once(tmp_path: Path) -> None:
         state_ptr=np.array([0, n]),
         pair_ptr=np.arange(n + 1),
         successors=np.zeros(n, np.int64),
-        rewards=np.zeros(n),
+        reward=np.zeros(n),
         cost_features=np.ones((n, 1)),
-        seed=np.zeros(1, np.int64),
+        fallback=np.zeros(1, np.int64),
     ).save(tmp_path / "problem.npz")
 
     def longer(document: dict[str, Any]) -> None:
@@ -79,7 +79,7 @@ def test_arrays_that_layers_share_are_laid_out_once(tmp_path: Path) -> None:
     problem_file(path, longer)
     read = read_problem(path)
     assert len(read.layers) == 3000
-    for name in ("state_ptr", "pair_ptr", "successor", "x", "seed"):
+    for name in ("state_ptr", "pair_ptr", "successor", "x", "fallback"):
         assert len({id(getattr(layer, name)) for layer in read.layers}) == 1, name
     with pytest.raises(Unreadable, match="shared beyond the size of the file"):
         read_problem(problem_file(shared_seed(tmp_path / "wide.npz"), longer))
@@ -94,7 +94,7 @@ def shared_seed(path: Path) -> Path:
         state_ptr=np.arange(n + 1),
         pair_ptr=np.arange(n + 1),
         successors=np.arange(n),
-        rewards=np.zeros(n),
+        reward=np.zeros(n),
         cost_features=np.ones((n, 1)),
-        seed=np.zeros(n, np.int64),
+        fallback=np.zeros(n, np.int64),
     ).save(path)

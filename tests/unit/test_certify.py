@@ -13,7 +13,7 @@ from surefoot.estimate.costs import CostBounds
 from surefoot.plan.certify import Certified, certify, certify_one_step, with_least_worst
 from tests.hand_made import bounds_of, corridor, maze, tell
 
-# Layer 3 has a trap; "leap" leads towards it two steps before, harmlessly so far. The seed stays on the road.
+# Layer 3 has a trap; "leap" leads towards it two steps before, harmlessly so far. The fallback stays on the road.
 TRAP = {
     (0, "s"): {"stay": ["road"], "leap": ["edge"]},
     (1, "road"): {"stay": ["road"]},
@@ -40,7 +40,7 @@ def pairs(problem: sf.Problem, sets: Certified) -> set[tuple[int, str, str]]:
     return named
 
 
-def seed_pairs(seed: dict[tuple[int, str], str]) -> set[tuple[int, str, str]]:
+def fallback_pairs(seed: dict[tuple[int, str], str]) -> set[tuple[int, str, str]]:
     return {(h, s, a) for (h, s), a in seed.items()}
 
 
@@ -50,23 +50,31 @@ def seed_pairs(seed: dict[tuple[int, str], str]) -> set[tuple[int, str, str]]:
 def test_a_trap_two_steps_ahead_is_refused() -> None:
     problem = maze(TRAP, ROAD)
     safe = bounds_of(problem, {})
-    assert certified(problem, safe) == seed_pairs(ROAD) | {(0, "s", "leap"), (1, "edge", "on"), (2, "brink", "fall")}
+    assert certified(problem, safe) == fallback_pairs(ROAD) | {
+        (0, "s", "leap"),
+        (1, "edge", "on"),
+        (2, "brink", "fall"),
+    }
     trap = bounds_of(problem, {(2, "brink", "fall", "end"): 1.1})
-    assert certified(problem, trap) == seed_pairs(ROAD)
+    assert certified(problem, trap) == fallback_pairs(ROAD)
 
 
 def test_without_idea_i_it_walks_into_the_trap() -> None:
     problem = maze(TRAP, ROAD)
     trap = bounds_of(problem, {(2, "brink", "fall", "end"): 1.1})
     walked = certified(problem, trap, certify_one_step)
-    assert walked == seed_pairs(ROAD) | {(0, "s", "leap"), (1, "edge", "on")}
+    assert walked == fallback_pairs(ROAD) | {(0, "s", "leap"), (1, "edge", "on")}
 
 
 def test_one_way_out_is_enough() -> None:
     graph = {**TRAP, (2, "brink"): {"fall": ["end"], "back": ["end"]}}
     problem = maze(graph, ROAD)
     trap = bounds_of(problem, {(2, "brink", "fall", "end"): 1.1})
-    assert certified(problem, trap) == seed_pairs(ROAD) | {(0, "s", "leap"), (1, "edge", "on"), (2, "brink", "back")}
+    assert certified(problem, trap) == fallback_pairs(ROAD) | {
+        (0, "s", "leap"),
+        (1, "edge", "on"),
+        (2, "brink", "back"),
+    }
 
 
 def test_every_successor_must_be_safe() -> None:
@@ -98,17 +106,17 @@ def test_a_trap_is_not_forgotten_behind_a_safe_detour() -> None:
     assert certified(problem, trap) == {(0, "s", "stay"), (1, "m", "x"), (2, "p", "on")}
 
 
-# ---------------------------------------------------------------- the seed
+# ---------------------------------------------------------------- the fallback
 
 
-def test_the_seed_is_certified_whatever_the_bounds_say() -> None:
+def test_the_fallback_is_certified_whatever_the_bounds_say() -> None:
     problem = maze(TRAP, ROAD)
     everything = {(h, s, a, s2): 9.0 for (h, s), actions in TRAP.items() for a, ends in actions.items() for s2 in ends}
-    assert certified(problem, bounds_of(problem, everything)) == seed_pairs(ROAD)
-    assert certified(problem, bounds_of(problem, everything), certify_one_step) == seed_pairs(ROAD)
+    assert certified(problem, bounds_of(problem, everything)) == fallback_pairs(ROAD)
+    assert certified(problem, bounds_of(problem, everything), certify_one_step) == fallback_pairs(ROAD)
 
 
-def test_another_action_of_a_seed_state_earns_its_certificate() -> None:
+def test_another_action_of_a_fallback_state_earns_its_certificate() -> None:
     graph = {(0, "s"): {"other": ["end"], "stay": ["end"]}}
     problem = maze(graph, {(0, "s"): "stay"})
     assert certified(problem, bounds_of(problem, {(0, "s", "other", "end"): 1.5})) == {(0, "s", "stay")}
@@ -116,7 +124,7 @@ def test_another_action_of_a_seed_state_earns_its_certificate() -> None:
 
 
 def test_an_action_may_lead_onto_the_seed() -> None:
-    """States of the seed are safe to enter, even where their own upper bounds are too high."""
+    """States of the fallback are safe to enter, even where their own upper bounds are too high."""
     graph = {
         (0, "s"): {"stay": ["road"], "cut": ["road", "far"]},
         (1, "road"): {"stay": ["end"]},
@@ -173,7 +181,7 @@ def test_terminal_costs() -> None:
     assert certified(problem, hot, certify_one_step) == {(0, "s", a) for a in ("stay", "far", "free", "mixed")}
 
 
-def test_terminal_states_of_the_seed_are_certified_whatever_the_bounds_say() -> None:
+def test_terminal_states_of_the_fallback_are_certified_whatever_the_bounds_say() -> None:
     problem = maze(ENDS, {(0, "s"): "stay"}, terminal_costs=["home", "hot"])
     bounds = bounds_of(problem, {}, terminal_upper={"home": 7.0, "hot": 7.0})
     sets = certify(problem.graph, bounds, problem.limits)
@@ -198,12 +206,12 @@ def test_a_nan_in_the_last_layer_certifies_nothing() -> None:
 # ---------------------------------------------------------------- data that contradict the assumptions
 
 
-def test_contradicting_bounds_leave_the_seed_alone() -> None:
+def test_contradicting_bounds_leave_the_fallback_alone() -> None:
     problem = maze(TRAP, ROAD)
     bounds = bounds_of(problem, {}, consistent=False)
     for rule in (certify, certify_one_step):
         sets = rule(problem.graph, bounds, problem.limits)
-        assert pairs(problem, sets) == seed_pairs(ROAD)
+        assert pairs(problem, sets) == fallback_pairs(ROAD)
         assert [int(mask.sum()) for mask in sets.states[:-1]] == [1, 1, 1]
     last = certify(problem.graph, bounds, problem.limits).states[-1]
     assert {problem.states(3)[i] for i in np.flatnonzero(last)} == {"road"}
@@ -211,16 +219,16 @@ def test_contradicting_bounds_leave_the_seed_alone() -> None:
 
 def test_crossing_bounds_are_seen_and_said() -> None:
     """A cost far beyond the norm bound: L‖z‖ and the data cannot both be right."""
-    problem = corridor({"seed": [1.0], "other": [0.5]}, sf.Limit("heat", 10.0, noise=0.01, norm=1.0))
+    problem = corridor({"fallback": [1.0], "other": [0.5]}, sf.Limit("heat", 10.0, noise=0.01, norm=1.0))
     agent = sf.LsviNew(problem, replan_growth=0.0)
     assert agent.plan.consistent
     assert agent.plan.certified(0, "s", "other")
-    tell(agent, [("seed", 5.0)], [("seed", 5.0)])
+    tell(agent, [("fallback", 5.0)], [("fallback", 5.0)])
     assert not agent.plan.consistent
     assert not agent.plan.certified(0, "s", "other")
-    assert agent.plan.certified(0, "s", "seed")
+    assert agent.plan.certified(0, "s", "fallback")
     agent.begin_episode("s")
-    assert agent.act(0, "s") == "seed"
+    assert agent.act(0, "s") == "fallback"
 
 
 # ---------------------------------------------------------------- learners without a guarantee
@@ -277,7 +285,7 @@ def test_an_agent_without_idea_i_certifies_the_trap_and_goes_on_in_it() -> None:
         graph,
         {(0, "s"): "stay", (1, "road"): "stay"},
         cost_features=lambda h, s, a, s2: [cost[a]],
-        rewards={(0, "s", "leap"): 1.0, (1, "brink", "fall"): 1.0},
+        reward={(0, "s", "leap"): 1.0, (1, "brink", "fall"): 1.0},
     )
     careful, blind = sf.LsviNew(problem), sf.LsviNew(problem, ideas=("II", "III", "IV"))
     assert not careful.plan.certified(0, "s", "leap")

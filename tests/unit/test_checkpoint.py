@@ -43,7 +43,7 @@ def test_pieces_make_the_whole(name: str, seed: int, tmp_path: Path) -> None:
     for number in range(4):
         tables = 1000 * seed + 50 * list(AGENTS).index(name) + number
         world = certified_world(tables, noises[number % 3], starts=1 + number % 2, misspecified=number == 2)
-        # The first and the last episode, the end of those that play the seed, and anywhere.
+        # The first and the last episode, the end of those that play the fallback, and anywhere.
         stops = sorted({1, 9, EPISODES - 1, EPISODES, *rng.integers(2, EPISODES, 3).tolist()})
         whole = AGENTS[name](world.problem)
         one = sf.run(whole, world, EPISODES, seed)
@@ -117,8 +117,8 @@ def test_the_same_state_gives_the_same_bytes(seed: int, tmp_path: Path) -> None:
 # ---------------------------------------------------------------- refusals
 
 
-def thermal(**knobs: Any) -> sf.World:
-    return sf.worlds.make("thermal/testing", **knobs)
+def thermal(**options: Any) -> sf.World:
+    return sf.worlds.make("thermal/testing", **options)
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def saved(seed: int, tmp_path: Path) -> Path:
     ("agent", "words"),
     [
         (AGENTS["ucrl-vtr"], ["another agent", '"lsvi-new" there, "ucrl-vtr" here']),
-        (AGENTS["seed"], ["another agent", '"seed" here']),
+        (AGENTS["fallback"], ["another agent", '"fallback" here']),
         (lambda p: sf.LsviNew(p, 0.1), ["constants", '{"failure_probability": 0.05} there']),
         (lambda p: sf.LsviNew(p, replan_growth=0.2), ["constants", '{"replan_growth": 0.2} here']),
         (lambda p: sf.LsviNew(p, safety_radius_scale=0.5), ["constants", '{"safety_radius_scale": 1.0} there']),
@@ -153,7 +153,7 @@ def test_another_agent_is_refused(agent: Any, words: list[str], saved: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("knobs", "word"),
+    ("options", "word"),
     [
         ({"bound": 0.61}, "problem"),
         ({"horizon": 7}, "problem"),
@@ -162,8 +162,8 @@ def test_another_agent_is_refused(agent: Any, words: list[str], saved: Path) -> 
         ({"climate": (0.4, 0.3, 0.3)}, "world"),  # the same problem; only the truth differs
     ],
 )
-def test_another_world_is_refused(knobs: dict[str, Any], word: str, saved: Path) -> None:
-    world = thermal(**knobs)
+def test_another_world_is_refused(options: dict[str, Any], word: str, saved: Path) -> None:
+    world = thermal(**options)
     with pytest.raises(InvalidInput, match=f"the checkpoint was made with another {word}"):
         resume(saved, sf.LsviNew(world.problem), world, episodes=60)
 
@@ -235,7 +235,7 @@ def edit_draws(header: Any, arrays: Any, change: Any) -> None:
         lambda header, arrays: header["shapes"]["table"].update(start=[7, 7]),
         lambda header, arrays: arrays.pop("agent_0"),
         lambda header, arrays: header["manifest"].update(done=49),
-        lambda header, arrays: header["manifest"].update(seed=header["manifest"]["seed"] + 1),
+        lambda header, arrays: header["manifest"].update(seed=header["manifest"]["fallback"] + 1),
         lambda header, arrays: edit_draws(header, arrays, lambda drawn: drawn.update(played=49)),
         lambda header, arrays: edit_draws(header, arrays, lambda drawn: drawn.update(seeds=[])),
         lambda header, arrays: edit_draws(header, arrays, lambda drawn: drawn.pop("world")),

@@ -57,7 +57,7 @@ def surefoot(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three agents, one seed each, finished."""
     root = tmp_path_factory.mktemp("made") / "runs"
-    agents = [Contender("lsvi-new"), Contender("seed"), Contender("ucrl-vtr")]
+    agents = [Contender("lsvi-new"), Contender("fallback"), Contender("ucrl-vtr")]
     sweep.sweep(small(80, seeds=[0, 4], agents=agents), root, jobs=1)
     return root
 
@@ -127,7 +127,7 @@ def test_version(surefoot: Surefoot) -> None:
 
 def test_what_a_shell_completes() -> None:
     assert options.world_names("therm") == ["thermal/testing", "thermal/small", "thermal/medium"]
-    assert options.agent_names("s") == ["seed", "slucb-qvi"]
+    assert options.agent_names("s") == ["fallback", "slucb-qvi"]
 
 
 @pytest.mark.parametrize("words", [["frobnicate"], ["worlds", "--nope"], ["run", WORLD, "--episodes", "0"], ["show"]])
@@ -192,8 +192,8 @@ def test_an_unknown_agent_with_the_nearest_names(words: list[str], surefoot: Sur
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--set", "replan_grow=0.2"], ["lsvi-new has no keyword 'replan_grow'", "Did you mean replan_growth"]),
-        (["--set", "lsvi-new.replan_grow=0.2"], ["lsvi-new has no keyword 'replan_grow'"]),
+        (["--set", "replan_grow=0.2"], ["lsvi-new has no option 'replan_grow'", "Did you mean replan_growth"]),
+        (["--set", "lsvi-new.replan_grow=0.2"], ["lsvi-new has no option 'replan_grow'"]),
         (["--set", "other.replan_growth=0.2"], ["no such agent in this run: 'other.replan_growth'"]),
         (["--set", "replan_growth"], ["--set takes NAME=VALUE: 'replan_growth'"]),
         (["--set", "slack=1", "--set", "slack=2"], ["--set names 'slack' twice"]),
@@ -202,14 +202,14 @@ def test_an_unknown_agent_with_the_nearest_names(words: list[str], surefoot: Sur
         (["--set", "literal_future=maybe"], ["literal_future of lsvi-new must be true or false: 'maybe'"]),
         (["--set", "failure_probability=2"], ["failure_probability must be below 1: 2"]),
         (["--set", "profile=best"], ["no such profile: 'best'"]),
-        (["--knob", "bond=1"], [f"{WORLD} has no keyword 'bond'", "Did you mean bound"]),
-        (["--knob", "bound=[1]"], [f"bound of {WORLD} must be a number: [1]"]),
+        (["--world-option", "bond=1"], [f"{WORLD} has no option 'bond'", "Did you mean bound"]),
+        (["--world-option", "bound=[1]"], [f"bound of {WORLD} must be a number: [1]"]),
         (["--seeds", "5:3"], ["seeds are first:end, a number, or several with commas: '5:3'"]),
         (["--seeds", "x"], ["seeds are first:end"]),
         (["--seeds", "0:99999999"], ["too many seeds"]),
         (["--seeds", "1,1"], ["a seed is there twice: 1"]),
-        (["--agent", "seed", "--agent", "seed"], ["a label is there twice: seed", "LABEL=AGENT"]),
-        (["--agent", "a/b=seed"], ["a label cannot name a folder: 'a/b'"]),
+        (["--agent", "fallback", "--agent", "fallback"], ["a label is there twice: seed", "LABEL=AGENT"]),
+        (["--agent", "a/b=fallback"], ["a label cannot name a folder: 'a/b'"]),
         (["--config", "nowhere.toml"], ["the file cannot be read: nowhere.toml"]),
     ],
 )
@@ -245,7 +245,7 @@ def test_a_run_without_a_world(surefoot: Surefoot) -> None:
         ("[agents.mine]\nagent = []\n", ["no such agent: run.toml, line 1: []"]),
         ("[agents.lsvi-new]\n\nridge = 3\n", ["no keyword 'ridge': run.toml, line 3", "Did you mean ridges"]),
         ("[agents.lsvi-new]\nridges = 3\n", ["ridges of lsvi-new must be a list of numbers: run.toml, line 2: 3"]),
-        (f'world = "{WORLD}"\n[knobs]\nbond = 1\n', ["no keyword 'bond'", "Did you mean bound"]),
+        (f'world = "{WORLD}"\n[world_options]\nbond = 1\n', ["no option 'bond'", "Did you mean bound"]),
     ],
 )
 def test_a_bad_configuration(text: str, said: list[str], surefoot: Surefoot, tmp_path: Path) -> None:
@@ -277,19 +277,29 @@ def test_the_template_is_a_configuration(agents: list[str], surefoot: Surefoot, 
 
 def test_options_take_precedence_over_the_file(surefoot: Surefoot, tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text(
-        f'world = "{WORLD}"\nepisodes = 7\nseeds = [2]\nout = "there"\n[knobs]\nbound = 0.62\nhorizon = 5\n'
-        '[agents.plain]\nagent = "lsvi-new"\nslack = 0.4\n[agents.seed]\n'
+        f'world = "{WORLD}"\nepisodes = 7\nseeds = [2]\nout = "there"\n[world_options]\nbound = 0.62\nhorizon = 5\n'
+        '[agents.plain]\nagent = "lsvi-new"\nslack = 0.4\n[agents.fallback]\n'
     )
     ended = surefoot(
-        "run", "--config", "run.toml", "--jobs", 1, "--episodes", 9, "--knob", "bound=0.63", "--set", "slack=0.5"
+        "run",
+        "--config",
+        "run.toml",
+        "--jobs",
+        1,
+        "--episodes",
+        9,
+        "--world-option",
+        "bound=0.63",
+        "--set",
+        "slack=0.5",
     )
     assert ended.code == 0, ended
     manifest = json.loads((tmp_path / "there/sweep.json").read_text(encoding="utf-8"))
     assert (manifest["episodes"], manifest["seeds"]) == (9, [2])
-    assert manifest["world"]["knobs"] == {"bound": 0.63, "horizon": 5}
+    assert manifest["world"]["options"] == {"bound": 0.63, "horizon": 5}
     assert manifest["agents"] == [
         {"label": "plain", "agent": "lsvi-new", "options": {"slack": 0.5}},
-        {"label": "seed", "agent": "seed", "options": {}},
+        {"label": "fallback", "agent": "fallback", "options": {}},
     ]
 
 
@@ -320,7 +330,7 @@ def test_seeds() -> None:
 
 
 def test_settings_go_to_those_who_take_them() -> None:
-    found = settings.contenders_of(["lsvi-new", "b=lsvi-new", "b.c=ucrl-vtr", "seed"])
+    found = settings.contenders_of(["lsvi-new", "b=lsvi-new", "b.c=ucrl-vtr", "fallback"])
     given = {"failure_probability": 0.1, "b.slack": 1.0, "b.c.optimism": 2.0, "explore": [0, 0, 0]}
     assert [dict(each.options) for each in settings.with_options(found, given)] == [
         {"failure_probability": 0.1, "explore": [0, 0, 0]},
@@ -371,8 +381,8 @@ def test_show(surefoot: Surefoot, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = surefoot("show", WORLD, "--no-draw")
     assert ended.code == 0
     world = sf.worlds.make(WORLD)
-    best, known = sf.exact.solve(world).value, sf.exact.seed_value(world)
-    assert f"The seed earns {known:.4g} per episode, the best safe policy {best:.4g}." in ended.out
+    best, known = sf.exact.solve(world).value, sf.exact.fallback_value(world)
+    assert f"The fallback earns {known:.4g} per episode, the best safe policy {best:.4g}." in ended.out
     assert str(sf.check(world.problem)) in ended.out
 
 
@@ -387,7 +397,9 @@ def test_show_draws(surefoot: Surefoot, monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setitem(sys.modules, "surefoot.report.draw", fake)
     monkeypatch.setattr(surefoot_report(), "draw", fake, raising=False)
     assert surefoot("show", WORLD).code == 0
-    assert surefoot("show", WORLD, "--picture", "here.svg", "--knob", "bound=0.62").out.endswith("picture: here.svg\n")
+    assert surefoot("show", WORLD, "--picture", "here.svg", "--world-option", "bound=0.62").out.endswith(
+        "picture: here.svg\n"
+    )
     assert [path for _, path in drawn] == [Path("thermal-testing.png"), Path("here.svg")]
     assert drawn[1][0].problem.limits[0].bound == 0.62
 
@@ -419,7 +431,7 @@ def test_check_strict_when_learning_cannot_begin(surefoot: Surefoot, tmp_path: P
         successors=lambda h, s, a: [0],
         reward=lambda h, s, a: 0.5,
         cost_features=lambda h, s, a, s2: [1.0],
-        seed_policy=lambda h, s: 0,
+        fallback=lambda h, s: 0,
         limits=sf.Limit("load", 1.0, 0.1, 1.0),
     )
     stuck.save(tmp_path / "stuck.json")
@@ -437,12 +449,12 @@ def test_theory(surefoot: Surefoot, tmp_path: Path) -> None:
     assert "every weight is defined" in ended.out
     sf.worlds.make("thermal/small").problem.save(tmp_path / "p.npz")
     assert surefoot("theory", "p.npz").out == ended.out
-    refused(surefoot("theory", "figure1"), "the paper profile needs an anchor at every layer")
+    refused(surefoot("theory", "figure1"), "the paper profile needs an anchor at every step")
     refused(surefoot("theory", WORLD, "--failure-probability", 2), "failure_probability must be below 1")
 
 
 def test_theory_where_weights_are_not_defined(surefoot: Surefoot) -> None:
-    ended = surefoot("theory", WORLD, "--knob", "bound=0.2")
+    ended = surefoot("theory", WORLD, "--world-option", "bound=0.2")
     assert ended.code == 0
     assert ended.out.count("not defined") == 5  # ε₂, ε₃, ε₄ and both bounds
     assert "At K = 10,000 its weights are not all defined: " in ended.out
@@ -507,7 +519,7 @@ def test_a_directory_that_is_not_a_run(surefoot: Surefoot, tmp_path: Path) -> No
 
 
 def test_a_corrupted_ledger(surefoot: Surefoot, folder: Path) -> None:
-    path = folder / "runs/seed/seed-0004/episodes.parquet"
+    path = folder / "runs/fallback/seed-0004/episodes.parquet"
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])
     refused(surefoot("resume", folder), str(path), "Remove", "to play this run anew")
@@ -569,7 +581,7 @@ def test_export(surefoot: Surefoot, folder: Path, tmp_path: Path) -> None:
     ended = surefoot("export", folder, "--policy", "p.json", "--agent", "ucrl-vtr", "--seed", 4, "--force")
     assert "ucrl-vtr, seed 4" in ended.out
     assert "no safety guarantee" in ended.out
-    ended = surefoot("export", folder / "runs/seed/seed-0004", "--policy", "q.json")
+    ended = surefoot("export", folder / "runs/fallback/seed-0004", "--policy", "q.json")
     assert "seed, seed 4" in ended.out
 
 

@@ -48,53 +48,53 @@ def close(value: Any) -> Any:
 
 
 def test_prior_bound_is_all_that_is_known_without_data() -> None:
-    agent = agent_for(corridor({"seed": [1.0], "far": [-3.0]}, LIMIT))
-    assert bounds(agent, "seed") == (close([1.0]), close([-1.0]))  # ±L‖z‖, tighter than radius·u > √λL·‖z‖/√λ
+    agent = agent_for(corridor({"fallback": [1.0], "far": [-3.0]}, LIMIT))
+    assert bounds(agent, "fallback") == (close([1.0]), close([-1.0]))  # ±L‖z‖, tighter than radius·u > √λL·‖z‖/√λ
     assert bounds(agent, "far") == (close([3.0]), close([-3.0]))
 
 
 def test_one_dimension_by_hand() -> None:
-    agent = agent_for(corridor({"seed": [1.0], "twice": [2.0]}, LIMIT))
-    tell(agent, [("seed", 0.2)], [("seed", 0.3)], [("seed", 0.1)])
+    agent = agent_for(corridor({"fallback": [1.0], "twice": [2.0]}, LIMIT))
+    tell(agent, [("fallback", 0.2)], [("fallback", 0.3)], [("fallback", 0.1)])
     # G = 3, b = 0.6, A = 4, γ̂ = 0.15, and for z = 2: prediction 0.3, u = 2/√4 = 1, logdet A − log λ = log 4
     r = radius(math.log(4), 1.0)
     assert r == pytest.approx(1.3186, abs=1e-4)
     assert bounds(agent, "twice") == (close([0.3 + r]), close([0.3 - r]))  # the prior, ±2, is wider
     # for z = 1: prediction 0.15, u = 1/2; the prior ±1 is wider above and below
-    assert bounds(agent, "seed") == (close([0.15 + r / 2]), close([0.15 - r / 2]))
+    assert bounds(agent, "fallback") == (close([0.15 + r / 2]), close([0.15 - r / 2]))
 
 
 def test_prior_bound_cuts_one_side_only() -> None:
-    agent = agent_for(corridor({"seed": [1.0]}, LIMIT), ridges=(0.01,))
-    tell(agent, [("seed", 0.95)])
+    agent = agent_for(corridor({"fallback": [1.0]}, LIMIT), ridges=(0.01,))
+    tell(agent, [("fallback", 0.95)])
     # A = 1.01, γ̂ = 0.95/1.01, u = 1/√1.01: the prediction plus the radius passes L‖z‖ = 1, the lower stays inside
     r, mean, u = radius(math.log(101), 0.01), 0.95 / 1.01, 1 / math.sqrt(1.01)
     assert mean + r * u > 1.0 > -1.0 < mean - r * u
-    assert bounds(agent, "seed") == (close([1.0]), close([mean - r * u]))
+    assert bounds(agent, "fallback") == (close([1.0]), close([mean - r * u]))
 
 
 def test_anchor_projection_by_hand() -> None:
-    problem = corridor({"seed": [2.0, 0.0], "other": [4.0, 3.0]}, LIMIT, anchor=([2.0, 0.0], [0.25]))
+    problem = corridor({"fallback": [2.0, 0.0], "other": [4.0, 3.0]}, LIMIT, anchor=([2.0, 0.0], [0.25]))
     agent = agent_for(problem)
     # other: ρ = 8/4 = 2, z = (0, 3), k = 0.5
     assert bounds(agent, "other") == (close([0.5 + 3.0]), close([0.5 - 3.0]))
-    assert bounds(agent, "seed") == (close([0.25]), close([0.25]))  # known exactly, before any data
-    tell(agent, [("other", 0.8)], [("other", 0.2)], [("seed", 0.9)])
+    assert bounds(agent, "fallback") == (close([0.25]), close([0.25]))  # known exactly, before any data
+    tell(agent, [("other", 0.8)], [("other", 0.2)], [("fallback", 0.9)])
     # Rows z = (0,3) twice with targets 0.3 and −0.3, and a zero row: G = diag(0, 18), b = 0, A = diag(1, 19),
     # u = 3/√19. The anchor's direction stays in the log-determinant's dimension but adds log 1 = 0.
     r, u = radius(math.log(19), 1.0), 3 / math.sqrt(19)
     assert bounds(agent, "other") == (close([0.5 + r * u]), close([0.5 - r * u]))
-    assert bounds(agent, "seed") == (close([0.25]), close([0.25]))
+    assert bounds(agent, "fallback") == (close([0.25]), close([0.25]))
 
 
 def test_two_dimensions_by_hand() -> None:
-    features = {"seed": [1.0, 0.0], "side": [0.0, 1.0], "both": [1.0, 1.0]}
+    features = {"fallback": [1.0, 0.0], "side": [0.0, 1.0], "both": [1.0, 1.0]}
     agent = agent_for(corridor(features, LIMIT))
-    tell(agent, [("seed", 0.3)], [("both", 0.9)])
+    tell(agent, [("fallback", 0.3)], [("both", 0.9)])
     # G = [[2,1],[1,1]], A = [[3,1],[1,2]], det A = 5, A⁻¹ = [[2,−1],[−1,3]]/5, b = 0.3(1,0) + 0.9(1,1) = (1.2, 0.9)
     # γ̂ = (2·1.2 − 0.9, −1.2 + 3·0.9)/5 = (0.3, 0.3); u² = 2/5, 3/5 and (2 − 2 + 3)/5
     r = radius(math.log(5), 1.0)
-    for action, mean, square in (("seed", 0.3, 0.4), ("side", 0.3, 0.6), ("both", 0.6, 0.6)):
+    for action, mean, square in (("fallback", 0.3, 0.4), ("side", 0.3, 0.6), ("both", 0.6, 0.6)):
         upper = min(math.hypot(*features[action]), mean + r * math.sqrt(square))
         lower = max(-math.hypot(*features[action]), mean - r * math.sqrt(square))
         assert bounds(agent, action) == (close([upper]), close([lower]))
@@ -103,9 +103,9 @@ def test_two_dimensions_by_hand() -> None:
 def test_costs_are_not_clipped() -> None:
     """A measured cost of −40 and bounds beyond [0, 1] are as good as any."""
     limit = sf.Limit("heat", bound=1.0, noise=0.1, norm=100.0)
-    agent = agent_for(corridor({"seed": [1.0]}, limit), ridges=(1e-4,))
-    tell(agent, *[[("seed", -40.0)]] * 20)
-    assert bounds(agent, "seed")[0] == pytest.approx([-40.0], abs=0.5)
+    agent = agent_for(corridor({"fallback": [1.0]}, limit), ridges=(1e-4,))
+    tell(agent, *[[("fallback", -40.0)]] * 20)
+    assert bounds(agent, "fallback")[0] == pytest.approx([-40.0], abs=0.5)
 
 
 def test_each_ridge_of_the_grid_wins_somewhere() -> None:
@@ -131,33 +131,33 @@ def test_each_ridge_of_the_grid_wins_somewhere() -> None:
 
 def test_default_grid_follows_the_noisiest_limit() -> None:
     limits = [sf.Limit("a", 1.0, 0.2, 2.0), sf.Limit("b", 1.0, 0.3, 1.0)]
-    agent = sf.LsviNew(corridor({"seed": [1.0]}, limits))
+    agent = sf.LsviNew(corridor({"fallback": [1.0]}, limits))
     assert agent.constants["ridges"] == close([4 * 0.09, 40 * 0.09, 400 * 0.09])  # q = (0.3/1)²
-    quiet = sf.LsviNew(corridor({"seed": [1.0]}, sf.Limit("a", 1.0, 0.0, 1.0)))
+    quiet = sf.LsviNew(corridor({"fallback": [1.0]}, sf.Limit("a", 1.0, 0.0, 1.0)))
     assert quiet.constants["ridges"] == close([4e-6, 4e-5, 4e-4])  # q = 1e-6 at least
 
 
 def test_each_limit_has_its_own_noise_norm_and_data() -> None:
     limits = [sf.Limit("a", 1.0, noise=0.1, norm=1.0), sf.Limit("b", 1.0, noise=0.3, norm=5.0)]
-    agent = agent_for(corridor({"seed": [1.0]}, limits))
-    tell(agent, [("seed", [0.2, 2.0])], [("seed", [0.4, 1.0])], [("seed", [0.0, 3.0])])
+    agent = agent_for(corridor({"fallback": [1.0]}, limits))
+    tell(agent, [("fallback", [0.2, 2.0])], [("fallback", [0.4, 1.0])], [("fallback", [0.0, 3.0])])
     # A = 4, u = 1/2, γ̂ = (0.15, 1.5); the union is over two limits
     r = [radius(math.log(4), 1.0, noise=n, norm=k, union=2 * 2 * 2) for n, k in ((0.1, 1.0), (0.3, 5.0))]
-    upper, lower = bounds(agent, "seed")
+    upper, lower = bounds(agent, "fallback")
     assert upper == close([0.15 + r[0] / 2, 1.5 + r[1] / 2])
     assert lower == close([0.15 - r[0] / 2, 1.5 - r[1] / 2])
 
 
 def test_layers_are_separate_unless_costs_are_stationary() -> None:
     for stationary in (False, True):
-        agent = agent_for(corridor({"seed": [1.0]}, LIMIT, horizon=4, stationary_costs=stationary, terminal=[2.0]))
-        tell(agent, [("seed", 0.1), ("seed", 0.2), ("seed", 0.3)], terminal=0.8)
+        agent = agent_for(corridor({"fallback": [1.0]}, LIMIT, horizon=4, stationary_costs=stationary, terminal=[2.0]))
+        tell(agent, [("fallback", 0.1), ("fallback", 0.2), ("fallback", 0.3)], terminal=0.8)
         # together: G = 1 + 1 + 1 + 4 = 7, b = 0.1 + 0.2 + 0.3 + 2·0.8 = 2.2; apart: G = 1, b = the layer's own cost
         for h, cost in enumerate((0.1, 0.2, 0.3)):
             gram, target = (7.0, 2.2) if stationary else (1.0, cost)
             r = radius(math.log(1 + gram), 1.0, union=2 * 1 * 4)  # the union keeps its H
             upper = target / (1 + gram) + r / math.sqrt(1 + gram)
-            assert bounds(agent, "seed", h)[0] == close([min(1.0, upper)])
+            assert bounds(agent, "fallback", h)[0] == close([min(1.0, upper)])
         gram, target = (7.0, 2.2) if stationary else (4.0, 1.6)
         last = 2 * target / (1 + gram) + 2 * radius(math.log(1 + gram), 1.0, union=8) / math.sqrt(1 + gram)
         assert agent.plan.terminal_upper("s") == close([min(2.0, last)])
@@ -169,12 +169,12 @@ def test_layers_are_separate_unless_costs_are_stationary() -> None:
 def test_misspecification_widens_by_the_formula() -> None:
     zeta = 0.01
     limit = sf.Limit("heat", 1.0, 0.1, 1.0, misspecification=zeta)
-    problem = corridor({"seed": [2.0, 0.0], "other": [-4.0, 3.0]}, limit, anchor=([2.0, 0.0], [0.25]))
+    problem = corridor({"fallback": [2.0, 0.0], "other": [-4.0, 3.0]}, limit, anchor=([2.0, 0.0], [0.25]))
     agent = agent_for(problem)
     # before data: prior bound, then ζ(1+|ρ|) with ρ = −2
     assert bounds(agent, "other") == (close([-0.5 + 3 + 3 * zeta]), close([-0.5 - 3 - 3 * zeta]))
-    assert bounds(agent, "seed") == (close([0.25 + 2 * zeta]), close([0.25 - 2 * zeta]))
-    tell(agent, *[[("other", -0.5)]] * 2, [("seed", 0.9)])
+    assert bounds(agent, "fallback") == (close([0.25 + 2 * zeta]), close([0.25 - 2 * zeta]))
+    tell(agent, *[[("other", -0.5)]] * 2, [("fallback", 0.9)])
     # Σ(1+|ρ_i|)² = 9 + 9 + 4 (the zero row counts), A = diag(1, 19), γ̂ = 0
     wide = radius(math.log(19), 1.0) + zeta * math.sqrt(22)
     u = 3 / math.sqrt(19)
@@ -183,42 +183,42 @@ def test_misspecification_widens_by_the_formula() -> None:
 
 def test_misspecification_without_an_anchor() -> None:
     zeta = 0.02
-    agent = agent_for(corridor({"seed": [1.0]}, sf.Limit("heat", 1.0, 0.1, 1.0, misspecification=zeta)))
-    tell(agent, *[[("seed", 0.2)]] * 3)
+    agent = agent_for(corridor({"fallback": [1.0]}, sf.Limit("heat", 1.0, 0.1, 1.0, misspecification=zeta)))
+    tell(agent, *[[("fallback", 0.2)]] * 3)
     wide = (radius(math.log(4), 1.0) + zeta * math.sqrt(3)) / 2  # ρ = 0: each row counts 1
-    assert bounds(agent, "seed") == (close([0.15 + wide + zeta]), close([0.15 - wide - zeta]))
+    assert bounds(agent, "fallback") == (close([0.15 + wide + zeta]), close([0.15 - wide - zeta]))
 
 
 def test_radius_scale_leaves_misspecification_and_prior_alone() -> None:
     zeta = 0.02
-    problem = corridor({"seed": [1.0]}, sf.Limit("heat", 1.0, 0.1, 1.0, misspecification=zeta))
+    problem = corridor({"fallback": [1.0]}, sf.Limit("heat", 1.0, 0.1, 1.0, misspecification=zeta))
     agent = agent_for(problem, safety_radius_scale=0.5)
-    assert bounds(agent, "seed")[0] == close([min(1.0, radius(0.0, 1.0) / 2) + zeta])
-    tell(agent, *[[("seed", 0.2)]] * 3)
+    assert bounds(agent, "fallback")[0] == close([min(1.0, radius(0.0, 1.0) / 2) + zeta])
+    tell(agent, *[[("fallback", 0.2)]] * 3)
     wide = (radius(math.log(4), 1.0) / 2 + zeta * math.sqrt(3)) / 2
-    assert bounds(agent, "seed")[0] == close([0.15 + wide + zeta])
+    assert bounds(agent, "fallback")[0] == close([0.15 + wide + zeta])
 
 
 # ---------------------------------------------------------------- one test per term of the radius
 
 
-ROWS = [[("seed", 0.2)], [("seed", 0.3)], [("seed", 0.1)]]
+ROWS = [[("fallback", 0.2)], [("fallback", 0.3)], [("fallback", 0.1)]]
 U = 0.5  # of z = 1 after these three rows under ridge 1
 
 
-def seed_upper(limit: sf.Limit = LIMIT, *, p: float = P, ridges: tuple[float, ...] = (1.0,)) -> float:
-    agent = agent_for(corridor({"seed": [1.0]}, limit), ridges, p)
+def fallback_upper(limit: sf.Limit = LIMIT, *, p: float = P, ridges: tuple[float, ...] = (1.0,)) -> float:
+    agent = agent_for(corridor({"fallback": [1.0]}, limit), ridges, p)
     tell(agent, *ROWS)
-    return float(bounds(agent, "seed")[0][0])
+    return float(bounds(agent, "fallback")[0][0])
 
 
 def test_term_noise() -> None:
-    change = seed_upper(sf.Limit("heat", 1.0, noise=0.17, norm=1.0)) - seed_upper()
+    change = fallback_upper(sf.Limit("heat", 1.0, noise=0.17, norm=1.0)) - fallback_upper()
     assert change == pytest.approx(0.07 * math.sqrt(math.log(4) + 2 * math.log(4 / P)) * U, rel=1e-9)
 
 
 def test_term_norm() -> None:
-    change = seed_upper(sf.Limit("heat", 1.0, noise=0.1, norm=1.1), ridges=(0.25,)) - seed_upper(ridges=(0.25,))
+    change = fallback_upper(sf.Limit("heat", 1.0, noise=0.1, norm=1.1), ridges=(0.25,)) - fallback_upper(ridges=(0.25,))
     assert change == pytest.approx(math.sqrt(0.25) * 0.1 / math.sqrt(3.25), rel=1e-9)  # √λ·ΔL·u
 
 
@@ -227,16 +227,16 @@ def test_term_ridge() -> None:
     for ridge in (0.04, 0.25, 1.0):
         u = 1 / math.sqrt(3 + ridge)
         predicted = 0.6 / (3 + ridge) + radius(math.log(3 + ridge) - math.log(ridge), ridge) * u
-        assert seed_upper(ridges=(ridge,)) == pytest.approx(predicted, rel=1e-12)
+        assert fallback_upper(ridges=(ridge,)) == pytest.approx(predicted, rel=1e-12)
 
 
 def test_term_log_det() -> None:
     """Rows across z change nothing for z but the log-determinant."""
-    problem = corridor({"seed": [1.0, 0.0], "side": [0.0, 1.0]}, LIMIT)
+    problem = corridor({"fallback": [1.0, 0.0], "side": [0.0, 1.0]}, LIMIT)
     one, two = agent_for(problem), agent_for(problem)
     tell(one, *ROWS)
     tell(two, *ROWS, *[[("side", 0.3)]] * 5)
-    change = float(bounds(two, "seed")[0][0] - bounds(one, "seed")[0][0])
+    change = float(bounds(two, "fallback")[0][0] - bounds(one, "fallback")[0][0])
     log, union = math.log(4), 2 * math.log(4 / P)
     assert change == pytest.approx(0.1 * (math.sqrt(log + math.log(6) + union) - math.sqrt(log + union)) * U, rel=1e-9)
 
@@ -247,29 +247,29 @@ def union_upper(union: float, p: float = P) -> float:
 
 def test_term_failure_probability() -> None:
     for p in (0.5, 0.05, 1e-6):
-        assert seed_upper(p=p) == pytest.approx(union_upper(4.0, p), rel=1e-12)
+        assert fallback_upper(p=p) == pytest.approx(union_upper(4.0, p), rel=1e-12)
 
 
 def test_term_number_of_limits() -> None:
-    agent = agent_for(corridor({"seed": [1.0]}, [sf.Limit(name, 1.0, 0.1, 1.0) for name in "abc"]))
+    agent = agent_for(corridor({"fallback": [1.0]}, [sf.Limit(name, 1.0, 0.1, 1.0) for name in "abc"]))
     tell(agent, *[[(a, [c] * 3) for a, c in steps] for steps in ROWS])
-    assert bounds(agent, "seed")[0] == pytest.approx([union_upper(2 * 3 * 2 * 1)] * 3, rel=1e-12)
+    assert bounds(agent, "fallback")[0] == pytest.approx([union_upper(2 * 3 * 2 * 1)] * 3, rel=1e-12)
 
 
 def test_term_horizon() -> None:
-    agent = agent_for(corridor({"seed": [1.0]}, LIMIT, horizon=5))
+    agent = agent_for(corridor({"fallback": [1.0]}, LIMIT, horizon=5))
     tell(agent, *[steps * 4 for steps in ROWS])
-    assert bounds(agent, "seed", 3)[0] == pytest.approx([union_upper(2 * 1 * 5 * 1)], rel=1e-12)
+    assert bounds(agent, "fallback", 3)[0] == pytest.approx([union_upper(2 * 1 * 5 * 1)], rel=1e-12)
 
 
 def test_term_number_of_ridges() -> None:
-    assert seed_upper(ridges=(1.0, 1.0, 1.0)) == pytest.approx(union_upper(2 * 1 * 2 * 3), rel=1e-12)
+    assert fallback_upper(ridges=(1.0, 1.0, 1.0)) == pytest.approx(union_upper(2 * 1 * 2 * 3), rel=1e-12)
 
 
 def test_term_radius_scale() -> None:
-    agent = agent_for(corridor({"seed": [1.0]}, LIMIT), safety_radius_scale=1.25)
+    agent = agent_for(corridor({"fallback": [1.0]}, LIMIT), safety_radius_scale=1.25)
     tell(agent, *ROWS)
-    upper, lower = bounds(agent, "seed")
+    upper, lower = bounds(agent, "fallback")
     r = radius(math.log(4), 1.0)
     assert upper == close([0.15 + 1.25 * r / 2])
     assert lower == close([0.15 - 1.25 * r / 2])
@@ -350,7 +350,7 @@ def test_rounding_of_the_whole_way_from_rows_to_bounds(seed: int) -> None:
         anchor, base = Anchor(rng.standard_normal(d), np.array([0.1])), rng.standard_normal(d)
         rows = [base * rng.uniform(0.5, 2) + 1e-3 * rng.standard_normal(d) for _ in range(150)]
         costs = rng.uniform(0, 1, 150)
-        features = {"seed": base, "new": rng.standard_normal(d), "near": base + 1e-3, "anchor": anchor.features}
+        features = {"fallback": base, "new": rng.standard_normal(d), "near": base + 1e-3, "anchor": anchor.features}
         played = {f"row {i}": row for i, row in enumerate(rows)}
         problem = corridor({**features, **played}, limit, anchor=(anchor.features, [0.1]))
         agent = sf.LsviNew(problem, P, replan_growth=1e9)
@@ -404,7 +404,7 @@ POISONS = [
 
 @pytest.mark.parametrize(("array", "bad"), POISONS)
 def test_poisoned_data_certify_nothing_but_the_seed(array: str, bad: float, seed: int) -> None:
-    """A plan from such data fails, which leaves the old plan and says so, or certifies the seed alone."""
+    """A plan from such data fails, which leaves the old plan and says so, or certifies the fallback alone."""
     tables = random_tables(seed, anchors=True, stationary_costs=False)
     problem = problem_of(tables)
     agent = sf.LsviNew(problem, replan_growth=0.0)
@@ -442,27 +442,27 @@ def test_a_nan_is_passed_on_to_every_bound_it_touches() -> None:
 
 def _only_the_seed(agent: sf.LsviNew) -> None:
     for layer, mask in zip(agent.problem.graph.layers, agent.plan.certified_sets.pairs, strict=True):
-        assert set(np.flatnonzero(mask)) == set(layer.seed_pairs().tolist())
+        assert set(np.flatnonzero(mask)) == set(layer.fallback_pairs().tolist())
     assert not agent.plan.consistent
 
 
 def test_a_finite_cost_that_overflows_certifies_nothing_but_the_seed() -> None:
-    agent = agent_for(corridor({"seed": [1.0], "other": [2.0]}, LIMIT))
+    agent = agent_for(corridor({"fallback": [1.0], "other": [2.0]}, LIMIT))
     with np.errstate(all="ignore"):
         tell(agent, [("other", -1e308)], [("other", -1e308)])
     _only_the_seed(agent)
-    seed = agent.problem.graph.layers[0].seed_pairs()
+    seed = agent.problem.graph.layers[0].fallback_pairs()
     assert agent.plan.values.action[0].tolist() == seed.tolist()  # it goes on, with the seed
     assert all(np.isfinite(value).all() for value in agent.plan.values.value)  # and what it learns stays numbers
 
 
 def test_nan_features_and_costs_never_get_in() -> None:
     with pytest.raises(SurefootError, match="not finite"):
-        corridor({"seed": [math.nan]}, LIMIT)
-    agent = agent_for(corridor({"seed": [1.0]}, LIMIT))
+        corridor({"fallback": [math.nan]}, LIMIT)
+    agent = agent_for(corridor({"fallback": [1.0]}, LIMIT))
     for bad in (math.nan, math.inf, -math.inf):
         with pytest.raises(SurefootError, match="not finite"):
-            tell(agent, [("seed", bad)])
+            tell(agent, [("fallback", bad)])
         agent.abort_episode()
     assert agent.costs.bank.rows.sum() == 0
 

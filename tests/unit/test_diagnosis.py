@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.diagnosis.cold_start import inside, prior, seed_spans
+from surefoot.diagnosis.cold_start import fallback_spans, inside, prior
 from surefoot.diagnosis.rank import triangle
 from surefoot.diagnosis.text import layer_range, rounded_down, rounded_up
 from surefoot.errors import InvalidInput
@@ -26,7 +26,7 @@ Features = dict[Any, list[float]]
 
 
 def walk(steps: Features, last: Features | None = None, **changes: Any) -> sf.Problem:
-    """steps: (h, s, a, s2) → cost features. The anchor (1, 0) costs 0.25; the seed plays 'stay'."""
+    """steps: (h, s, a, s2) → cost features. The anchor (1, 0) costs 0.25; the fallback plays 'stay'."""
     states = {(0, "s"): None} | {(h + 1, s2): None for h, _, _, s2 in steps}
     declared: dict[str, Any] = {
         "horizon": 1 + max(h for h, _ in states),
@@ -36,7 +36,7 @@ def walk(steps: Features, last: Features | None = None, **changes: Any) -> sf.Pr
         "reward": lambda h, s, a: 0.5,
         "cost_features": lambda *triplet: steps[triplet],
         "terminal_cost_features": None if last is None else last.get,
-        "seed_policy": lambda h, s: "stay",
+        "fallback": lambda h, s: "stay",
         "anchor": lambda h: ([1.0, 0.0], 0.25),
         "limits": HEAT,
     }
@@ -89,11 +89,11 @@ def with_limit(problem: sf.Problem, j: int, **changes: float) -> sf.Problem:
 
 
 def moves(problem: sf.Problem) -> bool:
-    """By the agent itself: does its first plan certify an action beyond the seed's where the seed comes?"""
+    """By the agent itself: does its first plan certify an action beyond the fallback's where the fallback comes?"""
     masks = sf.LsviNew(problem).plan.certified_sets.pairs
     for layer, certified in zip(problem.graph.layers, masks, strict=True):
-        beyond = certified & np.repeat(layer.seed != NO_ACTION, np.diff(layer.state_ptr))
-        beyond[layer.seed_pairs()] = False
+        beyond = certified & np.repeat(layer.fallback != NO_ACTION, np.diff(layer.state_ptr))
+        beyond[layer.fallback_pairs()] = False
         if beyond.any():
             return True
     return False
@@ -108,14 +108,14 @@ def test_blocked_by_one_step() -> None:
     assert (start.can_move, start.moves, start.alternatives) == (False, 0, 1)
     near = start.closest
     assert near is not None
-    assert (near.layer, near.state, near.action, near.limit) == (0, "s", "go", "heat")
+    assert (near.step, near.state, near.action, near.limit) == (0, "s", "go", "heat")
     assert (near.upper, near.bound, near.excess, near.later) == (1.25, 1.0, 0.25, False)
-    assert near.where == "layer 0, state 's', action 'go', successor 't'"
+    assert near.where == "step 0, state 's', action 'go', successor 't'"
     assert (start.all_bounds_raised_by, start.all_norms_times) == (0.25, 0.75)
     (limit,) = found.limits
     assert (limit.smallest_bound, limit.largest_norm, limit.least_norm) == (1.25, 0.75, 0.25)
-    # The seed's own feature is the anchor: z = 0, and nothing about (0, 1) is ever learnt.
-    assert start.opens_with_seed_data == "impossible"
+    # The fallback's own feature is the anchor: z = 0, and nothing about (0, 1) is ever learnt.
+    assert start.opens_with_fallback_data == "impossible"
     assert found.problems
     assert not found.warnings
 
@@ -124,16 +124,16 @@ def test_blocked_by_what_may_follow() -> None:
     found = sf.check(two_steps())
     near = found.cold_start.closest
     assert near is not None
-    assert (near.layer, near.state, near.action) == (0, "s", "go")
+    assert (near.step, near.state, near.action) == (0, "s", "go")
     assert (near.upper, near.excess, near.later) == (1.25, 0.25, True)
-    assert near.where == "layer 1, state 't', action 'rest', successor 's'"  # not 'run': rest needs less
+    assert near.where == "step 1, state 't', action 'rest', successor 's'"  # not 'run': rest needs less
     assert found.limits[0].largest_norm == 0.75
 
 
 def test_blocked_by_a_last_state() -> None:
     near = sf.check(last_state()).cold_start.closest
     assert near is not None
-    assert (near.excess, near.later, near.where) == (0.25, True, "layer 1, state 't'")
+    assert (near.excess, near.later, near.where) == (0.25, True, "step 1, state 't'")
 
 
 def test_misspecification_counts() -> None:
@@ -173,7 +173,7 @@ def test_already_moving() -> None:
     found = sf.check(one_step(limits=replace(HEAT, bound=1.5)))
     start = found.cold_start
     assert (start.can_move, start.moves, start.closest) == (True, 1, None)
-    assert start.opens_with_seed_data == "not needed"
+    assert start.opens_with_fallback_data == "not needed"
     assert (found.limits[0].smallest_bound, found.limits[0].largest_norm) == (1.25, 1.25)
     assert (found.problems, found.warnings) == ([], [])
 
@@ -244,18 +244,18 @@ def test_remedies_on_random_problems(number: int, seed: int) -> None:
             assert moves(replace(problem, limits=tuple(scaled))) is expected
 
 
-# ---------------------------------------------------------------- what the seed's data can do
+# ---------------------------------------------------------------- what the fallback's data can do
 
 
-def test_seed_data_may_open_what_the_seed_measures() -> None:
-    """The seed's z is (0, 0.5), along which 'go' lies: after enough low costs it is certified."""
+def test_fallback_data_may_open_what_the_fallback_measures() -> None:
+    """The fallback's z is (0, 0.5), along which 'go' lies: after enough low costs it is certified."""
     steps = {
         (0, "s", "stay", "s"): [1.0, 0.5],
         (0, "s", "go", "s"): [1.0, 1.0],
     }
     problem = walk(steps)
     found = sf.check(problem)
-    assert found.cold_start.opens_with_seed_data == "possible"
+    assert found.cold_start.opens_with_fallback_data == "possible"
     assert found.warnings
     assert not found.problems
     agent = sf.LsviNew(problem)
@@ -275,27 +275,27 @@ def test_half_a_step_is_not_enough() -> None:
             (0, "s", "go", "s"): [1.0, 0.75, 1.0],
         }
         found = sf.check(walk(steps, anchor=lambda h: ([1.0, 0.0, 0.0], 0.25)))
-        assert found.cold_start.opens_with_seed_data == expected
+        assert found.cold_start.opens_with_fallback_data == expected
 
 
-def test_stationary_costs_pool_the_seeds_data() -> None:
+def test_stationary_costs_pool_the_fallbacks_data() -> None:
     """What the seed measures at layer 1 teaches layer 0 only when all layers share γ."""
     steps = {
         (0, "s", "stay", "s"): [1.0, 0.0],
         (0, "s", "go", "s"): [1.0, 1.0],
         (1, "s", "stay", "s"): [1.0, 0.5],
     }
-    assert sf.check(walk(steps)).cold_start.opens_with_seed_data == "impossible"
-    assert sf.check(walk(steps, stationary_costs=True)).cold_start.opens_with_seed_data == "possible"
+    assert sf.check(walk(steps)).cold_start.opens_with_fallback_data == "impossible"
+    assert sf.check(walk(steps, stationary_costs=True)).cold_start.opens_with_fallback_data == "possible"
 
 
 @pytest.mark.parametrize("number", range(12))
-def test_no_seed_data_beats_the_floor(number: int, seed: int) -> None:
-    """upper ≥ k + ζ(1+|ρ|) + L(‖z‖ − 2‖z_W‖) for every triplet, however much the seed has measured."""
+def test_no_fallback_data_beats_the_floor(number: int, seed: int) -> None:
+    """upper ≥ k + ζ(1+|ρ|) + L(‖z‖ − 2‖z_W‖) for every triplet, however much the fallback has measured."""
     tables = random_tables(1000 * seed + number, limits=1)
     problem = problem_of(tables)
     rng = np.random.default_rng(seed)
-    known, taught = prior(problem), inside(problem, seed_spans(problem))
+    known, taught = prior(problem), inside(problem, fallback_spans(problem))
     noise, norm = problem.limits[0].noise, problem.limits[0].norm
     agent = sf.LsviNew(problem, failure_probability=1e-6, replan_growth=1e9)
     for more in (0, 1, 3, 30, 300):
@@ -303,7 +303,7 @@ def test_no_seed_data_beats_the_floor(number: int, seed: int) -> None:
             s = tables.starts[int(rng.integers(len(tables.starts)))]
             agent.begin_episode(s)
             for h in range(problem.horizon - 1):
-                a = tables.seed[h, s]
+                a = tables.fallback[h, s]
                 support = tables.successors[h, s, a]
                 s2 = support[int(rng.integers(len(support)))]
                 agent.observe(h, s, a, s2, tables.cost((h, s, a, s2))[0] + noise * rng.normal())
@@ -343,11 +343,11 @@ def test_states_that_the_graph_forces() -> None:
     assert found.forced.examples == ((1, "edge"), (2, "pit"))
     assert [layer.never_states for layer in found.layers] == [0, 1, 1, 0]
     assert [layer.never_actions for layer in found.layers] == [1, 3, 1, 0]
-    assert "'edge' in layer 1, 'pit' in layer 2" in str(found)
+    assert "'edge' in step 1, 'pit' in step 2" in str(found)
     near = found.cold_start.closest
     assert near is not None
     assert (near.excess, near.later) == (0.25, True)
-    assert found.cold_start.opens_with_seed_data == "impossible"
+    assert found.cold_start.opens_with_fallback_data == "impossible"
     with_room = sf.check(forced(limits=HEAT))
     assert (with_room.forced.states, with_room.cold_start.can_move) == (0, True)
 
@@ -358,18 +358,18 @@ def test_a_last_state_can_be_forced() -> None:
     assert (found.forced.states, found.forced.examples) == (1, ((1, "t"),))
 
 
-def test_a_seed_against_the_declaration() -> None:
+def test_a_fallback_against_the_declaration() -> None:
     found = sf.check(walk({(0, "s", "stay", "s"): [5.0, 0.0], (0, "s", "go", "s"): [1.0, 0.0]}))
-    fault = found.seed_fault
+    fault = found.fallback_fault
     assert fault is not None
     assert (fault.triplets, fault.limit, fault.lowest, fault.bound) == (1, "heat", 1.25, 1.0)
-    assert fault.where == "layer 0, state 's', action 'stay', successor 's'"
+    assert fault.where == "step 0, state 's', action 'stay', successor 's'"
     assert found.problems[0].startswith("The declaration contradicts the seed")
-    assert found.forced.actions == 0  # the seed is certified by assumption
-    last = sf.check(walk({(0, "s", "stay", "s"): [1.0, 0.0]}, last={"s": [5.0, 0.0]})).seed_fault
+    assert found.forced.actions == 0  # the fallback is certified by assumption
+    last = sf.check(walk({(0, "s", "stay", "s"): [1.0, 0.0]}, last={"s": [5.0, 0.0]})).fallback_fault
     assert last is not None
-    assert last.where == "layer 1, state 's'"
-    assert sf.check(one_step()).seed_fault is None
+    assert last.where == "step 1, state 's'"
+    assert sf.check(one_step()).fallback_fault is None
 
 
 # ---------------------------------------------------------------- sizes, features, constants
@@ -377,7 +377,7 @@ def test_a_seed_against_the_declaration() -> None:
 
 def test_sizes_and_slack() -> None:
     found = sf.check(forced())
-    table = [(x.states, x.reachable, x.seed_states, x.actions, x.triplets) for x in found.layers]
+    table = [(x.states, x.reachable, x.fallback_states, x.actions, x.triplets) for x in found.layers]
     assert table == [(1, 1, 1, 2, 3), (3, 3, 1, 5, 6), (2, 2, 1, 2, 2), (1, 1, 1, 0, 0)]
     assert [layer.slack for layer in found.layers] == [(0.25,), (0.25,), (0.25,), None]
 
@@ -449,8 +449,8 @@ def test_the_papers_constants_need_slack() -> None:
 def test_the_papers_constants_need_anchors() -> None:
     found = sf.check(one_step(anchor=None))
     assert (found.paper.usable, found.paper.beta) == (False, None)
-    assert "anchor at every layer" in found.paper.reasons[0]
-    assert "anchor at every layer" in " ".join(str(found).split())
+    assert "anchor at every step" in found.paper.reasons[0]
+    assert "anchor at every step" in " ".join(str(found).split())
 
 
 # ---------------------------------------------------------------- reading it
@@ -466,19 +466,19 @@ def test_a_program_can_use_it(name: str) -> None:
 def test_a_person_can_read_it() -> None:
     text = str(sf.check(one_step()))
     lines = text.splitlines()
-    assert lines[0] == "Problem with 2 layers, 3 states, 2 actions, 3 triplets; 1 limit"
+    assert lines[0] == "Problem with 2 steps, 3 states, 2 actions, 3 triplets; 1 limit"
     assert lines[2].startswith("PROBLEM  It will never move")
     assert max(map(len, lines)) <= 110
     said = " ".join(text.split())
     for words in (
-        "layer 0, state 's', action 'go': over limit 'heat' by 0.25 (upper bound 1.25, bound 1)",
+        "step 0, state 's', action 'go': over limit 'heat' by 0.25 (upper bound 1.25, bound 1)",
         "'heat' norm ≤ 0.75 (now 1) or 'heat' bound ≥ 1.25 (now 1)",
         "slack heat",
         "probability ≥ 0.95",
         "κ",
     ):
         assert words in said
-    table = [line for line in lines if line.startswith("  0 ") or line.startswith("  layer")]
+    table = [line for line in lines if line.startswith("  0 ") or line.startswith("  step")]
     assert len({len(line) for line in table}) == 1  # columns are aligned
     assert repr(sf.check(one_step())).startswith("<Diagnosis: 1 problems, 0 warnings")
 
@@ -524,9 +524,9 @@ def test_large_problems(seed: int) -> None:
         state_ptr=np.arange(n + 1) * a,
         pair_ptr=np.arange(n * a + 1) * b,
         successors=successors.ravel(),
-        rewards=np.full(n * a, 0.5),
+        reward=np.full(n * a, 0.5),
         cost_features=features,
-        seed=np.zeros(n, np.int64),
+        fallback=np.zeros(n, np.int64),
         limits=[sf.Limit("heat", bound=0.3, noise=0.1, norm=1.0), sf.Limit("wear", 0.9, 0.1, 2.0)],
         anchor=lambda h: (np.ones(6), [0.1, 0.2]),
     )

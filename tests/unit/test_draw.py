@@ -39,12 +39,12 @@ def test_every_world_is_drawn(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("paper", [LIGHT, DARK], ids=["light", "dark"])
 @pytest.mark.parametrize("name", ["thermal/testing", "rover/testing", "lower-bound/1"])
-def test_without_a_plan_the_seed_is_shown(name: str, paper: object, tmp_path: Path) -> None:
+def test_without_a_plan_the_fallback_is_shown(name: str, paper: object, tmp_path: Path) -> None:
     path = sf.draw(sf.worlds.make(name), path=tmp_path / "picture.png", paper=paper)
     assert path.read_bytes().startswith(b"\x89PNG")
     figure = sf.draw(sf.worlds.make(name))
     words = " ".join(text.get_text() for legend in figure.legends for text in legend.get_texts())
-    assert "the seed's, safe by assumption" in words
+    assert "the fallback's, safe by assumption" in words
     assert "not yet certified" not in words
 
 

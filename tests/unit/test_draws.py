@@ -16,8 +16,8 @@ from tests.drawn_worlds import certified_world, paper_world
 from tests.runs import AGENTS, differences
 
 
-def thermal(**knobs: Any) -> sf.World:
-    return sf.worlds.make("thermal/testing", **knobs)
+def thermal(**options: Any) -> sf.World:
+    return sf.worlds.make("thermal/testing", **options)
 
 
 def assert_same_agent(one: Any, two: Any) -> None:
@@ -100,7 +100,7 @@ def by_env(agent: Any, world: sf.World, seed: int) -> None:
     agent.begin_episode(info["state"])
     over = False
     while not over:
-        h, s = info["layer"], info["state"]
+        h, s = info["step"], info["state"]
         a = agent.act(h, s)
         _, _, over, _, info = env.step(list(world.problem.actions(h, s)).index(a))
         agent.observe(h, s, a, info["state"], info["cost"])

@@ -58,14 +58,14 @@ def triplets(problem: sf.Problem, h: int) -> list[tuple[State, str, State]]:
 
 
 @pytest.mark.parametrize(
-    ("size", "total", "best", "seed_value"),
+    ("size", "total", "best", "fallback_value"),
     [("testing", 2373, 3.6003, 1.8485), ("small", 8825, 4.2602, 2.0842)],
 )
-def test_numbers(size: str, total: int, best: float, seed_value: float) -> None:
+def test_numbers(size: str, total: int, best: float, fallback_value: float) -> None:
     world = sf.worlds.make(f"driving/{size}")
     assert sum(layer.n_edges for layer in world.problem.graph.layers) == total
     assert exact.solve(world).value == pytest.approx(best, abs=1e-4)
-    assert exact.seed_value(world) == pytest.approx(seed_value, abs=1e-4)
+    assert exact.fallback_value(world) == pytest.approx(fallback_value, abs=1e-4)
 
 
 def test_speeds_change_first_and_then_both_drive_on(world: sf.World) -> None:
@@ -112,12 +112,12 @@ def test_true_costs_and_the_anchor(world: sf.World) -> None:
     assert problem.stationary_transitions
 
 
-def test_the_seed_keeps_far_away(world: sf.World) -> None:
+def test_the_fallback_keeps_far_away(world: sf.World) -> None:
     road = ROADS["testing"]
-    assert [road.seed(s) for s in ((50, 5, 10), (50, 10, 10), (30, 5, 5), (30, 0, 5), (50, 0, 0), (40, 0, 0))] == [
+    assert [road.fallback(s) for s in ((50, 5, 10), (50, 10, 10), (30, 5, 5), (30, 0, 5), (50, 0, 0), (40, 0, 0))] == [
         *("hold", "brake", "brake", "hold", "speed up", "hold")
     ]
-    assert exact.violations(world, exact.seed_policy(world.problem)) == (0.0, 0.0)
+    assert exact.violations(world, exact.fallback(world.problem)) == (0.0, 0.0)
 
 
 # ---------------------------------------------------------------- inevitable collisions
@@ -170,7 +170,7 @@ def test_nothing_has_happened_yet_and_it_is_too_late(world: sf.World, solution: 
         assert not solution.safe_actions[h][problem.pair_index(h, s, a)]
 
 
-# ---------------------------------------------------------------- pictures and knobs
+# ---------------------------------------------------------------- pictures and options
 
 
 def test_plain_data_for_a_picture(world: sf.World) -> None:
@@ -184,7 +184,7 @@ def test_plain_data_for_a_picture(world: sf.World) -> None:
         assert mask.tolist() == [collision_is_inevitable(tuple(row)) for row in rows.astype(int).tolist()]
 
 
-def test_knobs() -> None:
+def test_options() -> None:
     limit = sf.worlds.make("driving/testing", bound=0.9, noise_scale=0.1, noise="uniform").problem.limits[0]
     assert (limit.bound, limit.noise) == (0.9, 0.1)
     with pytest.raises(InvalidInput, match="probabilities do not sum to one"):

@@ -22,7 +22,7 @@ from surefoot.worlds.world import World
 def uneven(noise: float = 0.0) -> World:
     """Two starts. 'a' has three actions, 'b' one; everything is certain; only 'end' has a terminal cost.
 
-    The seed stays in 'a' by its last action, so that it never comes to the 'b' of layer 1.
+    The fallback stays in 'a' by its last action, so that it never comes to the 'b' of layer 1.
     """
     problem = Problem.from_functions(
         horizon=3,
@@ -34,7 +34,7 @@ def uneven(noise: float = 0.0) -> World:
         transition_features=lambda h, s, a, s2: [1.0],
         terminal_reward=lambda s: 0.125,
         terminal_cost_features=lambda s: [0.0, 1.0] if s == "end" else None,
-        seed_policy=lambda h, s: "a" if s == "a" else "only",
+        fallback=lambda h, s: "a" if s == "a" else "only",
         limits=[Limit("one", 2.0, noise, 3.0), Limit("two", 4.0, noise, 5.0)],
     )
     return World(problem, transition=[1.0], cost=[[0.5, 1.5], [1.0, 3.0]])
@@ -66,8 +66,8 @@ def test_spaces_and_first_information() -> None:
     observation, info = env.reset(seed=0)
     assert observation.tolist() == [0, 0]
     assert observation.dtype == np.int64
-    assert set(info) == {"state", "layer", "limits", "action_mask"}
-    assert (info["state"], info["layer"]) == ("a", 0)
+    assert set(info) == {"state", "step", "limits", "action_mask"}
+    assert (info["state"], info["step"]) == ("a", 0)
     assert info["limits"].tolist() == [2.0, 4.0]
     assert info["action_mask"].tolist() == [1, 1, 1]
     assert info["action_mask"].dtype == np.int8
@@ -78,7 +78,7 @@ def test_a_whole_episode_by_hand() -> None:
     env.reset(seed=0)
     observation, reward, terminated, truncated, info = env.step(2)
     assert (observation.tolist(), reward, terminated, truncated) == ([1, 0], 0.25, False, False)
-    assert (info["state"], info["layer"], info["action"]) == ("a", 1, "a")
+    assert (info["state"], info["step"], info["action"]) == ("a", 1, "a")
     assert info["cost"].tolist() == [0.5, 1.0]
     assert info["invalid_action"] is False
     assert "terminal_cost" not in info
@@ -113,7 +113,7 @@ def test_an_action_that_does_not_exist_plays_the_seed(index: int) -> None:
     assert (info["action"], info["invalid_action"]) == ("a", True)
 
 
-def test_off_the_seed_it_plays_the_first_action() -> None:
+def test_off_the_fallback_it_plays_the_first_action() -> None:
     env = uneven().env()
     env.reset(seed=0)
     env.step(1)
@@ -181,7 +181,7 @@ def test_without_a_seed_episodes_differ() -> None:
     assert math.isfinite(reading(env))
 
 
-def test_registration_and_knobs() -> None:
+def test_registration_and_options() -> None:
     register_all()
     register_all()  # a second time changes nothing and warns of nothing
     assert environment_id("thermal/small") == "surefoot/thermal-small-v0"

@@ -144,8 +144,8 @@ class TestSolve:
         solution = exact.solve(world)
         assert solution.start_values.tolist() == [0.625, 0.375]
         assert solution.value == 0.625
-        assert exact.seed_value(world) == 0.625
-        assert exact.seed_value(world, start="x") == 0.375
+        assert exact.fallback_value(world) == 0.625
+        assert exact.fallback_value(world, start="x") == 0.375
 
     def test_ties_go_to_the_first_declared_action(self) -> None:
         end = {"end": (1.0, SAFE)}
@@ -153,10 +153,10 @@ class TestSolve:
         assert exact.solve(world).policy.action(0, "s") == "one"
 
     def test_an_unsafe_start_is_refused_by_name(self) -> None:
-        world = two_steps()  # a World refuses an unsafe seed, so the truth is changed behind its back
+        world = two_steps()  # a World refuses an unsafe fallback, so the truth is changed behind its back
         worse = tuple(np.full_like(cost, UNSAFE) for cost in world.costs)
         object.__setattr__(world, "costs", worse)
-        with pytest.raises(InvalidInput, match="start is not truly safe: layer 0, state 's'"):
+        with pytest.raises(InvalidInput, match="start is not truly safe: step 0, state 's'"):
             exact.solve(world)
 
     def test_threads_do_not_change_a_bit(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,11 +211,11 @@ class TestEvaluate:
         assert values[1].tolist() == [0.125, near(F(3, 2))]
         assert values[0].tolist() == [near(self.GO_RICH)]
 
-    def test_the_seed_needs_actions_only_where_it_goes(self) -> None:
+    def test_the_fallback_needs_actions_only_where_it_goes(self) -> None:
         world = two_steps()
-        policy = exact.seed_policy(world.problem)
+        policy = exact.fallback(world.problem)
         assert policy.action(1, "b") is None
-        assert exact.seed_value(world) == exact.evaluate(world, policy) == 0.375
+        assert exact.fallback_value(world) == exact.evaluate(world, policy) == 0.375
         assert np.isnan(exact.evaluate_all(world, policy)[1]).tolist() == [False, True]
         assert exact.Evaluator(world).value(policy.pairs) == 0.375
 
@@ -241,7 +241,7 @@ class TestEvaluate:
     def test_an_evaluator_goes_from_any_start_and_policy_to_the_next(self) -> None:
         world = trap()
         evaluator = exact.Evaluator(world)
-        go, stay = (np.array([1]), np.array([0, 1]), np.array([0, 1, 3])), exact.seed_policy(world.problem)
+        go, stay = (np.array([1]), np.array([0, 1]), np.array([0, 1, 3])), exact.fallback(world.problem)
         for _ in range(3):
             assert evaluator.value(go) == 3.0 + 0.25
             assert evaluator.value(stay.pairs, start="s") == 0.0
@@ -261,7 +261,7 @@ class TestOccupancy:
         assert [row.sum() for row in visits] == [1.0, near(F(1)), near(F(1))]
 
     def test_a_missing_action_is_found_here_too(self) -> None:
-        with pytest.raises(InvalidInput, match="layer 1, state 'b'"):
+        with pytest.raises(InvalidInput, match="step 1, state 'b'"):
             exact.occupancy(two_steps(), (np.array([1]), np.array([0, -1])))
 
 
@@ -301,25 +301,25 @@ class TestRefusals:
         ("policy", "words"),
         [
             (42, "policy cannot be read: a int"),
-            ((np.array([0]),), "wrong number of layers: 1 arrays where horizon - 1 = 2"),
-            ((np.array([0, 0]), np.array([0, 1])), r"layer 0: \(2,\) where one entry per state \(1\)"),
+            ((np.array([0]),), "wrong number of steps: 1 arrays where horizon - 1 = 2"),
+            ((np.array([0, 0]), np.array([0, 1])), r"step 0: \(2,\) where one entry per state \(1\)"),
             (
                 (np.array([0]), np.array([1, 2])),
-                "pair of another state: layer 1, state 'a': pair 1 where 0 … 0",
+                "pair of another state: step 1, state 'a': pair 1 where 0 … 0",
             ),
-            ((np.array([0]), np.array([0, 3])), "layer 1, state 'b': pair 3 where 1 … 2 are its own"),
-            ((np.array([0]), np.array([0, -2])), "layer 1, state 'b': pair -2"),
-            ((np.array([True]), np.array([0, 1])), "wrong dtype: layer 0: bool"),
-            ((np.array([1.0]), np.array([0, 1])), r"layer 0: \(1,\) where one entry per pair \(2\)"),
-            ((np.array([0.5, 0.4]), np.array([0, 1])), "do not add up to 1: layer 0, state 's': 0.9"),
+            ((np.array([0]), np.array([0, 3])), "step 1, state 'b': pair 3 where 1 … 2 are its own"),
+            ((np.array([0]), np.array([0, -2])), "step 1, state 'b': pair -2"),
+            ((np.array([True]), np.array([0, 1])), "wrong dtype: step 0: bool"),
+            ((np.array([1.0]), np.array([0, 1])), r"step 0: \(1,\) where one entry per pair \(2\)"),
+            ((np.array([0.5, 0.4]), np.array([0, 1])), "do not add up to 1: step 0, state 's': 0.9"),
             (
                 (np.array([1.5, -0.5]), np.array([0, 1])),
-                "negative or not finite: layer 0, state 's', action 'go'",
+                "negative or not finite: step 0, state 's', action 'go'",
             ),
             ((np.array([np.nan, 1.0]), np.array([0, 1])), "action 'wait': nan"),
-            ((np.array([1]), np.array([0, -1])), "policy has no action: layer 1, state 'b'"),
-            ((np.array([0.0, 0.0]), np.array([0, 1])), "policy has no action: layer 0, state 's'"),
-            ({(0, "s"): "go", (1, "a"): "rest"}, "policy has no action: layer 1, state 'b'"),
+            ((np.array([1]), np.array([0, -1])), "policy has no action: step 1, state 'b'"),
+            ((np.array([0.0, 0.0]), np.array([0, 1])), "policy has no action: step 0, state 's'"),
+            ({(0, "s"): "go", (1, "a"): "rest"}, "policy has no action: step 1, state 'b'"),
         ],
     )
     def test_a_policy_that_cannot_be_followed_is_named(self, policy: object, words: str) -> None:
@@ -327,21 +327,21 @@ class TestRefusals:
             exact.evaluate(two_steps(), policy)
 
     def test_an_action_that_does_not_exist_is_named(self) -> None:
-        with pytest.raises(UnknownLabel, match="no such action: layer 1, state 'a': 'fly'"):
+        with pytest.raises(UnknownLabel, match="no such action: step 1, state 'a': 'fly'"):
             exact.evaluate(two_steps(), {(0, "s"): "go", (1, "a"): "fly"})
 
     def test_a_start_that_does_not_exist_is_named(self) -> None:
-        with pytest.raises(UnknownLabel, match="no such state: layer 0: 'nowhere'"):
-            exact.seed_value(two_steps(), start="nowhere")
+        with pytest.raises(UnknownLabel, match="no such state: step 0: 'nowhere'"):
+            exact.fallback_value(two_steps(), start="nowhere")
 
     def test_nothing_is_done_in_the_last_layer(self) -> None:
-        with pytest.raises(UnknownLabel, match="no such decision layer"):
-            exact.seed_policy(two_steps().problem).action(2, "end")
+        with pytest.raises(UnknownLabel, match="no such decision step"):
+            exact.fallback(two_steps().problem).action(2, "end")
 
     def test_an_evaluator_refuses_what_it_reaches_and_cannot_play(self) -> None:
         evaluator = exact.Evaluator(two_steps())
         for pairs in ((np.array([1]), np.array([0, -1])), (np.array([1]), np.array([0, 0]))):
-            with pytest.raises(InvalidInput, match="policy has no action: layer 1, state 'b'"):
+            with pytest.raises(InvalidInput, match="policy has no action: step 1, state 'b'"):
                 evaluator.value(pairs)
         with pytest.raises(InvalidInput, match=r"wrong shape: arrays of \[1, 3\] entries where \[1, 2\]"):
             evaluator.value((np.array([1]), np.array([0, 1, 2])))

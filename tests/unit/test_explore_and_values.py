@@ -16,13 +16,13 @@ from surefoot.plan.explore import bonuses, future_uncertainty, pair_uncertainty,
 from surefoot.plan.values import greedy, optimistic_values
 from tests.hand_made import bounds_of, corridor, maze
 
-# Two decisions, then the end: s → {m, n} → {t, u}. The seed plays "a" everywhere.
+# Two decisions, then the end: s → {m, n} → {t, u}. The fallback plays "a" everywhere.
 GRAPH = {
     (0, "s"): {"a": ["m"], "b": ["m", "n"]},
     (1, "m"): {"a": ["t"], "b": ["t", "u"]},
     (1, "n"): {"c": ["u"]},
 }
-SEED = {(0, "s"): "a", (1, "m"): "a"}
+FALLBACK = {(0, "s"): "a", (1, "m"): "a"}
 
 
 def close(value: Any) -> Any:
@@ -57,7 +57,7 @@ SLACK = np.array([[0.5, 2.0]] * 3)
 
 
 def explored(terminal: bool = False, literal: bool = False) -> tuple[sf.Problem, Any, Any, Certified]:
-    problem = maze(GRAPH, SEED, limits=2, terminal_costs=["t", "u"] if terminal else None)
+    problem = maze(GRAPH, FALLBACK, limits=2, terminal_costs=["t", "u"] if terminal else None)
     last = {"t": [0.2, 0.2], "u": [0.9, 0.6]}
     bounds = bounds_of(problem, UPPER, LOWER, terminal_upper=last if terminal else None)
     sets = certify(problem.graph, bounds, problem.limits)
@@ -168,7 +168,7 @@ def test_slack_is_per_layer() -> None:
         reward=lambda h, s, a: 0.0,
         cost_features=lambda h, s, a, s2: [1.0],
         terminal_cost_features=lambda s: [1.0],
-        seed_policy=lambda h, s: "x",
+        fallback=lambda h, s: "x",
         limits=sf.Limit("a", 1.0, 0.1, 1.0),
         anchor=lambda h: anchors[h],
     )
@@ -244,7 +244,7 @@ def test_S6_by_hand(stationary: bool, ridge: float) -> None:
         {(0, "s"): {"a": ["x", "y"]}, (1, "x"): {"a": ["t", "u"]}, (1, "y"): {"a": ["t"]}},
         {(0, "s"): "a", (1, "x"): "a", (1, "y"): "a"},
         terminal_reward={"t": 0.2, "u": 0.8},
-        rewards={(1, "x", "a"): 0.1, (1, "y", "a"): 0.4},
+        reward={(1, "x", "a"): 0.1, (1, "y", "a"): 0.4},
         cost_features=lambda h, s, a, s2: [0.0],
         transition_features=lambda h, s, a, s2: [0.5],
         transition_norm=norm,
@@ -297,9 +297,9 @@ def choose(q: list[float], allowed: list[bool], cap: float) -> tuple[float, int]
         ([2.0, 3.0, 1.0], [True] * 3, 2.0, 1),  # a Q at the cap ties with one above it
         ([0.0, 0.0, 0.0], [True] * 3, 0.0, 0),
         ([1.0, 1.0, 1.0], [False] * 3, 0.0, -1),  # nothing certified: V = 0 and no action
-        ([math.nan, 1.0, 1.0], [True] * 3, 2.0, 0),  # a NaN says nothing: the seed, at the cap
+        ([math.nan, 1.0, 1.0], [True] * 3, 2.0, 0),  # a NaN says nothing: the fallback, at the cap
         ([0.5, math.nan, 1.0], [True] * 3, 2.0, 0),
-        ([1.0, math.nan, 1.5], [False, True, True], 2.0, 1),  # without the seed the first that is certified
+        ([1.0, math.nan, 1.5], [False, True, True], 2.0, 1),  # without the fallback the first that is certified
         ([math.nan, 1.0, 1.5], [False, True, True], 1.5, 2),  # of an uncertified action it does not matter
         ([math.nan] * 3, [False] * 3, 0.0, -1),
     ],
@@ -312,8 +312,8 @@ def test_values_by_hand() -> None:
     """Backward with caps R_h; states without a certified action are worth 0, unsafe last states too."""
     problem = maze(
         GRAPH,
-        SEED,
-        rewards={(0, "s", "a"): 0.5, (0, "s", "b"): 0.1, (1, "m", "a"): 0.6, (1, "m", "b"): 1.0, (1, "n", "c"): 1.0},
+        FALLBACK,
+        reward={(0, "s", "a"): 0.5, (0, "s", "b"): 0.1, (1, "m", "a"): 0.6, (1, "m", "b"): 1.0, (1, "n", "c"): 1.0},
         terminal_reward={"t": 0.3, "u": 0.9},
     )
     graph = problem.graph
@@ -338,14 +338,14 @@ def test_values_by_hand() -> None:
 def test_a_plan_is_the_sum_of_its_parts() -> None:
     """Through the agent: Q = r + expected next value + bonuses with the default weights and slack 1."""
     limit = sf.Limit("heat", bound=10.0, noise=0.1, norm=1.0)
-    problem = corridor({"seed": [1.0], "wide": [2.0]}, limit, horizon=3)
+    problem = corridor({"fallback": [1.0], "wide": [2.0]}, limit, horizon=3)
     agent = sf.LsviNew(problem)
     # No data: widths are 2L‖x‖ = 2 and 4. Everything is certified (upper 2 ≤ 10). R_0 = 3, R_1 = 2. One successor, so
     # the expected next value is V itself.
-    q1 = {a: 0.5 + 0.1 * 2 * w for a, w in (("seed", 2.0), ("wide", 4.0))}
+    q1 = {a: 0.5 + 0.1 * 2 * w for a, w in (("fallback", 2.0), ("wide", 4.0))}
     assert {a: agent.plan.q(1, "s", a) for a in q1} == close(q1)
     assert agent.plan.value(1, "s") == close(1.3)
-    q0 = {a: 0.5 + 1.3 + 3 * (0.1 * w + 0.02 * 4.0 + 0.02 * w) for a, w in (("seed", 2.0), ("wide", 4.0))}
+    q0 = {a: 0.5 + 1.3 + 3 * (0.1 * w + 0.02 * 4.0 + 0.02 * w) for a, w in (("fallback", 2.0), ("wide", 4.0))}
     assert {a: agent.plan.q(0, "s", a) for a in q0} == close(q0)
     assert agent.plan.value(0, "s") == 3.0  # R_0
     assert agent.plan.action(0, "s") == "wide"
@@ -354,18 +354,18 @@ def test_a_plan_is_the_sum_of_its_parts() -> None:
 def test_q_of_an_uncertified_action_is_defined_and_by_the_same_formula() -> None:
     """Its cost may be beyond the limit; its value is asked for all the same (spec 8)."""
     limit = sf.Limit("heat", bound=1.5, noise=0.1, norm=1.0)
-    agent = sf.LsviNew(corridor({"seed": [1.0], "wide": [2.0]}, limit, horizon=3))
+    agent = sf.LsviNew(corridor({"fallback": [1.0], "wide": [2.0]}, limit, horizon=3))
     assert not agent.plan.certified(1, "s", "wide")
     assert agent.plan.q(1, "s", "wide") == close(0.5 + 0.1 * 2 * 4.0)
-    # V_1 is that of the certified "seed" alone: 0.5 + 0.1·2·2; and the future's uncertainty its 2, not 4.
+    # V_1 is that of the certified "fallback" alone: 0.5 + 0.1·2·2; and the future's uncertainty its 2, not 4.
     assert agent.plan.q(0, "s", "wide") == close(0.5 + 0.9 + 3 * (0.1 * 4.0 + 0.02 * 2.0 + 0.02 * 4.0))
 
 
 def test_clipped_values_leave_the_direction_to_the_unclipped() -> None:
     """Large bonuses clip every Q to R_h; the larger Q decides all the same (spec 7.14)."""
     limit = sf.Limit("heat", bound=100.0, noise=0.1, norm=1.0)
-    problem = corridor({"seed": [1.0], "wide": [2.0], "wider": [3.0]}, limit)
+    problem = corridor({"fallback": [1.0], "wide": [2.0], "wider": [3.0]}, limit)
     agent = sf.LsviNew(problem, explore=(50.0, 0.0, 0.0))
     assert agent.plan.value(0, "s") == 2.0
-    assert all(agent.plan.q(0, "s", a) > 2.0 for a in ("seed", "wide", "wider"))
+    assert all(agent.plan.q(0, "s", a) > 2.0 for a in ("fallback", "wide", "wider"))
     assert agent.plan.action(0, "s") == "wider"

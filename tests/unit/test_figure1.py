@@ -60,11 +60,13 @@ def test_g_2_is_unsafe(world: sf.World) -> None:
     assert exact.violations(world, G_2) == pytest.approx((0.5, 0.5))
 
 
-def test_the_seed_is_safe_and_certain(world: sf.World) -> None:
+def test_the_fallback_is_safe_and_certain(world: sf.World) -> None:
     assert squares(world, G_3) == [{1}, {3}, {3}, {2}, {2}]
-    assert all(world.problem.seed_action(h, s) == 2 for h, reached in enumerate(squares(world, G_3)) for s in reached)
+    assert all(
+        world.problem.fallback_action(h, s) == 2 for h, reached in enumerate(squares(world, G_3)) for s in reached
+    )
     assert exact.violations(world, G_3) == (0.0, 0.0)
-    assert exact.evaluate(world, G_3) == exact.seed_value(world) == pytest.approx(1.0)
+    assert exact.evaluate(world, G_3) == exact.fallback_value(world) == pytest.approx(1.0)
 
 
 def test_the_third_square_of_step_5_is_the_unsafe_one(world: sf.World) -> None:

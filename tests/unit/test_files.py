@@ -70,7 +70,7 @@ def test_an_upper_case_suffix_is_the_same_format(tmp_path: Path) -> None:
 
 def test_the_archive_is_one_that_numpy_reads(tmp_path: Path) -> None:
     with np.load(template().save(tmp_path / "p.npz"), allow_pickle=False) as archive:
-        name = json.loads(archive["header.json"])["layers"][0]["rewards"]["array"]
+        name = json.loads(archive["header.json"])["layers"][0]["reward"]["array"]
         assert np.array_equal(archive[name], np.linspace(0, 1, 12))
 
 
@@ -89,10 +89,10 @@ def test_the_document_keeps_its_schema(tmp_path: Path, name: str, suffix: str) -
         lambda d: d.update(version=2),
         lambda d: d.update(extra=1),
         lambda d: d.pop("starts"),
-        lambda d: d["layers"][0].pop("seed"),
+        lambda d: d["layers"][0].pop("fallback"),
         lambda d: d["layers"][0].update(successor_dtype="float64"),
-        lambda d: d["layers"][0].update(rewards={"array": "../a"}),
-        lambda d: d["layers"][0].update(rewards=[1.5]),
+        lambda d: d["layers"][0].update(reward={"array": "../a"}),
+        lambda d: d["layers"][0].update(reward=[1.5]),
         lambda d: d["limits"][0].update(noise=-1),
         lambda d: d["labels"]["states"].append({}),
     ],
@@ -134,7 +134,7 @@ def test_the_digest_is_of_the_content(tmp_path: Path) -> None:
     assert problem.digest == template().digest == files.digest(problem)
     assert len(problem.digest) == 64
     assert template(transition_features=layer.cost_features.copy()).digest == problem.digest
-    assert template(rewards=[layer.reward, layer.reward.copy(), layer.reward]).digest == problem.digest
+    assert template(reward=[layer.reward, layer.reward.copy(), layer.reward]).digest == problem.digest
 
 
 def test_the_digest_sees_every_part() -> None:
@@ -148,11 +148,11 @@ def test_the_digest_sees_every_part() -> None:
         {"start": [2, 3]},
         {"start": [3, 2]},
         {"horizon": 5},
-        {"rewards": rewards},
+        {"reward": rewards},
         {"cost_features": features},
         {"transition_features": features},
         {"successors": template().graph.layers[0].successor.astype(np.int64)},
-        {"seed": np.ones(6, np.int64)},
+        {"fallback": np.ones(6, np.int64)},
         {"limits": Limit("other", 0.5, 0.1, 1.0)},
         {"limits": Limit("level", 0.51, 0.1, 1.0)},
         {"limits": Limit("level", 0.5, 0.11, 1.0)},
@@ -161,7 +161,7 @@ def test_the_digest_sees_every_part() -> None:
         {"transition_norm": 2.0},
         {"stationary_costs": True},
         {"stationary_transitions": True},
-        {"terminal_rewards": np.full(6, 0.5)},
+        {"terminal_reward": np.full(6, 0.5)},
         {"terminal_cost_features": np.zeros((6, 2))},
         {"terminal_cost_features": np.zeros((6, 2)), "terminal_has_cost": np.zeros(6, bool)},
         {"anchor": lambda h: ([1.0, 0.0], 0.25)},

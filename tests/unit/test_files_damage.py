@@ -50,7 +50,7 @@ JSON_DAMAGE: dict[str, tuple[Edit, str]] = {
     "anchor": (lambda d: d["anchors"].__setitem__(0, [1]), r"\$\.anchors\[0\].*an object"),
     "anchor length": (
         lambda d: d["anchors"].__setitem__(0, {"features": [1.0], "cost": [0.0]}),
-        "anchor feature has the wrong length.*anchor of layer 0",
+        "anchor feature has the wrong length.*anchor of step 0",
     ),
     "last anchor": (
         lambda d: d["anchors"].__setitem__(3, {"features": [1.0, 0.0], "cost": [0.0]}),
@@ -79,10 +79,10 @@ JSON_DAMAGE: dict[str, tuple[Edit, str]] = {
         r"wrong kind.*\$\.layers\[1\]\.successors.*int32 with 1 axes where int64",
     ),
     "two uses": (
-        lambda d: d["layers"][0].update(rewards={"array": "a0"}),
+        lambda d: d["layers"][0].update(reward={"array": "a0"}),
         r"wrong kind.*\$\.layers\[0\]\.rewards.*int64.*float64",
     ),
-    "pointer": (lambda d: d["arrays"]["a1"].__setitem__(3, -5), "pair_ptr decreases.*layer 0"),
+    "pointer": (lambda d: d["arrays"]["a1"].__setitem__(3, -5), "pair_ptr decreases.*step 0"),
     "reward": (lambda d: d["arrays"]["a3"].__setitem__(3, 7), "reward is outside"),
     "reward text": (lambda d: d["arrays"]["a3"].__setitem__(3, "1"), r"\$\.arrays\.a3\[3\].*a number"),
     "ragged": (lambda d: d["arrays"]["a4"][5].pop(), r"\$\.arrays\.a4\[5\].*first row = 2"),
@@ -91,15 +91,15 @@ JSON_DAMAGE: dict[str, tuple[Edit, str]] = {
     "empty rows": (lambda d: d["arrays"].update(a4=[[]] * 12), "cost_features has the wrong length"),
     "no rows": (lambda d: d["arrays"].update(a4=[]), "cost_features has the wrong shape"),
     "arrays": (lambda d: d.update(arrays=[]), r"\$\.arrays.*an object"),
-    "array gone": (lambda d: d["arrays"].pop("a3"), r"array is missing.*layers\[0\]\.rewards.*'a3'"),
+    "array gone": (lambda d: d["arrays"].pop("a3"), r"array is missing.*steps\[0\]\.rewards.*'a3'"),
     "array unused": (lambda d: d["arrays"].update(a9=[1]), "stored but not used.*'a9'"),
     "reference": (lambda d: d.update(starts={"array": 3}), r"\$\.starts\.array.*the name of an array"),
     "reference more": (lambda d: d.update(starts={"array": "a0", "b": 1}), r"unknown entry.*\$\.starts"),
     "path": (lambda d: d.update(starts={"array": "../../etc/passwd"}), r"\$\.starts\.array"),
     "null array": (lambda d: d["layers"][0].update(seed=None), r"\$\.layers\[0\]\.seed.*None where"),
-    "seed": (lambda d: d["layers"][1]["seed"].__setitem__(2, 4), "seed's action does not exist.*number 4"),
-    "seed gone": (lambda d: d["layers"][0]["seed"].__setitem__(2, -1), "seed is missing"),
-    "seed length": (lambda d: d["layers"][0]["seed"].pop(), "seed has the wrong shape"),
+    "fallback": (lambda d: d["layers"][1]["fallback"].__setitem__(2, 4), "fallback's action does not exist.*number 4"),
+    "seed gone": (lambda d: d["layers"][0]["fallback"].__setitem__(2, -1), "fallback is missing"),
+    "seed length": (lambda d: d["layers"][0]["fallback"].pop(), "seed has the wrong shape"),
     "has_cost": (lambda d: d["terminal"].update(has_cost=[True] * 6), r"\$\.terminal\.has_cost.*null"),
     "has_cost numbers": (
         lambda d: d["terminal"].update(has_cost=[1] * 6, cost_features=[[1.0, 1.0]] * 6),
@@ -273,7 +273,7 @@ def test_members_that_do_not_belong_are_refused(tmp_path: Path) -> None:
         repack(path, members | {extra: npy(POINTER)})
         refused(path, words)
     for gone, words in {
-        "a1.npy": r"array is missing.*layers\[0\]\.state_ptr.*'a1'",
+        "a1.npy": r"array is missing.*steps\[0\]\.state_ptr.*'a1'",
         "header.json": "member is missing.*'header.json'",
     }.items():
         repack(path, {name: data for name, data in members.items() if name != gone})
@@ -367,7 +367,7 @@ def test_a_small_file_cannot_ask_for_much_memory_by_sharing(tmp_path: Path, suff
         state_ptr=np.arange(n + 1),
         pair_ptr=np.arange(n + 1),
         successors=np.arange(n),
-        rewards=np.zeros(n),
+        reward=np.zeros(n),
         cost_features=np.ones((n, 1)),
         seed=seed,
         start=list(range(n)),

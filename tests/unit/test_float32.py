@@ -114,7 +114,7 @@ def test_all_else_is_equal(name: str) -> None:
     for before, now in zip(problem.graph.anchors, stored.graph.anchors, strict=True):
         assert before is now  # exact
     for layer, other in zip(problem.graph.layers, stored.graph.layers, strict=True):
-        for field in ("state_ptr", "pair_ptr", "successor", "reward", "seed"):
+        for field in ("state_ptr", "pair_ptr", "successor", "reward", "fallback"):
             assert getattr(layer, field) is getattr(other, field)
     assert stored.naming is problem.naming
     assert stored.stored_in_float32() is stored
@@ -159,12 +159,12 @@ def test_what_float32_has_no_numbers_for_is_refused(value: float, why: str) -> N
     with pytest.raises(InvalidInput, match="cost feature does not fit float32") as caught:
         problem.stored_in_float32()
     error = caught.value
-    assert error.where == "layer 0, state 2, action 1, successor 3"
+    assert error.where == "step 0, state 2, action 1, successor 3"
     assert repr(value) in error.got
     assert "keep this problem in float64" in error.fix
     with pytest.raises(InvalidInput, match=r"^transition feature does not fit float32"):
         template(transition_features=features).stored_in_float32()
-    with pytest.raises(InvalidInput, match=r"^terminal cost feature does not fit float32: layer 3, state 5"):
+    with pytest.raises(InvalidInput, match=r"^terminal cost feature does not fit float32: step 3, state 5"):
         template(cost_features=np.ones((12, 2)), terminal_cost_features=features[:6]).stored_in_float32()
 
 
@@ -341,7 +341,7 @@ def test_the_audit_reads_both(name: str, suffix: str, tmp_path: Path) -> None:
 
 def test_only_features_may_be_narrow(tmp_path: Path) -> None:
     """An archive whose rewards are in float32 is none that surefoot writes."""
-    path = template(rewards=np.zeros(12)).save(tmp_path / "problem.npz")
+    path = template(reward=np.zeros(12)).save(tmp_path / "problem.npz")
     members = members_of(path)
     rewards = next(n for n, data in members.items() if b"(12,), }" in data[:128] and b"<f8" in data[:128])
     members[rewards] = members[rewards][:128].replace(b"<f8", b"<f4") + bytes(48)
@@ -398,10 +398,10 @@ def plan_of(x: np.ndarray) -> None:
         state_ptr=np.arange(0, n // 2 + 1, 2),
         pair_ptr=np.arange(0, n + 1, 2),
         successors=np.arange(n, dtype=np.int32) % (n // 4),
-        rewards=np.zeros(n // 2),
+        reward=np.zeros(n // 2),
         cost_features=x,
-        terminal_rewards=np.zeros(n // 4),
-        seed=np.zeros(n // 4, np.int64),
+        terminal_reward=np.zeros(n // 4),
+        fallback=np.zeros(n // 4, np.int64),
         limits=sf.Limit("load", bound=3.0, noise=0.1, norm=1.0),
     )
     agent = sf.LsviNew(problem)

@@ -32,9 +32,9 @@ def line() -> dict[str, Any]:
         "state_ptr": np.arange(0, 2 * N + 1, 2),
         "pair_ptr": np.cumsum([0, *map(len, support)]),
         "successors": np.concatenate(support).astype(np.int32),
-        "rewards": np.linspace(0, 1, 2 * N),
+        "reward": np.linspace(0, 1, 2 * N),
         "cost_features": np.linspace(-1, 1, 2 * edges).reshape(edges, 2),
-        "seed": np.zeros(N, np.int64),
+        "fallback": np.zeros(N, np.int64),
         "limits": LIMIT,
     }
 
@@ -67,7 +67,7 @@ COLUMNS = {
     "state_ptr": "state_ptr",
     "pair_ptr": "pair_ptr",
     "successors": "successor",
-    "rewards": "reward",
+    "reward": "reward",
     "cost_features": "cost_features",
 }
 
@@ -77,7 +77,7 @@ COLUMNS = {
 
 def test_a_view_taken_before_cannot_change_what_was_validated() -> None:
     """A read-only flag does not reach a view that exists already."""
-    last = {"terminal_rewards": np.full(N, 0.5), "terminal_cost_features": np.eye(N, 2)}
+    last = {"terminal_reward": np.full(N, 0.5), "terminal_cost_features": np.eye(N, 2)}
     given = line() | last | {"transition_features": np.ones((len(line()["successors"]), 3))}
     names = [*COLUMNS, *last, "transition_features"]
     views = [given[name][:] for name in names]
@@ -112,11 +112,11 @@ def all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seals, "COPIED", 0)
 
 
-@pytest.mark.parametrize("name", [*COLUMNS, "transition_features", "terminal_rewards", "terminal_cost_features"])
+@pytest.mark.parametrize("name", [*COLUMNS, "transition_features", "terminal_reward", "terminal_cost_features"])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.usefixtures("all_are_large")
 def test_no_plan_is_made_from_arrays_that_have_changed(name: str, sparse: bool) -> None:
-    last = {"terminal_rewards": np.full(N, 0.5), "terminal_cost_features": np.eye(N, 2)}
+    last = {"terminal_reward": np.full(N, 0.5), "terminal_cost_features": np.eye(N, 2)}
     given = line() | last | {"transition_features": np.eye(len(line()["successors"]), 3) + 1.0}
     view = given[name][:]
     if sparse:
@@ -199,7 +199,7 @@ def test_one_array_of_transition_features_is_shared_too() -> None:
 @pytest.mark.usefixtures("all_are_large")
 def test_last_layers_arrays_are_taken_too() -> None:
     rewards, x, has = np.full(N, 0.5), np.eye(N, 2), np.eye(N, 2).any(axis=1)
-    last = build(terminal_rewards=rewards, terminal_cost_features=x, terminal_has_cost=has).graph.terminal
+    last = build(terminal_reward=rewards, terminal_cost_features=x, terminal_has_cost=has).graph.terminal
     assert (last.reward is rewards, last.cost_features is x, last.has_cost is has) == (True, True, True)
     for array in (rewards, x, has):
         with pytest.raises(ValueError, match="read-only"):
@@ -226,20 +226,20 @@ def test_every_array_of_a_problem_is_read_only() -> None:
 
 def test_a_refused_declaration_leaves_the_users_arrays_writeable() -> None:
     given = line()
-    given["rewards"][3] = 1.5
+    given["reward"][3] = 1.5
     with pytest.raises(InvalidInput, match=r"reward is outside \[0, 1\]"):
         Problem.from_arrays(**given)
-    given["rewards"][3] = 0.5
+    given["reward"][3] = 0.5
     given["cost_features"][0] = 0.0
     assert Problem.from_arrays(**given).horizon == 4
 
 
-def test_the_users_start_and_seed_stay_the_users_own() -> None:
-    start, seed = np.array([2, 0]), np.zeros(N, np.int64)
-    problem = build(start=start, seed=seed)
-    start[0] = seed[0] = 1
+def test_the_users_start_and_fallback_stay_the_users_own() -> None:
+    start, fallback = np.array([2, 0]), np.zeros(N, np.int64)
+    problem = build(start=start, fallback=fallback)
+    start[0] = fallback[0] = 1
     assert problem.starts == (2, 0)
-    assert problem.seed_action(0, 0) == 0
+    assert problem.fallback_action(0, 0) == 0
 
 
 @pytest.mark.usefixtures("all_are_large")
@@ -261,30 +261,30 @@ KINDS = [
     ("pair_ptr", np.uint64, "uint64 where int64 is expected"),
     ("successors", np.int16, "int16 where int32 or int64 is expected"),
     ("successors", np.float64, "float64 where int32 or int64 is expected"),
-    ("rewards", np.float32, "float32 where float64 is expected"),
-    ("rewards", np.int64, "int64 where float64 is expected"),
-    ("rewards", ">f8", ">f8 where float64 is expected"),
+    ("reward", np.float32, "float32 where float64 is expected"),
+    ("reward", np.int64, "int64 where float64 is expected"),
+    ("reward", ">f8", ">f8 where float64 is expected"),
     ("cost_features", np.float16, "float16 where float32 or float64 is expected"),
     ("cost_features", ">f4", ">f4 where float32 or float64 is expected"),
     ("cost_features", object, "object where float32 or float64 is expected"),
-    ("seed", np.int32, "int32 where int64 is expected"),
-    ("seed", bool, "bool where int64 is expected"),
+    ("fallback", np.int32, "int32 where int64 is expected"),
+    ("fallback", bool, "bool where int64 is expected"),
 ]
 
 
 @pytest.mark.parametrize(("name", "dtype", "words"), KINDS, ids=[f"{n}-{np.dtype(d)}" for n, d, _ in KINDS])
 def test_dtypes_are_exact(name: str, dtype: Any, words: str) -> None:
-    refused(f"{name} has the wrong dtype: layer 0: {words}", **{name: line()[name].astype(dtype)})
-    refused(f"{name} has the wrong dtype: layer 2: {words}", **layers_with(name, 2, line()[name].astype(dtype)))
+    refused(f"{name} has the wrong dtype: step 0: {words}", **{name: line()[name].astype(dtype)})
+    refused(f"{name} has the wrong dtype: step 2: {words}", **layers_with(name, 2, line()[name].astype(dtype)))
 
 
 def test_dtypes_of_the_rest_are_exact() -> None:
     edges = len(line()["successors"])
     refused(
-        "transition_features has the wrong dtype: layer 0: float16",
+        "transition_features has the wrong dtype: step 0: float16",
         transition_features=np.ones((edges, 1), np.float16),
     )
-    refused("terminal_rewards has the wrong dtype: float32 where float64", terminal_rewards=np.ones(N, np.float32))
+    refused("terminal_reward has the wrong dtype: float32 where float64", terminal_reward=np.ones(N, np.float32))
     refused("terminal_cost_features has the wrong dtype: int64", terminal_cost_features=np.ones((N, 2), int))
     refused(
         "terminal_has_cost has the wrong dtype: int64 where bool",
@@ -308,11 +308,11 @@ def test_features_are_taken_in_float32_as_they_are() -> None:
 
 def test_all_layers_store_features_alike() -> None:
     narrow = layers_with("cost_features", 2, line()["cost_features"].astype(np.float32))
-    error = refused("cost_features has different dtypes: layers 0 and 2: float64 and float32", **narrow)
+    error = refused("cost_features has different dtypes: steps 0 and 2: float64 and float32", **narrow)
     assert "one kind" in error.fix
     wide = layers_with("cost_features", 1, line()["cost_features"])["cost_features"]
     mixed = [np.ones((len(wide[0]), 1), np.float32), np.ones((len(wide[0]), 1)), np.ones((len(wide[0]), 1))]
-    refused("transition_features has different dtypes: layers 0 and 1: float32 and float64", transition_features=mixed)
+    refused("transition_features has different dtypes: steps 0 and 1: float32 and float64", transition_features=mixed)
 
 
 def test_successors_of_both_widths_give_the_same_problem() -> None:
@@ -321,45 +321,45 @@ def test_successors_of_both_widths_give_the_same_problem() -> None:
     assert [wide.successors(1, 2, a) for a in (0, 1)] == [build().successors(1, 2, a) for a in (0, 1)]
 
 
-@pytest.mark.parametrize("name", [*COLUMNS, "seed"])
+@pytest.mark.parametrize("name", [*COLUMNS, "fallback"])
 def test_numbers_of_axes_are_exact(name: str) -> None:
     array = line()[name]
     other = array[:, 0].copy() if array.ndim == 2 else array[:, None]
-    words = f"{name} has the wrong shape: layer 0: {other.shape}, {other.ndim} axes where {array.ndim} are expected"
+    words = f"{name} has the wrong shape: step 0: {other.shape}, {other.ndim} axes where {array.ndim} are expected"
     refused(words, **{name: other})
 
 
-@pytest.mark.parametrize("name", [*COLUMNS, "seed", "transition_features"])
+@pytest.mark.parametrize("name", [*COLUMNS, "fallback", "transition_features"])
 def test_arrays_are_contiguous(name: str) -> None:
     array = line()["cost_features" if name == "transition_features" else name]
     spaced = np.repeat(array, 2, axis=0)[::2]
-    refused(f"{name} is not C-contiguous: layer 0. Pass np.ascontiguousarray", **{name: spaced})
+    refused(f"{name} is not C-contiguous: step 0. Pass np.ascontiguousarray", **{name: spaced})
 
 
 def test_feature_tables_lie_row_by_row() -> None:
-    refused("cost_features is not C-contiguous: layer 0", cost_features=np.asfortranarray(line()["cost_features"]))
+    refused("cost_features is not C-contiguous: step 0", cost_features=np.asfortranarray(line()["cost_features"]))
     refused(
         "terminal_cost_features is not C-contiguous. Pass",
         terminal_cost_features=np.asfortranarray(np.ones((N, 2))),
     )
 
 
-@pytest.mark.parametrize("name", [*COLUMNS, "seed"])
+@pytest.mark.parametrize("name", [*COLUMNS, "fallback"])
 def test_arrays_are_plain_arrays(name: str) -> None:
     array = line()[name]
-    refused(f"{name} must be a numpy array: layer 0: a list", **{name: [array.tolist()] * 3})
-    refused(f"{name} must be a numpy array: layer 0: a MaskedArray", **{name: np.ma.masked_array(array)})
+    refused(f"{name} must be a numpy array: step 0: a list", **{name: [array.tolist()] * 3})
+    refused(f"{name} must be a numpy array: step 0: a MaskedArray", **{name: np.ma.masked_array(array)})
     for nonsense in (None, 3, "x", iter([array] * 3), {0: array}):
         refused(f"{name} must be a numpy array or a list of them: a ", **{name: nonsense})
-    refused("terminal_rewards must be a numpy array: a list", terminal_rewards=[0.0] * N)
+    refused("terminal_reward must be a numpy array: a list", terminal_reward=[0.0] * N)
 
 
-@pytest.mark.parametrize("name", [*COLUMNS, "seed", "transition_features"])
+@pytest.mark.parametrize("name", [*COLUMNS, "fallback", "transition_features"])
 @pytest.mark.parametrize("n", [0, 2, 4])
 def test_there_is_an_array_for_every_decision(name: str, n: int) -> None:
     array = line()["cost_features" if name == "transition_features" else name]
     refused(
-        f"{name} has the wrong number of layers: {n} arrays where horizon - 1 = 3 are expected", **{name: [array] * n}
+        f"{name} has the wrong number of steps: {n} arrays where horizon - 1 = 3 are expected", **{name: [array] * n}
     )
 
 
@@ -371,40 +371,40 @@ def test_pointers_run_from_zero_to_the_end_without_falling(name: str) -> None:
     pointer = line()[name]
     end = int(pointer[-1])
     rule = f"{name} must run from 0 to the number of "
-    refused(rule, f"layer 0: 1 … {end} where 0 … {end} is expected", **with_entry(name, 0, 1))
-    refused(rule, f"layer 0: -1 … {end} where", **with_entry(name, 0, -1))
-    refused(rule, f"layer 0: 0 … {end - 1} where 0 … {end} is expected", **with_entry(name, -1, end - 1))
-    refused(rule, f"layer 1: 0 … {end + 1} where", **layers_with(name, 1, with_entry(name, -1, end + 1)[name]))
-    refused(f"{name} decreases: layer 0, entry 2: 0 after ", **with_entry(name, 2, 0))
-    refused(f"{name} decreases: layer 0, entry 3: ", **with_entry(name, 2, 2**63 - 1))  # no difference overflows
+    refused(rule, f"step 0: 1 … {end} where 0 … {end} is expected", **with_entry(name, 0, 1))
+    refused(rule, f"step 0: -1 … {end} where", **with_entry(name, 0, -1))
+    refused(rule, f"step 0: 0 … {end - 1} where 0 … {end} is expected", **with_entry(name, -1, end - 1))
+    refused(rule, f"step 1: 0 … {end + 1} where", **layers_with(name, 1, with_entry(name, -1, end + 1)[name]))
+    refused(f"{name} decreases: step 0, entry 2: 0 after ", **with_entry(name, 2, 0))
+    refused(f"{name} decreases: step 0, entry 3: ", **with_entry(name, 2, 2**63 - 1))  # no difference overflows
     refused("must run from 0", "an empty array where 0 …", **{name: np.empty(0, np.int64)})
     refused("must run from 0", "0 … 0 where 0 …", **{name: np.zeros(1, np.int64)})
 
 
 def test_states_have_actions_and_pairs_successors() -> None:
-    refused("state without actions: layer 0, state 2", **with_entry("state_ptr", 3, 4))
-    refused("empty support: layer 0, state 0, action 1: no successors", **with_entry("pair_ptr", 2, 1))
+    refused("state without actions: step 0, state 2", **with_entry("state_ptr", 3, 4))
+    refused("empty support: step 0, state 0, action 1: no successors", **with_entry("pair_ptr", 2, 1))
     refused(
-        "empty support: layer 2, state 0, action 1",
+        "empty support: step 2, state 0, action 1",
         **layers_with("pair_ptr", 2, with_entry("pair_ptr", 2, 1)["pair_ptr"]),
     )
 
 
 def test_lengths_agree() -> None:
     edges = len(line()["successors"])
-    refused("rewards has the wrong shape: layer 0: (7,) where one row per pair (8)", rewards=np.zeros(7))
+    refused("rewards has the wrong shape: step 0: (7,) where one row per pair (8)", reward=np.zeros(7))
     for name in ("cost_features", "transition_features"):
         refused(
-            f"{name} has the wrong shape: layer 0: ({edges + 1}, 2) where one row per edge ({edges})",
+            f"{name} has the wrong shape: step 0: ({edges + 1}, 2) where one row per edge ({edges})",
             **{name: np.zeros((edges + 1, 2))},
         )
         narrow = [np.zeros((edges, 2)), np.zeros((edges, 2)), np.zeros((edges, 1))]
         refused(
-            f"{name} has the wrong length: layer 2: 1 columns where 2 are expected",
+            f"{name} has the wrong length: step 2: 1 columns where 2 are expected",
             **{"cost_features": [np.zeros((edges, 2))] * 3, name: narrow},
         )
         refused(
-            f"{name} has the wrong length: layer 0: 0 columns where one or more are expected",
+            f"{name} has the wrong length: step 0: 0 columns where one or more are expected",
             **{name: np.zeros((edges, 0))},
         )
     refused("pair_ptr must run", successors=np.zeros(edges - 1, np.int32))
@@ -413,14 +413,14 @@ def test_lengths_agree() -> None:
 @pytest.mark.parametrize("wrong", [N, -1, 2**31 - 1, -(2**31)])
 def test_successors_exist(wrong: int) -> None:
     refused(
-        f"successor does not exist: layer 0, state 0, action 1: index {wrong}, but layer 1 has {N} states",
+        f"successor does not exist: step 0, state 0, action 1: index {wrong}, but step 1 has {N} states",
         **with_entry("successors", 2, wrong),
     )
     successors = with_entry("successors", 2, wrong)["successors"]
     refused(
-        f"successor does not exist: layer 2, state 0, action 1: index {wrong}, but layer 3 has {N} states",
+        f"successor does not exist: step 2, state 0, action 1: index {wrong}, but step 3 has {N} states",
         **layers_with("successors", 2, successors),
-        terminal_rewards=np.zeros(N),
+        terminal_reward=np.zeros(N),
     )
 
 
@@ -433,22 +433,22 @@ def one_decision(successors: Any, **changes: Any) -> Problem:
         "state_ptr": np.array([0, 1]),
         "pair_ptr": np.array([0, n]),
         "successors": np.array(successors),
-        "rewards": np.zeros(1),
+        "reward": np.zeros(1),
         "cost_features": np.ones((n, 1)),
-        "seed": np.zeros(1, np.int64),
+        "fallback": np.zeros(1, np.int64),
         "limits": LIMIT,
     }
     return Problem.from_arrays(**(given | changes))
 
 
 def test_no_successors_at_all_is_empty_support() -> None:
-    with pytest.raises(InvalidInput, match="empty support: layer 0, state 0, action 0: no successors"):
+    with pytest.raises(InvalidInput, match="empty support: step 0, state 0, action 0: no successors"):
         one_decision(np.empty(0, np.int64))
 
 
 def test_a_horizon_of_two_has_the_last_states_that_are_arrived_at() -> None:
     assert len(one_decision([0, 2, 1]).states(1)) == 3
-    assert len(one_decision([0, 2, 1], terminal_rewards=np.zeros(7)).states(1)) == 7
+    assert len(one_decision([0, 2, 1], terminal_reward=np.zeros(7)).states(1)) == 7
     problem = build(horizon=2)
     assert (problem.horizon, len(problem.graph.layers), len(problem.states(1))) == (2, 1, N)
 
@@ -458,11 +458,11 @@ def test_a_wild_successor_does_not_size_the_last_layer(wrong: int) -> None:
     with pytest.raises(InvalidInput) as error:
         one_decision([0, wrong])
     assert str(error.value) == (
-        f"the number of last states is not clear: layer 0: 2 successors, and one of them is state {wrong}. "
-        "Correct successors, or say with terminal_rewards how many there are."
+        f"the number of last states is not clear: step 0: 2 successors, and one of them is state {wrong}. "
+        "Correct successors, or say with terminal_reward how many there are."
     )
     for negative in (-1, -(2**63)):
-        with pytest.raises(InvalidInput, match=f"successor does not exist: layer 0, .*: index {negative}, but layer 1"):
+        with pytest.raises(InvalidInput, match=f"successor does not exist: step 0, .*: index {negative}, but step 1"):
             one_decision([negative])
 
 
@@ -475,22 +475,22 @@ def test_duplicate_successors_are_found_in_graphs_of_any_size() -> None:
         "start": 0,
         "state_ptr": np.arange(n),
         "pair_ptr": np.append(np.arange(n - 1), n),
-        "rewards": np.zeros(n - 1),
+        "reward": np.zeros(n - 1),
         "cost_features": np.ones((n, 1)),
-        "seed": np.zeros(n - 1, np.int64),
+        "fallback": np.zeros(n - 1, np.int64),
         "limits": LIMIT,
     }
     assert Problem.from_arrays(**given, successors=successors).graph.layers[0].n_edges == n
     twice = successors.copy()
     twice[-1] = n - 2
     with pytest.raises(InvalidInput) as error:
-        Problem.from_arrays(**given, successors=twice, terminal_rewards=np.zeros(n))
-    words = f"duplicate successors: layer 0, state {n - 2}, action 0: {n - 2} is listed twice"
+        Problem.from_arrays(**given, successors=twice, terminal_reward=np.zeros(n))
+    words = f"duplicate successors: step 0, state {n - 2}, action 0: {n - 2} is listed twice"
     assert words in str(error.value)
 
 
 def test_duplicate_successors_are_named() -> None:
-    refused("duplicate successors: layer 0, state 0, action 1: 0 is listed twice", **with_entry("successors", 2, 0))
+    refused("duplicate successors: step 0, state 0, action 1: 0 is listed twice", **with_entry("successors", 2, 0))
 
 
 # --- content --------------------------------------------------------------------------------------------
@@ -498,21 +498,21 @@ def test_duplicate_successors_are_named() -> None:
 
 def test_numbers_are_checked_by_place() -> None:
     for bad in (1.5, -0.1, math.nan, math.inf):
-        refused(f"reward is outside [0, 1]: layer 0, state 2, action 1: {bad!r}", **with_entry("rewards", 5, bad))
-        late = layers_with("rewards", 2, with_entry("rewards", 5, bad)["rewards"])
-        refused(f"reward is outside [0, 1]: layer 2, state 2, action 1: {bad!r}", **late)
-        refused(f"reward is outside [0, 1]: layer 3, state 1: {bad!r}", terminal_rewards=np.array([0, bad, 0, 0]))
+        refused(f"reward is outside [0, 1]: step 0, state 2, action 1: {bad!r}", **with_entry("reward", 5, bad))
+        late = layers_with("reward", 2, with_entry("reward", 5, bad)["reward"])
+        refused(f"reward is outside [0, 1]: step 2, state 2, action 1: {bad!r}", **late)
+        refused(f"reward is outside [0, 1]: step 3, state 1: {bad!r}", terminal_reward=np.array([0, bad, 0, 0]))
     for bad in (math.nan, -math.inf):
         refused(
-            "cost feature is not finite: layer 0, state 0, action 1, successor 1: [",
+            "cost feature is not finite: step 0, state 0, action 1, successor 1: [",
             repr(bad),
             **with_entry("cost_features", (2, 1), bad),
         )
         x = with_entry("cost_features", (2, 1), bad)["cost_features"]
-        refused("transition feature is not finite: layer 0, state 0, action 1, successor 1", transition_features=x)
+        refused("transition feature is not finite: step 0, state 0, action 1, successor 1", transition_features=x)
         rows = np.ones((N, 2))
         rows[3, 0] = bad
-        refused("terminal cost feature is not finite: layer 3, state 3: [", terminal_cost_features=rows)
+        refused("terminal cost feature is not finite: step 3, state 3: [", terminal_cost_features=rows)
 
 
 def test_a_large_table_is_searched_to_its_end() -> None:
@@ -534,7 +534,7 @@ def test_last_costs_fit() -> None:
     )
     for filled in (np.ones((N, 2)), np.full((N, 2), math.nan)):
         refused(
-            "a terminal state without a cost has cost features: last layer, state number 2",
+            "a terminal state without a cost has cost features: last step, state number 2",
             terminal_cost_features=filled,
             terminal_has_cost=np.array([True, True, False, True]),
         )
@@ -542,7 +542,7 @@ def test_last_costs_fit() -> None:
 
 def test_start_numbers_exist() -> None:
     for wrong in (N, -1, 2**62, np.int64(-5), [0, N]):
-        refused("start state does not exist: start: ", f"layer 0 has {N} states", start=wrong)
+        refused("start state does not exist: start: ", f"step 0 has {N} states", start=wrong)
     for nonsense in (None, "a", 1.0, True, [], [True], [1.5], [[1]], [[1], [2, 3]], {1}, 2**70, (0, None), 1j):
         refused(f"start must be a state number or a list of them: {nonsense!r}", start=nonsense)
     refused("a start state is listed twice: start: [1, 2, 1]", start=[1, 2, 1])
@@ -552,25 +552,26 @@ def test_start_numbers_exist() -> None:
         assert build(start=one).starts == (1,)
 
 
-def test_the_seed_fits_and_is_closed() -> None:
-    refused("seed has the wrong shape: layer 0: (3,) where one entry per state (4)", seed=np.zeros(3, np.int64))
-    refused("seed has the wrong shape: layer 2: (5,)", **layers_with("seed", 2, np.zeros(5, np.int64)))
-    for wrong in (2, -2, 2**40):  # state 0 is off the seed's way; a wrong number is wrong there, too
+def test_the_fallback_fits_and_is_closed() -> None:
+    refused("fallback has the wrong shape: step 0: (3,) where one entry per state (4)", fallback=np.zeros(3, np.int64))
+    refused("fallback has the wrong shape: step 2: (5,)", **layers_with("fallback", 2, np.zeros(5, np.int64)))
+    for wrong in (2, -2, 2**40):  # state 0 is off the fallback's way; a wrong number is wrong there, too
         for state in (0, 1):
             refused(
-                f"seed's action does not exist: layer 0, state {state}: number {wrong}, the state has 2 actions",
-                **with_entry("seed", state, wrong),
+                f"fallback's action does not exist: step 0, state {state}: number {wrong}, the state has 2 actions",
+                **with_entry("fallback", state, wrong),
             )
     refused(
-        "seed is missing: layer 0, state 1: the seed has no action in this start state", **with_entry("seed", 1, -1)
+        "fallback is missing: step 0, state 1: the fallback has no action in this start state",
+        **with_entry("fallback", 1, -1),
     )
-    error = refused(seed=[np.ones(N, np.int64), np.array([-1, 0, -1, -1]), np.zeros(N, np.int64)])
+    error = refused(fallback=[np.ones(N, np.int64), np.array([-1, 0, -1, -1]), np.zeros(N, np.int64)])
     assert str(error) == (
-        "seed is not closed: layer 0, state 1: action 1 can reach 2, for which the seed has no action. "
-        "Give seed_policy an action there, or remove it from successors."
+        "fallback is not closed: step 0, state 1: action 1 can reach 2, for which the fallback has no action. "
+        "Give fallback an action there, or remove it from successors."
     )
-    seed = build(seed=np.array([-1, 0, -1, 1])).graph.layers[2].seed
-    assert seed.tolist() == [-1, 2, -1, -1]  # pairs, and only where the seed comes
+    fallback = build(fallback=np.array([-1, 0, -1, 1])).graph.layers[2].fallback
+    assert fallback.tolist() == [-1, 2, -1, -1]  # pairs, and only where the fallback comes
 
 
 # --- names ----------------------------------------------------------------------------------------------
@@ -579,32 +580,32 @@ def test_the_seed_fits_and_is_closed() -> None:
 def test_labels_fit() -> None:
     names = [list("abcd")] * 4
     pairs = [["stay", "go"] * N] * 3
-    refused("state_labels has the wrong number of layers: 3 lists where 4 are expected", state_labels=names[:3])
-    refused("action_labels has the wrong number of layers: 4 lists where 3", action_labels=pairs + pairs[:1])
+    refused("state_labels has the wrong number of steps: 3 lists where 4 are expected", state_labels=names[:3])
+    refused("action_labels has the wrong number of steps: 4 lists where 3", action_labels=pairs + pairs[:1])
     refused(
-        "state_labels has the wrong shape: layer 2: 3 labels where 4", state_labels=[*names[:2], ["a", "b", "c"], None]
+        "state_labels has the wrong shape: step 2: 3 labels where 4", state_labels=[*names[:2], ["a", "b", "c"], None]
     )
-    refused("action_labels has the wrong shape: layer 0: 4 labels where 8", action_labels=[list("abcd")] * 3)
-    refused("two states of a layer share a label: layer 1: 'b'", state_labels=[None, list("abcb"), None, None])
+    refused("action_labels has the wrong shape: step 0: 4 labels where 8", action_labels=[list("abcd")] * 3)
+    refused("two states of a step share a label: step 1: 'b'", state_labels=[None, list("abcb"), None, None])
     refused(
-        "duplicate actions: layer 0, state 'c': ['x', 'x']", action_labels=[[*"pqpq", *"xxpq"]] * 3, state_labels=names
+        "duplicate actions: step 0, state 'c': ['x', 'x']", action_labels=[[*"pqpq", *"xxpq"]] * 3, state_labels=names
     )
     for nonsense in ("abcd", 4, {0: names[0]}, iter(names)):
-        refused("state_labels must be a list with a list for each layer: ", state_labels=nonsense)
+        refused("state_labels must be a list with a list for each step: ", state_labels=nonsense)
     for nonsense in ("abcd", {"a", "b", "c", "d"}, np.arange(4), iter("abcd")):
-        refused("state_labels must hold lists: layer 1: ", state_labels=[None, nonsense, None, None])
-    refused("label cannot be used: layer 3, state: [0], a list", state_labels=[*names[:3], [[0], 1, 2, 3]])
-    refused("label cannot be used: layer 0, action: nan, which", action_labels=[[math.nan] * 8] * 3)
-    refused("label cannot be used: layer 0, state: np.int64(0), a numpy", state_labels=[list(np.arange(4))] * 4)
+        refused("state_labels must hold lists: step 1: ", state_labels=[None, nonsense, None, None])
+    refused("label cannot be used: step 3, state: [0], a list", state_labels=[*names[:3], [[0], 1, 2, 3]])
+    refused("label cannot be used: step 0, action: nan, which", action_labels=[[math.nan] * 8] * 3)
+    refused("label cannot be used: step 0, state: np.int64(0), a numpy", state_labels=[list(np.arange(4))] * 4)
 
 
 def test_labels_that_are_equal_but_differ_are_refused_across_layers_and_numbers() -> None:
-    words = "state labels compare equal but differ: layer 1, state: "
+    words = "state labels compare equal but differ: step 1, state: "
     refused(words + "1.0 and 1", state_labels=[[0, 1, 2, 3], [0, 1.0, 2, 3], None, None])
     for spelling in (True, 1.0):
         refused(f"{words}{spelling!r} and 1", state_labels=[None, ["x", spelling, "y", "z"], None, None])
     refused(
-        "action labels compare equal but differ: layer 0, action: True and 1",
+        "action labels compare equal but differ: step 0, action: True and 1",
         action_labels=[["x", True] * 4, None, None],
     )
     assert build(state_labels=[None, ["x", 4.0, 1, 0], None, None]).state_index(1, 4) == 1
@@ -619,8 +620,8 @@ def test_labels_name_what_numbers_number() -> None:
     assert problem.successors(0, "b", "go") == (5, 6)
     assert problem.successors(1, 6, 1) == ((2,), (3,))
     assert problem.successors(2, (1,), ("go",)) == (False, 2.5)
-    assert problem.seed_action(0, "b") == "stay"
-    assert problem.seed_action(1, 5) == 0
+    assert problem.fallback_action(0, "b") == "stay"
+    assert problem.fallback_action(1, 5) == 0
     assert problem.pair_index(1, 7, 1) == 7
 
 
@@ -630,10 +631,10 @@ def test_numbers_are_labels() -> None:
     assert problem.actions(0, 2) == (0, 1)
     assert problem.pair_index(0, np.int64(2), np.int64(1)) == 5
     for unknown in (N, -1, 0.5, "1", None, [1], np.array([1, 2]), np.array([1])):
-        with pytest.raises(UnknownLabel, match="no such state: layer 1: "):
+        with pytest.raises(UnknownLabel, match="no such state: step 1: "):
             problem.state_index(1, unknown)
     for unknown in (2, -1, 0.5, "1", None, [1], np.array([1, 0]), np.array([1])):
-        with pytest.raises(UnknownLabel, match="no such action: layer 1, state 2: "):
+        with pytest.raises(UnknownLabel, match="no such action: step 1, state 2: "):
             problem.pair_index(1, 2, unknown)
 
 
@@ -649,8 +650,8 @@ def test_what_both_ways_share_is_checked_here_too() -> None:
     refused("transition_norm must be a number: '1'", transition_norm="1")
     refused("stationary_transitions must be True or False: 1", stationary_transitions=1)
     refused("anchor must be a function: ([1.0, 0.0], 0.1)", anchor=([1.0, 0.0], 0.1))
-    refused("anchor feature is zero: anchor of layer 0", anchor=lambda h: ([0.0, 0.0], 0.1))
-    refused("anchor cost is not below the bound: anchor of layer 0, limit 'level'", anchor=lambda h: ([1.0, 0.0], 0.5))
+    refused("anchor feature is zero: anchor of step 0", anchor=lambda h: ([0.0, 0.0], 0.1))
+    refused("anchor cost is not below the bound: anchor of step 0, limit 'level'", anchor=lambda h: ([1.0, 0.0], 0.5))
     with pytest.raises(ZeroDivisionError) as error:
         build(anchor=lambda h: 1 // 0)
     assert error.value.__notes__ == ["surefoot was calling anchor(0)"]
@@ -673,14 +674,14 @@ def test_functions_and_arrays_declare_the_same_graph() -> None:
         cost_features=lambda h, s, a, s2: support[s, a][s2],
         terminal_reward=lambda s: s / N,
         terminal_cost_features=lambda s: [float(s), 1.0] if s else None,
-        seed_policy=lambda h, s: 0,
+        fallback=lambda h, s: 0,
     )
     rows = np.array([[float(s), float(s > 0)] for s in range(N)])
     arrays = build(
         **shared,
         start=range(N),
         successors=line()["successors"].astype(np.int64),
-        terminal_rewards=np.arange(N) / N,
+        terminal_reward=np.arange(N) / N,
         terminal_cost_features=rows,
         terminal_has_cost=rows.any(axis=1),
         state_labels=[list(range(N))] * 4,
@@ -700,20 +701,20 @@ def test_pruning_drops_what_nothing_can_reach() -> None:
     assert pruned.starts == (2,)
     assert pruned.actions(1, 3) == ("stay", "go")
     assert pruned.successors(0, 2, "go") == (2, 3)
-    assert [pruned.seed_action(1, s) for s in (2, 3)] == ["stay", None]
+    assert [pruned.fallback_action(1, s) for s in (2, 3)] == ["stay", None]
     assert pruned.graph.layers[0].successor.dtype == np.int32
     x = line()["cost_features"]
     assert pruned.graph.layers[0].cost_features.tolist() == x[6:9].tolist()
     assert pruned.graph.shared_features
     assert pruned.pruned() is pruned
-    with pytest.raises(UnknownLabel, match="no such state: layer 1: 0"):
+    with pytest.raises(UnknownLabel, match="no such state: step 1: 0"):
         pruned.state_index(1, 0)
 
 
 def test_pruning_keeps_layers_that_lose_nothing() -> None:
     whole = build(start=list(range(N)))
     assert whole.pruned() is whole
-    partly = build(start=list(range(N)), terminal_rewards=np.zeros(N + 1))
+    partly = build(start=list(range(N)), terminal_reward=np.zeros(N + 1))
     layers = partly.pruned().graph.layers
     assert layers[0] is partly.graph.layers[0]
     assert layers[2] is not partly.graph.layers[2]

@@ -18,7 +18,7 @@ from surefoot.study import records
 from surefoot.study.journal import Journal
 from tests.studies import FullDisk, Quick
 
-ABORT = {"episode": 1, "layer": 0, "state": "s", "ask": None, "reason": ""}
+ABORT = {"episode": 1, "step": 0, "state": "s", "ask": None, "reason": ""}
 
 
 class Clock:
@@ -87,7 +87,7 @@ def test_a_record_with_other_entries_is_a_mistake_of_the_program(tmp_path: Path)
 def test_numbers_that_json_does_not_know_are_never_written(tmp_path: Path) -> None:
     book = journal(tmp_path)
     with pytest.raises(ValueError, match="Out of range float"):
-        book.append("abort", {**ABORT, "layer": float("nan")})
+        book.append("abort", {**ABORT, "step": float("nan")})
     assert book.append("abort", ABORT)["n"] == 0
 
 

@@ -74,8 +74,8 @@ def test_good_labels_pass(label: Any) -> None:
 )
 def test_bad_labels_are_refused_by_what_they_are(label: Any, words: str) -> None:
     with pytest.raises(InvalidInput) as error:
-        check_label(label, "layer 4, state")
-    assert str(error.value).startswith("label cannot be used: layer 4, state: ")
+        check_label(label, "step 4, state")
+    assert str(error.value).startswith("label cannot be used: step 4, state: ")
     assert words in error.value.got
     assert error.value.fix == "Use str, int, finite float, bool, None, or tuples of these."
 
@@ -117,10 +117,10 @@ def test_labels_that_are_equal_but_differ_are_refused_together(a: Any, b: Any) -
     assert not same_label(a, b)
     for first, second in ((a, b), (b, a)):
         register = Register("state")
-        register.add(first, "layer 0")
+        register.add(first, "step 0")
         with pytest.raises(InvalidInput) as error:
-            register.add(second, "layer 1")
-        message = f"state labels compare equal but differ: layer 1: {second!r} and {first!r}. Use one spelling"
+            register.add(second, "step 1")
+        message = f"state labels compare equal but differ: step 1: {second!r} and {first!r}. Use one spelling"
         assert str(error.value).startswith(message)
 
 
@@ -147,7 +147,7 @@ def test_numbers_in_use_count_as_labels() -> None:
     ids=repr,
 )
 def test_states_are_found_by_equality_numbered_or_listed(labels: Any, label: Any, index: int) -> None:
-    assert Names(3, labels).index(label, "layer 0") == index
+    assert Names(3, labels).index(label, "step 0") == index
 
 
 @pytest.mark.parametrize("labels", [None, [0, 1, 2]], ids=["numbered", "listed"])
@@ -161,8 +161,8 @@ def test_states_are_found_by_equality_numbered_or_listed(labels: Any, label: Any
 )
 def test_an_unknown_state_is_an_error_never_a_guess(labels: Any, label: Any) -> None:
     with pytest.raises(UnknownLabel) as error:
-        Names(3, labels).index(label, "layer 4")
-    assert str(error.value) == f"no such state: layer 4: {shown(label)}"
+        Names(3, labels).index(label, "step 4")
+    assert str(error.value) == f"no such state: step 4: {shown(label)}"
 
 
 def test_names_read_like_a_sequence() -> None:

@@ -88,7 +88,7 @@ def test_layers_share_arrays_or_have_their_own() -> None:
     one, two, *_ = apart.problem.graph.layers
     assert one.cost_features is not two.cost_features
     assert not np.array_equal(one.cost_features, two.cost_features)
-    assert exact.solve(apart).value > 2 * exact.seed_value(apart)
+    assert exact.solve(apart).value > 2 * exact.fallback_value(apart)
 
 
 def test_the_seed_draws_everything() -> None:
@@ -96,7 +96,7 @@ def test_the_seed_draws_everything() -> None:
     assert ladder().digest != ladder(seed=1).digest
 
 
-def test_other_knobs() -> None:
+def test_other_options() -> None:
     world = ladder(stationary=True, horizon=3, noise="rademacher")
     assert world.problem.stationary_costs
     assert world.problem.stationary_transitions
@@ -122,7 +122,7 @@ def test_a_million_triplets_take_no_more_memory_than_their_arrays_and_a_quarter(
 
 
 @pytest.mark.parametrize(
-    ("knobs", "message"),
+    ("options", "message"),
     [
         ({"size": "1e9"}, "no such size: '1e9'. Choose from testing, 1e4, 1e5, 1e6."),
         (
@@ -137,9 +137,9 @@ def test_a_million_triplets_take_no_more_memory_than_their_arrays_and_a_quarter(
         ({"horizon": 1}, "horizon must be a whole number, at least 2: 1"),
     ],
 )
-def test_what_is_refused(knobs: dict[str, Any], message: str) -> None:
+def test_what_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        ladder(**knobs)
+        ladder(**options)
     assert str(refused.value) == message
 
 
@@ -149,4 +149,4 @@ def test_the_smallest_that_is_allowed() -> None:
             ladder(triplets=1, branching=branching)
         least = int(str(refused.value).split("Ask for ")[1].split()[0])
         world = ladder(triplets=least, branching=branching)
-        assert exact.solve(world).value > exact.seed_value(world)
+        assert exact.solve(world).value > exact.fallback_value(world)

@@ -30,7 +30,7 @@ def played(seed: int, agent: str = "lsvi-new", episodes: int = 40) -> Run:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("agent", ["lsvi-new", "seed"])
+@pytest.mark.parametrize("agent", ["lsvi-new", "fallback"])
 def test_round_trip(format: str, agent: str, seed: int, tmp_path: Path) -> None:
     run = played(seed, agent)
     path = run.save(tmp_path / "deep" / "ledger", format=format)
@@ -54,7 +54,7 @@ def test_round_trip(format: str, agent: str, seed: int, tmp_path: Path) -> None:
     assert ledger.manifest == {**run.manifest, "tables": format}
     assert summary == {
         "best_value": run.best_value,
-        "seed_value": run.seed_value,
+        "fallback_value": run.fallback_value,
         "last_value": run.value[-1],
         "gap_closed": run.gap_closed(),
         "total_regret": run.regret.sum(),
@@ -181,13 +181,13 @@ def test_a_damaged_table_is_named(format: str, table: str, seed: int, tmp_path: 
     ],
 )
 def test_a_bad_manifest_is_named(text: str, words: str, seed: int, tmp_path: Path) -> None:
-    path = played(seed, "seed", 3).save(tmp_path / "ledger", format="npz")
+    path = played(seed, "fallback", 3).save(tmp_path / "ledger", format="npz")
     (path / "manifest.json").write_text(text)
     refused(path, "manifest.json", words)
 
 
 def test_a_newer_ledger_asks_for_an_upgrade(seed: int, tmp_path: Path) -> None:
-    path = played(seed, "seed", 3).save(tmp_path / "ledger")
+    path = played(seed, "fallback", 3).save(tmp_path / "ledger")
     manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
     (path / "manifest.json").write_text(json.dumps({**manifest, "version": 3}))
     refused(path, "written by a newer version", "Upgrade surefoot")
@@ -206,7 +206,7 @@ def test_a_run_that_was_stopped_before_its_first_episode(
     assert (run.episodes, run.interrupted, run.gap_closed()) == (0, True, 0.0)
     ledger = Ledger.load(run.save(tmp_path / "ledger"))
     assert ledger.manifest["done"] == 0
-    assert ledger.manifest["summary"]["last_value"] == run.seed_value
+    assert ledger.manifest["summary"]["last_value"] == run.fallback_value
     assert {len(column) for column in ledger.episodes.values()} == {0}
 
 
@@ -226,7 +226,7 @@ def test_a_table_that_unfolds_is_refused_before_it_is_read(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By what its footer declares: no column is touched."""
-    path = played(seed, "seed", 3).save(tmp_path / "ledger", format="parquet")
+    path = played(seed, "fallback", 3).save(tmp_path / "ledger", format="parquet")
     columns = {name: np.repeat(column[:1], 100_000) for name, column in Ledger.load(path).episodes.items()}
     declared = sum(column.nbytes for column in columns.values())
     monkeypatch.setattr(pyarrow.parquet.ParquetFile, "read", lambda file: pytest.fail("it was read"))
@@ -248,5 +248,5 @@ def test_what_would_be_refused_is_written_out(seed: int, tmp_path: Path, monkeyp
     world = certified_world(90_000 + seed, limits=2, starts=2)
     monkeypatch.setattr(ledgers, "LEAST_BUDGET", 0)
     monkeypatch.setattr(ledgers, "UNFOLDED", 2)
-    run = sf.run(sf.agents.make("seed", world.problem), world, 5000, seed)
+    run = sf.run(sf.agents.make("fallback", world.problem), world, 5000, seed)
     assert np.array_equal(Ledger.load(run.save(tmp_path / "ledger", format="parquet")).regret, run.regret)

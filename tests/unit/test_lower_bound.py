@@ -47,7 +47,7 @@ def test_what_is_safe_and_best(instance: str, safe: list[int], best: float) -> N
     for h in range(1, HORIZON):
         assert [world.problem.states(h)[int(i)] for i in np.flatnonzero(solution.safe_states[h])] == safe
     assert solution.value == pytest.approx(best)
-    assert exact.seed_value(world) == 0.0
+    assert exact.fallback_value(world) == 0.0
 
 
 def test_the_learner_is_told_the_same_in_both() -> None:
@@ -75,23 +75,26 @@ def test_a_safe_learner_never_plays_it_and_pays_for_that_in_the_second(noise_sca
     np.testing.assert_array_equal(one.certified, two.certified)
 
 
-def test_knobs() -> None:
-    world = lower_bound("2", horizon=3, actions=9, bound=0.4, seed_cost=0.05, gap=0.3, noise="uniform")
+def test_options() -> None:
+    world = lower_bound("2", horizon=3, actions=9, bound=0.4, fallback_cost=0.05, gap=0.3, noise="uniform")
     assert world.problem.horizon == 3
     assert world.costs[0].ravel().tolist() == pytest.approx([0.05, 0.75, 0.05, 0.35] + [0.75] * 5)
 
 
 @pytest.mark.parametrize(
-    ("knobs", "message"),
+    ("options", "message"),
     [
         ({"instance": "3"}, "no such instance: '3'. Choose from 1, 2."),
         ({"actions": 4}, "actions must be a whole number, at least 5: 4"),
-        ({"bound": 0.6}, "costs would leave [0, 1]: 2·bound − seed_cost = 1.1. Lower bound, or raise seed_cost."),
-        ({"gap": 0.4}, "gap must be below bound − seed_cost: 0.4 and 0.4. Lower gap or seed_cost."),
-        ({"seed_cost": -0.1}, "seed_cost must be at least 0: -0.1"),
+        (
+            {"bound": 0.6},
+            "costs would leave [0, 1]: 2·bound − fallback_cost = 1.1. Lower bound, or raise fallback_cost.",
+        ),
+        ({"gap": 0.4}, "gap must be below bound − fallback_cost: 0.4 and 0.4. Lower gap or fallback_cost."),
+        ({"fallback_cost": -0.1}, "fallback_cost must be at least 0: -0.1"),
     ],
 )
-def test_what_is_refused(knobs: dict[str, Any], message: str) -> None:
+def test_what_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        lower_bound(**knobs)
+        lower_bound(**options)
     assert str(refused.value) == message

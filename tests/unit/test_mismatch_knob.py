@@ -1,4 +1,4 @@
-"""Every family of worlds has the knob ``mismatch``, and declaring it keeps the promise."""
+"""Every family of worlds has the option ``mismatch``, and declaring it keeps the promise."""
 
 from __future__ import annotations
 

@@ -39,9 +39,9 @@ def chain(
         state_ptr=[np.array([0, 1])] * (horizon - 1),
         pair_ptr=[np.array([0, end]) for end in ends],
         successors=[np.arange(end) for end in ends],
-        rewards=[np.zeros(1)] * (horizon - 1),
+        reward=[np.zeros(1)] * (horizon - 1),
         cost_features=[np.ascontiguousarray(row, float) for row in rows],
-        seed=[np.zeros(1, np.int64)] * (horizon - 1),
+        fallback=[np.zeros(1, np.int64)] * (horizon - 1),
         limits=limits,
         terminal_cost_features=terminal,
         anchor=None if anchor is None else lambda h: anchor,
@@ -297,8 +297,8 @@ def test_a_layer_that_changed_alone_is_named(seed: int) -> None:
             break
     assert alarm is not None
     assert 2000 < monitor.measurements < 2200
-    assert alarm.details["layer"] == 2
-    assert "layer 2" in alarm.message
+    assert alarm.details["step"] == 2
+    assert "step 2" in alarm.message
 
 
 def test_a_parameter_longer_than_declared_is_noticed(seed: int) -> None:

@@ -1,4 +1,4 @@
-"""The power world: its flows against pandapower's own, its seed, and every number that its page tells."""
+"""The power world: its flows against pandapower's own, its fallback, and every number that its page tells."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def some(points: list[Point], number: int, seed: int) -> list[Point]:
     return [points[int(i)] for i in chosen]
 
 
-def seed_points(size: str) -> list[Point]:
-    """Operating points that the seed can come to, following the layout alone."""
+def fallback_points(size: str) -> list[Point]:
+    """Operating points that the fallback can come to, following the layout alone."""
     layout = LAYOUTS[size]
     states, points = {(layout.levels // 2, layout.capacity // 2)}, set()
     for h in range(len(layout.profile)):
-        steps = [(layout.seed(h, s), s2) for s in states for s2 in layout.successors(s, layout.seed(h, s))]
+        steps = [(layout.fallback(h, s), s2) for s in states for s2 in layout.successors(s, layout.fallback(h, s))]
         points |= {layout.point(h, action, after) for action, after in steps}
         states = {after for _, after in steps}
     return sorted(points)
@@ -117,24 +117,24 @@ def test_injections_balance(size: str) -> None:
     assert np.abs(grid(size).ptdf).max() <= 1.0 + 1e-12  # no line carries more than all
 
 
-# ---------------------------------------------------------------- the seed
+# ---------------------------------------------------------------- the fallback
 
 
 @pytest.mark.parametrize("size", CASES)
-def test_the_seed_keeps_every_rating_without_and_with_losses(size: str) -> None:
-    points = np.array(seed_points(size))
+def test_the_fallback_keeps_every_rating_without_and_with_losses(size: str) -> None:
+    points = np.array(fallback_points(size))
     assert np.abs(grid(size).dc_loading(points)).max() < 0.95
     assert np.abs(grid(size).ac_loading(points)).max() < 0.992
 
 
 @pytest.mark.parametrize("size", CASES)
-def test_the_seed_runs_everything_and_comes_to_the_peak_charged(size: str) -> None:
+def test_the_fallback_runs_everything_and_comes_to_the_peak_charged(size: str) -> None:
     layout = LAYOUTS[size]
     top = layout.generation[-1]
-    assert {point[1] for point in seed_points(size)} == {top}
+    assert {point[1] for point in fallback_points(size)} == {top}
     worst = (layout.factor(layout.peak[0], layout.levels - 1), top, layout.discharge)
-    assert worst in seed_points(size)
-    assert (*worst[:2], 0.0) not in seed_points(size)
+    assert worst in fallback_points(size)
+    assert (*worst[:2], 0.0) not in fallback_points(size)
 
 
 # ---------------------------------------------------------------- what the page tells
@@ -147,7 +147,7 @@ def test_numbers_of_the_testing_size() -> None:
     assert problem.horizon == 9
     assert [limit.name for limit in problem.limits][:2] == ["1-2 forward", "1-2 backward"]
     assert solution.value == pytest.approx(5.1859, abs=1e-4)
-    assert exact.seed_value(world) == pytest.approx(2.1786, abs=1e-4)
+    assert exact.fallback_value(world) == pytest.approx(2.1786, abs=1e-4)
     unsafe = {h: {problem.states(h)[i] for i in np.flatnonzero(~ok)} for h, ok in enumerate(solution.safe_states)}
     empty = {(level, 0) for level in range(3)}
     assert unsafe == {h: set() for h in range(9)} | {3: empty, 5: empty, 4: empty - {(0, 0)}, 6: empty - {(0, 0)}}
@@ -276,10 +276,10 @@ def test_ac_undeclared() -> None:
     assert {limit.misspecification for limit in world.problem.limits} == {0.0}
 
 
-# ---------------------------------------------------------------- knobs and refusals
+# ---------------------------------------------------------------- options and refusals
 
 
-def test_knobs() -> None:
+def test_options() -> None:
     world = power("testing", bound=1.1, noise_scale=0.02, noise="uniform", day=(0.2, 0.3, 0.5))
     assert {(limit.bound, limit.noise) for limit in world.problem.limits} == {(1.1, 0.02)}
     assert world.noise == "uniform"
@@ -299,7 +299,7 @@ def test_refusals() -> None:
         power("testing", mismatch=-1)
     with pytest.raises(InvalidInput, match=r"AC flow deviates by itself: mismatch 0\.1"):
         power("testing", truth="ac", mismatch=0.1, declared=False)
-    with pytest.raises(InvalidInput, match="seed is not safe"):
+    with pytest.raises(InvalidInput, match="fallback is not safe"):
         power("testing", bound=0.8)
     with pytest.raises(InvalidInput, match="must consist of lines"):
         read_grid("case57", local="1", storage="1")

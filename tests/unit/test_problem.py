@@ -39,7 +39,7 @@ def declare(**changes: Any) -> Problem:
         "successors": successors,
         "reward": lambda h, s, a: 0.5 if a == "heat" else 0.0,
         "cost_features": lambda h, s, a, s2: [1.0, scale.index(s2) / 2],
-        "seed_policy": lambda h, s: "idle",
+        "fallback": lambda h, s: "idle",
         "limits": HEAT,
     }
     return Problem.from_functions(**(declared | changes))
@@ -62,70 +62,70 @@ def only(**table: Any) -> Callable[..., Any]:
     return lambda s: table.get(s)
 
 
-# --- the seed -------------------------------------------------------------------------------------------
+# --- the fallback -------------------------------------------------------------------------------------------
 
 
-def test_a_seed_that_leaks_is_refused_in_the_words_of_the_style_guide() -> None:
+def test_a_fallback_that_leaks_is_refused_in_the_words_of_the_style_guide() -> None:
     error = refused(
         horizon=6,
         start="hot",
         successors=lambda h, s, a: ["hot", "melting"] if (h, a) == (3, "idle") else ["hot"],
         cost_features=lambda h, s, a, s2: [1.0],
-        seed_policy=lambda h, s: None if s == "melting" else "idle",
+        fallback=lambda h, s: None if s == "melting" else "idle",
     )
     assert str(error) == (
-        "seed is not closed: layer 3, state 'hot': action 'idle' can reach 'melting', for which the seed has no "
-        "action. Give seed_policy an action there, or remove it from successors."
+        "fallback is not closed: step 3, state 'hot': action 'idle' can reach 'melting', for which the fallback has no "
+        "action. Give fallback an action there, or remove it from successors."
     )
 
 
 @pytest.mark.parametrize("failure", [KeyError, IndexError, LookupError])
-def test_a_seed_table_without_an_entry_leaks_too(failure: type[Exception]) -> None:
-    def seed(h: int, s: str) -> str:
+def test_a_fallback_table_without_an_entry_leaks_too(failure: type[Exception]) -> None:
+    def fallback(h: int, s: str) -> str:
         if s == "warm":
             raise failure(s)
         return "heat"
 
     refused(
-        "seed is not closed: layer 0, state 'cold': action 'heat' can reach 'warm', for which the seed has no action",
-        seed_policy=seed,
+        "fallback is not closed: step 0, state 'cold': action 'heat' can reach 'warm', for which the fallback has no action",
+        fallback=fallback,
     )
 
 
-def test_a_seed_without_a_first_action_is_missing() -> None:
-    error = refused(seed_policy=lambda h, s: {}[h, s], start=["cold", "warm"])
-    assert str(error).startswith("seed is missing: layer 0, state 'cold': the seed has no action in this start state")
-    refused("seed is missing: layer 0, state 'warm'", seed_policy=lambda h, s: only(cold="idle")(s), start=["warm"])
+def test_a_fallback_without_a_first_action_is_missing() -> None:
+    error = refused(fallback=lambda h, s: {}[h, s], start=["cold", "warm"])
+    assert str(error).startswith(
+        "fallback is missing: step 0, state 'cold': the fallback has no action in this start state"
+    )
+    refused("fallback is missing: step 0, state 'warm'", fallback=lambda h, s: only(cold="idle")(s), start=["warm"])
 
 
 @pytest.mark.parametrize("action", ["melt", "", 0, ["idle"], np.str_("idle"), np.array([1, 2]), ("idle",)], ids=repr)
-def test_a_seed_with_an_action_that_does_not_exist_is_refused(action: Any) -> None:
+def test_a_fallback_with_an_action_that_does_not_exist_is_refused(action: Any) -> None:
     refused(
-        "seed's action does not exist: layer 1, state 'cold'",
-        f"seed_policy gives {action!r}. Actions there: 'idle', 'heat'.",
-        seed_policy=at((1, "cold"), action, "idle"),
+        "fallback's action does not exist: step 1, state 'cold'",
+        f"fallback gives {action!r}. Actions there: 'idle', 'heat'.",
+        fallback=at((1, "cold"), action, "idle"),
     )
 
 
-def test_none_can_be_the_name_of_the_seeds_action() -> None:
-    problem = declare(
-        actions=lambda h, s: [None, "heat"], successors=lambda h, s, a: [s], seed_policy=lambda h, s: None
-    )
-    assert problem.graph.layers[0].seed.tolist() == [0]
+def test_none_can_be_the_name_of_the_fallbacks_action() -> None:
+    problem = declare(actions=lambda h, s: [None, "heat"], successors=lambda h, s, a: [s], fallback=lambda h, s: None)
+    assert problem.graph.layers[0].fallback.tolist() == [0]
 
 
-def test_the_seed_is_asked_once_and_only_where_it_comes() -> None:
+def test_the_fallback_is_asked_once_and_only_where_it_comes() -> None:
     asked: list[Any] = []
 
-    def seed(h: int, s: str) -> str:
+    def fallback(h: int, s: str) -> str:
         asked.append((h, s))
         return "idle"
 
-    problem = declare(seed_policy=seed)
+    problem = declare(fallback=fallback)
     assert asked == [(0, "cold"), (1, "cold"), (2, "cold")]
     assert list(problem.states(2)) == ["cold", "warm", "hot"]
-    assert [problem.seed_action(2, s) for s in ("cold", "warm", "hot")] == ["idle", None, None]
-    assert problem.graph.terminal.seed_reached.tolist() == [True, False, False]
+    assert [problem.fallback_action(2, s) for s in ("cold", "warm", "hot")] == ["idle", None, None]
+    assert problem.graph.terminal.fallback_reached.tolist() == [True, False, False]
 
 
 # --- states, actions, successors ------------------------------------------------------------------------
@@ -134,25 +134,25 @@ def test_the_seed_is_asked_once_and_only_where_it_comes() -> None:
 def test_a_pair_without_successors_has_empty_support() -> None:
     for nothing in ([], (), iter(())):
         refused(
-            "empty support: layer 1, state 'warm', action 'heat': no successors. Declare every state",
+            "empty support: step 1, state 'warm', action 'heat': no successors. Declare every state",
             successors=at((1, "warm", "heat"), nothing, ["warm"]),
         )
-    refused("empty support: layer 0, state 'cold', action 'idle'", successors=lambda h, s, a: [])
+    refused("empty support: step 0, state 'cold', action 'idle'", successors=lambda h, s, a: [])
 
 
 def test_a_state_without_actions_is_refused() -> None:
-    refused("state without actions: layer 2, state 'warm'. Every state", actions=at((2, "warm"), [], ["idle", "heat"]))
-    refused("state without actions: layer 0, state 'cold'", actions=lambda h, s: [])
-    refused("state without actions: layer 2, state 'cold'", actions=lambda h, s: ["idle"] if h < 2 else [])
+    refused("state without actions: step 2, state 'warm'. Every state", actions=at((2, "warm"), [], ["idle", "heat"]))
+    refused("state without actions: step 0, state 'cold'", actions=lambda h, s: [])
+    refused("state without actions: step 2, state 'cold'", actions=lambda h, s: ["idle"] if h < 2 else [])
 
 
 def test_duplicates_are_refused() -> None:
     refused(
-        "duplicate successors: layer 1, state 'cold', action 'heat': 'warm' is listed twice. List each",
+        "duplicate successors: step 1, state 'cold', action 'heat': 'warm' is listed twice. List each",
         successors=at((1, "cold", "heat"), ["warm", "cold", "warm"], ["cold"]),
     )
     refused(
-        "duplicate actions: layer 0, state 'cold': ['idle', 'heat', 'idle']",
+        "duplicate actions: step 0, state 'cold': ['idle', 'heat', 'idle']",
         actions=lambda h, s: ["idle", "heat", "idle"],
     )
 
@@ -177,9 +177,9 @@ def test_starts_are_listed_once_each() -> None:
     ids=repr,
 )
 def test_what_is_not_a_list_is_refused(given: Any, words: str) -> None:
-    refused(f"actions must give a list: layer 0, state 'cold': {words}", actions=lambda h, s: given)
+    refused(f"actions must give a list: step 0, state 'cold': {words}", actions=lambda h, s: given)
     refused(
-        f"successors must give a list: layer 1, state 'cold', action 'heat': {words}",
+        f"successors must give a list: step 1, state 'cold', action 'heat': {words}",
         successors=at((1, "cold", "heat"), given, ["cold"]),
     )
 
@@ -204,9 +204,9 @@ BAD_LABELS = [["x"], {"x"}, np.int64(1), np.float64(0.5), math.nan, math.inf, 2*
 def test_labels_that_cannot_be_used_are_refused_by_place(label: Any) -> None:
     for bad in (label, ("deep", (label,))):
         refused("label cannot be used: start: ", "Use str, int, finite float", start=[bad, "cold"])
-        refused("label cannot be used: layer 0, state 'cold', action: ", actions=lambda h, s, bad=bad: ["idle", bad])
+        refused("label cannot be used: step 0, state 'cold', action: ", actions=lambda h, s, bad=bad: ["idle", bad])
         refused(
-            "label cannot be used: layer 1, state 'cold', action 'heat', successor: ",
+            "label cannot be used: step 1, state 'cold', action 'heat', successor: ",
             successors=at((1, "cold", "heat"), [bad], ["cold"]),
         )
 
@@ -218,18 +218,18 @@ def test_labels_that_are_equal_but_differ_are_refused_by_place(a: Any, b: Any) -
 
     plain: dict[str, Any] = {"start": [a], "cost_features": lambda *_: [1.0]}
     refused(
-        f"state labels compare equal but differ: layer 1, state {a!r}, action 'heat', successor: {b!r} and {a!r}. Use",
+        f"state labels compare equal but differ: step 1, state {a!r}, action 'heat', successor: {b!r} and {a!r}. Use",
         **plain,
         successors=lambda h, s, act: [state(h + 1)] if act == "heat" else [a],
     )
     refused(f"state labels compare equal but differ: start: {b!r} and {a!r}", start=[a, b])
     refused(
-        f"action labels compare equal but differ: layer 2, state 'cold', action: {b!r} and {a!r}",
+        f"action labels compare equal but differ: step 2, state 'cold', action: {b!r} and {a!r}",
         actions=lambda h, s: [state(h)],
         successors=lambda h, s, _: [s],
     )
     # A state and an action are different things.
-    declare(**plain, actions=lambda h, s: [b], successors=lambda h, s, _: [s], seed_policy=lambda h, s: b)
+    declare(**plain, actions=lambda h, s: [b], successors=lambda h, s, _: [s], fallback=lambda h, s: b)
 
 
 def test_tuples_are_labels_and_come_back_as_tuples() -> None:
@@ -238,12 +238,12 @@ def test_tuples_are_labels_and_come_back_as_tuples() -> None:
         actions=lambda h, s: [("go", 1), ("stay",)],
         successors=lambda h, s, a: [(s[0] + 1, s[1])] if a == ("go", 1) else [s],
         cost_features=lambda h, s, a, s2: [float(s2[0])],
-        seed_policy=lambda h, s: ("stay",),
+        fallback=lambda h, s: ("stay",),
     )
     assert problem.starts == ((0, ("x", None)),)
     assert list(problem.states(2)) == [(2, ("x", None)), (1, ("x", None)), (0, ("x", None))]
     assert problem.successors(1, (1, ("x", None)), ("go", 1)) == ((2, ("x", None)),)
-    assert problem.seed_action(0, (0, ("x", None))) == ("stay",)
+    assert problem.fallback_action(0, (0, ("x", None))) == ("stay",)
 
 
 def test_several_starts_keep_their_order() -> None:
@@ -260,12 +260,12 @@ def test_several_starts_keep_their_order() -> None:
 def test_rewards_lie_between_zero_and_one(reward: Any) -> None:
     value = repr(float(reward))
     error = refused(
-        f"reward is outside [0, 1]: layer 2, state 'warm', action 'heat': {value}. Rescale",
+        f"reward is outside [0, 1]: step 2, state 'warm', action 'heat': {value}. Rescale",
         reward=at((2, "warm", "heat"), reward, 0.5),
     )
     assert error.got == value
     refused(
-        f"reward is outside [0, 1]: layer 3, state 'warm': {value}", terminal_reward=lambda s: only(warm=reward)(s) or 0
+        f"reward is outside [0, 1]: step 3, state 'warm': {value}", terminal_reward=lambda s: only(warm=reward)(s) or 0
     )
 
 
@@ -287,10 +287,10 @@ NOT_NUMBERS = [
 @pytest.mark.parametrize("reward", NOT_NUMBERS, ids=shown)
 def test_rewards_are_numbers(reward: Any) -> None:
     refused(
-        "reward must be a number: layer 2, state 'warm', action 'heat': ",
+        "reward must be a number: step 2, state 'warm', action 'heat': ",
         reward=at((2, "warm", "heat"), reward, 0.5),
     )
-    refused("terminal reward must be a number: layer 3, state 'cold': ", terminal_reward=lambda s: reward)
+    refused("terminal reward must be a number: step 3, state 'cold': ", terminal_reward=lambda s: reward)
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_numbers_of_every_make_are_rewards_and_features(one: Any) -> None:
 
 
 PLACE = (1, "warm", "heat", "hot")
-WHERE = "layer 1, state 'warm', action 'heat', successor 'hot'"
+WHERE = "step 1, state 'warm', action 'heat', successor 'hot'"
 FEATURES: list[tuple[Any, str]] = [
     ([1.0], "has the wrong length: {}: 1 numbers where 2 are expected: [1.0]"),
     ([1.0, 2.0, 3.0], "has the wrong length: {}: 3 numbers where 2 are expected: [1.0, 2.0, 3.0]"),
@@ -339,14 +339,14 @@ def test_features_are_finite_and_all_of_one_length(features: Any, words: str) ->
         cost_features=lambda *_: [1.0, 0.0, 0.0],
     )
     refused(
-        "terminal cost feature " + words.format("layer 3, state 'warm'"),
+        "terminal cost feature " + words.format("step 3, state 'warm'"),
         terminal_cost_features=lambda s: features if s == "warm" else [1.0, 0.0],
     )
 
 
 def test_missing_features_are_refused_before_the_last_layer() -> None:
     refused(f"cost feature must be a list of numbers: {WHERE}: None", cost_features=at(PLACE, None, [1.0]))
-    refused("cost feature must be a list of numbers: layer 0", cost_features=lambda *_: None)
+    refused("cost feature must be a list of numbers: step 0", cost_features=lambda *_: None)
 
 
 def test_a_vector_that_the_user_fills_again_and_again_is_copied_each_time() -> None:
@@ -379,26 +379,26 @@ def anchored(*words: str, features: Any = (1.0, 0.0), cost: Any = 0.25, **change
 
 
 def test_an_anchors_feature_is_a_vector_to_divide_by() -> None:
-    anchored("anchor feature is zero: anchor of layer 1: [0.0, 0.0]", features=[0.0, 0.0], cost=0.0)
-    anchored("anchor feature is too small: anchor of layer 1: [1e-170, 0.0]", features=[1e-170, 0.0], cost=0.0)
-    anchored("anchor feature is too large: anchor of layer 1: [1e+200, 0.0]", features=[1e200, 0.0])
-    anchored("anchor feature has the wrong length: anchor of layer 1: 1 numbers where 2 are expected", features=[1.0])
-    anchored("anchor feature is not finite: anchor of layer 1: [1.0, nan]", features=[1.0, math.nan])
+    anchored("anchor feature is zero: anchor of step 1: [0.0, 0.0]", features=[0.0, 0.0], cost=0.0)
+    anchored("anchor feature is too small: anchor of step 1: [1e-170, 0.0]", features=[1e-170, 0.0], cost=0.0)
+    anchored("anchor feature is too large: anchor of step 1: [1e+200, 0.0]", features=[1e200, 0.0])
+    anchored("anchor feature has the wrong length: anchor of step 1: 1 numbers where 2 are expected", features=[1.0])
+    anchored("anchor feature is not finite: anchor of step 1: [1.0, nan]", features=[1.0, math.nan])
     for nonsense in ("ab", 1.0, None, [["x"]], {}):
-        anchored(f"anchor feature must be a list of numbers: anchor of layer 1: {nonsense!r}", features=nonsense)
+        anchored(f"anchor feature must be a list of numbers: anchor of step 1: {nonsense!r}", features=nonsense)
 
 
 def test_an_anchors_cost_is_below_the_bound_and_possible() -> None:
-    words = "anchor cost is not below the bound: anchor of layer 1, limit 'heat': cost {}, bound 0.6"
+    words = "anchor cost is not below the bound: anchor of step 1, limit 'heat': cost {}, bound 0.6"
     anchored(words.format(0.6), cost=0.6)
     anchored(words.format(0.75), cost=[0.75])
     anchored(
-        "anchor cost is impossible under the norm bound: anchor of layer 1, limit 'heat'",
+        "anchor cost is impossible under the norm bound: anchor of step 1, limit 'heat'",
         "|-1.5| > norm 1.0 × ‖feature‖ 1.0. Raise the limit's norm, or correct the anchor.",
         cost=-1.5,
     )
     anchored(
-        "anchor cost is not below the bound: anchor of layer 1, limit 'wear': cost 0.5, bound 0.5",
+        "anchor cost is not below the bound: anchor of step 1, limit 'wear': cost 0.5, bound 0.5",
         cost=[0.25, 0.5],
         limits=[HEAT, WEAR],
     )
@@ -413,11 +413,11 @@ def test_a_tiny_anchor_gets_no_room_to_lie() -> None:
 
 
 def test_an_anchor_costs_a_number_per_limit() -> None:
-    anchored("anchor cost has the wrong length: anchor of layer 1: 2 numbers where 1 are expected", cost=[0.1, 0.1])
-    anchored("anchor cost has the wrong length: anchor of layer 1: 1 numbers where 2", cost=0.1, limits=[HEAT, WEAR])
-    anchored("anchor cost is not finite: anchor of layer 1: [nan]", cost=math.nan)
+    anchored("anchor cost has the wrong length: anchor of step 1: 2 numbers where 1 are expected", cost=[0.1, 0.1])
+    anchored("anchor cost has the wrong length: anchor of step 1: 1 numbers where 2", cost=0.1, limits=[HEAT, WEAR])
+    anchored("anchor cost is not finite: anchor of step 1: [nan]", cost=math.nan)
     for nonsense in ("0.1", None, [[0.1]], [], 1j):
-        anchored(f"anchor cost must be a list of numbers: anchor of layer 1: {nonsense!r}", cost=nonsense)
+        anchored(f"anchor cost must be a list of numbers: anchor of step 1: {nonsense!r}", cost=nonsense)
     for same in (0.25, [0.25], np.array(0.25), np.array([0.25]), np.float32(0.25), (Fraction(1, 4),)):
         anchor = declare(anchor=lambda h, same=same: ([1.0, 0.0], same)).graph.anchors[2]
         assert anchor is not None
@@ -427,13 +427,13 @@ def test_an_anchor_costs_a_number_per_limit() -> None:
 @pytest.mark.parametrize("given", [1.0, "abc", ([1.0, 0.0],), ([1.0, 0.0], 0.1, 0.2), []], ids=repr)
 def test_an_anchor_is_a_pair(given: Any) -> None:
     refused(
-        f"anchor must be (features, cost) or None: anchor of layer 2: {given!r}",
+        f"anchor must be (features, cost) or None: anchor of step 2: {given!r}",
         anchor=lambda h: [None, None, given][h],
     )
 
 
 def test_stationary_costs_have_one_anchor() -> None:
-    words = "anchors differ although costs are stationary: layers 0 and 2: "
+    words = "anchors differ although costs are stationary: steps 0 and 2: "
     same = ([1.0, 0.0], 0.25)
     for other, told in ((([1.0, 0.0], 0.125), "([1.0, 0.0], [0.125])"), (([1.0, 0.5], 0.25), "([1.0, 0.5], [0.25])")):
         refused(
@@ -447,7 +447,7 @@ def test_stationary_costs_have_one_anchor() -> None:
     # The last layer counts when it has a cost, and only then.
     late: dict[str, Any] = {"anchor": lambda h: same if h < 3 else None, "stationary_costs": True}
     assert declare(**late).graph.anchors[3] is None
-    refused("layers 0 and 3", **late, terminal_cost_features=lambda s: [1.0, 0.0])
+    refused("steps 0 and 3", **late, terminal_cost_features=lambda s: [1.0, 0.0])
     assert declare(**late | {"stationary_costs": False}, terminal_cost_features=lambda s: [1.0, 0.0]).horizon == 4
 
 
@@ -502,7 +502,7 @@ def test_one_limit_or_a_list_of_one_is_the_same() -> None:
 
 @pytest.mark.parametrize("horizon", [1, 0, -3, np.int64(1)], ids=repr)
 def test_a_horizon_is_two_or_more(horizon: Any) -> None:
-    refused(f"horizon is below 2: {horizon!r}. The last layer takes no action", horizon=horizon)
+    refused(f"horizon is below 2: {horizon!r}. The last step takes no action", horizon=horizon)
 
 
 @pytest.mark.parametrize("horizon", [3.0, "3", None, True, np.float64(3), [3], 1j], ids=repr)
@@ -540,7 +540,7 @@ def test_flags_are_true_or_false(name: str) -> None:
 # --- the user's functions -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["actions", "successors", "reward", "cost_features", "seed_policy"])
+@pytest.mark.parametrize("name", ["actions", "successors", "reward", "cost_features", "fallback"])
 def test_what_is_needed_is_a_function(name: str) -> None:
     for nonsense in (None, ["idle"], {}):
         refused(f"{name} must be a function: {nonsense!r}", **{name: nonsense})
@@ -560,7 +560,7 @@ CALLS = {
     "transition_features": "transition_features(0, 'cold', 'idle', 'cold')",
     "terminal_reward": "terminal_reward('cold')",
     "terminal_cost_features": "terminal_cost_features('cold')",
-    "seed_policy": "seed_policy(0, 'cold')",
+    "fallback": "fallback(0, 'cold')",
     "anchor": "anchor(0)",
 }
 
@@ -571,8 +571,8 @@ def test_an_error_in_a_users_function_says_which_call_it_was(name: str, failure:
     def fails(*_: Any) -> Any:
         raise failure("own words")
 
-    if (name, failure) == ("seed_policy", UnknownLabel):
-        return refused("seed is missing", seed_policy=fails) and None  # a failed look-up: no action there
+    if (name, failure) == ("fallback", UnknownLabel):
+        return refused("fallback is missing", fallback=fails) and None  # a failed look-up: no action there
     with pytest.raises(failure, match="own words") as error:
         declare(**{name: fails})
     assert error.value.__notes__ == [f"surefoot was calling {CALLS[name]}"]
@@ -640,8 +640,8 @@ def test_accessors_speak_in_labels() -> None:
     assert problem.actions(2, "hot") == ("idle", "heat")
     assert problem.successors(1, "warm", "idle") == ("warm", "cold")
     assert problem.successors(2, "hot", "heat") == ("hot",)
-    assert problem.seed_action(2, "cold") == "idle"
-    assert problem.seed_action(1, "warm") is None
+    assert problem.fallback_action(2, "cold") == "idle"
+    assert problem.fallback_action(1, "warm") is None
     assert problem.state_index(2, "hot") == 2
     assert problem.pair_index(1, "warm", "heat") == 3
     assert problem.edge_index(1, "warm", "idle", "cold") == 4
@@ -655,29 +655,29 @@ def test_accessors_speak_in_labels() -> None:
 def test_unknown_labels_are_refused_by_place() -> None:
     problem = declare()
     cases: list[tuple[Callable[[], object], str]] = [
-        (lambda: problem.actions(1, "hot"), "no such state: layer 1: 'hot'"),
-        (lambda: problem.state_index(0, ["cold"]), "no such state: layer 0: ['cold']"),
-        (lambda: problem.state_index(0, np.array([1, 2])), "no such state: layer 0: array([1, 2])"),
-        (lambda: problem.pair_index(1, "cold", "melt"), "no such action: layer 1, state 'cold': 'melt'"),
+        (lambda: problem.actions(1, "hot"), "no such state: step 1: 'hot'"),
+        (lambda: problem.state_index(0, ["cold"]), "no such state: step 0: ['cold']"),
+        (lambda: problem.state_index(0, np.array([1, 2])), "no such state: step 0: array([1, 2])"),
+        (lambda: problem.pair_index(1, "cold", "melt"), "no such action: step 1, state 'cold': 'melt'"),
         (
             lambda: problem.pair_index(1, "cold", np.array([1, 2])),
-            "no such action: layer 1, state 'cold': array([1, 2])",
+            "no such action: step 1, state 'cold': array([1, 2])",
         ),
-        (lambda: problem.successors(1, "warm", None), "no such action: layer 1, state 'warm': None"),
-        (lambda: problem.seed_action(1, "hot"), "no such state: layer 1: 'hot'"),
-        (lambda: problem.edge_index(1, "warm", "idle", "nowhere"), "no such state: layer 2: 'nowhere'"),
+        (lambda: problem.successors(1, "warm", None), "no such action: step 1, state 'warm': None"),
+        (lambda: problem.fallback_action(1, "hot"), "no such state: step 1: 'hot'"),
+        (lambda: problem.edge_index(1, "warm", "idle", "nowhere"), "no such state: step 2: 'nowhere'"),
         (
             lambda: problem.edge_index(1, "warm", "idle", "hot"),
-            "successor is outside the declared support: layer 1, state 'warm', action 'idle': 'hot'",
+            "successor is outside the declared support: step 1, state 'warm', action 'idle': 'hot'",
         ),
-        (lambda: problem.states(4), "no such layer: 4, layers are 0 … 3"),
-        (lambda: problem.states(-1), "no such layer: -1, layers are 0 … 3"),
-        (lambda: problem.states(True), "no such layer: True, layers are 0 … 3"),
-        (lambda: problem.states(1.0), "no such layer: 1.0, layers are 0 … 3"),  # type: ignore[arg-type]
-        (lambda: problem.actions(3, "cold"), "no such decision layer: 3, layers are 0 … 2"),
-        (lambda: problem.seed_action(3, "cold"), "no such decision layer: 3, layers are 0 … 2"),
-        (lambda: problem.edge_index(3, "cold", "idle", "cold"), "no such decision layer: 3, layers are 0 … 2"),
-        (lambda: problem.successors(10**5000, "cold", "idle"), "no such decision layer: <int that cannot be shown>"),
+        (lambda: problem.states(4), "no such step: 4, steps are 0 … 3"),
+        (lambda: problem.states(-1), "no such step: -1, steps are 0 … 3"),
+        (lambda: problem.states(True), "no such step: True, steps are 0 … 3"),
+        (lambda: problem.states(1.0), "no such step: 1.0, steps are 0 … 3"),  # type: ignore[arg-type]
+        (lambda: problem.actions(3, "cold"), "no such decision step: 3, steps are 0 … 2"),
+        (lambda: problem.fallback_action(3, "cold"), "no such decision step: 3, steps are 0 … 2"),
+        (lambda: problem.edge_index(3, "cold", "idle", "cold"), "no such decision step: 3, steps are 0 … 2"),
+        (lambda: problem.successors(10**5000, "cold", "idle"), "no such decision step: <int that cannot be shown>"),
     ]
     for call, words in cases:
         with pytest.raises(UnknownLabel) as error:
@@ -745,11 +745,11 @@ def test_the_digest_does_not_depend_on_the_process() -> None:
     seen = {
         subprocess.run(
             [sys.executable, "-c", program],
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+            env={"PYTHONHASHFALLBACK": fallback, "PYTHONPATH": ":".join(sys.path)},
             check=True,
             capture_output=True,
             text=True,
         ).stdout.strip()
-        for seed in ("1", "2")
+        for fallback in ("1", "2")
     }
     assert seen == {declare(start=["warm", "cold"]).digest}

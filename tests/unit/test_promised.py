@@ -33,7 +33,7 @@ def stuck() -> sf.Problem:
         successors=lambda h, s, a: ["there"],
         reward=lambda h, s, a: 0.5,
         cost_features=lambda h, s, a, s2: [1.0, 0.0] if a == "stay" else [0.0, 1.0],
-        seed_policy=lambda h, s: "stay",
+        fallback=lambda h, s: "stay",
         limits=sf.Limit("heat", bound=0.5, noise=0.1, norm=1.0),
     )
 

@@ -29,7 +29,7 @@ from tests.reports import EPISODES, SEEDS, make_runs
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_runs(tmp_path_factory.mktemp("report") / "runs", agents=("lsvi-new", "seed", "slucb-qvi"))
+    return make_runs(tmp_path_factory.mktemp("report") / "runs", agents=("lsvi-new", "fallback", "slucb-qvi"))
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def ledgers(runs: Path, label: str) -> list[Ledger]:
 
 def test_headlines_are_those_of_the_ledgers(runs: Path) -> None:
     report = data.read(runs)
-    assert [each.label for each in report.headlines] == ["lsvi-new", "seed", "slucb-qvi"]
+    assert [each.label for each in report.headlines] == ["lsvi-new", "fallback", "slucb-qvi"]
     for each in report.headlines:
         ends = [ledger.manifest["summary"] for ledger in ledgers(runs, each.label)]
         assert each.runs == len(SEEDS)
@@ -76,7 +76,7 @@ def test_csv_holds_what_the_chart_shows(runs: Path) -> None:
     chart = data.read(runs).chart("violations")
     rows = list(csv.DictReader(io.StringIO(chart.csv())))
     assert len(rows) == sum(len(line.episodes) for line in chart.lines)
-    assert {row["line"] for row in rows} == {"lsvi-new", "seed", "slucb-qvi"}
+    assert {row["line"] for row in rows} == {"lsvi-new", "fallback", "slucb-qvi"}
     last = next(line for line in chart.lines if line.label == "slucb-qvi")
     assert float([row for row in rows if row["line"] == "slucb-qvi"][-1]["median"]) == last.middle[-1]
 
@@ -112,7 +112,7 @@ def test_times_are_a_service(runs: Path, tmp_path: Path) -> None:
 def test_unfinished_runs_are_left_out_and_said_so(runs: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(runs, copy)
-    shutil.rmtree(copy / "runs/seed/seed-0001")
+    shutil.rmtree(copy / "runs/fallback/seed-0001")
     assert data.read(copy).notes == ("1 of 6 runs are not finished and are left out.",)
     shutil.rmtree(copy / "runs")
     with pytest.raises(SurefootError, match="no run is finished"):

@@ -41,14 +41,14 @@ def steps_to_the_bottom(cell: Cell) -> int | None:
 
 
 @pytest.mark.parametrize(
-    ("size", "total", "best", "seed_value"),
+    ("size", "total", "best", "fallback_value"),
     [("testing", 2317, 3.4494, 1.0608), ("small", 9730, 6.1393, 1.6670)],
 )
-def test_numbers(size: str, total: int, best: float, seed_value: float) -> None:
+def test_numbers(size: str, total: int, best: float, fallback_value: float) -> None:
     world = sf.worlds.make(f"rover/{size}")
     assert sum(layer.n_edges for layer in world.problem.graph.layers) == total
     assert exact.solve(world).value == pytest.approx(best, abs=1e-4)
-    assert exact.seed_value(world) == pytest.approx(seed_value, abs=1e-4)
+    assert exact.fallback_value(world) == pytest.approx(fallback_value, abs=1e-4)
 
 
 # ---------------------------------------------------------------- the map
@@ -104,7 +104,7 @@ def test_slides_go_down_the_steepest_way_where_it_is_steeper_than_20_degrees() -
 @pytest.mark.parametrize("site", SITES.values(), ids=SITES)
 def test_a_site_is_never_left(site: Site) -> None:
     assert site.start in site.cells
-    assert relief().slide(site.start) == site.start  # the seed stays where nothing slides
+    assert relief().slide(site.start) == site.start  # the fallback stays where nothing slides
     for cell in site.cells:
         assert relief().slide(cell) in site.cells
         for action in site.actions(cell):
@@ -210,7 +210,7 @@ def test_walls_are_harmless_to_arrive_at_and_pay_best(world: sf.World, solution:
     assert not any(solution.safe_actions[h][problem.pair_index(h, *pair)] for pair in harmless)
 
 
-def test_knobs() -> None:
+def test_options() -> None:
     limit = sf.worlds.make("rover/testing", bound=0.7, noise_scale=0.1, noise="uniform").problem.limits[0]
     assert (limit.bound, limit.noise) == (0.7, 0.1)
     with pytest.raises(InvalidInput, match="probabilities do not sum to one"):

@@ -57,14 +57,14 @@ def test_the_record_of_a_known_episode(compiled: bool, seed: int) -> None:
     assert run.violations.tolist() == [3] * 70
     assert run.value.tolist() == [2.75] * 70
     assert run.regret.tolist() == [1.0 - 2.75] * 70  # more than any safe policy earns
-    assert run.best_value == run.seed_value == 1.0
+    assert run.best_value == run.fallback_value == 1.0
     assert run.episodes_table.reward.tolist() == [2.75] * 70
     assert run.margin.tolist() == [[BOUND - 0.9, BOUND - 0.8]] * 70
     assert run.certified.tolist() == [0] * 70
     assert run.episodes_table.plan.tolist() == [0] * 70
     assert (run.replans, run.plan, run.cost_event, run.guaranteed) == (0, None, True, False)
 
-    safe = sf.run(sf.agents.make("seed", world.problem), world, 70, seed, compiled=compiled)
+    safe = sf.run(sf.agents.make("fallback", world.problem), world, 70, seed, compiled=compiled)
     assert safe.violations.tolist() == [0] * 70
     assert safe.regret.tolist() == [0.0] * 70
     assert np.allclose(safe.margin, [BOUND - 0.4, BOUND - 0.2])
@@ -87,7 +87,7 @@ def test_a_run_says_so_when_its_agent_is_lost(seed: int) -> None:
     world = trail()
     for compiled in (True, False):
         agent = Fixed(world.problem, {(0, "s"): "bold"})
-        with pytest.raises(AssumptionBroken, match="lost: layer 1, state 'hot'"):
+        with pytest.raises(AssumptionBroken, match="lost: step 1, state 'hot'"):
             sf.run(agent, world, 5, seed, compiled=compiled)
 
 
@@ -197,8 +197,8 @@ WORLDS: dict[str, dict[str, Any]] = {
     "three limits": {"limits": 3, "terminal_costs": True},
     "two starts": {"starts": 2, "limits": 2},
     "anchors": {"anchors": True, "stationary_costs": False, "terminal_costs": True},
-    "one regression for all layers": {"stationary_costs": True, "stationary_transitions": True, "anchors": True},
-    "a regression for each layer": {"stationary_costs": False, "stationary_transitions": False, "anchors": False},
+    "one regression for all steps": {"stationary_costs": True, "stationary_transitions": True, "anchors": True},
+    "a regression for each step": {"stationary_costs": False, "stationary_transitions": False, "anchors": False},
     "not quite linear": {"misspecified": True, "terminal_costs": True, "anchors": True},
     "features for both": {"shared_features": True},
 }
@@ -285,15 +285,15 @@ def test_shapes(seed: int) -> None:
 
 def test_several_starts_are_drawn_evenly_and_judged_apart(seed: int) -> None:
     world = certified_world(80_000 + seed, starts=2)
-    run = sf.run(sf.agents.make("seed", world.problem), world, 1000, seed)
+    run = sf.run(sf.agents.make("fallback", world.problem), world, 1000, seed)
     start = run.episodes_table.start
     assert set(start.tolist()) == set(world.problem.graph.starts.tolist())
     assert 400 < (start == start[0]).sum() < 600
     for index, label in zip(world.problem.graph.starts.tolist(), world.problem.starts, strict=True):
         rows = start == index
-        assert (run.value[rows] == sf.exact.seed_value(world, label)).all()
-        assert (run.regret[rows] == run.best_values[index] - sf.exact.seed_value(world, label)).all()
-    assert run.seed_value == sf.exact.seed_value(world, world.problem.starts[0])
+        assert (run.value[rows] == sf.exact.fallback_value(world, label)).all()
+        assert (run.regret[rows] == run.best_values[index] - sf.exact.fallback_value(world, label)).all()
+    assert run.fallback_value == sf.exact.fallback_value(world, world.problem.starts[0])
 
 
 def test_a_start_may_be_called_none(seed: int) -> None:
@@ -305,7 +305,7 @@ def test_a_start_may_be_called_none(seed: int) -> None:
     run = sf.run(sf.LsviNew(world.problem), world, 50, seed)
     assert set(run.value.tolist()) == {0.5, 1.0}
     assert (run.regret == 0).all()
-    assert run.seed_value == run.best_value == 0.5
+    assert run.fallback_value == run.best_value == 0.5
 
 
 @pytest.mark.parametrize("episodes", [0, -3, True, False, 2.0, "7", None])
@@ -430,7 +430,7 @@ def test_an_event_that_held_excludes_a_violation_to_the_last_digit(
         reward=lambda h, s, a: float(a == "go"),
         cost_features=lambda h, s, a, s2: [2.0 * (a == "go")],
         transition_features=lambda h, s, a, s2: [1.0],
-        seed_policy=lambda h, s: "stay",
+        fallback=lambda h, s: "stay",
         limits=sf.Limit("limit", bound=2.0, noise=0.1, norm=1.0),
     )
     world = sf.World(problem, transition=[1.0], cost=[1.0], deviation=[np.array([[0.0], [4.0 * beyond]])])
@@ -482,12 +482,12 @@ def test_the_value_event_asks_whether_mu_lies_within(seed: int) -> None:
 def test_initial_episodes_play_the_seed(compiled: bool, seed: int) -> None:
     world = sf.worlds.make("thermal/testing")
     run = sf.run(sf.LsviNew(world.problem, initial_episodes=150), world, 400, seed, compiled=compiled)
-    assert (run.value[:150] == run.seed_value).all()
-    assert (run.value[150:] > run.seed_value).all()
+    assert (run.value[:150] == run.fallback_value).all()
+    assert (run.value[150:] > run.fallback_value).all()
     assert run.replans > 5  # planned all the while
-    alone = sf.run(sf.agents.make("seed", world.problem), world, 150, seed)
+    alone = sf.run(sf.agents.make("fallback", world.problem), world, 150, seed)
     assert np.array_equal(run.episodes_table.highest[:150], alone.episodes_table.highest)
-    assert run.gap_closed() == (run.value[-1] - run.seed_value) / (run.best_value - run.seed_value)
+    assert run.gap_closed() == (run.value[-1] - run.fallback_value) / (run.best_value - run.fallback_value)
 
 
 def test_an_agent_outside_the_main_thread(seed: int) -> None:
@@ -523,7 +523,7 @@ def bars(monkeypatch: pytest.MonkeyPatch, shown: bool | None, step: float, stder
     world, stream = trail(), io.StringIO() if stderr is None else stderr
     monkeypatch.setattr(progress, "time", types.SimpleNamespace(monotonic=Clock(step).monotonic))
     monkeypatch.setattr(sys, "stderr", stream)
-    sf.run(sf.agents.make("seed", world.problem), world, 200, progress=shown, compiled=False)
+    sf.run(sf.agents.make("fallback", world.problem), world, 200, progress=shown, compiled=False)
     text: str = stream.getvalue()
     return text
 

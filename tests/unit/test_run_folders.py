@@ -31,9 +31,9 @@ VALUES = (
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two agents, one seed, knobs and options that are not the usual ones."""
+    """Two agents, one seed, options and options that are not the usual ones."""
     root = tmp_path_factory.mktemp("sweep") / "runs"
-    agents = [Contender("lsvi-new", {"failure_probability": 0.1}), Contender("seed")]
+    agents = [Contender("lsvi-new", {"failure_probability": 0.1}), Contender("fallback")]
     sweep(Spec("thermal/testing", agents, [0], 10, {"bound": 0.61}), root, jobs=1, progress=False)
     return root
 
@@ -125,9 +125,11 @@ def test_a_run_of_another_place_is_refused(runs: Path, tmp_path: Path) -> None:
     root = tmp_path / "runs"
     shutil.copytree(runs, root)
     (root / "runs/lsvi-new/seed-0000").rename(root / "spare")
-    (root / "runs/seed/seed-0000").rename(root / "runs/lsvi-new/seed-0000")
+    (root / "runs/fallback/seed-0000").rename(root / "runs/lsvi-new/seed-0000")
     for reader in (html.write, table, READERS["resume"][0]):
-        with pytest.raises(UnreadableFile, match=r"not the one of this place.*agent 'seed' where 'lsvi-new'.*Remove"):
+        with pytest.raises(
+            UnreadableFile, match=r"not the one of this place.*agent 'fallback' where 'lsvi-new'.*Remove"
+        ):
             reader(root)
     shutil.rmtree(root)
     shutil.copytree(runs, root)

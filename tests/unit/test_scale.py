@@ -16,7 +16,7 @@ from surefoot.audits.audit import audit
 from surefoot.errors import InvalidInput
 from surefoot.estimate import ridge
 from tests.forgery import forge
-from tests.studies import kettle, off_the_seed, opener
+from tests.studies import kettle, off_the_fallback, opener
 
 
 def small(unit: float, norm: float = 0.9) -> sf.World:
@@ -29,7 +29,7 @@ def small(unit: float, norm: float = 0.9) -> sf.World:
         reward=lambda h, s, a: float(a == "go"),
         cost_features=lambda h, s, a, s2: [1.0 / 9.0 if a == "wait" else 1.0],
         transition_features=lambda h, s, a, s2: [1.0],
-        seed_policy=lambda h, s: "wait",
+        fallback=lambda h, s: "wait",
         limits=sf.Limit("load", bound=0.5 * unit, noise=0.01 * unit, norm=norm * unit),
     )
     return sf.World(problem, transition=[1.0], cost=[0.9 * unit])
@@ -65,8 +65,8 @@ def test_a_violation_begins_at_a_billionth_of_the_scale(unit: float, beyond: flo
 
 
 def test_no_certified_action_shows_a_negative_margin(tmp_path: Path) -> None:
-    """Before any data the seed's own bound is 1, twice the limit: it is safe by assumption, and nothing is proved."""
-    world = off_the_seed(norm=10.0)
+    """Before any data the fallback's own bound is 1, twice the limit: it is safe by assumption, and nothing is proved."""
+    world = off_the_fallback(norm=10.0)
     path = tmp_path / "plant.study"
     with opener(path, world)() as study:
         study.begin("s")
@@ -80,7 +80,7 @@ def test_no_certified_action_shows_a_negative_margin(tmp_path: Path) -> None:
 
 def test_a_forged_margin_is_found(tmp_path: Path) -> None:
     path = tmp_path / "plant.study"
-    with opener(path, off_the_seed(norm=10.0))() as study:
+    with opener(path, off_the_fallback(norm=10.0))() as study:
         study.begin("s")
         study.ask()
 
@@ -103,7 +103,7 @@ def declared(x: float, *, bound: float = 1.0, noise: float = 0.1, norm: float = 
         reward=lambda h, s, a: 0.0,
         cost_features=lambda h, s, a, s2: [x if a else 1.0, 0.0],
         transition_features=lambda h, s, a, s2: [1.0],
-        seed_policy=lambda h, s: 0,
+        fallback=lambda h, s: 0,
         limits=sf.Limit("load", bound, noise, norm),
     )
 
@@ -111,7 +111,7 @@ def declared(x: float, *, bound: float = 1.0, noise: float = 0.1, norm: float = 
 @pytest.mark.parametrize("x", [5e-324, 1e-200, -1e-160, 1e160, -1e308])
 def test_features_that_cannot_be_squared_are_refused(x: float) -> None:
     size = "large" if abs(x) > 1 else "small"
-    with pytest.raises(InvalidInput, match=f"cost feature is too {size} to be squared: layer 0, state 0, action 1"):
+    with pytest.raises(InvalidInput, match=f"cost feature is too {size} to be squared: step 0, state 0, action 1"):
         declared(x)
     assert declared(0.0).graph.largest_cost_norm() == 1.0
 
@@ -183,7 +183,7 @@ def test_a_failed_plan_leaves_the_one_before_and_says_so(broken: Any) -> None:
 
 
 def test_policies_show_no_negative_margin_either(tmp_path: Path) -> None:
-    world = off_the_seed(norm=10.0)
+    world = off_the_fallback(norm=10.0)
     study = opener(tmp_path / "plant.study", world)()
     study.export_policy(tmp_path / "policy.json")
     text = (tmp_path / "policy.json").read_text()

@@ -27,7 +27,7 @@ def worlds(seed: int) -> dict[str, sf.World]:
         "misspecified": certified_world(70_100 + seed, "rademacher", misspecified=True),
         "tuples as labels": sf.worlds.make("figure1"),
         "one template": sf.worlds.make("ladder/testing"),
-        "layers of their own": sf.worlds.make("ladder/testing", shared=False),
+        "steps of their own": sf.worlds.make("ladder/testing", shared=False),
         "one regression": sf.worlds.make("thermal/testing"),
         "sparse": sparse_worlds(np.random.default_rng(seed), anchors=True, terminal=True)[0],
         "sparse, one template": sparse_worlds(np.random.default_rng(seed), costs="general", template=True)[0],
@@ -99,7 +99,7 @@ def test_digests_are_handed_over_and_true(pair: tuple[sf.World, sf.World]) -> No
     assert (two.digest, two.problem.digest) == (one.digest, one.problem.digest)
 
 
-@pytest.mark.parametrize("agent", ["lsvi-new", "no look-ahead", "seed"])
+@pytest.mark.parametrize("agent", ["lsvi-new", "no look-ahead", "fallback"])
 def test_runs_are_the_same(agent: str, pair: tuple[sf.World, sf.World], seed: int) -> None:
     one, two = (sf.run(AGENTS[agent](world.problem), world, 60, seed) for world in pair)
     assert_same_run(one, two)
@@ -121,7 +121,7 @@ def own():  # anonymous memory of this process, in bytes: what is mapped from th
 before = own()
 world = sharing.read(Path(sys.argv[1]))
 total = sum(float(layer.cost_features.sum()) for layer in world.problem.graph.layers)  # touch it all
-played = Rollout(sf.agents.make("seed", world.problem), world, world.sampler(0))  # wants all layers as one
+played = Rollout(sf.agents.make("fallback", world.problem), world, world.sampler(0))  # wants all layers as one
 print(own() - before)
 """
 

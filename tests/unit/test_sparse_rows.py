@@ -156,15 +156,15 @@ def test_what_is_refused(given: Any, words: str) -> None:
 
 def test_the_layer_is_named() -> None:
     x = scipy.sparse.csr_array(np.eye(12))
-    with pytest.raises(InvalidInput, match="layer 1"):
+    with pytest.raises(InvalidInput, match="step 1"):
         template(cost_features=[x, x.tocoo(), x])
 
 
 def test_layers_are_all_sparse_or_all_dense() -> None:
     x = scipy.sparse.csr_array(np.eye(12))
-    with pytest.raises(InvalidInput, match=r"sparse in one layer and dense in another: layer 1: dense"):
+    with pytest.raises(InvalidInput, match=r"sparse in one step and dense in another: step 1: dense"):
         template(cost_features=[x, np.eye(12), x])
-    with pytest.raises(InvalidInput, match=r"terminal_cost_features is sparse.*last layer: dense, layer 0 has sparse"):
+    with pytest.raises(InvalidInput, match=r"terminal_cost_features is sparse.*last step: dense, step 0 has sparse"):
         template(cost_features=x, terminal_cost_features=np.zeros((6, 12)))
     mixed = template(cost_features=x, transition_features=np.ones((12, 1)))  # of two kinds is fine
     assert not mixed.graph.shared_features

@@ -26,7 +26,7 @@ from tests.studies import (
     kettle,
     learnt,
     lines_of,
-    off_the_seed,
+    off_the_fallback,
     opener,
     records_of,
 )
@@ -54,7 +54,7 @@ def test_an_episode_from_its_beginning_to_its_end(opened: Any) -> None:
     study = opened()
     with study.episode("s") as ep:
         offer = ep.ask()
-        assert (offer.layer, offer.state, offer.episode) == (0, "s", 1)
+        assert (offer.step, offer.state, offer.episode) == (0, "s", 1)
         assert offer.action in study.problem.actions(0, "s")
         assert not ep.tell("s", 0.1).done
         ep.ask()
@@ -108,7 +108,7 @@ def test_calls_that_do_not_fit_the_moment_are_refused_and_change_nothing(opened:
         study.begin("melt")
     study.begin("s")
     assert study.begin("s") == 1  # a caller that died may say it again
-    with pytest.raises(OutOfOrder, match=r"already under way.*layer 0, state 's'.*resume"):
+    with pytest.raises(OutOfOrder, match=r"already under way.*step 0, state 's'.*resume"):
         study.begin("cold")
     study.ask()
     with pytest.raises(OutOfOrder, match="already under way"):
@@ -153,7 +153,7 @@ def test_a_certificate_says_what_the_plan_says(opened: Any, world: sf.World) -> 
             assert (proof["failure_probability"], proof["share"]) == (0.05, 0.025)
             assert (proof["limits"], proof["bounds"]) == (["limit 0"], [0.5])
             assert proof["plan"] == plan.number
-            assert proof["seed"] == (offer.action == problem.seed_action(0, start))
+            assert proof["fallback"] == (offer.action == problem.fallback_action(0, start))
             found = {json.dumps(item["state"]): item for item in proof["successors"]}
             assert len(found) == len(problem.successors(0, start, offer.action))
             for after in problem.successors(0, start, offer.action):
@@ -165,15 +165,15 @@ def test_a_certificate_says_what_the_plan_says(opened: Any, world: sf.World) -> 
                 assert item["next_action"] == plan.action(1, after)
             assert proof["margin"] == min(m for item in proof["successors"] for m in item["margin"])
             assert proof["safe_by"] == ("estimate" if proof["margin"] >= 0 else "assumption")
-            seen.add((proof["safe_by"], proof["seed"]))
+            seen.add((proof["safe_by"], proof["fallback"]))
     assert ("estimate", False) in seen
 
 
-def test_the_seed_is_safe_by_assumption_before_anything_is_known(opened: Any) -> None:
+def test_the_fallback_is_safe_by_assumption_before_anything_is_known(opened: Any) -> None:
     study = opened(safety_radius_scale=1.0)
     with study.episode("s") as ep:
         proof = ep.ask().certificate
-        assert (proof["seed"], proof["safe_by"]) == (True, "assumption") or proof["safe_by"] == "estimate"
+        assert (proof["fallback"], proof["safe_by"]) == (True, "assumption") or proof["safe_by"] == "estimate"
         assert proof["guarantee"] == "every step of the study safe with probability ≥ 0.95"
 
 
@@ -310,13 +310,13 @@ def test_an_override_by_an_unknown_action_is_kept_not_used_and_the_episode_must_
 
 
 def test_an_override_that_leads_where_nothing_is_certified(path: Path) -> None:
-    study = sf.Study.open(path, off_the_seed(norm=10.0).problem, files=Quick(), monitor_factory=Calm)
+    study = sf.Study.open(path, off_the_fallback(norm=10.0).problem, files=Quick(), monitor_factory=Calm)
     study.begin("s")
     offer = study.ask()
     assert offer.action == "stay"
     study.tell(offer.ask_id, "b", None, action_applied="go")
     for _ in range(2):
-        with pytest.raises(AssumptionBroken, match=r"no certified action here.*layer 1, state 'b'.*abort"):
+        with pytest.raises(AssumptionBroken, match=r"no certified action here.*step 1, state 'b'.*abort"):
             study.ask()
     study.abort("brought back by hand")
     assert [r["kind"] for r in records_of(path)] == ["open", "begin", "ask", "tell", "abort"]
@@ -330,7 +330,7 @@ def test_none_is_as_offered_unless_it_is_the_name_of_an_action(tmp_path: Path) -
         successors=lambda h, s, a: ["s"],
         reward=lambda h, s, a: 0.5,
         cost_features=lambda h, s, a, t: [1.0, float(a is None)],
-        seed_policy=lambda h, s: "stay",
+        fallback=lambda h, s: "stay",
         limits=sf.Limit("level", 0.5, 0.1, 10.0),
     )
     study = sf.Study.open(tmp_path / "a", problem, files=Quick(), monitor_factory=Calm)
@@ -370,7 +370,7 @@ def test_an_episode_can_be_aborted_anywhere_and_what_was_told_counts(opened: Any
                 study.ask()
             else:
                 offer = study.ask()
-                study.tell(offer.ask_id, *plant.answer(1, offer.layer, offer.state, offer.action))
+                study.tell(offer.ask_id, *plant.answer(1, offer.step, offer.state, offer.action))
             if study.next_call not in ("ask", "tell"):
                 break
         if study.standing.place is not None:
@@ -387,7 +387,7 @@ def test_an_episode_can_be_aborted_anywhere_and_what_was_told_counts(opened: Any
 def test_leaving_the_block_early_aborts(opened: Any) -> None:
     study = opened()
     with pytest.raises(ZeroDivisionError), study.episode("s") as ep:
-        ep.tell("s", 1.0 / ep.ask().layer)
+        ep.tell("s", 1.0 / ep.ask().step)
     assert records_of(study.path)[-1]["reason"] == "ZeroDivisionError: float division by zero"
     with study.episode("s") as ep:
         ep.ask()

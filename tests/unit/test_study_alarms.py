@@ -29,7 +29,7 @@ from tests.studies import (
     learnt,
     lines_of,
     nervous,
-    off_the_seed,
+    off_the_fallback,
     opener,
     records_of,
 )
@@ -89,14 +89,14 @@ def test_a_cost_that_is_not_finite_is_an_alarm_and_no_data(opened: Any, cost: An
     assert json.loads(lines_of(study.path)[3])["raw_cost"] == [repr(float(np.atleast_1d(cost)[0]))]
 
 
-def test_in_safe_mode_only_the_seed_is_offered_until_someone_acknowledges(opened: Any, world: sf.World) -> None:
+def test_in_safe_mode_only_the_fallback_is_offered_until_someone_acknowledges(opened: Any, world: sf.World) -> None:
     study = learnt(opened(), world)
     with study.episode("s") as ep:
         assert ep.ask().action == "heat"
         ep.tell("s", float("nan"))
         offer = ep.ask()
-        assert offer.action == world.problem.seed_action(1, "s") == "wait"
-        assert (offer.certificate["seed"], offer.certificate["safe_by"]) == (True, "assumption")
+        assert offer.action == world.problem.fallback_action(1, "s") == "wait"
+        assert (offer.certificate["fallback"], offer.certificate["safe_by"]) == (True, "assumption")
         assert "fallback's own safety" in offer.certificate["guarantee"]
         with pytest.raises(OutOfOrder, match="between episodes"):
             study.acknowledge("now")
@@ -119,8 +119,8 @@ def test_in_safe_mode_only_the_seed_is_offered_until_someone_acknowledges(opened
         assert ep.ask().action == "heat"
 
 
-def test_in_safe_mode_off_the_seed_the_plan_from_before_the_alarm_goes_on(path: Path) -> None:
-    world = off_the_seed()
+def test_in_safe_mode_off_the_fallback_the_plan_from_before_the_alarm_goes_on(path: Path) -> None:
+    world = off_the_fallback()
     study = sf.Study.open(path, world.problem, files=Quick(), monitor_factory=Calm)
     learnt(study, world, 60)
     plan = study.standing.agent.plan
@@ -131,7 +131,7 @@ def test_in_safe_mode_off_the_seed_the_plan_from_before_the_alarm_goes_on(path: 
     offer = study.ask()
     assert offer.action == plan.action(1, "b")
     assert offer.certificate["safe_by"] == "estimate before the alarm"
-    assert offer.certificate["seed"] is False
+    assert offer.certificate["fallback"] is False
     study.tell(offer.ask_id, "b", 0.1)
     for _ in range(40):  # data are counted, but no plan is made from them
         with study.episode() as ep:
@@ -206,7 +206,7 @@ def test_measurements_that_contradict_the_model_are_an_alarm(path: Path) -> None
         successors=lambda h, s, a: ["s"],
         reward=lambda h, s, a: 0.5,
         cost_features=lambda h, s, a, t: [1.0],
-        seed_policy=lambda h, s: "a",
+        fallback=lambda h, s: "a",
         limits=sf.Limit("level", 0.5, noise=0.01, norm=1.0),
     )
     study = sf.Study.open(path, problem, files=Quick(), monitor_factory=Calm)

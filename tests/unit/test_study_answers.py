@@ -28,7 +28,7 @@ from tests.studies import (
     learnt,
     lines_of,
     nervous,
-    off_the_seed,
+    off_the_fallback,
     opener,
     records_of,
 )
@@ -206,7 +206,7 @@ def test_what_is_measured_in_safe_mode_must_be_explained_too(opened: Any, path: 
 def test_an_import_must_be_explained_row_by_row(opened: Any, path: Path) -> None:
     study = opened(monitor_factory=None)
     rows = [
-        {"layer": 0, "state": "s", "action": "wait", "next_state": "s", "cost": cost} for cost in (0.1, 0.9, 0.2, 1.3)
+        {"step": 0, "state": "s", "action": "wait", "next_state": "s", "cost": cost} for cost in (0.1, 0.9, 0.2, 1.3)
     ]
     study.import_log(rows)
     (alarm,) = study.status()["alarms"]
@@ -337,7 +337,7 @@ NARROWER: dict[str, tuple[Callable[[sf.Problem], sf.Problem], str]] = {
     "a larger bound": (lambda problem: _limit(problem, bound=0.9), "other limits"),
     "smaller noise": (lambda problem: _limit(problem, noise=0.01), "noise 0.01, it was 0.05"),
     "a smaller norm": (lambda problem: _limit(problem, norm=1.0), "norm 1, it was 3"),
-    "other features": (_other_feature, "other cost_features of layer 0"),
+    "other features": (_other_feature, "other cost_features of step 0"),
     "another fallback": (_other_seed, "another action of the fallback"),
     "a start less": (lambda problem: replace(problem, graph=replace(problem.graph, starts=np.array([0]))), "start"),
     "an anchor": (lambda problem: anchored(problem), "another anchor"),
@@ -362,7 +362,7 @@ def test_a_declaration_takes_nothing_back(opened: Any, path: Path, world: sf.Wor
     other.save(path / f"problem-{n}.json")
     forge(path, lambda found: found[n].update(problem=other.digest))
     said = " ".join(finding.what for finding in audit(path).exceptions)
-    assert "takes something back" in said or "the seed has no action" in said
+    assert "takes something back" in said or "the fallback has no action" in said
 
 
 def test_a_transition_seen_twice_belongs_to_the_support(opened: Any, path: Path, world: sf.World) -> None:
@@ -420,7 +420,7 @@ def test_anchors_go_with_the_data_unless_a_person_trusts_them(path: Path, world:
     assert changes == ["data discarded", "anchors trusted" if trusted else "anchors dropped"]
     offer = promise_of_the_next_offer(study)
     assert offer["restored"] == {"record": n, "by": changes}
-    assert offer["seed"] is not trusted
+    assert offer["fallback"] is not trusted
     assert (study.standing.problem.graph.anchors[0] is not None) is trusted
     go_on(study, Plant(world, 1), study.standing.episodes + 10)
     state = fingerprint(study)
@@ -441,7 +441,7 @@ def test_logs_from_before_a_discard_are_refused(opened: Any, path: Path, world: 
     study = left_support(opened, world)
     study.acknowledge("a new plant", discard_data=True)
     now = time.time()
-    row = {"layer": 0, "state": "s", "action": "wait", "next_state": "s", "cost": 0.123}
+    row = {"step": 0, "state": "s", "action": "wait", "next_state": "s", "cost": 0.123}
     for moment in (None, now - 60, "2020-01-01T00:00:00Z", "2999-01-01T00:00:00", "soon", True, float("nan"), [1]):
         before = lines_of(path)
         with pytest.raises(InvalidInput, match="rows from before are of another plant"):
@@ -505,7 +505,7 @@ def test_no_plan_is_made_in_safe_mode_after_reopening(
 def test_no_plan_is_made_from_an_import_that_raises_an_alarm(opened: Any, path: Path) -> None:
     study = opened(monitor_factory=nervous({2: "residual"}), replan_growth=0.0)
     plan = study.standing.agent.plan
-    rows = [{"layer": 0, "state": "s", "action": "wait", "next_state": "s", "cost": 0.1 + i / 99} for i in range(5)]
+    rows = [{"step": 0, "state": "s", "action": "wait", "next_state": "s", "cost": 0.1 + i / 99} for i in range(5)]
     study.import_log(rows)
     assert study.safe_mode
     assert study.standing.agent.plan is plan
@@ -516,7 +516,7 @@ def test_no_plan_is_made_from_an_import_that_raises_an_alarm(opened: Any, path: 
 
 def test_after_a_contradiction_the_plan_before_it_stays(path: Path) -> None:
     """Away from the fallback's states, what the last undoubted plan certified is offered, and said to be no promise."""
-    world = off_the_seed()
+    world = off_the_fallback()
     study = sf.Study.open(path, world.problem, files=Quick(), monitor_factory=Calm, replan_growth=0.0)
     learnt(study, world, 60)
     upto = study.standing.made_after

@@ -82,9 +82,9 @@ def test_an_episode_by_commands_alone(cli: Cli, tmp_path: Path) -> None:
     assert cli("abort", "--reason", "lunch") == {"next": "begin"}
     assert records_of(cli.path)[-1]["reason"] == "lunch"
     log = tmp_path / "log.jsonl"
-    log.write_text('{"layer": 0, "state": "s", "action": "wait", "next_state": "s", "cost": 0.125}\n')
+    log.write_text('{"step": 0, "state": "s", "action": "wait", "next_state": "s", "cost": 0.125}\n')
     assert cli("import", str(log))["rows"] == 1
-    log.write_text('{"layer": 1, "state": "s", "action": "wait", "next_state": "s", "cost": 0.125, "episode": 1}\n')
+    log.write_text('{"step": 1, "state": "s", "action": "wait", "next_state": "s", "cost": 0.125, "episode": 1}\n')
     assert "cannot be told from others" in cli.refused("import", str(log))
     assert cli("import", str(log), "--different", "a coarse sensor")["repeated"] == 1
     assert cli("status")["cost_rows"] == [2, 2, 1]

@@ -139,7 +139,7 @@ def test_a_plan_that_cannot_be_made_is_an_alarm_and_the_one_before_stays(
         assert study.safe_mode, "it still cannot be made"
         study.begin("s")
         certificate = study.ask().certificate
-        assert certificate["seed"]
+        assert certificate["fallback"]
         assert "log_det_ratio must be finite" in certificate["why"]
         before = fingerprint(study)
         study.abort()
@@ -175,7 +175,7 @@ def test_a_replay_that_fails_where_the_study_did_not_opens_in_safe_mode(
 ) -> None:
     """The reason is journalled; the rows of an import and an acknowledgement that come after it still count."""
     study = told(opened(), BAD)
-    study.import_log([{"layer": 0, "state": "s", "action": "wait", "next_state": "s", "cost": 0.125}])
+    study.import_log([{"step": 0, "state": "s", "action": "wait", "next_state": "s", "cost": 0.125}])
     study.begin("s")
     study.tell(study.ask().ask_id, "s", float("nan"))
     study.abort()
@@ -192,7 +192,7 @@ def test_a_replay_that_fails_where_the_study_did_not_opens_in_safe_mode(
     assert records_of(path)[-1]["alarm"] == "computation"
     assert study.standing.made_after == 0, "no plan was made from the data since"
     certificate = study.ask().certificate
-    assert certificate["seed"]
+    assert certificate["fallback"]
     assert certificate["safe_by"] == "assumption"
     assert "division by zero" in certificate["why"]
     before = fingerprint(study)
@@ -272,7 +272,7 @@ def test_a_call_that_is_interrupted_between_the_journal_and_the_state_is_finishe
     study = opened()
     assert study.tell(offer.ask_id, "s", 0.1).repeated
     assert study.standing.place is not None
-    assert study.standing.place.layer == 1
+    assert study.standing.place.step == 1
 
 
 def test_a_snapshot_is_on_disk_before_it_has_its_name(

@@ -22,14 +22,14 @@ WARM = ("warm", 1)
 
 
 def row(h: int, s: Any, a: Any, t: Any, cost: Any, **more: Any) -> dict[str, Any]:
-    return {"layer": h, "state": s, "action": a, "next_state": t, "cost": cost, **more}
+    return {"step": h, "state": s, "action": a, "next_state": t, "cost": cost, **more}
 
 
 ROWS = [row(0, "s", "wait", "s", 0.11), row(1, "s", "wait", "s", 0.12), row(0, "cold", "wait", "s", None)]
 EPISODE = [
     row(0, "cold", "heat", WARM, 0.21, episode="a"),
     row(1, WARM, "heat", WARM, 0.29, episode="a"),
-    {"layer": 2, "state": WARM, "cost": 0.16, "episode": "a"},
+    {"step": 2, "state": WARM, "cost": 0.16, "episode": "a"},
     row(1, "s", "wait", "s", 0.1, episode="b"),
 ]
 
@@ -54,7 +54,7 @@ def test_rows_enter_both_regressions_with_the_first_plans_values(opened: Any) ->
     assert (imported.rows, imported.with_cost, imported.alarm) == (7, 6, None)
     graph, problem = study.problem.graph, study.problem
     for r in ROWS + EPISODE:
-        h = r["layer"]
+        h = r["step"]
         if h == 2:
             assert graph.terminal.cost_features is not None
             twin.costs.add(2, graph.terminal.cost_features[problem.state_index(2, r["state"])], np.array([r["cost"]]))
@@ -92,10 +92,10 @@ def test_every_kind_of_file_gives_the_same_record(opened: Any, tmp_path: Path, k
     if kind == "csv":
         with path.open("w", newline="") as stream:
             writer = csv.writer(stream)
-            writer.writerow(["time", "episode", "layer", "state", "action", "next_state", "cost"])
+            writer.writerow(["time", "episode", "step", "state", "action", "next_state", "cost"])
             for r in EPISODE:
                 state, after = (json.dumps(v) if isinstance(v, tuple) else v for v in (r["state"], r.get("next_state")))
-                writer.writerow(["noon", r["episode"], r["layer"], state, r.get("action"), after, r["cost"]])
+                writer.writerow(["noon", r["episode"], r["step"], state, r.get("action"), after, r["cost"]])
     elif kind in ("jsonl", "ndjson"):
         path.write_text("".join(json.dumps(r) + "\n" for r in EPISODE) + "\n")
     elif kind == "parquet":
@@ -119,15 +119,15 @@ BAD = [
     (row(0, "s", "dance", "s", 0.1), "no such action"),
     (row(0, "nowhere", "wait", "s", 0.1), "no such state"),
     (row(2, "s", None, None, 0.1), "declares no cost for this last state"),
-    (row(2, WARM, "wait", None, 0.1), "nothing follows the last layer"),
-    (row(3, "s", "wait", "s", 0.1), "no such layer"),
-    (row("one", "s", "wait", "s", 0.1), "no such layer"),  # type: ignore[arg-type]
-    (row(True, "s", "wait", "s", 0.1), "no such layer"),
+    (row(2, WARM, "wait", None, 0.1), "nothing follows the last step"),
+    (row(3, "s", "wait", "s", 0.1), "no such step"),
+    (row("one", "s", "wait", "s", 0.1), "no such step"),  # type: ignore[arg-type]
+    (row(True, "s", "wait", "s", 0.1), "no such step"),
     (row(0, "s", "wait", "s", float("nan")), "not finite.*empty"),
     (row(0, "s", "wait", "s", [0.1, 0.2]), "wrong number of costs"),
     (row(0, "s", "wait", "s", "high"), "must be a number"),
-    ({"layer": 0, "state": "s", "action": "wait", "next_state": "s"}, "the cost is missing"),
-    ({"layer": 0, "state": "s", "next_state": "s", "cost": 0.1}, "the action is missing"),
+    ({"step": 0, "state": "s", "action": "wait", "next_state": "s"}, "the cost is missing"),
+    ({"step": 0, "state": "s", "next_state": "s", "cost": 0.1}, "the action is missing"),
     (row(0, "s", "wait", "s", 0.1, **{"cost.limit 0": 0.1}), "given twice"),
     (row(0, np.float64(1), "wait", "s", 0.1), "label cannot be used"),
 ]
@@ -152,11 +152,11 @@ def test_all_bad_rows_are_named_at_once(opened: Any) -> None:
     ("rows", "fault"),
     [
         ([EPISODE[0], EPISODE[3], EPISODE[1]], "row 3: the rows of an episode stand apart"),
-        ([EPISODE[1], EPISODE[0]], "row 2: the layers of an episode go up"),
+        ([EPISODE[1], EPISODE[0]], "row 2: the steps of an episode go up"),
         ([EPISODE[0], row(1, "s", "wait", "s", 0.1, episode="a")], "row 2: a row does not follow.*'s' after.*'warm'"),
         ([EPISODE[0], ROWS[1]], "row 2: give every row its episode, or none"),
         ([ROWS[0], EPISODE[0]], "row 2: give every row its episode, or none"),
-        ([EPISODE[0], EPISODE[0]], "row 2: the layers of an episode go up"),
+        ([EPISODE[0], EPISODE[0]], "row 2: the steps of an episode go up"),
         ([ROWS[0], ROWS[1], dict(ROWS[0])], "1 of 3 rows: row 3: the same state, action, next state and cost as row 1"),
     ],
 )
@@ -208,7 +208,7 @@ def test_several_limits_and_missing_parts(tmp_path: Path) -> None:
     world = hand_world({(0, "s"): {"a": (0.5, {"s": (1.0, [0.1, 0.2])})}}, {"s": (0.0, None)}, bounds=(0.5, 0.6))
     study = sf.Study.open(tmp_path / "study", world.problem, files=Quick(), monitor_factory=Calm)
     (tmp_path / "log.csv").write_text(
-        "layer,state,action,next_state,cost.limit 0,cost.limit 1\n0,s,a,s,0.1,0.2\n0,s,a,s,0.1,\n0,s,a,s,,\n"
+        "step,state,action,next_state,cost.limit 0,cost.limit 1\n0,s,a,s,0.1,0.2\n0,s,a,s,0.1,\n0,s,a,s,,\n"
     )
     imported = study.import_log(tmp_path / "log.csv")
     assert (imported.rows, imported.with_cost, imported.partly_measured) == (3, 1, 1)
@@ -226,12 +226,12 @@ def test_a_cell_is_read_as_the_problem_knows_it(tmp_path: Path) -> None:
             successors=lambda h, s, a: [s],
             reward=lambda h, s, a: 0.5,
             cost_features=lambda h, s, a, t: [1.0],
-            seed_policy=lambda h, s: 0,
+            fallback=lambda h, s: 0,
             limits=sf.Limit("level", 0.5, 0.1, 1.0),
         )
 
     log = tmp_path / "log.csv"
-    log.write_text("layer,state,action,next_state,cost\n0,3,1,3,0.1\n")
+    log.write_text("step,state,action,next_state,cost\n0,3,1,3,0.1\n")
     for states, expected in (([3], 3), (["3"], "3")):
         study = sf.Study.open(tmp_path / f"study {states}", problem(states), files=Quick(), monitor_factory=Calm)
         study.import_log(log)
@@ -260,10 +260,10 @@ def test_what_the_monitor_says_to_the_rows_is_an_alarm(opened: Any) -> None:
         ("log.txt", b"", "a log ends in"),
         ("missing.csv", None, "cannot be read"),
         ("log.csv", b"", "names of its columns"),
-        ("log.csv", b"layer,layer\n", "names of its columns"),
-        ("log.csv", b"layer,state\n0\n", "another length"),
-        ("log.csv", b"layer,state\xff\n", "cannot be read"),
-        ("log.csv", b'layer,state\n0,"s\n', "cannot be read"),
+        ("log.csv", b"step,step\n", "names of its columns"),
+        ("log.csv", b"step,state\n0\n", "another length"),
+        ("log.csv", b"step,state\xff\n", "cannot be read"),
+        ("log.csv", b'step,state\n0,"s\n', "cannot be read"),
         ("log.jsonl", b"{]\n", "line 1: Expecting"),
         ("log.jsonl", b"[1]\n", "not a JSON object"),
         ("log.jsonl", b'{"cost": NaN}\n', "not finite"),

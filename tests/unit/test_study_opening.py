@@ -71,7 +71,7 @@ def test_reopening_anywhere_gives_the_same_state_to_the_bit(opened: Any, world: 
             study.ask()
         elif due == "tell":
             offer = study.ask()
-            study.tell(offer.ask_id, *plant.answer(steps, offer.layer, offer.state, offer.action))
+            study.tell(offer.ask_id, *plant.answer(steps, offer.step, offer.state, offer.action))
         else:
             study.tell_terminal(0.2)
 
@@ -83,7 +83,7 @@ def test_an_episode_goes_on_after_reopening(opened: Any) -> None:
     study.close()
     study = opened()
     with study.resume() as ep:
-        assert (ep.number, ep.layer, ep.state) == (1, 1, "s")
+        assert (ep.number, ep.step, ep.state) == (1, 1, "s")
         ep.ask()
         ep.tell("s", 0.1)
         assert ep.done
@@ -270,7 +270,7 @@ def test_processes_that_come_and_go_leave_snapshots_too(opened: Any, path: Path,
 
 def test_a_large_import_is_not_replayed_for_ever(opened: Any, path: Path) -> None:
     study = opened(snapshot_every=100)
-    waits = [{"layer": 0, "state": "s", "action": "wait", "next_state": "s", "cost": i / 1e4} for i in range(150)]
+    waits = [{"step": 0, "state": "s", "action": "wait", "next_state": "s", "cost": i / 1e4} for i in range(150)]
     study.import_log(waits)
     assert len(os.listdir(path / "snapshots")) == 1
     before = fingerprint(study)
@@ -396,7 +396,7 @@ def test_a_forged_record_that_does_not_fit_is_refused_with_its_place(opened: Any
     for n, change in (
         (1, {"start": "nowhere"}),
         (1, {"episode": 2}),
-        (2, {"layer": 1}),
+        (2, {"step": 1}),
         (3, {"ask": "2-00000000"}),
         (3, {"next_state": "melt"}),
         (3, {"cost": [1, 2]}),

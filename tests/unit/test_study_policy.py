@@ -49,7 +49,7 @@ def test_json_says_for_every_state_what_the_plan_says(study: sf.Study, tmp_path:
             assert entry["action"] == plan.action(h, state)
             assert entry["value"] == plan.value(h, state)
             assert entry["certified"] is True
-            assert entry["seed"] == (entry["action"] == problem.seed_action(h, state))
+            assert entry["fallback"] == (entry["action"] == problem.fallback_action(h, state))
             uppers = [plan.upper(h, state, entry["action"], t) for t in problem.successors(h, state, entry["action"])]
             assert entry["margin"] == [min(0.5 - float(u[0]) for u in uppers)]
         assert not named
@@ -87,14 +87,14 @@ def test_labels_of_every_kind_survive(tmp_path: Path) -> None:
                 assert namespace["action"](h, state) == plan.action(h, state)
 
 
-def test_in_safe_mode_the_seed_alone_is_exported(study: sf.Study, tmp_path: Path) -> None:
+def test_in_safe_mode_the_fallback_alone_is_exported(study: sf.Study, tmp_path: Path) -> None:
     study.begin("s")
     study.tell(study.ask().ask_id, "nowhere", None)
     study.export_policy(tmp_path / "policy.json")
     policy = json.loads((tmp_path / "policy.json").read_text())
     assert policy["safe_mode"] is True
     assert {entry["action"] for layer in policy["layers"] for entry in layer} == {"wait"}
-    assert all(entry["seed"] for layer in policy["layers"] for entry in layer)
+    assert all(entry["fallback"] for layer in policy["layers"] for entry in layer)
 
 
 def test_a_policy_that_depends_on_the_start_asks_for_it(tmp_path: Path) -> None:

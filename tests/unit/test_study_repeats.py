@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 
 def row(cost: Any, episode: Any = None, h: int = 0, action: str = "wait") -> Row:
-    made = {"layer": h, "state": "s", "action": action, "next_state": "s", "cost": cost}
+    made = {"step": h, "state": "s", "action": action, "next_state": "s", "cost": cost}
     return made if episode is None else {**made, "episode": episode}
 
 
@@ -73,14 +73,14 @@ def test_copies_of_a_few_lucky_rows_do_not_make_an_unsafe_action_safe(tmp_path: 
 
 # --- copies ---------------------------------------------------------------------------------------------
 
-LOG = [{**row(cost, f"day {i // 2}"), "layer": i % 2} for i, cost in enumerate(noisy(1, 12))]
+LOG = [{**row(cost, f"day {i // 2}"), "step": i % 2} for i, cost in enumerate(noisy(1, 12))]
 COPIES: dict[str, Callable[[list[Row]], list[Row]]] = {
     "with other ids": lambda rows: [{**r, "episode": f"run {r['episode']}"} for r in rows],
     "without ids": lambda rows: [{k: v for k, v in r.items() if k != "episode"} for r in rows],
     "in another order": lambda rows: [{**rows[i], "episode": int(i)} for i in np.random.default_rng(0).permutation(12)],
     "in part": lambda rows: [{**rows[7], "episode": "one row"}],
     "among new rows": lambda rows: [row(0.4321, "new"), {**rows[3], "episode": "old"}],
-    "at other steps": lambda rows: [{**r, "layer": 1 - r["layer"], "episode": i} for i, r in enumerate(rows)],
+    "at other steps": lambda rows: [{**r, "step": 1 - r["step"], "episode": i} for i, r in enumerate(rows)],
     "in other units and back": lambda rows: [
         {**r, "cost": ((r["cost"] * 1.8 + 32.0) - 32.0) / 1.8, "episode": i} for i, r in enumerate(rows)
     ],
@@ -320,7 +320,7 @@ def test_a_copy_in_single_precision_is_known_again(opened: Any, tmp_path: Path, 
 def test_a_cost_that_is_not_written_as_a_number(opened: Any, tmp_path: Path, cost: str) -> None:
     log = tmp_path / "log.csv"
     quoted = '"' + cost.replace('"', '""') + '"'
-    log.write_text(f"layer,state,action,next_state,cost\n0,s,wait,s,0.1\n\n0,s,wait,s,{quoted}\n")
+    log.write_text(f"step,state,action,next_state,cost\n0,s,wait,s,0.1\n\n0,s,wait,s,{quoted}\n")
     with pytest.raises(InvalidInput, match=r"log\.csv: line 4: .*column 'cost'.*(Write it as|empty if|Give a number)"):
         opened().import_log(log)
 
@@ -329,7 +329,7 @@ def test_a_cost_that_is_not_written_as_a_number(opened: Any, tmp_path: Path, cos
 def test_a_cost_in_json_is_a_number(opened: Any, tmp_path: Path, cost: str) -> None:
     log = tmp_path / "log.jsonl"
     log.write_text(
-        f'{json.dumps(row(0.1))}\n\n{{"layer":0,"state":"s","action":"wait","next_state":"s","cost":{cost}}}\n'
+        f'{json.dumps(row(0.1))}\n\n{{"step":0,"state":"s","action":"wait","next_state":"s","cost":{cost}}}\n'
     )
     with pytest.raises(InvalidInput, match=r"log\.jsonl: line 3: a cost must be a number: column 'cost'"):
         opened().import_log(log)
@@ -338,7 +338,7 @@ def test_a_cost_in_json_is_a_number(opened: Any, tmp_path: Path, cost: str) -> N
 def test_costs_as_they_are_written(opened: Any, tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     cells = ["0.5", "-1", "+0.25", "2e-1", "1.5E-1", "00.75", "[0.625]", ""]
-    log.write_text("layer,state,action,next_state,cost\n" + "".join(f"0,s,wait,s,{cell}\n" for cell in cells))
+    log.write_text("step,state,action,next_state,cost\n" + "".join(f"0,s,wait,s,{cell}\n" for cell in cells))
     study = opened()
     study.import_log(log)
     taken = [r[-1] for r in records_of(study.path)[-1]["rows"]]
@@ -349,7 +349,7 @@ NUMBERED = [" 3", "3 ", "3.0", "03", "3e0", "٣", "3_0", "true"]
 
 
 @pytest.mark.parametrize("cell", NUMBERED)
-@pytest.mark.parametrize("column", ["state", "action", "next_state", "layer"])
+@pytest.mark.parametrize("column", ["state", "action", "next_state", "step"])
 def test_a_label_is_written_as_the_problem_has_it(tmp_path: Path, cell: str, column: str) -> None:
     problem = sf.Problem.from_functions(
         horizon=5,
@@ -358,11 +358,11 @@ def test_a_label_is_written_as_the_problem_has_it(tmp_path: Path, cell: str, col
         successors=lambda h, s, a: [3, 1],
         reward=lambda h, s, a: 0.5,
         cost_features=lambda h, s, a, t: [1.0],
-        seed_policy=lambda h, s: 3,
+        fallback=lambda h, s: 3,
         limits=sf.Limit("level", 0.5, 0.1, 1.0),
     )
     study = sf.Study.open(tmp_path / "s", problem, files=Quick(), monitor_factory=Calm)
-    good = {"layer": "3", "state": "3", "action": "3", "next_state": "3", "cost": "0.5"}
+    good = {"step": "3", "state": "3", "action": "3", "next_state": "3", "cost": "0.5"}
     log = tmp_path / "log.csv"
     for cells in (good, {**good, column: cell}):
         log.write_text(",".join(cells) + "\n" + ",".join(cells.values()) + "\n")
@@ -378,7 +378,7 @@ def test_a_label_in_json_is_of_its_kind(tmp_path: Path, value: Any) -> None:
     world = hand_world({(0, 1): {"a": (0.5, {1: (1.0, 0.1)})}}, {1: (0.0, None)}, start=1)
     study = sf.Study.open(tmp_path / "s", world.problem, files=Quick(), monitor_factory=Calm)
     with pytest.raises(InvalidInput, match=f"row 1: no such state: column 'state': {value!r}, the problem has 1"):
-        study.import_log([{"layer": 0, "state": value, "action": "a", "next_state": 1, "cost": 0.1}])
+        study.import_log([{"step": 0, "state": value, "action": "a", "next_state": 1, "cost": 0.1}])
 
 
 def test_a_cost_column_of_no_limit(opened: Any) -> None:

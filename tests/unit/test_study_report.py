@@ -29,9 +29,9 @@ def folder(tmp_path: Path) -> Path:
             with study.episode() as episode:
                 while not episode.done:
                     offer = episode.ask()
-                    edge = plant.step(offer.layer, problem.pair_index(offer.layer, offer.state, offer.action))
-                    state = problem.states(offer.layer + 1)[int(problem.graph.layers[offer.layer].successor[edge])]
-                    episode.tell(state, float(plant.measure(offer.layer, edge)[0]))
+                    edge = plant.step(offer.step, problem.pair_index(offer.step, offer.state, offer.action))
+                    state = problem.states(offer.step + 1)[int(problem.graph.layers[offer.step].successor[edge])]
+                    episode.tell(state, float(plant.measure(offer.step, edge)[0]))
                     if k == 2:
                         break
     return tmp_path / "machine.study"

@@ -52,7 +52,7 @@ def test_the_directory(whole: Path) -> None:
     manifest = json.loads((whole / "sweep.json").read_text(encoding="utf-8"))
     world = sf.worlds.make(WORLD)
     assert manifest["format"] == "surefoot-sweep"
-    assert manifest["world"] == {"name": WORLD, "knobs": {}, "digest": world.digest, "problem": world.problem.digest}
+    assert manifest["world"] == {"name": WORLD, "options": {}, "digest": world.digest, "problem": world.problem.digest}
     assert [each["label"] for each in manifest["agents"]] == ["lsvi-new", "blind", "ucrl-vtr"]
     assert manifest["agents"][1] == {"label": "blind", "agent": "lsvi-new", "options": {"ideas": ["II", "III", "IV"]}}
     assert (manifest["seeds"], manifest["episodes"]) == ([0, 3], 150)
@@ -107,7 +107,7 @@ def test_the_policy_is_that_of_the_last_plan(whole: Path) -> None:
             assert a == plan.action(h, s)
             assert entry["value"] == plan.value(h, s)
             assert entry["certified"] is plan.certified(h, s, a) is True
-            assert entry["seed"] == (a == problem.seed_action(h, s))
+            assert entry["fallback"] == (a == problem.fallback_action(h, s))
             worst = max(plan.upper(h, s, a, s2)[0] for s2 in problem.successors(h, s, a))
             assert entry["margin"] == [problem.limits[0].bound - worst]
             count += 1
@@ -115,11 +115,11 @@ def test_the_policy_is_that_of_the_last_plan(whole: Path) -> None:
 
 
 def test_the_policy_of_an_agent_without_plans(tmp_path: Path) -> None:
-    sweep.sweep(small(agents=[Contender("seed")], seeds=[1]), tmp_path / "s", jobs=1)
-    document = json.loads((tmp_path / "s/runs/seed/seed-0001/policy.json").read_text(encoding="utf-8"))
+    sweep.sweep(small(agents=[Contender("fallback")], seeds=[1]), tmp_path / "s", jobs=1)
+    document = json.loads((tmp_path / "s/runs/fallback/seed-0001/policy.json").read_text(encoding="utf-8"))
     assert document["plan"] is None
     entry = document["layers"][0][0]
-    assert entry == {**entry, "value": None, "margin": None, "certified": True, "seed": True}
+    assert entry == {**entry, "value": None, "margin": None, "certified": True, "fallback": True}
 
 
 def test_a_large_policy_holds_only_what_it_reaches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -338,9 +338,9 @@ def test_nothing_is_overwritten_unasked(copy: Path) -> None:
     with pytest.raises(InvalidInput, match=r"there are runs already.*6 of 6.*surefoot resume .*--force"):
         sweep.sweep(small(), copy, jobs=1)
     assert contents(copy) == before
-    spec = small(20, seeds=[0], agents=[Contender("seed")])
+    spec = small(20, seeds=[0], agents=[Contender("fallback")])
     assert sweep.sweep(spec, copy, force=True, jobs=1).finished == 1
-    assert {name.split("/")[1] for name in contents(copy) if "/" in name} == {"seed"}
+    assert {name.split("/")[1] for name in contents(copy) if "/" in name} == {"fallback"}
     assert left_over(copy) == []
 
 
@@ -379,7 +379,11 @@ def test_a_bad_manifest_is_named(text: str, words: str, copy: Path) -> None:
 
 def test_a_manifest_that_asks_for_nonsense_is_refused(copy: Path) -> None:
     manifest = json.loads((copy / "sweep.json").read_text(encoding="utf-8"))
-    for key, value in {"episodes": 0, "seeds": [], "agents": [{"label": "..", "agent": "seed", "options": {}}]}.items():
+    for key, value in {
+        "episodes": 0,
+        "seeds": [],
+        "agents": [{"label": "..", "agent": "fallback", "options": {}}],
+    }.items():
         (copy / "sweep.json").write_text(json.dumps({**manifest, key: value}))
         with pytest.raises(UnreadableFile, match="the manifest is not valid"):
             sweep.resume(copy, jobs=1)
@@ -457,15 +461,15 @@ def test_a_full_disk_in_a_worker_and_while_sharing(tmp_path: Path, monkeypatch: 
         with pytest.raises(UnwritableFile, match="the disk is full"):
             sweep.sweep(small(), tmp_path / "a", jobs=2)
     root = tmp_path / "b"
-    sweep.sweep(small(20, seeds=[0], agents=[Contender("seed")]), root, jobs=1)
+    sweep.sweep(small(20, seeds=[0], agents=[Contender("fallback")]), root, jobs=1)
     manifest = json.loads((root / "sweep.json").read_text(encoding="utf-8"))
     (root / "sweep.json").write_text(json.dumps({**manifest, "seeds": [0, 1, 2]}))
-    (root / "runs/seed/seed-0001.checkpoint").write_bytes(b"not one")  # an error in one of two workers
+    (root / "runs/fallback/seed-0001.checkpoint").write_bytes(b"not one")  # an error in one of two workers
     with pytest.raises(UnreadableFile, match=r"seed-0001.checkpoint.*Delete it") as error:
         sweep.resume(root, jobs=2)
     assert "In a worker process" in error.value.__notes__[0]
-    assert left_over(root) == ["runs/seed/seed-0001.checkpoint"]
-    (root / "runs/seed/seed-0001.checkpoint").unlink()
+    assert left_over(root) == ["runs/fallback/seed-0001.checkpoint"]
+    (root / "runs/fallback/seed-0001.checkpoint").unlink()
     assert sweep.resume(root, jobs=1).finished == 3
 
 
@@ -490,18 +494,18 @@ def test_a_file_in_the_way(tmp_path: Path) -> None:
     ("change", "words"),
     [
         ({"world": "thermal/smal"}, "no such world: 'thermal/smal'. Did you mean thermal/small"),
-        ({"knobs": {"bond": 0.5}}, "thermal/testing has no keyword 'bond'. Did you mean bound"),
-        ({"knobs": {"bound": "high"}}, "bound of thermal/testing must be a number: 'high'"),
-        ({"knobs": {"size": "small"}}, "no keyword 'size'"),
+        ({"world_options": {"bond": 0.5}}, "thermal/testing has no option 'bond'. Did you mean bound"),
+        ({"world_options": {"bound": "high"}}, "bound of thermal/testing must be a number: 'high'"),
+        ({"world_options": {"size": "small"}}, "no option 'size'"),
         ({"agents": []}, "needs an agent"),
         ({"agents": [Contender("lsvi")]}, "no such agent: 'lsvi'. Did you mean lsvi-new"),
-        ({"agents": [Contender("lsvi-new", {"ridge": [1]})]}, "lsvi-new has no keyword 'ridge'. Did you mean ridges"),
+        ({"agents": [Contender("lsvi-new", {"ridge": [1]})]}, "lsvi-new has no option 'ridge'. Did you mean ridges"),
         ({"agents": [Contender("lsvi-new", {"ridges": 1})]}, "ridges of lsvi-new must be a list of numbers: 1"),
         ({"agents": [Contender("lsvi-new", {"literal_future": 1})]}, "must be true or false: 1"),
         ({"agents": [Contender("lsvi-new", {"initial_episodes": 1.5})]}, "must be a whole number: 1.5"),
         ({"agents": [Contender("lsvi-new", {"problem": 1})]}, "no keyword 'problem'"),
-        ({"agents": [Contender("seed"), Contender("seed")]}, "a label is there twice: seed.*LABEL=AGENT"),
-        ({"agents": [Contender("seed", {}, "../up")]}, "a label cannot name a folder: '../up'"),
+        ({"agents": [Contender("fallback"), Contender("fallback")]}, "a label is there twice: seed.*LABEL=AGENT"),
+        ({"agents": [Contender("fallback", {}, "../up")]}, "a label cannot name a folder: '../up'"),
         ({"seeds": []}, "needs a seed"),
         ({"seeds": [1, 1]}, "a seed is there twice: 1"),
         ({"seeds": [-1]}, "seed must be a whole number, at least 0: -1"),
@@ -509,7 +513,7 @@ def test_a_file_in_the_way(tmp_path: Path) -> None:
     ],
 )
 def test_a_spec_that_makes_no_sense(change: dict[str, Any], words: str) -> None:
-    parts = {"world": WORLD, "agents": [Contender("lsvi-new")], "seeds": [0], "episodes": 5, "knobs": {}}
+    parts = {"world": WORLD, "agents": [Contender("lsvi-new")], "seeds": [0], "episodes": 5, "world_options": {}}
     with pytest.raises(InvalidInput, match=words):
         Spec(**{**parts, **change})
 
@@ -530,7 +534,7 @@ def test_the_paper_profile_is_for_the_run_s_own_episodes_and_warns_once(tmp_path
     spec = small(30, agents=[Contender("lsvi-new", {"profile": "paper"})])
     outcome = sweep.sweep(spec, tmp_path / "s", jobs=1)
     assert len(outcome.notes) == 1
-    assert "nothing but the seed will be played" in outcome.notes[0]
+    assert "nothing but the fallback will be played" in outcome.notes[0]
     assert Ledger.load(tmp_path / "s/runs/lsvi-new/seed-0000").manifest["constants"]["episodes"] == 30
 
 
@@ -547,7 +551,7 @@ def test_a_large_world_keeps_no_snapshots_and_says_so(tmp_path: Path, monkeypatc
 
 def test_an_error_of_the_world_s_own_is_one_of_surefoot(tmp_path: Path) -> None:
     with pytest.raises(SurefootError):
-        sweep.sweep(small(knobs={"bound": -1.0}), tmp_path / "s", jobs=1)
+        sweep.sweep(small(world_options={"bound": -1.0}), tmp_path / "s", jobs=1)
     assert not (tmp_path / "s").exists()
 
 

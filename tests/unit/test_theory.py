@@ -328,7 +328,7 @@ def test_eq_regret_grows_with_episodes() -> None:
 def test_eq_regret_refuses_bad_weights(weights: tuple[float, ...]) -> None:
     with pytest.raises(InvalidInput, match="epsilon"):
         theory.regret_bound(**{**REGRET, "epsilon_2": weights})
-    with pytest.raises(InvalidInput, match="one entry per decision layer: 0 and 0"):
+    with pytest.raises(InvalidInput, match="one entry per decision step: 0 and 0"):
         theory.regret_bound(**{**REGRET, "epsilon_2": (), "epsilon_3": ()})
 
 
@@ -488,10 +488,10 @@ def test_paper_constants_report_instead_of_raising() -> None:
     reasons = c.problems()
     assert len(reasons) == 4
     assert all("gap⁺ = 0" in reason and "more slack" in reason for reason in reasons)
-    assert [f"layer {h}" in r for h, r in zip((0, 0, 1, 1), reasons, strict=True)] == [True] * 4
-    with pytest.raises(InvalidInput, match=r"epsilon_2 needs gap⁺.*layer 0"):
+    assert [f"step {h}" in r for h, r in zip((0, 0, 1, 1), reasons, strict=True)] == [True] * 4
+    with pytest.raises(InvalidInput, match=r"epsilon_2 needs gap⁺.*step 0"):
         _ = c.epsilon_2
-    with pytest.raises(InvalidInput, match=r"epsilon_3 needs gap⁺.*layer 0"):
+    with pytest.raises(InvalidInput, match=r"epsilon_3 needs gap⁺.*step 0"):
         _ = c.epsilon_3
     with pytest.raises(InvalidInput, match="gap_0"):
         c.lower_bound()
@@ -501,7 +501,7 @@ def test_paper_constants_report_instead_of_raising() -> None:
 def test_paper_constants_name_the_layer_that_has_no_slack() -> None:
     c = together(anchor_costs=((0.25, 0.5), (0.875, 0.5)))
     assert c.gaps == (0.625, 0.0)
-    with pytest.raises(InvalidInput, match=r"epsilon_2 needs gap = .*layer 1: gap = 0\. Give"):
+    with pytest.raises(InvalidInput, match=r"epsilon_2 needs gap = .*step 1: gap = 0\. Give"):
         dataclasses.replace(c, future_gaps=(0.5, 0.5)).epsilon_2  # noqa: B018
 
 

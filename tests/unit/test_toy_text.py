@@ -35,7 +35,7 @@ def steps(world: sf.World, h: int) -> dict[tuple[Any, Any, Any], float]:
 
 
 @pytest.mark.parametrize(
-    ("name", "best", "seed"),
+    ("name", "best", "fallback"),
     [
         ("frozen-lake-4x4", 1.0, 0.0),
         ("frozen-lake-8x8", 1.0, 0.0),
@@ -44,10 +44,10 @@ def steps(world: sf.World, h: int) -> dict[tuple[Any, Any, Any], float]:
         ("taxi", 1 + 3 / 21, 0.0),
     ],
 )
-def test_best_and_seed(name: str, best: float, seed: float) -> None:
+def test_best_and_fallback(name: str, best: float, fallback: float) -> None:
     world = sf.worlds.make(f"toy-text/{name}")
     assert exact.solve(world).value == pytest.approx(best, abs=1e-5)
-    assert exact.seed_value(world) == seed
+    assert exact.fallback_value(world) == fallback
     assert world.problem.graph.cost_dim == 3
 
 
@@ -171,7 +171,7 @@ def test_rain() -> None:
 # ---------------------------------------------------------------- all
 
 
-def test_knobs() -> None:
+def test_options() -> None:
     world = sf.worlds.make("toy-text/cliff-walking", horizon=5, noise_scale=0.2, noise="uniform", start=[36, 24])
     assert world.problem.horizon == 5
     assert world.problem.limits[0].noise == 0.2

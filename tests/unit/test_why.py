@@ -11,7 +11,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.model.labels import Label
-from surefoot.plan.certify import certify, seed_only
+from surefoot.plan.certify import certify, fallback_only
 from surefoot.plan.plan import Plan
 from surefoot.plan.why import Kind, reasons
 from tests.hand_made import corridor, tell
@@ -42,10 +42,10 @@ def test_every_explanation_agrees_with_the_plan(world: str) -> None:
     for h, s, a in (everything[i] for i in chosen):
         found = plan.why(h, s, a)
         assert found.certified == plan.certified(h, s, a)
-        assert (found.kind in (Kind.SEED, Kind.PROVED)) == found.certified
-        for step, later in zip(found.steps, found.steps[1:], strict=False):
-            assert (later.layer, later.state) == (step.layer + 1, step.successor)
-        for step in found.steps:
+        assert (found.kind in (Kind.FALLBACK, Kind.PROVED)) == found.certified
+        for step, later in zip(found.chain, found.chain[1:], strict=False):
+            assert (later.step, later.state) == (step.step + 1, step.successor)
+        for step in found.chain:
             check_step(plan, step)
             seen.add(step.kind)
         assert found.cause.kind != Kind.FUTURE
@@ -55,7 +55,7 @@ def test_every_explanation_agrees_with_the_plan(world: str) -> None:
 
 def check_step(plan: Plan, step: Any) -> None:
     """The numbers are the plan's own, and the reason is true."""
-    h, s, a = step.layer, step.state, step.action
+    h, s, a = step.step, step.state, step.action
     j = [limit.name for limit in plan.problem.limits].index(step.limit)
     assert step.bound == plan.problem.limits[j].bound
     assert step.upper == plan.upper(h, s, a, step.successor)[j]
@@ -72,26 +72,26 @@ def check_step(plan: Plan, step: Any) -> None:
         assert not plan.certified(h, s, a)
         assert not plan.safe(h + 1, step.successor)
     else:
-        assert step.kind == Kind.SEED
-        assert plan.problem.seed_action(h, s) == a
+        assert step.kind == Kind.FALLBACK
+        assert plan.problem.fallback_action(h, s) == a
 
 
 def test_the_future_is_followed_to_its_cause() -> None:
     """The shortcut breaks nothing for two steps: the cause is found in the gorge."""
     found = plan_of("ablation/look-ahead", 200).why(0, "start", "shortcut")
     assert not found.certified
-    assert [step.kind for step in found.steps] == [Kind.FUTURE, Kind.FUTURE, Kind.COST]
-    assert [step.state for step in found.steps] == ["start", "bridge", "gorge"]
+    assert [step.kind for step in found.chain] == [Kind.FUTURE, Kind.FUTURE, Kind.COST]
+    assert [step.state for step in found.chain] == ["start", "bridge", "gorge"]
     assert found.cause.lower > found.cause.bound
     assert "proved unsafe" in str(found)
     assert f"at least {found.cause.lower:.4g}" in str(found)
 
 
-def test_the_seed_is_safe_by_assumption() -> None:
+def test_the_fallback_is_safe_by_assumption() -> None:
     found = plan_of("thermal/testing", 1).why(0, 0, 0)
     assert found.certified
-    assert found.kind == Kind.SEED
-    assert "seed's own" in str(found)
+    assert found.kind == Kind.FALLBACK
+    assert "fallback's own" in str(found)
 
 
 def test_an_end_that_breaks_its_limit_is_the_cause() -> None:
@@ -104,13 +104,13 @@ def test_an_end_that_breaks_its_limit_is_the_cause() -> None:
         reward=lambda h, s, a: 0.5,
         cost_features=lambda h, s, a, s2: [0.1],
         transition_features=lambda h, s, a, s2: [1.0],
-        seed_policy=lambda h, s: "stay",
+        fallback=lambda h, s: "stay",
         limits=sf.Limit("load", bound=1.0, noise=0.1, norm=1.0),
         terminal_cost_features=lambda s: [5.0] if s == "edge" else [0.1],
     )
     plan = plan_from(sf.LsviNew(problem))
     found = plan.why(0, "s", "aside")
-    assert [step.kind for step in found.steps] == [Kind.FUTURE, Kind.LAST]
+    assert [step.kind for step in found.chain] == [Kind.FUTURE, Kind.LAST]
     upper = plan.terminal_upper("edge")
     assert upper is not None
     assert found.cause.upper == upper[0]
@@ -127,9 +127,9 @@ def plan_from(agent: Any) -> Plan:
 def test_data_that_contradict_the_assumptions_are_said_so() -> None:
     plan = plan_of("thermal/testing", 40)
     bounds = dataclasses.replace(plan.bounds, consistent=False)
-    broken = dataclasses.replace(plan, bounds=bounds, certified_sets=seed_only(plan.problem.graph))
+    broken = dataclasses.replace(plan, bounds=bounds, certified_sets=fallback_only(plan.problem.graph))
     kinds = {broken.why(h, s, a).kind for h, s, a in triples(plan.problem)}
-    assert kinds == {Kind.SEED, Kind.INCONSISTENT}
+    assert kinds == {Kind.FALLBACK, Kind.INCONSISTENT}
 
 
 def test_an_agent_without_look_ahead_allows_what_is_not_proved() -> None:

@@ -39,7 +39,7 @@ def tiny(**changes: Any) -> Problem:
         ),
         "terminal_reward": lambda s: 0.25,
         "terminal_cost_features": lambda s: [0.0, 1.0] if s == "up" else None,
-        "seed_policy": lambda h, s: "stay",
+        "fallback": lambda h, s: "stay",
         "anchor": lambda h: ([1.0, 0.0], [0.25, 0.5]),
         "limits": list(LIMITS),
     }
@@ -91,7 +91,7 @@ def test_one_limit_takes_a_bare_vector() -> None:
 def test_without_terminal_costs() -> None:
     world = World(tiny(terminal_cost_features=None), transition=MU, cost=GAMMA)
     assert world.terminal_costs is None
-    with pytest.raises(UnknownLabel, match="no terminal cost: layer 2, state 'up'"):
+    with pytest.raises(UnknownLabel, match="no terminal cost: step 2, state 'up'"):
         world.sampler(0).measure_terminal(0)
 
 
@@ -136,10 +136,10 @@ def template(horizon: int) -> Problem:
         state_ptr=np.array([0, 1, 2]),
         pair_ptr=np.array([0, 2, 4]),
         successors=np.array([0, 1, 0, 1]),
-        rewards=np.zeros(2),
+        reward=np.zeros(2),
         cost_features=np.array([[1.0], [0.5], [1.0], [0.5]]),
         transition_features=np.array([[1.0, 0.0], [0.0, 1.0]] * 2),
-        seed=np.array([0, 0]),
+        fallback=np.array([0, 0]),
         limits=Limit("only", bound=1.0, noise=0.1, norm=1.0),
     )
 
@@ -203,10 +203,10 @@ def test_deviation_beyond_its_declaration_is_said(declared: float, beyond: bool)
 
 
 def test_deviation_of_the_wrong_shape() -> None:
-    refused("deviation has the wrong number of layers", "1 arrays", deviation=[np.zeros((6, 2))])
+    refused("deviation has the wrong number of steps", "1 arrays", deviation=[np.zeros((6, 2))])
     wrong = [np.zeros((6, 2)), np.zeros((5, 2))]
-    refused("deviations of layer 1 have the wrong shape", "(5, 2)", "(6, 2)", deviation=wrong)
-    refused("deviations of layer 0 are not finite", deviation=[np.full((6, 2), np.nan)] * 2)
+    refused("deviations of step 1 have the wrong shape", "(5, 2)", "(6, 2)", deviation=wrong)
+    refused("deviations of step 0 are not finite", deviation=[np.full((6, 2), np.nan)] * 2)
 
 
 # ---------------------------------------------------------------- refusals
@@ -226,7 +226,7 @@ def test_parameters_that_are_not_finite() -> None:
 
 def test_negative_probability() -> None:
     refused(
-        "probability is negative: layer 0, state 'up', action 'go', successor 'down'",
+        "probability is negative: step 0, state 'up', action 'go', successor 'down'",
         "⟨μ, φ⟩ = -0.25",
         transition=[1.25, -0.25],
         transition_norm=2.0,
@@ -235,7 +235,7 @@ def test_negative_probability() -> None:
 
 def test_probabilities_that_miss_one() -> None:
     refused(
-        "probabilities do not sum to one over the declared successors: layer 1, state 'up', action 'stay'",
+        "probabilities do not sum to one over the declared successors: step 1, state 'up', action 'stay'",
         "sum 0.75",
         transition=[MU, [0.5, 0.25]],
     )
@@ -243,14 +243,14 @@ def test_probabilities_that_miss_one() -> None:
 
 def test_parameters_longer_than_declared() -> None:
     refused(
-        "transition parameters are longer than declared: layer 0",
+        "transition parameters are longer than declared: step 0",
         "length 0.79",
         "declared 0.5",
         "transition_norm",
         transition_norm=0.5,
     )
     refused(
-        "cost parameters are longer than declared: layer 1, limit 'wear'",
+        "cost parameters are longer than declared: step 1, limit 'wear'",
         "length 1.25",
         "declared 1.0",
         cost=[GAMMA, [[0.25, 0.5], [1.0, 0.75]], GAMMA],
@@ -259,39 +259,39 @@ def test_parameters_longer_than_declared() -> None:
 
 def test_the_last_cost_parameters_count_only_with_a_terminal_cost() -> None:
     gamma = [GAMMA, GAMMA, [[5.0, 5.0], [5.0, 5.0]]]
-    refused("longer than declared: layer 2, limit 'heat'", cost=gamma)
+    refused("longer than declared: step 2, limit 'heat'", cost=gamma)
     World(tiny(terminal_cost_features=None, stationary_costs=True), MU, gamma)
 
 
 def test_unsafe_seed() -> None:
     tight = [LIMITS[0], dataclasses.replace(LIMITS[1], bound=0.375)]
     refused(
-        "seed is not safe: layer 0, state 'up', action 'stay', successor 'up', limit 'wear'",
+        "fallback is not safe: step 0, state 'up', action 'stay', successor 'up', limit 'wear'",
         "true cost 0.5, bound 0.375",
         limits=tight,
         anchor=None,
     )
     tight = [dataclasses.replace(LIMITS[0], bound=0.375), LIMITS[1]]
-    refused("seed is not safe: layer 2, state 'up', limit 'heat'", "0.5", limits=tight, anchor=None)
+    refused("fallback is not safe: step 2, state 'up', limit 'heat'", "0.5", limits=tight, anchor=None)
 
 
-def test_seed_may_have_unsafe_successors_of_probability_zero() -> None:
-    seeded = {"seed_policy": lambda h, s: "go", "terminal_cost_features": None}
+def test_fallback_may_have_unsafe_successors_of_probability_zero() -> None:
+    seeded = {"fallback": lambda h, s: "go", "terminal_cost_features": None}
     tight = [dataclasses.replace(LIMITS[0], bound=0.5), LIMITS[1]]
-    refused("seed is not safe", "action 'go', successor 'down'", limits=tight, **seeded)
+    refused("fallback is not safe", "action 'go', successor 'down'", limits=tight, **seeded)
     World(tiny(limits=tight, **seeded), transition=[1.0, 0.0], cost=GAMMA)
 
 
-def test_seed_is_checked_wherever_declared_successors_let_it_come() -> None:
-    # 'down' has probability zero, yet agents certify the seed's action there without a test (spec 4).
+def test_fallback_is_checked_wherever_declared_successors_let_it_come() -> None:
+    # 'down' has probability zero, yet agents certify the fallback's action there without a test (spec 4).
     def features(h: int, s: str, a: str, s2: str) -> list[float]:
         return [1.0, 2.0 * (s == "down" and h == 1)]
 
     refused(
-        "seed is not safe: layer 1, state 'down', action 'go'",
+        "fallback is not safe: step 1, state 'down', action 'go'",
         transition=[1.0, 0.0],
         cost_features=features,
-        seed_policy=lambda h, s: "go",
+        fallback=lambda h, s: "go",
         terminal_cost_features=None,
         start="up",
     )
@@ -299,20 +299,20 @@ def test_seed_is_checked_wherever_declared_successors_let_it_come() -> None:
 
 def test_anchor_that_is_not_true() -> None:
     wrong = {"anchor": lambda h: ([1.0, 0.0], [0.25, 0.5 if h < 1 else 0.375])}
-    refused("anchor is not true: anchor of layer 1, limit 'wear'", "0.375", "true cost 0.5", **wrong)
+    refused("anchor is not true: anchor of step 1, limit 'wear'", "0.375", "true cost 0.5", **wrong)
     limits = [dataclasses.replace(limit, misspecification=0.125) for limit in LIMITS]
     World(tiny(limits=limits, **wrong), MU, GAMMA)  # within what may deviate
 
 
 def test_parameters_that_differ_although_stationary() -> None:
     refused(
-        "transition parameters differ although the problem says stationary_transitions: layers 0 and 1",
+        "transition parameters differ although the problem says stationary_transitions: steps 0 and 1",
         transition=[MU, [0.5, 0.5]],
         stationary_transitions=True,
     )
     gamma = [GAMMA, GAMMA, [[0.25, 0.25], [0.5, 0.0]]]
     refused(
-        "cost parameters differ although the problem says stationary_costs: layers 0 and 2",
+        "cost parameters differ although the problem says stationary_costs: steps 0 and 2",
         cost=gamma,
         stationary_costs=True,
     )
@@ -320,7 +320,7 @@ def test_parameters_that_differ_although_stationary() -> None:
 
 def test_cost_that_overflows() -> None:
     refused(
-        "cost feature is too large to be squared: layer 0, state 'up', action 'go', successor 'down'",
+        "cost feature is too large to be squared: step 0, state 'up', action 'go', successor 'down'",
         cost_features=lambda h, s, a, s2: [1.0, 1e300 if s2 == "down" else 0.0],
         cost=[[0.25, 1e10], [0.5, 0.0]],
         limits=[Limit("heat", 1.0, 0.1, 1e11), LIMITS[1]],
@@ -340,7 +340,7 @@ def test_unknown_noise_and_other_arguments() -> None:
         World({}, MU, GAMMA)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("seed", [-1, 1.5, "x", None, True])
+@pytest.mark.parametrize("fallback", [-1, 1.5, "x", None, True])
 def test_sampler_seed(seed: Any) -> None:
     with pytest.raises(InvalidInput, match="seed must be a whole number"):
         World(tiny(), MU, GAMMA).sampler(seed)

@@ -130,14 +130,14 @@ class Agent(ABC):
         """The action to take now."""
         i = self._expect("act", h, state)
         if i is None or h == self.problem.horizon - 1:
-            raise OutOfOrder("no action is taken in the last layer", where=self._where())
+            raise OutOfOrder("no action is taken in the last step", where=self._where())
         return self.problem.naming.action(self.problem.graph.layers[h], h, self.choose(h, i))
 
     def observe(self, h: int, state: Label, action: Label, next_state: Label, cost: Cost) -> None:
         """Tell what the action did: the next state and the measured cost of the transition."""
         self._expect("observe", h, state)
         if h == self.problem.horizon - 1:
-            raise OutOfOrder("the last layer has no transition", where=self._where(), fix="Use observe_terminal.")
+            raise OutOfOrder("the last step has no transition", where=self._where(), fix="Use observe_terminal.")
         pair = self.problem.pair_index(h, state, action)
         edge = self.problem.edge_index(h, state, action, next_state)
         self.record(h, pair, edge, self._measured(cost))
@@ -228,7 +228,7 @@ class Agent(ABC):
             raise OutOfOrder(f"{call} outside an episode", fix="Call begin_episode first.")
         i = self.problem.state_index(h, state)
         if h != self._layer or i != self._state:
-            got = f"{call} was called for layer {h}, state {state!r}"
+            got = f"{call} was called for step {h}, state {state!r}"
             raise OutOfOrder("the episode is elsewhere", where=self._where(), got=got)
         return i
 

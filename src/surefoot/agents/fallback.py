@@ -9,10 +9,10 @@ from surefoot.errors import AssumptionBroken
 from surefoot.model.graph import NO_ACTION
 
 
-class Seed(Agent):
-    """Plays the seed, learns nothing. May violate: never, if the seed is as safe as declared."""
+class Fallback(Agent):
+    """Plays the fallback, learns nothing. May violate: never, if the fallback is as safe as declared."""
 
-    name: ClassVar[str] = "seed"
+    name: ClassVar[str] = "fallback"
 
     @property
     def guaranteed(self) -> bool:
@@ -20,17 +20,17 @@ class Seed(Agent):
 
     @property
     def guarantee(self) -> str:
-        return "safe by assumption: the seed"
+        return "safe by assumption: the fallback"
 
     @property
     def constants(self) -> dict[str, Any]:
         return {}
 
     def choose(self, h: int, state: int) -> int:
-        pair = int(self.problem.graph.layers[h].seed[state])
+        pair = int(self.problem.graph.layers[h].fallback[state])
         if pair == NO_ACTION:
-            raise AssumptionBroken("the seed has no action", where=self.problem.naming.at_state(h, state))
+            raise AssumptionBroken("the fallback has no action", where=self.problem.naming.at_state(h, state))
         return pair
 
     def policy(self) -> Policy:
-        return self.problem.graph.seed_policy
+        return self.problem.graph.fallback

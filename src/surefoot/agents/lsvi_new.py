@@ -50,7 +50,7 @@ class LsviNew(Learner):
         ridges: the grid Λ of cost ridges (spec 3); by default q·{4, 40, 400}. In the paper profile, one number.
         value_ridge: λ₂ of the value regression; by default 1, in the paper profile d.
         replan_growth: plan anew when some log-determinant has grown by log(1 + this); 0 = before every episode.
-        initial_episodes: K′, episodes that play the seed; by default 0, in the paper profile its formula.
+        initial_episodes: K′, episodes that play the fallback; by default 0, in the paper profile its formula.
         ideas: which of the paper's four ideas to use. Without ``"I"`` there is no safety guarantee.
         safety_radius_scale: multiplies the safety radius; below 1 there is no safety guarantee.
         optimism, explore, slack, literal_future: certified profile; w₁, (w₂, w₃, w₄), what uncertainty is measured
@@ -197,22 +197,22 @@ class LsviNew(Learner):
         self._plan = self._plans[start]
 
     def episodes_before_change(self) -> int | None:
-        return self._profile.initial_episodes - self.episodes if self._playing_seed else None
+        return self._profile.initial_episodes - self.episodes if self._playing_fallback else None
 
     def episodes_left(self) -> int | None:
         most = self._profile.most_episodes
         return None if most is None else max(0, most - self.episodes)
 
     def choose(self, h: int, state: int) -> int:
-        """Step 5: the best certified pair; in the first K′ episodes, the seed's."""
-        if self._playing_seed:
-            pair = int(self.problem.graph.layers[h].seed[state])
+        """Step 5: the best certified pair; in the first K′ episodes, the fallback's."""
+        if self._playing_fallback:
+            pair = int(self.problem.graph.layers[h].fallback[state])
             if pair != NO_ACTION:
                 return pair
         return super().choose(h, state)
 
     def policy(self) -> Policy:
-        return self.problem.graph.seed_policy if self._playing_seed else super().policy()
+        return self.problem.graph.fallback if self._playing_fallback else super().policy()
 
     def checkpoint(self) -> dict[str, NDArray[Any]]:
         masks = [] if self._scope is None else self._scope.planned
@@ -224,7 +224,7 @@ class LsviNew(Learner):
             self._scope.hopeful = [saved[f"scope/{h}"].copy() for h in range(self.problem.horizon - 1)]
 
     @property
-    def _playing_seed(self) -> bool:
+    def _playing_fallback(self) -> bool:
         return self.episodes < self._profile.initial_episodes
 
 

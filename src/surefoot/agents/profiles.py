@@ -1,7 +1,7 @@
 """The two sets of constants of LSVI-NEW: ``certified`` (the default) and ``paper`` (spec, first table).
 
 Both prove every step safe. They differ in how wide the confidence sets are and how exploration is weighed: the paper's
-constants make its regret theorem true and hardly ever leave the seed; the certified ones move.
+constants make its regret theorem true and hardly ever leave the fallback; the certified ones move.
 """
 
 from __future__ import annotations

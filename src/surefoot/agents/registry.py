@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "lsvi-new": ("surefoot.agents.lsvi_new", "LsviNew"),
-    "seed": ("surefoot.agents.fallback", "Seed"),
+    "fallback": ("surefoot.agents.fallback", "Fallback"),
     "ucrl-vtr": ("surefoot.agents.ucrl_vtr", "UcrlVtr"),
     "slucb-qvi": ("surefoot.agents.slucb_qvi", "SlucbQvi"),
 }

@@ -36,7 +36,7 @@ class Declared:
         needed[limit] = max(scale, needed.get(limit, 0.0))
 
     def left_support(self, n: int, record: Record) -> None:
-        self._seen[n] = compact([record[key] for key in ("layer", "state", "action", "next_state")])
+        self._seen[n] = compact([record[key] for key in ("step", "state", "action", "next_state")])
 
     def answer(self, n: int, record: Record, alarms: list[tuple[int, Record]]) -> Iterator[str]:
         """What is wrong with an acknowledgement; its declaration is then in force."""
@@ -102,12 +102,12 @@ class Declared:
         return f"every step since record {self.restored['record']} ({', '.join(self.restored['by'])})"
 
 
-def of_the_seed(problem: Problem, row: list[Any]) -> bool:
-    """Of a logged row. Which plan was in force is not on record, but every one certifies the seed."""
+def of_the_fallback(problem: Problem, row: list[Any]) -> bool:
+    """Of a logged row. Which plan was in force is not on record, but every one certifies the fallback."""
     h, state = row[0], problem.state(row[0], label(row[1])) or 0
     if len(row) == 3:
-        return bool(problem.seed_ends[state])
-    return bool(problem.layers[h].seed[state] == problem.pair(h, state, label(row[2])))
+        return bool(problem.fallback_ends[state])
+    return bool(problem.layers[h].fallback[state] == problem.pair(h, state, label(row[2])))
 
 
 def changes(old: Problem, new: Problem, discard: bool) -> list[str]:
@@ -155,9 +155,9 @@ def _same_anchor(a: Any, b: Any) -> bool:
 
 def _lost_transitions(old: Problem, new: Problem) -> Iterator[str]:
     for h, layer in enumerate(old.layers):
-        for i, seed in enumerate(layer.seed):
+        for i, fallback in enumerate(layer.fallback):
             state = new.state(h, old.states[h][i])
-            where = f"layer {h}, state {old.states[h][i]!r}"
+            where = f"step {h}, state {old.states[h][i]!r}"
             if state is None:
                 yield where
                 continue
@@ -165,7 +165,7 @@ def _lost_transitions(old: Problem, new: Problem) -> Iterator[str]:
             for p in range(first, end):
                 action = p - first if layer.actions is None else layer.actions[p]
                 pair = new.pair(h, state, action)
-                if seed == p != NONE and new.layers[h].seed[state] != pair:
+                if fallback == p != NONE and new.layers[h].fallback[state] != pair:
                     yield f"{where}: the choice of the fallback"
                 for e in range(layer.pair_ptr[p], layer.pair_ptr[p + 1]):
                     after = new.state(h + 1, old.states[h + 1][layer.successor[e]])

@@ -10,7 +10,7 @@ or an acknowledgement out of turn, a problem file that was exchanged.
 What it cannot find from a journal alone: that its newest records were cut off, unless a snapshot names them. Keep the
 last hash that a report prints at another place, and compare.
 
-The seed's actions are safe by the user's assumption; they are counted apart. Where a bound is so close to its limit
+The fallback's actions are safe by the user's assumption; they are counted apart. Where a bound is so close to its limit
 that rounding decides, the offer is counted as "within rounding" and is no exception (spec 3).
 """
 
@@ -38,7 +38,7 @@ _COUNTS = (  # (as counted, as told)
     ("costs not measured", "costs not measured"),
     ("ask", "offers"),
     ("offers by estimate", "of them certified by estimate"),
-    ("offers of the seed", "of them the seed's, safe by assumption"),
+    ("offers of the fallback", "of them the fallback's, safe by assumption"),
     ("offers within rounding", "of them within rounding of a limit"),
     ("offers of a plan before an alarm", "of them certified before an alarm, without a promise"),
     ("offers without a guarantee", "of them without any guarantee"),

@@ -166,8 +166,8 @@ def make_plan(problem: Problem, data: Data, confidence: Confidence) -> Plan:
     return Plan(
         edges=edges,
         last=last,
-        sure=certified(problem, edges, last, 1.0) if surely else seed_only(problem),
-        possible=certified(problem, edges, last, -1.0) if possibly else seed_only(problem),
+        sure=certified(problem, edges, last, 1.0) if surely else fallback_only(problem),
+        possible=certified(problem, edges, last, -1.0) if possibly else fallback_only(problem),
         surely_consistent=surely,
         possibly_consistent=possibly,
     )
@@ -188,13 +188,13 @@ def kept(problem: Problem, bounds: Bounds, side: float) -> list[bool]:
 
 
 def certified(problem: Problem, edges: list[Bounds], last: Bounds | None, side: float) -> Sets:
-    """Backward from the last layer: every successor keeps every limit and is itself certified; the seed always is."""
+    """Backward from the last layer: every successor keeps every limit and is itself certified; the fallback always is."""
     n_last = len(problem.has_cost)
     if last is None:
         states = [[True] * n_last]
     else:
         keeps = kept(problem, last, side)
-        states = [[keeps[s] or not problem.has_cost[s] or problem.seed_ends[s] for s in range(n_last)]]
+        states = [[keeps[s] or not problem.has_cost[s] or problem.fallback_ends[s] for s in range(n_last)]]
     pairs: list[list[bool]] = []
     for h in reversed(range(problem.horizon - 1)):
         layer, keeps, after = problem.layers[h], kept(problem, edges[h], side), states[0]
@@ -202,7 +202,7 @@ def certified(problem: Problem, edges: list[Bounds], last: Bounds | None, side: 
             all(keeps[e] and after[layer.successor[e]] for e in range(layer.pair_ptr[p], layer.pair_ptr[p + 1]))
             for p in range(len(layer.pair_ptr) - 1)
         ]
-        for pair in layer.seed:
+        for pair in layer.fallback:
             if pair != NONE:
                 safe[pair] = True
         pairs.insert(0, safe)
@@ -210,11 +210,11 @@ def certified(problem: Problem, edges: list[Bounds], last: Bounds | None, side: 
     return Sets(pairs, states)
 
 
-def seed_only(problem: Problem) -> Sets:
+def fallback_only(problem: Problem) -> Sets:
     """What is left when bounds contradict each other."""
-    pairs = [[p in set(layer.seed) for p in range(len(layer.pair_ptr) - 1)] for layer in problem.layers]
+    pairs = [[p in set(layer.fallback) for p in range(len(layer.pair_ptr) - 1)] for layer in problem.layers]
     states = [_with_a_pair(layer.state_ptr, row) for layer, row in zip(problem.layers, pairs, strict=True)]
-    return Sets(pairs, [*states, problem.seed_ends])
+    return Sets(pairs, [*states, problem.fallback_ends])
 
 
 def _with_a_pair(state_ptr: list[int], safe: list[bool]) -> list[bool]:

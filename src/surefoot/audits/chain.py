@@ -25,10 +25,10 @@ Say = Callable[[int, str], None]
 ENTRIES = {
     "open": "version surefoot problem problem_file failure_probability false_alarm options share constants",
     "begin": "episode start epoch plan made_after safe_mode",
-    "ask": "ask episode layer state action certificate",
-    "tell": "ask layer state action override next_state cost raw_cost unused ends",
+    "ask": "ask episode step state action certificate",
+    "tell": "ask step state action override next_state cost raw_cost unused ends",
     "terminal": "episode state cost raw_cost",
-    "abort": "episode layer state ask reason",
+    "abort": "episode step state ask reason",
     "alarm": "alarm record message details",
     "acknowledge": "reason alarms discard epoch share monitor constants problem problem_file changes",
     "import": "source digest episodes different repeated since rows",

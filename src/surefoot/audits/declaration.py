@@ -22,7 +22,7 @@ import numpy as np
 from surefoot.storage import archive as npz
 from surefoot.storage import strict_json
 
-NONE = -1  #: where the seed has no action
+NONE = -1  #: where the fallback has no action
 BEYOND = 1e-9  #: of a limit's scale: a cost exceeds its limit by more than this (spec 8)
 
 _ARRAYS = {  # entry of a layer, of the last layer, of an anchor -> (dtype, axes)
@@ -30,8 +30,8 @@ _ARRAYS = {  # entry of a layer, of the last layer, of an anchor -> (dtype, axes
     "actions": ("<i8", 1),
     "state_ptr": ("<i8", 1),
     "pair_ptr": ("<i8", 1),
-    "seed": ("<i8", 1),
-    "rewards": ("<f8", 1),
+    "fallback": ("<i8", 1),
+    "reward": ("<f8", 1),
     "cost_features": ("<f8", 2),
     "transition_features": ("<f8", 2),
     "has_cost": ("|b1", 1),
@@ -69,7 +69,7 @@ class Layer:
     pair_ptr: list[int]
     successor: list[int]
     x: Any  # (E, d) array
-    seed: list[int]  # the seed's pair of each state, or NONE
+    fallback: list[int]  # the fallback's pair of each state, or NONE
     actions: list[Any] | None  # one label per pair; None: 0, 1, … in each state
 
 
@@ -104,7 +104,7 @@ class Problem:
     states: list[Names]  # per layer
     last_x: Any  # (S, d) array, None when no last state has a cost
     has_cost: list[bool]
-    seed_ends: list[bool]  # last states that the seed can reach
+    fallback_ends: list[bool]  # last states that the fallback can reach
     anchors: list[tuple[Any, Any] | None]  # per layer (features, cost)
     transition_norm: float
     transition_dim: int  # 0 when transitions use the cost features
@@ -204,13 +204,13 @@ def _built(document: dict[str, Any], stored: Mapping[str, Any], size: int) -> Pr
                 pair_ptr=once(np.ndarray.tolist, part["pair_ptr"]),
                 successor=once(np.ndarray.tolist, part["successors"]),
                 x=once(_dense, part["cost_features"]),
-                seed=once(_seed_pairs, part["seed"], part["state_ptr"]),
+                fallback=once(_fallback_pairs, part["fallback"], part["state_ptr"]),
                 actions=once(_named, part["actions"], labels["actions"]),
             )
         )
-        names.append(once(_names, part["seed"], part["states"], labels["states"]))
+        names.append(once(_names, part["fallback"], part["states"], labels["states"]))
     last, starts = document["terminal"], document["starts"].tolist()
-    n_last = len(last["rewards"])
+    n_last = len(last["reward"])
     names.append(Names(n_last, _named(last["states"], labels["states"])))
     anchors = [None if part is None else (part["features"], part["cost"]) for part in document["anchors"]]
     phi = [part["transition_features"] for part in document["layers"]]
@@ -224,7 +224,7 @@ def _built(document: dict[str, Any], stored: Mapping[str, Any], size: int) -> Pr
         states=names,
         last_x=None if last["cost_features"] is None else once(_dense, last["cost_features"]),
         has_cost=[False] * n_last if last["has_cost"] is None else last["has_cost"].tolist(),
-        seed_ends=_seed_ends(layers, starts, n_last),
+        fallback_ends=_fallback_ends(layers, starts, n_last),
         anchors=anchors,
         transition_norm=document["transition_norm"],
         transition_dim=0 if all(each is None for each in phi) else _width(_own(document["layers"][0])),
@@ -235,7 +235,7 @@ def _built(document: dict[str, Any], stored: Mapping[str, Any], size: int) -> Pr
 def _refuse_shared(document: dict[str, Any], budget: int) -> None:
     """As the loader does: what each layer has of its own may not be shared beyond the size of the file."""
     anchors = filter(None, document["anchors"])
-    arrays = [part[key] for part in document["layers"] for key in ("seed", "states", "actions")]
+    arrays = [part[key] for part in document["layers"] for key in ("fallback", "states", "actions")]
     arrays += [part[key] for part in anchors for key in ("features", "cost")]
     if sum(array.size for array in arrays if array is not None) > budget:
         raise ValueError("arrays are shared beyond the size of the file")
@@ -289,13 +289,13 @@ def _named(numbers: Any, pool: list[Any]) -> list[Any] | None:
     return None if numbers is None else [pool[i] for i in numbers.tolist()]
 
 
-def _names(seed: Any, numbers: Any, pool: list[Any]) -> Names:
-    return Names(len(seed), _named(numbers, pool))
+def _names(fallback: Any, numbers: Any, pool: list[Any]) -> Names:
+    return Names(len(fallback), _named(numbers, pool))
 
 
-def _seed_pairs(seed: Any, state_ptr: Any) -> list[int]:
+def _fallback_pairs(fallback: Any, state_ptr: Any) -> list[int]:
     firsts = state_ptr.tolist()[:-1]
-    return [NONE if a == NONE else first + a for a, first in zip(seed.tolist(), firsts, strict=True)]
+    return [NONE if a == NONE else first + a for a, first in zip(fallback.tolist(), firsts, strict=True)]
 
 
 def _width(table: Any) -> int:
@@ -327,15 +327,15 @@ def _largest_sum(features: Any, pair_ptr: Any) -> float:
     return max(float(lengths[first:end].sum()) for first, end in itertools.pairwise(ends))
 
 
-def _seed_ends(layers: list[Layer], starts: list[int], n_last: int) -> list[bool]:
-    """Follow the seed from the starts: where it ends. A state without a seed's action must not be reached."""
+def _fallback_ends(layers: list[Layer], starts: list[int], n_last: int) -> list[bool]:
+    """Follow the fallback from the starts: where it ends. A state without a fallback's action must not be reached."""
     reached = set(starts)
     for h, layer in enumerate(layers):
         after: set[int] = set()
         for state in reached:
-            pair = layer.seed[state]
+            pair = layer.fallback[state]
             if pair == NONE:
-                raise ValueError(f"the seed has no action at layer {h}, state number {state}, which it can reach")
+                raise ValueError(f"the fallback has no action at step {h}, state number {state}, which it can reach")
             after.update(layer.successor[layer.pair_ptr[pair] : layer.pair_ptr[pair + 1]])
         reached = after
     return [state in reached for state in range(n_last)]

@@ -15,7 +15,7 @@ from surefoot.audits.chain import Record
 @dataclass
 class Episode:
     number: int
-    layer: int
+    step: int
     state: int
     lost: bool = False  # an unknown action was applied
 

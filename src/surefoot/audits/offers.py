@@ -24,7 +24,7 @@ class Certificate:
         for key in ("epoch", "plan", "failure_probability", "share", "safe_mode", "why", "restored"):
             self._same(key, facts[key])
         self._promise(facts)
-        self._same("seed", pair == layer.seed[state])
+        self._same("fallback", pair == layer.fallback[state])
         self._same("limits", [limit.name for limit in problem.limits])
         self._same("bounds", [limit.bound for limit in problem.limits])
         edges = range(layer.pair_ptr[pair], layer.pair_ptr[pair + 1])
@@ -101,7 +101,7 @@ class Certificate:
     def _safe_by(self, h: int, state: int, pair: int, edges: range, facts: Record) -> list[str]:
         """What the safety of the offer rests on; two answers where rounding decides."""
         problem, plan, layer = self._problem, self._plan, self._problem.layers[h]
-        if facts["safe_mode"] and pair == layer.seed[state]:
+        if facts["safe_mode"] and pair == layer.fallback[state]:
             return ["assumption"]
         found = []
         for sets, side, consistent in (

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from surefoot.audits.answers import Declared, of_the_seed
+from surefoot.audits.answers import Declared, of_the_fallback
 from surefoot.audits.bounds import Confidence, Data, Plan, default_ridges, make_plan, paper_beta, paper_feature_bound
 from surefoot.audits.chain import Record, Say, compact
 from surefoot.audits.declaration import NONE, Problem, label
@@ -142,16 +142,16 @@ class Replay:
         here = self._here(n, record)
         self._expect(n, self._ask is None, "an action is offered while another one is pending: a tell is missing")
         self._expect(n, record["ask"] == f"{n}-{record['previous'][:8]}", f"its id is {record['ask']!r}")
-        pair = self._problem.pair(here.layer, here.state, label(record["action"]))
+        pair = self._problem.pair(here.step, here.state, label(record["action"]))
         if pair is None:
-            self._wrong(n, f"{record['action']!r} is no action of layer {here.layer}, state {record['state']!r}")
+            self._wrong(n, f"{record['action']!r} is no action of step {here.step}, state {record['state']!r}")
             self._ask = record, NONE
             return
         self._ask = record, pair
         plan = self._plan(self._epoch.plan[1])
         self._judge(n, here, pair, plan)
         Certificate(self._problem, plan, self._wrong, n, record["certificate"]).check(
-            here.layer, here.state, pair, self._facts()
+            here.step, here.state, pair, self._facts()
         )
 
     def _facts(self) -> Record:
@@ -172,14 +172,16 @@ class Replay:
 
     def _judge(self, n: int, here: Episode, pair: int, plan: Plan) -> None:
         """Was this action certified when it was offered?"""
-        h, epoch = here.layer, self._epoch
-        seed = self._problem.layers[h].seed[here.state]
+        h, epoch = here.step, self._epoch
+        fallback = self._problem.layers[h].fallback[here.state]
         if self._alarms:
-            self._expect(n, seed in (pair, NONE), "in safe mode another action than the seed's is offered")
+            self._expect(n, fallback in (pair, NONE), "in safe mode another action than the fallback's is offered")
         elif epoch.finished < epoch.constants["initial_episodes"]:
-            self._expect(n, seed in (pair, NONE), "in an initial episode another action than the seed's is offered")
-        if pair == seed:
-            self.counts["offers of the seed"] += 1
+            self._expect(
+                n, fallback in (pair, NONE), "in an initial episode another action than the fallback's is offered"
+            )
+        if pair == fallback:
+            self.counts["offers of the fallback"] += 1
         elif self._alarms and self.guaranteed and plan.possible.pairs[h][pair]:
             self.counts["offers of a plan before an alarm"] += 1
         elif plan.sure.pairs[h][pair]:
@@ -188,7 +190,7 @@ class Replay:
             self.counts["offers within rounding"] += 1
         elif self.guaranteed:
             state = self._problem.states[h][here.state]
-            place = f"layer {h}, state {state!r}, action {self._ask_label()!r}"
+            place = f"step {h}, state {state!r}, action {self._ask_label()!r}"
             self._wrong(n, f"the action offered was not certified: {place}, plan of record {epoch.plan[1]}")
         else:
             self.counts["offers without a guarantee"] += 1
@@ -201,7 +203,7 @@ class Replay:
         ask, offered = self._ask or ({"ask": None}, NONE)
         self._expect(n, ask["ask"] == record["ask"], f"it tells of ask {record['ask']!r}, pending is {ask['ask']!r}")
         self._ask = None
-        h, problem = here.layer, self._problem
+        h, problem = here.step, self._problem
         pair = problem.pair(h, here.state, label(record["action"]))
         self._expect(n, record["override"] is (pair != offered or pair is None), "its override is not what was offered")
         self.counts["overrides"] += record["override"] is True
@@ -218,10 +220,10 @@ class Replay:
             self.counts["overrides that were not certified"] += not plan.possible.pairs[h][pair]
         self._cost(n, record, used=edge is not None)
         if edge is not None:
-            row = [record[key] for key in ("layer", "state", "action", "next_state", "cost")]
+            row = [record[key] for key in ("step", "state", "action", "next_state", "cost")]
             certified = pair == offered or (pair is not None and self._plan(self._epoch.plan[1]).sure.pairs[h][pair])
             self._count(n, h, problem.layers[h].x[edge], record["cost"], row, certified)
-            here.layer, here.state = h + 1, after or 0
+            here.step, here.state = h + 1, after or 0
         elif unused == "successor":
             self._due.append((n, ("successor",)))
             self._declared.left_support(n, record)
@@ -232,7 +234,7 @@ class Replay:
 
     def _on_terminal(self, n: int, record: Record) -> None:
         here, last = self._episode, self._problem.horizon - 1
-        fits = here is not None and here.layer == last and here.number == record["episode"] and self._ask is None
+        fits = here is not None and here.step == last and here.number == record["episode"] and self._ask is None
         self._expect(n, fits, "no cost of a last state was awaited")
         state = self._problem.state(last, label(record["state"]))
         self._expect(n, here is not None and state == here.state, f"the episode did not end in {record['state']!r}")
@@ -245,7 +247,7 @@ class Replay:
 
     def _on_abort(self, n: int, record: Record) -> None:
         here = self._episode
-        fits = here is not None and (record["episode"], record["layer"]) == (here.number, here.layer)
+        fits = here is not None and (record["episode"], record["step"]) == (here.number, here.step)
         self._expect(n, fits, "no such episode is under way")
         pending = None if self._ask is None else self._ask[0]["ask"]
         self._expect(n, record["ask"] == pending, f"the pending ask is {pending!r}")
@@ -308,7 +310,7 @@ class Replay:
             if x is None:
                 self._wrong(n, f"row {i + 1} is none of the problem: {compact(row).decode()[:120]}")
                 continue
-            if self._count(n, row[0], x, row[-1], row, of_the_seed(self._problem, row)):
+            if self._count(n, row[0], x, row[-1], row, of_the_fallback(self._problem, row)):
                 alike.append(i + 1)
         self.measurements.judge_import(n, record, alike)
         self.counts["rows imported"] += len(rows)
@@ -370,24 +372,22 @@ class Replay:
 
     def _here(self, n: int, record: Record) -> Episode:
         """The episode, where the record says; where that is not where it is, it is said and believed."""
-        h, state = record["layer"], None
+        h, state = record["step"], None
         if type(h) is int and 0 <= h < self._problem.horizon - 1:
             state = self._problem.state(h, label(record["state"]))
         if state is None:
-            raise ValueError(f"there is no layer {h!r} with a state {record['state']!r}")
+            raise ValueError(f"there is no step {h!r} with a state {record['state']!r}")
         here = self._episode
-        if here is None or here.lost or (here.layer, here.state) != (h, state):
-            where = "over" if here is None else f"at layer {here.layer}, state {self._name(here)!r}"
-            self._wrong(
-                n, f"it is of layer {h}, state {record['state']!r}, the episode is {where}: records are missing"
-            )
+        if here is None or here.lost or (here.step, here.state) != (h, state):
+            where = "over" if here is None else f"at step {here.step}, state {self._name(here)!r}"
+            self._wrong(n, f"it is of step {h}, state {record['state']!r}, the episode is {where}: records are missing")
             here = self._episode = Episode(self.counts["begin"], h, state)
         if "episode" in record:
             self._expect(n, record["episode"] == here.number, f"the episode under way is {here.number}")
         return here
 
     def _name(self, here: Episode) -> Any:
-        return self._problem.states[here.layer][here.state]
+        return self._problem.states[here.step][here.state]
 
 
 def _close(a: float, b: float) -> bool:

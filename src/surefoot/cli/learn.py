@@ -26,7 +26,7 @@ def theory(
     ],
     episodes: Episodes = 10_000,
     failure_probability: Probability = 0.05,
-    knob: options.Knobs = None,
+    world_option: options.WorldOptions = None,
 ) -> None:
     """The paper's constants for a world, and the smallest K at which its schedule is usable."""
     from surefoot.cli.looking import make_world
@@ -35,7 +35,7 @@ def theory(
     from surefoot.model.problem import Problem
 
     file = Path(world).suffix in (".json", ".npz")
-    problem = Problem.load(world) if file else make_world(world, knob).problem
+    problem = Problem.load(world) if file else make_world(world, world_option).problem
     constants = _constants(problem, failure_probability, episodes)
     print_table(["constant", "value", "is"], _rows(constants), left=["is"])
     enough = describe_paper(problem, failure_probability, episodes).smallest_usable_episodes
@@ -71,10 +71,10 @@ def _rows(known: PaperConstants) -> Iterator[list[str]]:
     yield ["D", number(known.feature_bound), "feature bound"]
     yield ["β₁", number(known.beta_1), "radius of the cost estimate"]
     yield ["β", number(known.beta), "radius of both estimates"]
-    yield ["K′", number(known.initial_episodes), "episodes that play the seed first"]
+    yield ["K′", number(known.initial_episodes), "episodes that play the fallback first"]
     yield ["κ", number(known.kappa), "what the first phase leaves uncertain"]
     yield ["Δ_φ", _span(known.delta_phi), "spread of costs within one support, over limits"]
-    yield ["gap", _span(known.gaps), "slack of the seed less the spread, over layers"]
+    yield ["gap", _span(known.gaps), "slack of the fallback less the spread, over steps"]
     yield ["gap⁺", _span(known.future_gaps), "the same for all that follows"]
     weights: list[tuple[str, Callable[[], tuple[float, ...]], str]] = [
         ("ε₁", lambda: (known.epsilon_1,), "weight of optimism"),
@@ -125,7 +125,7 @@ def ablate(
     out: Annotated[
         Path | None, typer.Option(help="Keep the runs in this directory.", show_default="thrown away")
     ] = None,
-    knob: options.Knobs = None,
+    world_option: options.WorldOptions = None,
     jobs: options.Jobs = None,
     force: options.Force = False,
 ) -> None:
@@ -143,7 +143,7 @@ def ablate(
     for idea in IDEAS:
         kept = [each for each in IDEAS if each != idea]
         variants.append(Contender("lsvi-new", {"ideas": kept}, f"without-{idea}"))
-    spec = Spec(world, variants, seeds_of(seeds), episodes, pairs_of(knob or [], "--knob"))
+    spec = Spec(world, variants, seeds_of(seeds), episodes, pairs_of(world_option or [], "--world-option"))
     if out is not None:
         runs.finish(runs.play(spec, out, jobs=jobs, force=force), strict=False, first="ideas")
         return

@@ -81,23 +81,23 @@ def list_agents() -> None:
 
 def show(
     world: options.World,
-    knob: options.Knobs = None,
+    world_option: options.WorldOptions = None,
     picture: Annotated[
         Path | None, typer.Option(help="Where the drawing goes, .png or .svg.", show_default="WORLD.png")
     ] = None,
     draw: Annotated[bool, typer.Option("--draw/--no-draw", help="Draw the world.")] = True,
 ) -> None:
-    """Draw and diagnose a world: sizes, limits, what the seed earns and what is possible."""
+    """Draw and diagnose a world: sizes, limits, what the fallback earns and what is possible."""
     from surefoot import worlds
     from surefoot.diagnosis import check as diagnose
-    from surefoot.exact import seed_value, solve
+    from surefoot.exact import fallback_value, solve
 
-    place = make_world(world, knob)
-    best, known = solve(place), seed_value(place)
+    place = make_world(world, world_option)
+    best, known = solve(place), fallback_value(place)
     states = sum(int(mask.sum()) for mask in best.safe_states)
     every = sum(len(mask) for mask in best.safe_states)
     typer.echo(f"{world}: {worlds.names()[world]}")
-    typer.echo(f"The seed earns {known:.4g} per episode, the best safe policy {best.value:.4g}.")
+    typer.echo(f"The fallback earns {known:.4g} per episode, the best safe policy {best.value:.4g}.")
     typer.echo(f"{states:,} of {every:,} states are truly safe.\n")
     typer.echo(str(diagnose(place.problem)))
     if draw:
@@ -140,12 +140,12 @@ def check(
         raise typer.Exit(1)
 
 
-def make_world(name: str, knob: list[str] | None) -> World:
-    """The named world with its knobs, checked by name and type."""
+def make_world(name: str, world_option: list[str] | None) -> World:
+    """The named world with its options, checked by name and type."""
     from surefoot import worlds
     from surefoot.cli.settings import pairs_of
-    from surefoot.sweeps.folder import check_knobs
+    from surefoot.sweeps.folder import check_world_options
 
-    knobs = pairs_of(knob or [], "--knob")
-    check_knobs(name, knobs)
-    return worlds.make(name, **knobs)
+    options = pairs_of(world_option or [], "--world-option")
+    check_world_options(name, options)
+    return worlds.make(name, **options)

@@ -28,7 +28,8 @@ Jobs = Annotated[int | None, typer.Option(min=1, help="Processes.", show_default
 Strict = Annotated[bool, typer.Option("--strict", help="Exit code 1 when a limit was broken or a guarantee is void.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace runs that are there.")]
 Seeds = Annotated[str, typer.Option(help="first:end, a number, or several with commas.")]
-Knobs = Annotated[
-    list[str] | None, typer.Option("--knob", metavar="NAME=VALUE", help="A keyword of the world; may be repeated.")
+WorldOptions = Annotated[
+    list[str] | None,
+    typer.Option("--world-option", metavar="NAME=VALUE", help="A keyword of the world; may be repeated."),
 ]
 Pause = Annotated[float, typer.Option("--checkpoint-seconds", min=0, help="How often a run under way is kept.")]

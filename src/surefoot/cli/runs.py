@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from surefoot.report.summary import Summary
     from surefoot.sweeps.sweep import Outcome, Spec
 
-DEMO_AGENTS = ("lsvi-new", "seed", "slucb-qvi", "ucrl-vtr")
+DEMO_AGENTS = ("lsvi-new", "fallback", "slucb-qvi", "ucrl-vtr")
 BROKEN = 1  # exit code: what --strict demands is not so
 
 
@@ -34,12 +34,12 @@ def demo(
     Prints a table (value reached, regret, violations) and draws both over the episodes.
     """
     from surefoot import worlds
-    from surefoot.exact import seed_value, solve
+    from surefoot.exact import fallback_value, solve
     from surefoot.sweeps.sweep import Contender, Spec
 
     place = worlds.make(world)
-    best, known = solve(place).value, seed_value(place)
-    typer.echo(f"{world}: the known-safe seed earns {known:.3f} per episode, the best safe policy {best:.3f}.")
+    best, known = solve(place).value, fallback_value(place)
+    typer.echo(f"{world}: the known-safe fallback earns {known:.3f} per episode, the best safe policy {best:.3f}.")
     typer.echo(f"{len(DEMO_AGENTS)} agents × {seeds} seed{'s' if seeds > 1 else ''} × {episodes:,} episodes")
     spec = Spec(world, [Contender(name) for name in DEMO_AGENTS], range(seeds), episodes)
     outcome = play(spec, out, jobs=jobs, force=force, again=True)
@@ -68,7 +68,7 @@ def run(
             "--set", metavar="[LABEL.]NAME=VALUE", help="A keyword of the agents, or of one; may be repeated."
         ),
     ] = None,
-    knob: options.Knobs = None,
+    world_option: options.WorldOptions = None,
     config: Annotated[
         Path | None, typer.Option(help="A TOML file, see 'surefoot config'; options take precedence.")
     ] = None,
@@ -94,7 +94,9 @@ def run(
     given: dict[str, Any] = {
         "world": world or None,
         "agents": settings.contenders_of(agent) if agent else None,
-        "knobs": {**found.knobs, **settings.pairs_of(knob, "--knob")} if knob else None,
+        "world_options": {**found.world_options, **settings.pairs_of(world_option, "--world-option")}
+        if world_option
+        else None,
         "episodes": episodes,
         "seeds": None if seeds is None else settings.seeds_of(seeds),
         "out": out,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.agents import registry as agents
-from surefoot.checks import check_keywords, keywords_of, nearest
+from surefoot.checks import check_options, nearest, options_of
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile
 from surefoot.sweeps.folder import Contender, Spec
 
@@ -24,7 +24,7 @@ class Settings:
     """What 'surefoot run' is told, by a file or by options; the defaults are those of the command."""
 
     world: str = ""
-    knobs: Mapping[str, Any] = field(default_factory=dict)
+    world_options: Mapping[str, Any] = field(default_factory=dict)
     agents: tuple[Contender, ...] = (Contender("lsvi-new"),)
     episodes: int = 20_000
     seeds: tuple[int, ...] = (0, 1, 2)
@@ -37,7 +37,7 @@ class Settings:
     def spec(self) -> Spec:
         if not self.world:
             raise InvalidInput("which world?", fix="Name one, or set world in the file; see 'surefoot worlds'.")
-        return Spec(self.world, self.agents, self.seeds, self.episodes, self.knobs, self.snapshots)
+        return Spec(self.world, self.agents, self.seeds, self.episodes, self.world_options, self.snapshots)
 
     def folder(self) -> Path:
         return self.out if self.out is not None else Path("runs") / self.world.replace("/", "-")
@@ -117,14 +117,14 @@ def with_options(found: Sequence[Contender], given: Mapping[str, Any]) -> tuple[
 
 
 def _keywords(contender: Contender) -> Mapping[str, Any]:
-    return keywords_of(agents.kind(contender.agent), without=("problem",))
+    return options_of(agents.kind(contender.agent), without=("problem",))
 
 
 # --- TOML ---------------------------------------------------------------------------------------------------
 
 _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "world": ((str,), "text"),
-    "knobs": ((dict,), "a table"),
+    "world_options": ((dict,), "a table"),
     "agents": ((dict,), "a table of tables"),
     "episodes": ((int,), "a whole number"),
     "seeds": ((str, int, list), "text such as '0:10', a number or a list of numbers"),
@@ -194,7 +194,7 @@ def _contender(label: str, table: Any, path: Path, text: str) -> Contender:
         raise InvalidInput("no such agent", where=place, got=repr(agent), fix=fix) from None
     for name, value in options.items():
         try:
-            check_keywords(agent, kind, {name: value}, without=("problem",))
+            check_options(agent, kind, {name: value}, without=("problem",))
         except InvalidInput as error:
             place = f"{path}, line {_line(text, f'agents.{label}', name)}"
             raise InvalidInput(error.rule, where=place, got=error.got, fix=error.fix) from None

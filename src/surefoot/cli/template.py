@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from surefoot.agents import registry as agents
-from surefoot.checks import keywords_of
+from surefoot.checks import options_of
 from surefoot.cli.settings import Settings
 from surefoot.sweeps.folder import Contender, world_function
 
@@ -40,14 +40,14 @@ def template(world: str, names: Sequence[str]) -> str:
         pause=known.checkpoint_seconds,
     )
     makes, size = world_function(world)
-    text += "[knobs]  # keywords of the world\n" + _lines(keywords_of(makes, size))
+    text += "[world_options]  # keywords of the world\n" + _lines(options_of(makes, size))
     for name in names:
         kind = agents.kind(name)
         text += f"\n[agents.{name}]\n"
         text += "# To compare an agent with itself, add a table with another label: [agents.LABEL], and in it\n"
         text += f"# agent = {json.dumps(name)}\n"
         text += _comment(inspect.getdoc(kind) or "")
-        text += _lines(keywords_of(kind, without=("problem",)))
+        text += _lines(options_of(kind, without=("problem",)))
     return text
 
 

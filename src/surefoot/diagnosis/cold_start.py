@@ -1,20 +1,20 @@
-"""Can the first plan, made before any data, leave the seed? If not, what is nearest, and what would help?
+"""Can the first plan, made before any data, leave the fallback? If not, what is nearest, and what would help?
 
 Before any data (spec 3)   upper_j = k_j + ζ_j(1 + |ρ|) + L_j‖z‖,   and certification (spec 4) asks upper_j ≤ c̄_j
 of every triplet that may follow. Both are monotone in c̄_j and in L_j, so one backward sweep finds what it takes:
 
-    need(s,a) = max over s' of max( need(s,a,s'), need(s') ),   need(s) = min over a of need(s,a),   −∞ for the seed
+    need(s,a) = max over s' of max( need(s,a,s'), need(s') ),   need(s) = min over a of need(s,a),   −∞ for the fallback
 
 With need(s,a,s') = upper_j this is the smallest c̄_j that certifies (s,a); with −(c̄_j − k_j − ζ_j(1+|ρ|))/‖z‖ it is
-minus the largest such L_j. The first step off the seed is taken where the seed comes: the least need there decides.
+minus the largest such L_j. The first step off the fallback is taken where the fallback comes: the least need there decides.
 
-**After the seed's data.** Until it moves, all data are the seed's. Their z span a subspace W; let z = z_W + z_⊥. Then
+**After the fallback's data.** Until it moves, all data are the fallback's. Their z span a subspace W; let z = z_W + z_⊥. Then
 γ̂ lies in W, and u² = u_W² + ‖z_⊥‖²/λ with u_W = ‖z_W‖_{A⁻¹} ≤ ‖z_W‖/√λ. On the event of (S3), ‖γ̂ − γ_W‖_A ≤ radius;
 with radius ≥ √λ L, for each λ,
 
     ⟨γ̂,z⟩ + radius·u ≥ ⟨γ_W,z_W⟩ − radius·u_W + radius·u ≥ −L‖z_W‖ + L(‖z‖ − ‖z_W‖)
 
-so no amount of seed data brings upper_j below k_j + ζ_j(1+|ρ|) + L_j(‖z‖ − 2‖z_W‖). If even that certifies nothing,
+so no amount of fallback data brings upper_j below k_j + ζ_j(1+|ρ|) + L_j(‖z‖ − 2‖z_W‖). If even that certifies nothing,
 nothing will, with probability at least 1 − p.
 """
 
@@ -60,21 +60,21 @@ class Needs:
 
 def sweep(graph: LayeredGraph, needs: Tables) -> Needs:
     """The recursion above, from the needs of triplets and of last states."""
-    states = [np.where(graph.terminal.seed_reached | ~graph.terminal.has_cost, -np.inf, needs[-1])]
+    states = [np.where(graph.terminal.fallback_reached | ~graph.terminal.has_cost, -np.inf, needs[-1])]
     pairs: list[FloatArray] = []
     for h in reversed(range(len(graph.layers))):
         layer = graph.layers[h]
         need = segment_max(np.maximum(needs[h], states[0][layer.successor]), layer.pair_ptr)
-        need[layer.seed_pairs()] = -np.inf
+        need[layer.fallback_pairs()] = -np.inf
         pairs.insert(0, need)
         states.insert(0, -segment_max(-need, layer.state_ptr))
     return Needs(tuple(pairs), tuple(states))
 
 
 def alternatives(layer: Layer) -> BoolArray:
-    """(N,) the actions beyond the seed's in states that the seed reaches."""
-    mask = np.repeat(layer.seed != NO_ACTION, np.diff(layer.state_ptr))
-    mask[layer.seed_pairs()] = False
+    """(N,) the actions beyond the fallback's in states that the fallback reaches."""
+    mask = np.repeat(layer.fallback != NO_ACTION, np.diff(layer.state_ptr))
+    mask[layer.fallback_pairs()] = False
     return mask
 
 
@@ -87,7 +87,7 @@ def least(graph: LayeredGraph, needs: Needs) -> float:
 
 
 def certified_moves(graph: LayeredGraph, certified: Certified) -> tuple[int, ...]:
-    """Per decision layer: pairs beyond the seed's that are certified and reached by certified ones."""
+    """Per decision layer: pairs beyond the fallback's that are certified and reached by certified ones."""
     reached = np.zeros(graph.n_states(0), bool)
     reached[graph.starts] = True
     counts = []
@@ -95,7 +95,7 @@ def certified_moves(graph: LayeredGraph, certified: Certified) -> tuple[int, ...
         played = certified.pairs[h] & np.repeat(reached, np.diff(layer.state_ptr))
         reached = np.zeros(graph.n_states(h + 1), bool)
         reached[layer.successor[np.repeat(played, np.diff(layer.pair_ptr))]] = True
-        played[layer.seed_pairs()] = False
+        played[layer.fallback_pairs()] = False
         counts.append(int(played.sum()))
     return tuple(counts)
 
@@ -184,16 +184,16 @@ def _features(graph: LayeredGraph, h: int) -> Features:
     return np.zeros((last.n_states, graph.cost_dim))
 
 
-def seed_spans(problem: Problem) -> Sequence[Span]:
-    """Per layer the directions that the seed's own triplets can teach, pooled when stationary."""
+def fallback_spans(problem: Problem) -> Sequence[Span]:
+    """Per layer the directions that the fallback's own triplets can teach, pooled when stationary."""
     graph = problem.graph
     rows: list[Features] = []
     for layer in graph.layers:
         played = np.zeros(layer.n_pairs, bool)
-        played[layer.seed_pairs()] = True
+        played[layer.fallback_pairs()] = True
         rows.append(layer.cost_features[np.repeat(played, np.diff(layer.pair_ptr))])
     last = graph.terminal
-    rows.append(_features(graph, graph.horizon - 1)[last.seed_reached & last.has_cost])
+    rows.append(_features(graph, graph.horizon - 1)[last.fallback_reached & last.has_cost])
     sparse, dense = _kinds(rows)
     if sparse:
         return _block_spans(problem, sparse)
@@ -233,7 +233,7 @@ def _span(x: FloatArray, anchor: Anchor | None) -> FloatArray:
 
 
 class Remedies:
-    """The smallest bounds and largest norms with which the first plan leaves the seed."""
+    """The smallest bounds and largest norms with which the first plan leaves the fallback."""
 
     def __init__(self, problem: Problem, bounds: CostBounds, known: Prior) -> None:
         self.problem, self.graph = problem, problem.graph
@@ -324,14 +324,16 @@ def describe_cold_start(problem: Problem, bounds: CostBounds, certified: Certifi
         closest=_closest(problem, remedies, needs),
         all_bounds_raised_by=least(graph, needs),
         all_norms_times=remedies.common_factor(),
-        opens_with_seed_data="possible" if seed_data_may_help(problem, bounds, remedies.known) else "impossible",
+        opens_with_fallback_data="possible"
+        if fallback_data_may_help(problem, bounds, remedies.known)
+        else "impossible",
     )
 
 
-def seed_data_may_help(problem: Problem, bounds: CostBounds, known: Prior) -> bool:
-    """False: no amount of seed data certifies an action beyond the seed's (see the module's text)."""
+def fallback_data_may_help(problem: Problem, bounds: CostBounds, known: Prior) -> bool:
+    """False: no amount of fallback data certifies an action beyond the fallback's (see the module's text)."""
     norms = np.array([limit.norm for limit in problem.limits])
-    taught = inside(problem, seed_spans(problem))
+    taught = inside(problem, fallback_spans(problem))
     floors = [
         fixed + norms * (size - 2.0 * part)[:, None]
         for fixed, size, part in zip(known.fixed, known.size, taught, strict=True)
@@ -352,7 +354,7 @@ def _closest(problem: Problem, remedies: Remedies, needs: Needs) -> Blocked:
     excess = remedies.upper[at][row] - remedies.bounds
     j = int(excess.argmax())
     return Blocked(
-        layer=h,
+        step=h,
         state=naming.states[h][int(np.searchsorted(layer.state_ptr, pair, side="right")) - 1],
         action=naming.action(layer, h, pair),
         limit=problem.limits[j].name,

@@ -32,13 +32,13 @@ class LimitReport:
 class LayerReport:
     """One layer in numbers. The last one has states only."""
 
-    layer: int
+    step: int
     states: int
     reachable: int  # by some action sequence
-    seed_states: int  # that the seed can reach
+    fallback_states: int  # that the fallback can reach
     actions: int  # pairs of a state and one of its actions
     triplets: int
-    moves: int  # actions beyond the seed's that the first plan certifies and can come to
+    moves: int  # actions beyond the fallback's that the first plan certifies and can come to
     never_states: int  # reachable, and never certified whatever the data
     never_actions: int
     slack: tuple[float, ...] | None  # per limit, bound − the anchor's cost; None without an anchor
@@ -64,9 +64,9 @@ class Features:
 
 @dataclass(frozen=True)
 class Blocked:
-    """The action beyond the seed's that comes closest to being certified before any data."""
+    """The action beyond the fallback's that comes closest to being certified before any data."""
 
-    layer: int
+    step: int
     state: Label
     action: Label
     limit: str  # the one that stands in the way
@@ -82,12 +82,12 @@ class ColdStart:
     """The first plan, made before any data: what it certifies, and what it would take to move."""
 
     can_move: bool
-    moves: int  # actions beyond the seed's that are certified and reached by certified ones
-    alternatives: int  # actions beyond the seed's in states that the seed reaches
+    moves: int  # actions beyond the fallback's that are certified and reached by certified ones
+    alternatives: int  # actions beyond the fallback's in states that the fallback reaches
     closest: Blocked | None  # None when it moves, or when there is no alternative
     all_bounds_raised_by: float | None  # the least common raise that would let it move; None as above
     all_norms_times: float | None  # the largest common factor that would; None as above, or if none would
-    opens_with_seed_data: str  # "not needed", "possible" (not excluded) or "impossible" (proved)
+    opens_with_fallback_data: str  # "not needed", "possible" (not excluded) or "impossible" (proved)
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ class Forced:
 
 
 @dataclass(frozen=True)
-class SeedFault:
-    """The seed against the declaration: a triplet of its own that is over a limit for every truth."""
+class FallbackFault:
+    """The fallback against the declaration: a triplet of its own that is over a limit for every truth."""
 
     triplets: int  # how many, last states included
     where: str
@@ -152,7 +152,7 @@ class Diagnosis:
     features: Features
     cold_start: ColdStart
     forced: Forced
-    seed_fault: SeedFault | None
+    fallback_fault: FallbackFault | None
     unreachable_states: int
     paper: Paper
     findings: tuple[Finding, ...]

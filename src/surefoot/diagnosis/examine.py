@@ -9,7 +9,7 @@ from surefoot.checks import probability, whole
 from surefoot.diagnosis.cold_start import Remedies, certified_moves, describe_cold_start, prior
 from surefoot.diagnosis.diagnosis import Diagnosis, LayerReport, LimitReport, Paper
 from surefoot.diagnosis.findings import judge
-from surefoot.diagnosis.forced import describe_forced, find_seed_fault, lost_actions, lost_sets
+from surefoot.diagnosis.forced import describe_forced, find_fallback_fault, lost_actions, lost_sets
 from surefoot.diagnosis.rank import describe_features
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostData, bound_costs
@@ -47,7 +47,7 @@ def check(problem: Problem, failure_probability: float = 0.05, episodes: int = 1
         features=describe_features(problem),
         cold_start=describe_cold_start(problem, bounds, certified, remedies),
         forced=describe_forced(problem, lost),
-        seed_fault=find_seed_fault(problem, bounds),
+        fallback_fault=find_fallback_fault(problem, bounds),
         unreachable_states=int(sum((~mask).sum() for mask in graph.reachable)),
         paper=describe_paper(problem, p, episodes),
         findings=(),
@@ -78,10 +78,12 @@ def _layers(problem: Problem, certified: Certified, lost: Certified) -> tuple[La
         layer = graph.layers[h] if h < len(graph.layers) else None
         reports.append(
             LayerReport(
-                layer=h,
+                step=h,
                 states=graph.n_states(h),
                 reachable=int(graph.reachable[h].sum()),
-                seed_states=int(graph.terminal.seed_reached.sum()) if layer is None else len(layer.seed_pairs()),
+                fallback_states=int(graph.terminal.fallback_reached.sum())
+                if layer is None
+                else len(layer.fallback_pairs()),
                 actions=0 if layer is None else layer.n_pairs,
                 triplets=0 if layer is None else layer.n_edges,
                 moves=moves[h],

@@ -13,7 +13,7 @@ _GRAVITY = ("problem", "warning", "ok", "note")
 
 def judge(found: Diagnosis) -> tuple[Finding, ...]:
     findings = [
-        *_seed(found),
+        *_fallback(found),
         *_cold_start(found),
         *_forced(found),
         *_unreachable(found),
@@ -23,15 +23,15 @@ def judge(found: Diagnosis) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda finding: _GRAVITY.index(finding.level)))
 
 
-def _seed(found: Diagnosis) -> Iterator[Finding]:
-    fault = found.seed_fault
+def _fallback(found: Diagnosis) -> Iterator[Finding]:
+    fault = found.fallback_fault
     if fault is not None:
         yield Finding(
             "problem",
-            f"The declaration contradicts the seed: {fault.where}: limit {fault.limit!r} is at least "
+            f"The declaration contradicts the fallback: {fault.where}: limit {fault.limit!r} is at least "
             f"{number(fault.lowest)} there, whatever the truth, and its bound is {number(fault.bound)} "
             f"({_count(fault.triplets, 'such place')}).",
-            "Correct the anchor, the norm, the bound or the seed, or take the successor out of the support.",
+            "Correct the anchor, the norm, the bound or the fallback, or take the successor out of the support.",
         )
 
 
@@ -41,28 +41,28 @@ def _cold_start(found: Diagnosis) -> Iterator[Finding]:
         certified = "is" if start.moves == 1 else "are"
         yield Finding(
             "ok",
-            f"It can move: {_count(start.moves, 'action')} beyond the seed's {certified} certified before any data.",
+            f"It can move: {_count(start.moves, 'action')} beyond the fallback's {certified} certified before any data.",
         )
         return
     if start.closest is None:
         yield Finding(
             "problem",
-            "It can never move: wherever the seed comes, its action is the only one.",
+            "It can never move: wherever the fallback comes, its action is the only one.",
             "Declare other actions there.",
         )
         return
     near = start.closest
-    place = f"layer {near.layer}, state {near.state!r}, action {near.action!r}"
+    place = f"step {near.step}, state {near.state!r}, action {near.action!r}"
     later = f", by a step that may follow: {near.where}" if near.later else ""
     nearest = (
         f"Closest is {place}: over limit {near.limit!r} by {number(near.excess)} "
         f"(upper bound {number(near.upper)}, bound {number(near.bound)}){later}."
     )
-    if start.opens_with_seed_data == "possible":
-        level, verdict = "warning", "It cannot move before any data; the seed's own data may open it."
+    if start.opens_with_fallback_data == "possible":
+        level, verdict = "warning", "It cannot move before any data; the fallback's own data may open it."
     else:
         sure = f"(probability {promised(found.failure_probability)})"
-        level, verdict = "problem", f"It will never move: no seed data can certify another action {sure}."
+        level, verdict = "problem", f"It will never move: no fallback data can certify another action {sure}."
     yield Finding(level, f"{verdict} {nearest}", _remedy(found))
 
 
@@ -87,7 +87,7 @@ def _single(limit: LimitReport) -> Iterator[str]:
 
 def _forced(found: Diagnosis) -> Iterator[Finding]:
     if found.forced.states:
-        examples = ", ".join(f"{state!r} in layer {h}" for h, state in found.forced.examples[:3])
+        examples = ", ".join(f"{state!r} in step {h}" for h, state in found.forced.examples[:3])
         more = ", …" if found.forced.states > 3 else ""
         yield Finding(
             "note",
@@ -119,7 +119,7 @@ def _deficit(kind: str, dim: int, poor: list[Regression]) -> str:
     worst = min(poor, key=lambda regression: regression.rank)
     columns = ", ".join(map(str, worst.redundant[:8])) + (", …" if len(worst.redundant) > 8 else "")
     layers = [h for regression in poor for h in regression.layers]
-    place = f"layer{'s' if len(layers) > 1 else ''} {layer_range(layers)}"
+    place = f"step{'s' if len(layers) > 1 else ''} {layer_range(layers)}"
     return (
         f"The {kind} features of {place} have rank {worst.rank} of {dim}: columns such as {columns} "
         "follow from the others. Harmless for safety; fewer columns are faster."

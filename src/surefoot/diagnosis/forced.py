@@ -1,16 +1,16 @@
-"""What no data can certify, because the graph forces it (and whether the seed itself is among it).
+"""What no data can certify, because the graph forces it (and whether the fallback itself is among it).
 
 Before any data a cost is at least  lower = k − L‖z‖ − ζ(1 + |ρ|)  (spec 3), for every truth that the declaration
 allows. A triplet with lower > c̄ for some limit is over it in all of them. Backward from the last layer, an action
 is lost when one of its triplets is over a limit or leads to a lost state, and a state when all its actions are.
-The seed's are never lost (spec 4).
+The fallback's are never lost (spec 4).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from surefoot.diagnosis.diagnosis import Forced, SeedFault
+from surefoot.diagnosis.diagnosis import FallbackFault, Forced
 from surefoot.estimate.costs import CostBounds
 from surefoot.model.graph import BoolArray, FloatArray
 from surefoot.model.problem import Problem
@@ -32,14 +32,14 @@ def lost_sets(problem: Problem, bounds: CostBounds) -> Certified:
     last = graph.terminal
     lost = np.zeros(last.n_states, bool)
     if bounds.terminal_lower is not None:
-        lost = surely_over(bounds.terminal_lower, problem).any(axis=1) & ~last.seed_reached
+        lost = surely_over(bounds.terminal_lower, problem).any(axis=1) & ~last.fallback_reached
     states: list[BoolArray] = [lost]
     pairs: list[BoolArray] = []
     for h in reversed(range(len(graph.layers))):
         layer = graph.layers[h]
         bad = surely_over(bounds.lower[h], problem).any(axis=1) | states[0][layer.successor]
         lost_pairs = segment_any(bad, layer.pair_ptr)
-        lost_pairs[layer.seed_pairs()] = False
+        lost_pairs[layer.fallback_pairs()] = False
         pairs.insert(0, lost_pairs)
         states.insert(0, segment_all(lost_pairs, layer.state_ptr))
     return Certified(tuple(pairs), tuple(states))
@@ -63,13 +63,13 @@ def lost_actions(problem: Problem, lost: Certified, h: int) -> int:
     return int((lost.pairs[h] & possible).sum())
 
 
-def find_seed_fault(problem: Problem, bounds: CostBounds) -> SeedFault | None:
-    """The first of the seed's own triplets that is over a limit for every truth, None if there is none."""
+def find_fallback_fault(problem: Problem, bounds: CostBounds) -> FallbackFault | None:
+    """The first of the fallback's own triplets that is over a limit for every truth, None if there is none."""
     graph, naming = problem.graph, problem.naming
     count, first = 0, None
     for h, layer in enumerate(graph.layers):
         played = np.zeros(layer.n_pairs, bool)
-        played[layer.seed_pairs()] = True
+        played[layer.fallback_pairs()] = True
         own = np.repeat(played, np.diff(layer.pair_ptr))
         over = surely_over(bounds.lower[h], problem) & own[:, None]
         count += int(over.any(axis=1).sum())
@@ -77,7 +77,7 @@ def find_seed_fault(problem: Problem, bounds: CostBounds) -> SeedFault | None:
             edge, j = (int(i) for i in np.argwhere(over)[0])
             first = naming.at_edge(layer, h, edge), j, float(bounds.lower[h][edge, j])
     if bounds.terminal_lower is not None:
-        over = surely_over(bounds.terminal_lower, problem) & graph.terminal.seed_reached[:, None]
+        over = surely_over(bounds.terminal_lower, problem) & graph.terminal.fallback_reached[:, None]
         count += int(over.any(axis=1).sum())
         if first is None and over.any():
             state, j = (int(i) for i in np.argwhere(over)[0])
@@ -85,4 +85,4 @@ def find_seed_fault(problem: Problem, bounds: CostBounds) -> SeedFault | None:
     if first is None:
         return None
     where, j, lowest = first
-    return SeedFault(count, where, problem.limits[j].name, lowest, problem.limits[j].bound)
+    return FallbackFault(count, where, problem.limits[j].name, lowest, problem.limits[j].bound)

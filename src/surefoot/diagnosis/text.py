@@ -24,7 +24,7 @@ def lay_out(found: Diagnosis) -> str:
 def _head(found: Diagnosis) -> str:
     totals = [sum(getattr(layer, name) for layer in found.layers) for name in ("states", "actions", "triplets")]
     return (
-        f"Problem with {found.horizon} layers, {totals[0]} states, {totals[1]} actions, "
+        f"Problem with {found.horizon} steps, {totals[0]} states, {totals[1]} actions, "
         f"{totals[2]} triplets; {len(found.limits)} limit{'s' if len(found.limits) > 1 else ''}"
     )
 
@@ -63,19 +63,19 @@ def _limits(found: Diagnosis) -> str:
 def _layers(found: Diagnosis) -> str:
     each = len(found.limits) <= _MOST_LIMITS
     slack_names = [f"slack {limit.name}" for limit in found.limits] if each else ["least slack"]
-    head = ["layer", "states", "reached", "seed's", "actions", "triplets", "moves", "never", *slack_names]
+    head = ["step", "states", "reached", "fallback's", "actions", "triplets", "moves", "never", *slack_names]
     rows = []
     for cells, group in groupby(found.layers, key=lambda layer: _cells(layer, each, len(slack_names))):
-        rows.append([layer_range([layer.layer for layer in group]), *cells])
+        rows.append([layer_range([layer.step for layer in group]), *cells])
     if len(rows) > _MOST_LAYERS:
         half = _MOST_LAYERS // 2
         rows = [*rows[:half], ["…"] * len(head), *rows[1 - half :]]
-    legend = "moves: actions beyond the seed's, certified before any data; never: states that no data can certify"
+    legend = "moves: actions beyond the fallback's, certified before any data; never: states that no data can certify"
     return f"{table([head, *rows])}\n{legend}"
 
 
 def _cells(layer: LayerReport, each: bool, columns: int) -> list[str]:
-    counts = [layer.states, layer.reachable, layer.seed_states, layer.actions, layer.triplets]
+    counts = [layer.states, layer.reachable, layer.fallback_states, layer.actions, layer.triplets]
     counts += [layer.moves, layer.never_states]
     slack = ["–"] * columns
     if layer.slack is not None:
@@ -101,7 +101,7 @@ def _ranks(regressions: Sequence[Regression]) -> str:
 
 
 def _pooling(regressions: Sequence[Regression]) -> str:
-    return "one for all layers" if len(regressions) == 1 else "one per layer"
+    return "one for all steps" if len(regressions) == 1 else "one per step"
 
 
 def _paper(found: Diagnosis) -> str:

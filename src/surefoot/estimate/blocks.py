@@ -158,7 +158,7 @@ def _blocks(dim: int, chains: Sequence[list[Chain]], name: str) -> Blocks:
         raise InvalidInput(
             f"{name} tie too many columns together",
             got=f"{int(size.max())} of {dim} columns in one block, {entries:.3g} numbers for all Gram matrices",
-            fix="Give rows fewer common columns, let layers share a regression, or leave out the anchor.",
+            fix="Give rows fewer common columns, let steps share a regression, or leave out the anchor.",
         )
     shape = BlockShape(block, place, column, size, _pointer(size), _pointer(size * size))
     return Blocks(dim, shape, _pointer(np.array([len(each) for each in sizes])), tuple(runs))

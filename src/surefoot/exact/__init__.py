@@ -21,12 +21,12 @@ from surefoot.exact.evaluate import (
     Violations,
     evaluate,
     evaluate_all,
+    fallback_value,
     occupancy,
-    seed_value,
     violations,
 )
 from surefoot.exact.evaluator import Evaluator, evaluate_pairs
-from surefoot.exact.policies import Policy, seed_policy
+from surefoot.exact.policies import Policy, fallback
 from surefoot.exact.safety import SafeSets, safe_sets
 
 __all__ = [
@@ -38,10 +38,10 @@ __all__ = [
     "evaluate",
     "evaluate_all",
     "evaluate_pairs",
+    "fallback",
+    "fallback_value",
     "occupancy",
     "safe_sets",
-    "seed_policy",
-    "seed_value",
     "solve",
     "violations",
 ]

@@ -97,5 +97,5 @@ def _refuse_unsafe_start(problem: Problem, unsafe: IntArray) -> None:
             "start is not truly safe",
             where=problem.naming.at_state(0, int(unsafe[0])),
             got="every policy can break a limit from there",
-            fix="In this world the seed is not safe either: correct the world, the limits or the seed.",
+            fix="In this world the fallback is not safe either: correct the world, the limits or the fallback.",
         )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput
 from surefoot.exact.best import terminal_within
-from surefoot.exact.policies import AnyPolicy, Rows, rows_of, seed_policy, weights
+from surefoot.exact.policies import AnyPolicy, Rows, fallback, rows_of, weights
 from surefoot.model.graph import FloatArray, IntArray, freeze
 from surefoot.model.labels import Label
 from surefoot.worlds.world import World
@@ -44,9 +44,9 @@ def evaluate_all(world: World, policy: AnyPolicy) -> tuple[FloatArray, ...]:
     return _backward(world, rows, rewards, world.probabilities, graph.terminal.reward)
 
 
-def seed_value(world: World, start: Label | None = None) -> float:
-    """The exact value of the seed."""
-    return evaluate(world, seed_policy(world.problem), start)
+def fallback_value(world: World, start: Label | None = None) -> float:
+    """The exact value of the fallback."""
+    return evaluate(world, fallback(world.problem), start)
 
 
 def occupancy(world: World, policy: AnyPolicy, start: Label | None = None) -> tuple[FloatArray, ...]:

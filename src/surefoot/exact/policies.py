@@ -52,9 +52,9 @@ class Policy:
 AnyPolicy = Policy | Callable[[int, Label], Label] | Mapping[tuple[int, Label], Label] | Sequence[NDArray[Any]]
 
 
-def seed_policy(problem: Problem) -> Policy:
-    """The seed: -1 where it never comes."""
-    return Policy(problem, tuple(layer.seed for layer in problem.graph.layers))
+def fallback(problem: Problem) -> Policy:
+    """The fallback: -1 where it never comes."""
+    return Policy(problem, tuple(layer.fallback for layer in problem.graph.layers))
 
 
 def rows_of(world: World, policy: AnyPolicy, starts: IntArray) -> Rows:
@@ -90,7 +90,7 @@ def _checked(problem: Problem, given: Sequence[Any]) -> Rows:
     layers = problem.graph.layers
     if len(given) != len(layers):
         raise InvalidInput(
-            "policy has the wrong number of layers",
+            "policy has the wrong number of steps",
             got=f"{len(given)} arrays where horizon - 1 = {len(layers)} are expected",
         )
     return tuple(
@@ -103,7 +103,7 @@ def _checked_row(problem: Problem, h: int, row: NDArray[Any], layer: Layer) -> N
     if row.dtype.kind not in "iuf":
         raise InvalidInput(
             "policy has the wrong dtype",
-            where=f"layer {h}",
+            where=f"step {h}",
             got=str(row.dtype),
             fix="Give pair indices (integers, one per state) or probabilities (floats, one per pair).",
         )
@@ -112,7 +112,7 @@ def _checked_row(problem: Problem, h: int, row: NDArray[Any], layer: Layer) -> N
     if row.shape != (size,):
         raise InvalidInput(
             "policy has the wrong shape",
-            where=f"layer {h}",
+            where=f"step {h}",
             got=f"{row.shape} where one entry per {of} ({size}) is expected",
         )
     if chances:

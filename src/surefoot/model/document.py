@@ -41,9 +41,9 @@ _NAME = re.compile(r"[A-Za-z0-9_]{1,64}\Z")
 _LIMIT_KEYS = ("name", "bound", "noise", "norm", "misspecification")
 _LAYER_KEYS = (
     *("states", "actions", "state_ptr", "pair_ptr", "successors", "successor_dtype"),
-    *("rewards", "cost_features", "transition_features", "seed"),
+    *("reward", "cost_features", "transition_features", "fallback"),
 )
-_TERMINAL_KEYS = ("states", "rewards", "cost_features", "has_cost")
+_TERMINAL_KEYS = ("states", "reward", "cost_features", "has_cost")
 _TOP_KEYS = (
     *("format", "version", "horizon", "limits", "transition_norm"),
     *("stationary_costs", "stationary_transitions", "starts", "labels"),
@@ -67,10 +67,10 @@ def to_document(problem: Problem) -> Document:
             "pair_ptr": layer.pair_ptr,
             "successors": layer.successor,
             "successor_dtype": layer.successor.dtype.name,
-            "rewards": layer.reward,
+            "reward": layer.reward,
             "cost_features": _table(layer.cost_features),
             "transition_features": _unless_same(layer),
-            "seed": np.where(layer.seed == NO_ACTION, NO_ACTION, layer.seed - layer.state_ptr[:-1]),
+            "fallback": np.where(layer.fallback == NO_ACTION, NO_ACTION, layer.fallback - layer.state_ptr[:-1]),
         }
         for h, layer in enumerate(graph.layers)
     ]
@@ -87,7 +87,7 @@ def to_document(problem: Problem) -> Document:
         "layers": layers,
         "terminal": {
             "states": states.row(names.states[-1].listed),
-            "rewards": last.reward,
+            "reward": last.reward,
             "cost_features": _table(last.cost_features),
             "has_cost": None if last.cost_features is None else last.has_cost,
         },
@@ -169,7 +169,7 @@ def from_document(document: Document, stored: Mapping[str, object], budget: int)
     last = reader.terminal(top["terminal"], states)
     known = [reader.anchor(anchor, f"$.anchors[{h}]") for h, anchor in enumerate(anchors)]
     if known[-1] is not None and last["terminal_cost_features"] is None:
-        raise UnreadableFile("the last layer has an anchor but no cost", where=f"$.anchors[{horizon - 1}]")
+        raise UnreadableFile("the last step has an anchor but no cost", where=f"$.anchors[{horizon - 1}]")
     starts = reader.array(top["starts"], "$.starts", _INT)
     reader.refuse_unused()
     columns: dict[str, Any] = {key: [row[key] for row in rows] for key in rows[0]}
@@ -207,10 +207,10 @@ class _Reader:
             "state_ptr": self.array(part["state_ptr"], f"{at}.state_ptr", _INT),
             "pair_ptr": self.array(part["pair_ptr"], f"{at}.pair_ptr", _INT),
             "successors": self.array(part["successors"], f"{at}.successors", _INDEX_TYPES[index_type]),
-            "rewards": self.array(part["rewards"], f"{at}.rewards", _FLOAT),
+            "reward": self.array(part["reward"], f"{at}.reward", _FLOAT),
             "cost_features": x,
             "transition_features": x if phi is None else self._table(phi, f"{at}.transition_features"),
-            "seed": self._laid_out(part["seed"], f"{at}.seed", _INT),
+            "fallback": self._laid_out(part["fallback"], f"{at}.fallback", _INT),
             "state_labels": self._named(part["states"], f"{at}.states", states),
             "action_labels": self._named(part["actions"], f"{at}.actions", actions),
         }
@@ -222,7 +222,7 @@ class _Reader:
         if (x is None) != (has_cost is None):
             raise checked.wrong(f"{at}.has_cost", "null exactly where cost_features is null", has_cost)
         return {
-            "terminal_rewards": self.array(part["rewards"], f"{at}.rewards", _FLOAT),
+            "terminal_reward": self.array(part["reward"], f"{at}.reward", _FLOAT),
             "terminal_cost_features": None if x is None else self._table(x, f"{at}.cost_features"),
             "terminal_has_cost": None if x is None else self.array(has_cost, f"{at}.has_cost", _BOOL),
             "state_labels": self._named(part["states"], f"{at}.states", states),
@@ -278,7 +278,7 @@ class _Reader:
             raise UnreadableFile(
                 "arrays are shared beyond the size of the file",
                 where=at,
-                fix="Give each layer a seed, labels and an anchor of its own.",
+                fix="Give each step a fallback, labels and an anchor of its own.",
             )
         return array
 

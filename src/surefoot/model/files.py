@@ -162,7 +162,7 @@ def _checked_text(document: Document, write_array: Callable[[Any], object], suff
 
 
 def _too_large(suffix: str) -> InvalidInput:
-    fix = "Save it as .npz." if suffix == ".json" else "Use numbers instead of labels, or fewer layers."
+    fix = "Save it as .npz." if suffix == ".json" else "Use numbers instead of labels, or fewer steps."
     return InvalidInput(f"the problem is too large for a {suffix} file", fix=fix)
 
 

@@ -29,7 +29,7 @@ from surefoot.model.graph import (
 )
 from surefoot.model.labels import Label, Names, Register, shown
 from surefoot.model.naming import Naming
-from surefoot.model.rules import SeedChoice
+from surefoot.model.rules import FallbackChoice
 from surefoot.model.sparse_rows import SparseRows
 
 PerLayer = NDArray[Any] | Sequence[NDArray[Any]]
@@ -51,7 +51,7 @@ def per_layer(name: str, value: PerLayer | Tables, n_layers: int) -> list[Any]:
         raise InvalidInput(f"{name} must be a numpy array or a list of them", got=f"a {type(value).__name__}")
     if len(value) != n_layers:
         raise InvalidInput(
-            f"{name} has the wrong number of layers",
+            f"{name} has the wrong number of steps",
             got=f"{len(value)} arrays where horizon - 1 = {n_layers} are expected",
         )
     return list(value)
@@ -59,7 +59,7 @@ def per_layer(name: str, value: PerLayer | Tables, n_layers: int) -> list[Any]:
 
 def taken(name: str, array: object, kinds: tuple[np.dtype[Any], ...], ndim: int, h: int | None = None) -> NDArray[Any]:
     """The array itself if it has the right type, dtype, number of axes and layout."""
-    where = "" if h is None else f"layer {h}"
+    where = "" if h is None else f"step {h}"
     # Not a masked array or a matrix, which compute otherwise.
     if not isinstance(array, np.ndarray) or type(array) not in (np.ndarray, np.memmap):
         raise InvalidInput(f"{name} must be a numpy array", where=where, got=f"a {type(array).__name__}")
@@ -98,7 +98,7 @@ def build_layers(
     state_ptr: PerLayer,
     pair_ptr: PerLayer,
     successors: PerLayer,
-    rewards: PerLayer,
+    reward: PerLayer,
     cost_features: Tables,
     transition_features: Tables | None,
 ) -> list[Layer]:
@@ -107,7 +107,7 @@ def build_layers(
         per_layer("state_ptr", state_ptr, n),
         per_layer("pair_ptr", pair_ptr, n),
         per_layer("successors", successors, n),
-        per_layer("rewards", rewards, n),
+        per_layer("reward", reward, n),
         per_layer("cost_features", cost_features, n),
     ]
     phi = columns[-1]
@@ -116,21 +116,21 @@ def build_layers(
     layers = [_layer(h, *arrays) for h, arrays in enumerate(zip(*columns, phi, strict=True))]
     for h, layer in enumerate(layers):
         for name in ("cost_features", "transition_features"):
-            _check_kind(name, getattr(layer, name), getattr(layers[0], name), f"layer {h}")
+            _check_kind(name, getattr(layer, name), getattr(layers[0], name), f"step {h}")
             width, first = getattr(layer, name).shape[1], getattr(layers[0], name).shape[1]
             if width != first or width == 0:
                 raise InvalidInput(
                     f"{name} has the wrong length",
-                    where=f"layer {h}",
+                    where=f"step {h}",
                     got=f"{width} columns where {first or 'one or more'} are expected",
                 )
             kind, usual = getattr(layer, name).dtype, getattr(layers[0], name).dtype
             if kind != usual:  # put one after the other, the smaller kind would be copied into the larger
                 raise InvalidInput(
                     f"{name} has different dtypes",
-                    where=f"layers 0 and {h}",
+                    where=f"steps 0 and {h}",
                     got=f"{usual} and {kind}",
-                    fix="Store the features of all layers in one kind.",
+                    fix="Store the features of all steps in one kind.",
                 )
     return layers
 
@@ -139,10 +139,10 @@ def _check_kind(name: str, table: Features, first: Features, where: str) -> None
     if isinstance(table, SparseRows) != isinstance(first, SparseRows):
         kinds = ["sparse" if isinstance(each, SparseRows) else "dense" for each in (table, first)]
         raise InvalidInput(
-            f"{name} is sparse in one layer and dense in another",
+            f"{name} is sparse in one step and dense in another",
             where=where,
-            got=f"{kinds[0]}, layer 0 has {kinds[1]} ones",
-            fix="Give all layers the same kind.",
+            got=f"{kinds[0]}, step 0 has {kinds[1]} ones",
+            fix="Give all steps the same kind.",
         )
 
 
@@ -158,24 +158,24 @@ def _layer(
     taken("state_ptr", state_ptr, _INDEX, 1, h)
     taken("pair_ptr", pair_ptr, _INDEX, 1, h)
     taken("successors", successor, _SUCCESSOR, 1, h)
-    taken("rewards", reward, _NUMBER, 1, h)
+    taken("reward", reward, _NUMBER, 1, h)
     taken_features("cost_features", x, h)
     taken_features("transition_features", phi, h)
     _check_pointer("pair_ptr", pair_ptr, len(successor), "edges (len(successors))", h)
     _check_pointer("state_ptr", state_ptr, len(pair_ptr) - 1, "pairs (len(pair_ptr) - 1)", h)
     for name, array, size, of in (
-        ("rewards", reward, len(pair_ptr) - 1, "pair"),
+        ("reward", reward, len(pair_ptr) - 1, "pair"),
         ("cost_features", x, len(successor), "edge"),
         ("transition_features", phi, len(successor), "edge"),
     ):
         if len(array) != size:
             raise InvalidInput(
                 f"{name} has the wrong shape",
-                where=f"layer {h}",
+                where=f"step {h}",
                 got=f"{array.shape} where one row per {of} ({size}) is expected",
             )
-    no_seed = np.empty(0, np.int64)  # laid in by follow_seed
-    return Layer(state_ptr, pair_ptr, successor, reward, x, phi, no_seed)
+    no_fallback = np.empty(0, np.int64)  # laid in by follow_fallback
+    return Layer(state_ptr, pair_ptr, successor, reward, x, phi, no_fallback)
 
 
 def _check_pointer(name: str, pointer: IntArray, end: int, of: str, h: int) -> None:
@@ -183,13 +183,13 @@ def _check_pointer(name: str, pointer: IntArray, end: int, of: str, h: int) -> N
         ends = f"{pointer[0]} … {pointer[-1]}" if len(pointer) else "an empty array"
         raise InvalidInput(
             f"{name} must run from 0 to the number of {of}",
-            where=f"layer {h}",
+            where=f"step {h}",
             got=f"{ends} where 0 … {end} is expected",
         )
     if (pointer[1:] < pointer[:-1]).any():
         at = int(np.flatnonzero(pointer[1:] < pointer[:-1])[0])
         got = f"{pointer[at + 1]} after {pointer[at]}"
-        raise InvalidInput(f"{name} decreases", where=f"layer {h}, entry {at + 1}", got=got)
+        raise InvalidInput(f"{name} decreases", where=f"step {h}, entry {at + 1}", got=got)
 
 
 def build_terminal(
@@ -201,10 +201,10 @@ def build_terminal(
     last = layers[-1]
     if rewards is None:
         rewards = np.zeros(_last_states(layers))
-    taken("terminal_rewards", rewards, _NUMBER, 1)
+    taken("terminal_reward", rewards, _NUMBER, 1)
     if cost_features is not None:
         cost_features = taken_features("terminal_cost_features", cost_features)
-        _check_kind("terminal_cost_features", cost_features, layers[0].cost_features, "last layer")
+        _check_kind("terminal_cost_features", cost_features, layers[0].cost_features, "last step")
         expected = (len(rewards), last.cost_features.shape[1])
         if cost_features.shape != expected:
             raise InvalidInput(
@@ -228,9 +228,9 @@ def _last_states(layers: list[Layer]) -> int:
     if n > len(last.successor):  # most likely a wrong number, and it may be larger than any memory
         raise InvalidInput(
             "the number of last states is not clear",
-            where=f"layer {len(layers) - 1}",
+            where=f"step {len(layers) - 1}",
             got=f"{len(last.successor)} successors, and one of them is state {n - 1}",
-            fix="Correct successors, or say with terminal_rewards how many there are.",
+            fix="Correct successors, or say with terminal_reward how many there are.",
         )
     return n
 
@@ -248,7 +248,7 @@ def _check_has_cost(has_cost: BoolArray, cost_features: Features | None) -> None
     if len(idle):
         raise InvalidInput(
             "a terminal state without a cost has cost features",
-            where=f"last layer, state number {int(idle[0])}",
+            where=f"last step, state number {int(idle[0])}",
             fix="Make the row zero, or say that the state has a cost.",
         )
 
@@ -264,32 +264,32 @@ def start_indices(start: object, n_states: int) -> IntArray:
     for state in starts.tolist():
         if not 0 <= state < n_states:
             raise InvalidInput(
-                "start state does not exist", where="start", got=f"{state}, layer 0 has {n_states} states"
+                "start state does not exist", where="start", got=f"{state}, step 0 has {n_states} states"
             )
     if len(np.unique(starts)) < len(starts):
         raise InvalidInput("a start state is listed twice", where="start", got=shown(start))
     return freeze(starts.astype(np.int64))
 
 
-def seed_choice(seed: PerLayer, layers: list[Layer], names: Naming) -> SeedChoice:
-    """The seed as the number of an action within each state's own list; -1 where it has none."""
-    columns: list[IntArray] = per_layer("seed", seed, len(layers))
+def fallback_choice(fallback: PerLayer, layers: list[Layer], names: Naming) -> FallbackChoice:
+    """The fallback as the number of an action within each state's own list; -1 where it has none."""
+    columns: list[IntArray] = per_layer("fallback", fallback, len(layers))
     for h, (column, layer) in enumerate(zip(columns, layers, strict=True)):
-        taken("seed", column, _INDEX, 1, h)
+        taken("fallback", column, _INDEX, 1, h)
         if len(column) != layer.n_states:
             raise InvalidInput(
-                "seed has the wrong shape",
-                where=f"layer {h}",
+                "fallback has the wrong shape",
+                where=f"step {h}",
                 got=f"{column.shape} where one entry per state ({layer.n_states}) is expected",
             )
 
     def choose(h: int, states: IntArray) -> IntArray:
         counts = np.diff(layers[h].state_ptr)
         outside = np.flatnonzero((columns[h] < NO_ACTION) | (columns[h] >= counts))
-        if len(outside):  # also where the seed never comes: a wrong number is a mistake anywhere
+        if len(outside):  # also where the fallback never comes: a wrong number is a mistake anywhere
             state = int(outside[0])
             raise InvalidInput(
-                "seed's action does not exist",
+                "fallback's action does not exist",
                 where=names.at_state(h, state),
                 got=f"number {columns[h][state]}, the state has {counts[state]} actions",
                 fix="Give the number of one of the state's own actions, or -1.",
@@ -315,7 +315,7 @@ def naming(
     for h, row in enumerate(states):
         if row is not None and len(set(row)) < len(row):
             twice = next(label for label, n in Counter(row).items() if n > 1)
-            raise InvalidInput("two states of a layer share a label", where=f"layer {h}", got=shown(twice))
+            raise InvalidInput("two states of a step share a label", where=f"step {h}", got=shown(twice))
     for h, (row, layer) in enumerate(zip(actions, layers, strict=True)):
         if row is not None:
             _check_distinct_actions(row, layer, h, result)
@@ -329,10 +329,10 @@ def _listed(
     if labels is None:
         return (None,) * len(sizes)
     if not isinstance(labels, (list, tuple)):
-        raise InvalidInput(f"{kind}_labels must be a list with a list for each layer", got=shown(labels))
+        raise InvalidInput(f"{kind}_labels must be a list with a list for each step", got=shown(labels))
     if len(labels) != len(sizes):
         raise InvalidInput(
-            f"{kind}_labels has the wrong number of layers",
+            f"{kind}_labels has the wrong number of steps",
             got=f"{len(labels)} lists where {len(sizes)} are expected",
         )
     register = Register(kind, max((n for row, n in zip(labels, numbers, strict=True) if row is None), default=0))
@@ -342,15 +342,15 @@ def _listed(
             rows.append(None)
             continue
         if not isinstance(row, (list, tuple)):
-            raise InvalidInput(f"{kind}_labels must hold lists", where=f"layer {h}", got=shown(row))
+            raise InvalidInput(f"{kind}_labels must hold lists", where=f"step {h}", got=shown(row))
         if len(row) != size:
             raise InvalidInput(
                 f"{kind}_labels has the wrong shape",
-                where=f"layer {h}",
+                where=f"step {h}",
                 got=f"{len(row)} labels where {size} are expected",
             )
         for label in row:
-            register.add(label, f"layer {h}, {kind}")
+            register.add(label, f"step {h}, {kind}")
         rows.append(tuple(row))
     return tuple(rows)
 

@@ -13,13 +13,13 @@ from surefoot.model.graph import NO_ACTION, FloatArray, IntArray, Layer, Termina
 from surefoot.model.labels import Label, Names, Register, same_label, shown
 from surefoot.model.naming import Naming
 from surefoot.model.reals import real, vector
-from surefoot.model.rules import SeedChoice
+from surefoot.model.rules import FallbackChoice
 
 Actions = Callable[[int, Label], Iterable[Label]]
 Successors = Callable[[int, Label, Label], Iterable[Label]]
 Reward = Callable[[int, Label, Label], float]
 Features = Callable[[int, Label, Label, Label], ArrayLike]
-SeedPolicy = Callable[[int, Label], Label]
+FallbackPolicy = Callable[[int, Label], Label]
 
 Result = TypeVar("Result")
 
@@ -138,12 +138,12 @@ class Explorer:
             reward=freeze(np.array(rewards, np.float64)),
             cost_features=freeze(x),
             transition_features=freeze(phi),
-            seed=freeze(np.full(len(states), NO_ACTION, np.int64)),
+            fallback=freeze(np.full(len(states), NO_ACTION, np.int64)),
         )
         return layer, action_labels, found
 
     def _actions_of(self, h: int, s: Label) -> list[Label]:
-        where = f"layer {h}, state {s!r}"
+        where = f"step {h}, state {s!r}"
         labels = call_for_list("actions", self.actions, where, h, s)
         for a in labels:
             self._actions.add(a, f"{where}, action")
@@ -153,10 +153,10 @@ class Explorer:
 
     def _reward_of(self, h: int, s: Label, a: Label) -> float:
         value = call("reward", self.reward, h, s, a)
-        return real("reward", value, f"layer {h}, state {s!r}, action {a!r}")
+        return real("reward", value, f"step {h}, state {s!r}, action {a!r}")
 
     def _successors_of(self, h: int, s: Label, a: Label) -> list[Label]:
-        where = f"layer {h}, state {s!r}, action {a!r}"
+        where = f"step {h}, state {s!r}, action {a!r}"
         labels = call_for_list("successors", self.successors, where, h, s, a)
         for s2 in labels:
             self._states.add(s2, f"{where}, successor")
@@ -177,7 +177,7 @@ class Explorer:
 
 
 def _place(h: int, s: Label, a: Label, s2: Label) -> str:
-    return f"layer {h}, state {s!r}, action {a!r}, successor {s2!r}"
+    return f"step {h}, state {s!r}, action {a!r}, successor {s2!r}"
 
 
 def table(rows: list[FloatArray], length: int | None) -> FloatArray:
@@ -196,7 +196,7 @@ def terminal_layer(
     labels = [names[i] for i in range(len(names))]
     rewards, rows, has_cost = np.zeros(len(labels)), np.zeros((len(labels), cost_dim)), np.zeros(len(labels), bool)
     for i, s in enumerate(labels):
-        where = f"layer {h}, state {s!r}"
+        where = f"step {h}, state {s!r}"
         if reward is not None:
             rewards[i] = real("terminal reward", call("terminal_reward", reward, s), where)
         x = None if cost_features is None else call("terminal_cost_features", cost_features, s)
@@ -206,36 +206,36 @@ def terminal_layer(
         reward=freeze(rewards),
         cost_features=freeze(rows) if has_cost.any() else None,
         has_cost=freeze(has_cost),
-        seed_reached=freeze(np.zeros(len(labels), bool)),
+        fallback_reached=freeze(np.zeros(len(labels), bool)),
     )
 
 
-def seed_choice(policy: SeedPolicy, layers: Sequence[Layer], naming: Naming) -> SeedChoice:
-    """Ask the seed policy only where the seed itself can come."""
+def fallback_choice(policy: FallbackPolicy, layers: Sequence[Layer], naming: Naming) -> FallbackChoice:
+    """Ask the fallback policy only where the fallback itself can come."""
 
     def choose(h: int, states: IntArray) -> list[int]:
-        return [_seed_action(policy, layers[h], h, int(i), naming) for i in states]
+        return [_fallback_action(policy, layers[h], h, int(i), naming) for i in states]
 
     return choose
 
 
-def _seed_action(policy: SeedPolicy, layer: Layer, h: int, state: int, naming: Naming) -> int:
+def _fallback_action(policy: FallbackPolicy, layer: Layer, h: int, state: int, naming: Naming) -> int:
     label = naming.states[h][state]
     first, end = int(layer.state_ptr[state]), int(layer.state_ptr[state + 1])
     listed = naming.actions[h]
     available = listed[first:end] if listed is not None else tuple(range(end - first))
     try:
-        action = call("seed_policy", policy, h, label)
+        action = call("fallback", policy, h, label)
     except LookupError:
-        return NO_ACTION  # a table without an entry here: the caller says where the seed leaks
+        return NO_ACTION  # a table without an entry here: the caller says where the fallback leaks
     for number, candidate in enumerate(available):
         if same_label(candidate, action):
             return number
     if action is None:
         return NO_ACTION
     raise InvalidInput(
-        "seed's action does not exist",
+        "fallback's action does not exist",
         where=naming.at_state(h, state),
-        got=f"seed_policy gives {shown(action)}",
+        got=f"fallback gives {shown(action)}",
         fix=f"Actions there: {', '.join(map(repr, available[:12]))}.",
     )

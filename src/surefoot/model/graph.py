@@ -31,7 +31,7 @@ BoolArray = NDArray[np.bool_]
 
 AnyArray = TypeVar("AnyArray", bound=NDArray[Any] | SparseRows)
 
-NO_ACTION = -1  #: where the seed does not go, and where nothing is certified
+NO_ACTION = -1  #: where the fallback does not go, and where nothing is certified
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Layer:
     reward: FloatArray  # (N,)   in [0, 1]
     cost_features: Features  # (E, dc)
     transition_features: Features  # (E, dp); the same object as cost_features when shared
-    seed: IntArray  # (S,)   the seed's pair, NO_ACTION where the seed never goes
+    fallback: IntArray  # (S,)   the fallback's pair, NO_ACTION where the fallback never goes
 
     @property
     def n_states(self) -> int:
@@ -71,9 +71,9 @@ class Layer:
         """(E,) the pair that each edge belongs to."""
         return np.repeat(np.arange(self.n_pairs, dtype=np.int64), np.diff(self.pair_ptr))
 
-    def seed_pairs(self) -> IntArray:
-        """Pairs that the seed plays."""
-        played: IntArray = self.seed[self.seed != NO_ACTION]
+    def fallback_pairs(self) -> IntArray:
+        """Pairs that the fallback plays."""
+        played: IntArray = self.fallback[self.fallback != NO_ACTION]
         return played
 
     def successors_of(self, states: BoolArray, n_next: int) -> BoolArray:
@@ -90,7 +90,7 @@ class Terminal:
     reward: FloatArray  # (S,)    in [0, 1]
     cost_features: Features | None  # (S, dc) or None; rows without a cost are zero
     has_cost: BoolArray  # (S,)
-    seed_reached: BoolArray  # (S,)    where the seed can end
+    fallback_reached: BoolArray  # (S,)    where the fallback can end
 
     @property
     def n_states(self) -> int:
@@ -99,7 +99,7 @@ class Terminal:
 
 @dataclass(frozen=True, eq=False)
 class Anchor:
-    """One feature whose cost is known exactly (the paper's φ(s⁰,a⁰,s⁰′) and c⁰, ass:knownseedsubgraph)."""
+    """One feature whose cost is known exactly (the paper's φ(s⁰,a⁰,s⁰′) and c⁰, ass:knownfallbacksubgraph)."""
 
     features: FloatArray  # (dc,)
     cost: FloatArray  # (m,)
@@ -141,9 +141,9 @@ class LayeredGraph:
         return self.layers[h].n_states if h < len(self.layers) else self.terminal.n_states
 
     @cached_property
-    def seed_policy(self) -> tuple[IntArray, ...]:
-        """Per decision layer (S,): the seed's pair, NO_ACTION where it never goes."""
-        return tuple(layer.seed for layer in self.layers)
+    def fallback(self) -> tuple[IntArray, ...]:
+        """Per decision layer (S,): the fallback's pair, NO_ACTION where it never goes."""
+        return tuple(layer.fallback for layer in self.layers)
 
     @cached_property
     def reachable(self) -> tuple[BoolArray, ...]:
@@ -190,7 +190,7 @@ class LayeredGraph:
             reward=freeze(last.reward[kept]),
             cost_features=None if last.cost_features is None else freeze(last.cost_features[kept]),
             has_cost=freeze(last.has_cost[kept]),
-            seed_reached=freeze(last.seed_reached[kept]),
+            fallback_reached=freeze(last.fallback_reached[kept]),
         )
         starts = freeze(_renumber(keep[0])[self.starts])
         return LayeredGraph(layers, terminal, starts, self.anchors)
@@ -219,7 +219,7 @@ def _restrict(layer: Layer, keep: BoolArray, keep_next: BoolArray) -> Layer:
     edges = np.repeat(pairs, np.diff(layer.pair_ptr))
     cost_features = freeze(layer.cost_features[edges])
     shared = layer.transition_features is layer.cost_features
-    seed = layer.seed[keep]
+    fallback = layer.fallback[keep]
     return Layer(
         state_ptr=_pointer(np.diff(layer.state_ptr)[keep]),
         pair_ptr=_pointer(np.diff(layer.pair_ptr)[pairs]),
@@ -227,7 +227,7 @@ def _restrict(layer: Layer, keep: BoolArray, keep_next: BoolArray) -> Layer:
         reward=freeze(layer.reward[pairs]),
         cost_features=cost_features,
         transition_features=cost_features if shared else freeze(layer.transition_features[edges]),
-        seed=freeze(np.where(seed == NO_ACTION, NO_ACTION, _renumber(pairs)[seed])),
+        fallback=freeze(np.where(fallback == NO_ACTION, NO_ACTION, _renumber(pairs)[fallback])),
     )
 
 

@@ -38,7 +38,7 @@ class Naming:
         return first + number
 
     def at_state(self, h: int, state: int) -> str:
-        return f"layer {h}, state {self.states[h][state]!r}"
+        return f"step {h}, state {self.states[h][state]!r}"
 
     def at_pair(self, layer: Layer, h: int, pair: int) -> str:
         state = int(np.searchsorted(layer.state_ptr, pair, side="right")) - 1

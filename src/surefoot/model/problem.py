@@ -24,14 +24,14 @@ from surefoot.model.limit import Limit
 from surefoot.model.naming import Naming
 from surefoot.model.reals import constant, reals, vector
 from surefoot.model.rules import (
-    SeedChoice,
+    FallbackChoice,
     check_anchors,
     check_flag,
     check_layers,
     check_limits,
     check_number_of_layers,
     check_scales,
-    follow_seed,
+    follow_fallback,
 )
 from surefoot.model.seals import Seal, taken_over, verify
 from surefoot.model.sparse_rows import Taker
@@ -66,7 +66,7 @@ class Problem:
         successors: functions.Successors,
         reward: functions.Reward,
         cost_features: functions.Features,
-        seed_policy: functions.SeedPolicy,
+        fallback: functions.FallbackPolicy,
         limits: Sequence[Limit] | Limit,
         transition_features: functions.Features | None = None,
         terminal_reward: Callable[[Label], float] | None = None,
@@ -85,7 +85,7 @@ class Problem:
             successors: ``successors(h, s, a)`` lists every state that may follow. Too many is safe, too few is not.
             reward: ``reward(h, s, a)`` in [0, 1].
             cost_features: ``cost_features(h, s, a, s2)``, the vector x with cost = ⟨γ, x⟩.
-            seed_policy: ``seed_policy(h, s)``, the known safe action; asked only where the seed itself can come.
+            fallback: ``fallback(h, s)``, the known safe action; asked only where the fallback itself can come.
             limits: one :class:`Limit` or several, all on the same features.
             transition_features: the vector φ with P(s2|s,a) = ⟨μ, φ⟩; the cost features when left out.
             terminal_reward: ``terminal_reward(s)`` in [0, 1] for the last layer; 0 when left out.
@@ -100,7 +100,7 @@ class Problem:
             "successors": successors,
             "reward": reward,
             "cost_features": cost_features,
-            "seed_policy": seed_policy,
+            "fallback": fallback,
         }
         optional = {
             "transition_features": transition_features,
@@ -122,7 +122,7 @@ class Problem:
             terminal,
             naming,
             freeze(np.arange(len(starts))),
-            functions.seed_choice(seed_policy, layers, naming),
+            functions.fallback_choice(fallback, layers, naming),
             limits,
             anchor,
             transition_norm,
@@ -139,12 +139,12 @@ class Problem:
         state_ptr: arrays.PerLayer,
         pair_ptr: arrays.PerLayer,
         successors: arrays.PerLayer,
-        rewards: arrays.PerLayer,
+        reward: arrays.PerLayer,
         cost_features: arrays.Tables,
-        seed: arrays.PerLayer,
+        fallback: arrays.PerLayer,
         limits: Sequence[Limit] | Limit,
         transition_features: arrays.Tables | None = None,
-        terminal_rewards: FloatArray | None = None,
+        terminal_reward: FloatArray | None = None,
         terminal_cost_features: arrays.Tables | None = None,
         terminal_has_cost: BoolArray | None = None,
         anchor: AnchorOf | None = None,
@@ -160,9 +160,9 @@ class Problem:
 
         Each of the first arrays is one ``ndarray`` shared by all H-1 decision layers, or a list of H-1 arrays.
         Shapes as in :mod:`surefoot.model.graph`: ``state_ptr`` (S+1,) int64, ``pair_ptr`` (N+1,) int64,
-        ``successors`` (E,) int32 or int64, ``rewards`` (N,), ``cost_features`` (E, dc), ``transition_features``
-        (E, dp), ``seed`` (S,) int64: the number of the seed's action among the state's own, -1 where it has none.
-        ``terminal_rewards`` (S',), ``terminal_cost_features`` (S', dc) and, when only some of the last states
+        ``successors`` (E,) int32 or int64, ``reward`` (N,), ``cost_features`` (E, dc), ``transition_features``
+        (E, dp), ``fallback`` (S,) int64: the number of the fallback's action among the state's own, -1 where it has none.
+        ``terminal_reward`` (S',), ``terminal_cost_features`` (S', dc) and, when only some of the last states
         have a cost, ``terminal_has_cost`` (S',) bool. ``start`` is a state number or several. States and
         actions are numbers unless ``state_labels`` (H lists, one per state) and ``action_labels`` (H-1 lists,
         one per pair) name them; a None among the lists leaves that layer to its numbers.
@@ -182,15 +182,15 @@ class Problem:
                 "state_ptr": state_ptr,
                 "pair_ptr": pair_ptr,
                 "successors": successors,
-                "rewards": rewards,
+                "reward": reward,
                 "cost_features": take.each("cost_features", cost_features),
                 "transition_features": take.each("transition_features", transition_features),
-                "terminal_rewards": terminal_rewards,
+                "terminal_reward": terminal_reward,
                 "terminal_cost_features": take.each("terminal_cost_features", terminal_cost_features),
                 "terminal_has_cost": terminal_has_cost,
             }
         )
-        last = [own.pop(f"terminal_{name}") for name in ("rewards", "cost_features", "has_cost")]
+        last = [own.pop(f"terminal_{name}") for name in ("reward", "cost_features", "has_cost")]
         layers = arrays.build_layers(horizon, **own)
         terminal = arrays.build_terminal(layers, *last)
         naming = arrays.naming(layers, terminal, state_labels, action_labels)
@@ -199,7 +199,7 @@ class Problem:
             terminal,
             naming,
             arrays.start_indices(start, layers[0].n_states),
-            arrays.seed_choice(seed, layers, naming),
+            arrays.fallback_choice(fallback, layers, naming),
             limits,
             anchor,
             transition_norm,
@@ -216,7 +216,7 @@ class Problem:
         terminal: Terminal,
         naming: Naming,
         starts: Any,
-        seed: SeedChoice,
+        fallback: FallbackChoice,
         limits: Sequence[Limit] | Limit,
         anchor: AnchorOf | None,
         transition_norm: float,
@@ -231,7 +231,7 @@ class Problem:
         stationary_costs = check_flag("stationary_costs", stationary_costs)
         stationary_transitions = check_flag("stationary_transitions", stationary_transitions)
         check_layers(layers, terminal, naming)
-        done, terminal = follow_seed(layers, terminal, starts, naming, seed)
+        done, terminal = follow_fallback(layers, terminal, starts, naming, fallback)
         dim = layers[0].cost_features.shape[1]
         costed = len(layers) + (terminal.cost_features is not None)
         anchors = [None if anchor is None else _anchor(anchor, h, dim, len(limits)) for h in range(costed)]
@@ -281,14 +281,14 @@ class Problem:
         reached = layer.successor[layer.pair_ptr[pair] : layer.pair_ptr[pair + 1]]
         return tuple(self.naming.states[h + 1][int(i)] for i in reached)
 
-    def seed_action(self, h: int, s: Label) -> Label | None:
-        """The seed's action, None where the seed never comes."""
+    def fallback_action(self, h: int, s: Label) -> Label | None:
+        """The fallback's action, None where the fallback never comes."""
         layer = self.graph.layers[self._layer(h)]
-        pair = int(layer.seed[self.state_index(h, s)])
+        pair = int(layer.fallback[self.state_index(h, s)])
         return None if pair < 0 else self.naming.action(layer, h, pair)
 
     def state_index(self, h: int, s: Label) -> int:
-        return self.naming.states[self._layer(h, last=True)].index(s, f"layer {h}")
+        return self.naming.states[self._layer(h, last=True)].index(s, f"step {h}")
 
     def pair_index(self, h: int, s: Label, a: Label) -> int:
         state = self.state_index(h, s)
@@ -310,8 +310,8 @@ class Problem:
     def _layer(self, h: int, last: bool = False) -> int:
         end = self.horizon if last else self.horizon - 1
         if isinstance(h, bool) or not isinstance(h, (int, np.integer)) or not 0 <= h < end:
-            kind = "layer" if last else "decision layer"
-            raise UnknownLabel(f"no such {kind}", got=f"{shown(h)}, layers are 0 … {end - 1}")
+            kind = "step" if last else "decision step"
+            raise UnknownLabel(f"no such {kind}", got=f"{shown(h)}, steps are 0 … {end - 1}")
         return int(h)
 
     def pruned(self) -> Problem:
@@ -394,7 +394,7 @@ def _anchor(anchor: AnchorOf, h: int, cost_dim: int, n_limits: int) -> Anchor | 
     given = functions.call("anchor", anchor, h)
     if given is None:
         return None
-    where = f"anchor of layer {h}"
+    where = f"anchor of step {h}"
     try:
         features, cost = given
     except (TypeError, ValueError):

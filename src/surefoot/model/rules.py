@@ -35,8 +35,8 @@ from surefoot.tolerances import ANCHOR, SQUARES
 
 MAX_HORIZON = 1_000_000
 
-SeedChoice = Callable[[int, IntArray], Sequence[int] | IntArray]
-"""(layer, states) → for each state the number of the seed's action among the state's own, or -1."""
+FallbackChoice = Callable[[int, IntArray], Sequence[int] | IntArray]
+"""(layer, states) → for each state the number of the fallback's action among the state's own, or -1."""
 
 
 def check_limits(limits: Sequence[Limit] | Limit) -> tuple[Limit, ...]:
@@ -69,7 +69,7 @@ def check_horizon(horizon: int) -> int:
         raise InvalidInput(
             "horizon is below 2",
             got=shown(horizon),
-            fix="The last layer takes no action, so one decision needs two layers.",
+            fix="The last step takes no action, so one decision needs two steps.",
         )
     return int(horizon)
 
@@ -116,7 +116,7 @@ def _check_structure(layer: Layer, h: int, naming: Naming) -> None:
         raise InvalidInput(
             "state without actions",
             where=naming.at_state(h, int(without[0])),
-            fix="Every state before the last layer needs an action; leave out states that do not exist.",
+            fix="Every state before the last step needs an action; leave out states that do not exist.",
         )
     empty = np.flatnonzero(np.diff(layer.pair_ptr) == 0)
     if len(empty):
@@ -136,7 +136,7 @@ def _check_successors(layer: Layer, h: int, n_next: int, naming: Naming) -> None
         raise InvalidInput(
             "successor does not exist",
             where=naming.at_pair(layer, h, pair),
-            got=f"index {int(layer.successor[edge])}, but layer {h + 1} has {n_next} states",
+            got=f"index {int(layer.successor[edge])}, but step {h + 1} has {n_next} states",
         )
     key = layer.edge_pair() * n_next + layer.successor
     key.sort()
@@ -238,7 +238,7 @@ def check_anchors(graph: LayeredGraph, limits: tuple[Limit, ...], stationary_cos
     for h, anchor in enumerate(graph.anchors):
         if anchor is None:
             continue
-        where = f"anchor of layer {h}"
+        where = f"anchor of step {h}"
         length = math.hypot(*anchor.features.tolist())
         if not SQUARES[0] <= length * length <= SQUARES[1]:
             size = "zero" if length == 0 else "too small" if length < 1 else "too large"
@@ -279,9 +279,9 @@ def _check_same_anchor(graph: LayeredGraph) -> None:
         if not same:
             raise InvalidInput(
                 "anchors differ although costs are stationary",
-                where=f"layers 0 and {h}",
+                where=f"steps 0 and {h}",
                 got=f"{_told(first)} and {_told(anchor)}",
-                fix="Stationary costs share one regression: give one anchor for all layers, or none.",
+                fix="Stationary costs share one regression: give one anchor for all steps, or none.",
             )
 
 
@@ -289,10 +289,10 @@ def _told(anchor: Anchor | None) -> str:
     return "none" if anchor is None else shown((anchor.features.tolist(), anchor.cost.tolist()))
 
 
-def follow_seed(
-    layers: Sequence[Layer], terminal: Terminal, starts: IntArray, naming: Naming, choose: SeedChoice
+def follow_fallback(
+    layers: Sequence[Layer], terminal: Terminal, starts: IntArray, naming: Naming, choose: FallbackChoice
 ) -> tuple[tuple[Layer, ...], Terminal]:
-    """Lay the seed into the layers, along all it can reach; refuse one that is not closed (ass:knownseedsubgraph)."""
+    """Lay the fallback into the layers, along all it can reach; refuse one that is not closed (ass:knownfallbacksubgraph)."""
     reached = np.zeros(layers[0].n_states, bool)
     reached[starts] = True
     done: list[Layer] = []
@@ -301,40 +301,42 @@ def follow_seed(
         actions = np.asarray(choose(h, states), dtype=np.int64)
         missing = np.flatnonzero(actions < 0)
         if len(missing):
-            _refuse_open_seed(h, int(states[missing[0]]), done, naming)
-        seed = np.full(layer.n_states, NO_ACTION, np.int64)
-        seed[states] = layer.state_ptr[states] + actions
-        done.append(replace(layer, seed=freeze(seed)))
+            _refuse_open_fallback(h, int(states[missing[0]]), done, naming)
+        fallback = np.full(layer.n_states, NO_ACTION, np.int64)
+        fallback[states] = layer.state_ptr[states] + actions
+        done.append(replace(layer, fallback=freeze(fallback)))
         n_next = layers[h + 1].n_states if h + 1 < len(layers) else terminal.n_states
-        reached = _reached_by_seed(done[-1], n_next)
-    return tuple(done), replace(terminal, seed_reached=freeze(reached))
+        reached = _reached_by_fallback(done[-1], n_next)
+    return tuple(done), replace(terminal, fallback_reached=freeze(reached))
 
 
-def _reached_by_seed(layer: Layer, n_next: int) -> BoolArray:
+def _reached_by_fallback(layer: Layer, n_next: int) -> BoolArray:
     played = np.zeros(layer.n_pairs, bool)
-    played[layer.seed_pairs()] = True
+    played[layer.fallback_pairs()] = True
     reached = np.zeros(n_next, bool)
     reached[layer.successor[np.repeat(played, np.diff(layer.pair_ptr))]] = True
     return reached
 
 
-def _refuse_open_seed(h: int, state: int, done: list[Layer], naming: Naming) -> None:
+def _refuse_open_fallback(h: int, state: int, done: list[Layer], naming: Naming) -> None:
     label: Label = naming.states[h][state]
     if h == 0:
         raise InvalidInput(
-            "seed is missing",
+            "fallback is missing",
             where=naming.at_state(0, state),
-            got="the seed has no action in this start state",
-            fix="Give seed_policy an action there.",
+            got="the fallback has no action in this start state",
+            fix="Give fallback an action there.",
         )
     before = done[-1]
     pair = next(
-        int(p) for p in before.seed_pairs() if state in before.successor[before.pair_ptr[p] : before.pair_ptr[p + 1]]
+        int(p)
+        for p in before.fallback_pairs()
+        if state in before.successor[before.pair_ptr[p] : before.pair_ptr[p + 1]]
     )
     culprit = int(np.searchsorted(before.state_ptr, pair, side="right")) - 1
     raise InvalidInput(
-        "seed is not closed",
+        "fallback is not closed",
         where=naming.at_state(h - 1, culprit),
-        got=f"action {naming.action(before, h - 1, pair)!r} can reach {label!r}, for which the seed has no action",
-        fix="Give seed_policy an action there, or remove it from successors.",
+        got=f"action {naming.action(before, h - 1, pair)!r} can reach {label!r}, for which the fallback has no action",
+        fix="Give fallback an action there, or remove it from successors.",
     )

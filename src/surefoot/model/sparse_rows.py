@@ -173,7 +173,7 @@ class Taker:
         if is_sparse(value):
             return self.table(name, value)
         if isinstance(value, (list, tuple)):
-            return [self.table(name, item, f"layer {h}") if is_sparse(item) else item for h, item in enumerate(value)]
+            return [self.table(name, item, f"step {h}") if is_sparse(item) else item for h, item in enumerate(value)]
         return value
 
     def table(self, name: str, value: Any, where: str = "") -> SparseRows:

@@ -270,7 +270,7 @@ class Monitor:
             "noise": limit.noise,
             "measurement": self.measurements,
             "since": int(self._windows.start[w]) + 1,
-            "layer": None if r == ALL or self.problem.stationary_costs else r,
+            "step": None if r == ALL or self.problem.stationary_costs else r,
             "rows": int(rows.sum() if r == ALL else rows[r]),
         }
 
@@ -282,7 +282,7 @@ class Monitor:
         return _finite(math.sqrt(float(excess.sum()) / max(1, int(rows.sum()))))
 
     def _place(self, r: int) -> str:
-        return "" if r == ALL or self.problem.stationary_costs else f" at layer {r}"
+        return "" if r == ALL or self.problem.stationary_costs else f" at step {r}"
 
     # --- windows ----------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Which actions are proved safe, for this step and all that may follow (spec 4; Step 2, Idea I).
 
 Backward from the last layer: a pair is certified when each possible successor keeps every limit by its upper bound
-(eq:safetycondition1) and is itself a state with a certified action (eq:safetycondition2). The seed's own pairs are
+(eq:safetycondition1) and is itself a state with a certified action (eq:safetycondition2). The fallback's own pairs are
 certified by assumption. On the event that all bounds hold, no certified action ever violates a limit (Theorem 1,
 thm:constraintsatisfaction).
 """
@@ -36,10 +36,10 @@ def within_limits(upper: FloatArray, limits: tuple[Limit, ...]) -> BoolArray:
 def certify(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ...]) -> Certified:
     """The certified pairs and states: eq:safetycondition1 and eq:safetycondition2, backward (spec 4).
 
-    Bounds that contradict each other certify the seed alone.
+    Bounds that contradict each other certify the fallback alone.
     """
     if not bounds.consistent:
-        return seed_only(graph)
+        return fallback_only(graph)
     states = [terminal_states(graph, bounds, limits)]
     pairs: list[BoolArray] = []
     for h in reversed(range(len(graph.layers))):
@@ -52,11 +52,11 @@ def certify(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ...]) 
 def _layer(
     layer: Layer, upper: FloatArray, limits: tuple[Limit, ...], following: BoolArray
 ) -> tuple[BoolArray, BoolArray]:
-    """(N,) pairs whose every successor keeps all limits and is among ``following`` (S',), or that the seed plays;
+    """(N,) pairs whose every successor keeps all limits and is among ``following`` (S',), or that the fallback plays;
     (S,) states with such a pair."""
     pairs, states = np.empty(layer.n_pairs, bool), np.empty(layer.n_states, bool)
     graph, bounds = (layer.state_ptr, layer.pair_ptr, layer.successor), _bounds(limits)
-    sweeps.certified(layer.n_edges, *graph, upper, bounds, following, layer.seed, pairs, states)
+    sweeps.certified(layer.n_edges, *graph, upper, bounds, following, layer.fallback, pairs, states)
     return pairs, states
 
 
@@ -68,7 +68,7 @@ def _bounds(limits: tuple[Limit, ...]) -> FloatArray:
 def margins(upper: FloatArray, limits: tuple[Limit, ...], certified: bool) -> list[float | None]:
     """(m,) bound − upper, as it is shown; None where nothing is proved.
 
-    Nothing is proved where there is no bound at all, and where a certified action owes its safety to the seed alone: so
+    Nothing is proved where there is no bound at all, and where a certified action owes its safety to the fallback alone: so
     no certified action shows a negative margin.
     """
     room = (_bounds(limits) - upper).tolist()
@@ -76,28 +76,28 @@ def margins(upper: FloatArray, limits: tuple[Limit, ...], certified: bool) -> li
 
 
 def terminal_states(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ...]) -> BoolArray:
-    """(S,) terminal states that keep every limit, or have no cost, or end the seed."""
+    """(S,) terminal states that keep every limit, or have no cost, or end the fallback."""
     last = graph.terminal
     if bounds.terminal_upper is None:
         return np.ones(last.n_states, bool)
-    return within_limits(bounds.terminal_upper, limits) | ~last.has_cost | last.seed_reached
+    return within_limits(bounds.terminal_upper, limits) | ~last.has_cost | last.fallback_reached
 
 
-def seed_only(graph: LayeredGraph) -> Certified:
-    """What is left when the data contradict the assumptions: the seed, safe by assumption alone."""
+def fallback_only(graph: LayeredGraph) -> Certified:
+    """What is left when the data contradict the assumptions: the fallback, safe by assumption alone."""
     pairs, states = [], []
     for layer in graph.layers:
         played = np.zeros(layer.n_pairs, bool)
-        played[layer.seed_pairs()] = True
+        played[layer.fallback_pairs()] = True
         pairs.append(played)
         states.append(segment_any(played, layer.state_ptr))
-    return Certified(tuple(pairs), (*states, graph.terminal.seed_reached))
+    return Certified(tuple(pairs), (*states, graph.terminal.fallback_reached))
 
 
 def certify_one_step(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ...]) -> Certified:
     """Without Idea I: condition 1 alone, no look-ahead. It can walk into states with no safe action."""
     if not bounds.consistent:
-        return seed_only(graph)
+        return fallback_only(graph)
     pairs, states = [], []
     for h, layer in enumerate(graph.layers):
         anywhere = np.ones(graph.n_states(h + 1), bool)

@@ -27,11 +27,11 @@ def _certified(
     upper: FloatArray,  # (E, m)
     bounds: FloatArray,  # (m,)
     following: BoolArray,  # (S',)  certified states of the next layer
-    seed: IntArray,  # (S,)  the seed's pair or -1
+    fallback: IntArray,  # (S,)  the fallback's pair or -1
     pairs: BoolArray,  # (N,)  written
     states: BoolArray,  # (S,)  written
 ) -> None:
-    """Spec 4: every successor keeps every limit and is certified itself, or the seed plays the pair."""
+    """Spec 4: every successor keeps every limit and is certified itself, or the fallback plays the pair."""
     n, m = len(states), len(bounds)
     for part in numba.prange(ranges):
         for state in range(n * part // ranges, n * (part + 1) // ranges):
@@ -42,7 +42,7 @@ def _certified(
                     safe &= following[successor[edge]]
                     for j in range(m):
                         safe &= upper[edge, j] <= bounds[j]
-                safe |= pair == seed[state]
+                safe |= pair == fallback[state]
                 pairs[pair] = safe
                 some |= safe
             states[state] = some
@@ -99,13 +99,13 @@ def _greedy(
     q: FloatArray,  # (N,)
     allowed: BoolArray,  # (N,)
     cap: float,
-    seed: IntArray,  # (S,)  the seed's pair or -1
+    fallback: IntArray,  # (S,)  the fallback's pair or -1
     value: FloatArray,  # (S,)  written
     action: IntArray,  # (S,)  written
 ) -> None:
     """Spec 6: the allowed pair of largest min(Q, cap), ties by the larger Q, then the first; -1 and 0 without one.
 
-    A NaN says nothing: then the seed's pair, or else the first allowed one, at the cap. Safety is not at stake here.
+    A NaN says nothing: then the fallback's pair, or else the first allowed one, at the cap. Safety is not at stake here.
     """
     n = len(value)
     for part in numba.prange(ranges):
@@ -120,7 +120,7 @@ def _greedy(
             if broken:
                 best, chosen = cap, -1
                 for pair in range(state_ptr[state], state_ptr[state + 1]):
-                    if allowed[pair] and (chosen < 0 or pair == seed[state]):
+                    if allowed[pair] and (chosen < 0 or pair == fallback[state]):
                         chosen = pair
             value[state] = best
             action[state] = chosen

@@ -27,7 +27,7 @@ def paper_constants(
     anchor_costs = []
     for h, anchor in enumerate(costed):
         if anchor is None:
-            raise InvalidInput("the paper profile needs an anchor at every layer", where=f"layer {h}", got="None")
+            raise InvalidInput("the paper profile needs an anchor at every step", where=f"step {h}", got="None")
         anchor_costs.append(anchor.cost.tolist())
     dimension = graph.cost_dim + (0 if graph.shared_features else graph.transition_dim)
     return theory.paper_constants(

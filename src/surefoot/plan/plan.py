@@ -35,7 +35,7 @@ class Plan:
 
     @property
     def consistent(self) -> bool:
-        """False when the data contradict the assumptions; then the seed alone is certified."""
+        """False when the data contradict the assumptions; then the fallback alone is certified."""
         return self.bounds.consistent
 
     def upper(self, h: int, s: Label, a: Label, s2: Label) -> FloatArray:

@@ -16,7 +16,7 @@ from surefoot.plan.segments import segment_any
 
 
 class Scope:
-    """Shrinks from plan to plan; the seed's pairs always stay."""
+    """Shrinks from plan to plan; the fallback's pairs always stay."""
 
     def __init__(self, graph: LayeredGraph) -> None:
         self._graph = graph
@@ -45,12 +45,12 @@ class Scope:
         graph, last = self._graph, self._graph.terminal
         dead = np.zeros(last.n_states, bool)
         if bounds.terminal_lower is not None:
-            dead = _exceeds(bounds.terminal_lower, thresholds) & last.has_cost & ~last.seed_reached
+            dead = _exceeds(bounds.terminal_lower, thresholds) & last.has_cost & ~last.fallback_reached
         for h in reversed(range(len(graph.layers))):
             layer = graph.layers[h]
             bad = _exceeds(bounds.lower[h], thresholds) | dead[layer.successor]
             self.hopeful[h] &= ~segment_any(bad, layer.pair_ptr)
-            self.hopeful[h][layer.seed_pairs()] = True
+            self.hopeful[h][layer.fallback_pairs()] = True
             dead = ~segment_any(self.hopeful[h], layer.state_ptr)
 
 

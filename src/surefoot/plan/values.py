@@ -53,8 +53,8 @@ def optimistic_values(
 def greedy(layer: Layer, q: FloatArray, allowed: BoolArray, cap: float) -> tuple[FloatArray, IntArray]:
     """(V, pair) of every state: largest min(Q, cap), ties by the larger Q, then by declaration order (eq:chooseaction).
 
-    Where data have overflowed and a Q is a NaN: the seed's pair, or else the first allowed one, at the cap.
+    Where data have overflowed and a Q is a NaN: the fallback's pair, or else the first allowed one, at the cap.
     """
     value, action = np.empty(layer.n_states), np.empty(layer.n_states, np.int64)
-    sweeps.greedy(layer.n_edges, layer.state_ptr, q, allowed, cap, layer.seed, value, action)
+    sweeps.greedy(layer.n_edges, layer.state_ptr, q, allowed, cap, layer.fallback, value, action)
     return value, action

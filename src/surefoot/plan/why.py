@@ -3,7 +3,7 @@
 How far a plan is from certifying something is its *shortfall*: by how much the upper bounds that matter would have to
 fall. Backward from the last layer, with excess(e) = max_j upper_j(e) − bound_j of a triplet e = (h, s, a, s'):
 
-    shortfall(h, s, a) = max over s' of max( excess(e), shortfall(h+1, s') ),      −∞ for the seed's own pairs
+    shortfall(h, s, a) = max over s' of max( excess(e), shortfall(h+1, s') ),      −∞ for the fallback's own pairs
     shortfall(h, s)    = min over a of shortfall(h, s, a)
 
 A pair is certified exactly when its shortfall is at most 0. If not, :func:`why` names what decides: a successor of this
@@ -34,22 +34,22 @@ if TYPE_CHECKING:
 class Kind(IntEnum):
     """What decides about an action."""
 
-    SEED = 0  # certified by assumption: the seed's own
+    FALLBACK = 0  # certified by assumption: the fallback's own
     PROVED = 1  # certified: every successor keeps every limit and can go on
     UNPROVED = 2  # open to an agent without guarantee, though not proved safe
     COST = 3  # a successor may break a limit in this very step
     FUTURE = 4  # a successor has no certified action
     UNSAFE = 5  # not looked at any more: proved unsafe, or only reached by what is
-    INCONSISTENT = 6  # the data contradict the assumptions: the seed alone is certified
+    INCONSISTENT = 6  # the data contradict the assumptions: the fallback alone is certified
     LAST = 7  # a state of the last layer may break a limit by its own cost
 
 
 @dataclass(frozen=True)
-class Step:
+class Link:
     """One link of the chain; numbers are those of the plan."""
 
     kind: Kind
-    layer: int
+    step: int
     state: Label
     action: Label  # None in the last layer
     successor: Label = None  # that decides: the failing one, or of a certified action the tightest
@@ -59,12 +59,12 @@ class Step:
     upper: float = float("nan")
 
     def __str__(self) -> str:
-        place = f"layer {self.layer}, state {self.state!r}"
+        place = f"step {self.step}, state {self.state!r}"
         if self.kind == Kind.LAST:
             return f"{place} may end with {self.limit} up to {self.upper:.4g}, and the limit is {self.bound:.4g}"
         place += f", action {self.action!r}"
-        if self.kind == Kind.SEED:
-            return f"{place} is the seed's own, safe by assumption"
+        if self.kind == Kind.FALLBACK:
+            return f"{place} is the fallback's own, safe by assumption"
         if self.kind == Kind.PROVED:
             tight = f"{self.limit} is at most {self.upper:.4g} (towards {self.successor!r})"
             return f"{place} is proved safe: {tight}, and the limit is {self.bound:.4g}"
@@ -75,7 +75,7 @@ class Step:
         if self.kind == Kind.UNSAFE:
             return f"{place} is not looked at any more: proved unsafe, or only reached by what is"
         if self.kind == Kind.INCONSISTENT:
-            return f"{place}: the data contradict the assumptions, and the seed alone is certified"
+            return f"{place}: the data contradict the assumptions, and the fallback alone is certified"
         limit = f"towards {self.successor!r}, and the limit is {self.bound:.4g}"
         if self.lower > self.bound:
             return f"{place} is proved unsafe: {self.limit} is at least {self.lower:.4g} {limit}"
@@ -87,18 +87,18 @@ class Explanation:
     """Why an action is or is not certified; the first step is about the action itself, the last one decides."""
 
     certified: bool
-    steps: tuple[Step, ...]
+    chain: tuple[Link, ...]
 
     @property
     def kind(self) -> Kind:
-        return self.steps[0].kind
+        return self.chain[0].kind
 
     @property
-    def cause(self) -> Step:
-        return self.steps[-1]
+    def cause(self) -> Link:
+        return self.chain[-1]
 
     def __str__(self) -> str:
-        return ";\n  there, the nearest is: ".join(map(str, self.steps))
+        return ";\n  there, the nearest is: ".join(map(str, self.chain))
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,20 +132,20 @@ def reasons(problem: Problem, bounds: CostBounds, certified: Certified, first: i
         top = segment_max(deciding, layer.pair_ptr)
         edges[h] = first_marked(deciding == spread(top, layer.pair_ptr), layer.pair_ptr)
         limits[h] = excess[edges[h]].argmax(axis=1)
-        seeds = np.zeros(layer.n_pairs, bool)
-        seeds[layer.seed_pairs()] = True
-        pair[seeds] = -np.inf
+        fallbacks = np.zeros(layer.n_pairs, bool)
+        fallbacks[layer.fallback_pairs()] = True
+        pair[fallbacks] = -np.inf
         open_to = certified.pairs[h]
         kinds[h] = np.select(
             [
-                seeds,
+                fallbacks,
                 open_to & (pair <= 0),
                 open_to,
                 np.full(len(pair), not bounds.consistent),
                 np.isposinf(pair_now),
                 pair_now > 0,
             ],
-            [Kind.SEED, Kind.PROVED, Kind.UNPROVED, Kind.INCONSISTENT, Kind.UNSAFE, Kind.COST],
+            [Kind.FALLBACK, Kind.PROVED, Kind.UNPROVED, Kind.INCONSISTENT, Kind.UNSAFE, Kind.COST],
             Kind.FUTURE,
         )
         least = -segment_max(-pair, layer.state_ptr)
@@ -160,7 +160,7 @@ def _last(problem: Problem, bounds: CostBounds, bound: FloatArray) -> tuple[Floa
     if bounds.terminal_upper is None:
         return np.full(last.n_states, -np.inf), np.zeros(last.n_states, np.int64)
     excess = np.nan_to_num(bounds.terminal_upper - bound, nan=np.inf, posinf=np.inf, neginf=-np.inf)
-    kept = ~last.has_cost | last.seed_reached
+    kept = ~last.has_cost | last.fallback_reached
     return np.where(kept, -np.inf, excess.max(axis=1)), excess.argmax(axis=1)
 
 
@@ -191,14 +191,14 @@ def explain(
     return Explanation(is_certified, tuple(steps))
 
 
-def _step(problem: Problem, bounds: CostBounds, found: Reasons, h: int, pair: int) -> tuple[Step, int]:
+def _step(problem: Problem, bounds: CostBounds, found: Reasons, h: int, pair: int) -> tuple[Link, int]:
     layer, naming = problem.graph.layers[h], problem.naming
     state = int(np.searchsorted(layer.state_ptr, pair, side="right")) - 1
     edge, j = int(found.edges[h][pair]), int(found.limits[h][pair])
     successor = int(layer.successor[edge])
-    step = Step(
+    step = Link(
         kind=Kind(int(found.kinds[h][pair])),
-        layer=h,
+        step=h,
         state=naming.states[h][state],
         action=naming.action(layer, h, pair),
         successor=naming.states[h + 1][successor],
@@ -210,12 +210,12 @@ def _step(problem: Problem, bounds: CostBounds, found: Reasons, h: int, pair: in
     return step, successor
 
 
-def _ending(problem: Problem, bounds: CostBounds, found: Reasons, state: int) -> Step:
+def _ending(problem: Problem, bounds: CostBounds, found: Reasons, state: int) -> Link:
     j, h = int(found.last_limits[state]), problem.horizon - 1
     upper, lower = bounds.terminal_upper, bounds.terminal_lower
-    return Step(
+    return Link(
         kind=Kind.LAST,
-        layer=h,
+        step=h,
         state=problem.naming.states[h][state],
         action=None,
         limit=problem.limits[j].name,

@@ -13,7 +13,7 @@ import numpy as np
 from surefoot.exact import safe_sets
 from surefoot.model.graph import NO_ACTION, BoolArray, IntArray
 from surefoot.model.labels import Label
-from surefoot.plan.certify import Certified, seed_only
+from surefoot.plan.certify import Certified, fallback_only
 from surefoot.plan.plan import Plan
 from surefoot.runs.plans_kept import Snapshot
 from surefoot.worlds.world import World
@@ -34,7 +34,7 @@ NAMES = {
     Class.UNSAFE: "truly unsafe",
     Class.WRONG: "allowed, but truly unsafe",
 }
-NAMES_OF_SEED = {**NAMES, Class.CERTIFIED: "the seed's, safe by assumption", Class.OPEN: "truly safe"}
+NAMES_OF_FALLBACK = {**NAMES, Class.CERTIFIED: "the fallback's, safe by assumption", Class.OPEN: "truly safe"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +45,11 @@ class Standing:
     pairs: tuple[IntArray, ...]  # H-1 of (N,) a Class
     states: tuple[IntArray, ...]  # H of (S,) a Class
     action: tuple[IntArray, ...]  # H-1 of (S,) the pair that is played; NO_ACTION: none
-    learned: bool  # False: there is no plan, what is certified is the seed
+    learned: bool  # False: there is no plan, what is certified is the fallback
 
     @property
     def names(self) -> dict[Class, str]:
-        return NAMES if self.learned else NAMES_OF_SEED
+        return NAMES if self.learned else NAMES_OF_FALLBACK
 
     @cached_property
     def path(self) -> list[tuple[int, int]]:
@@ -85,7 +85,7 @@ class Standing:
         """A row per action: layer, state, action, class."""
         text, problem = io.StringIO(), self.world.problem
         rows = csv.writer(text, lineterminator="\n")
-        rows.writerow(["layer", "state", "action", "class"])
+        rows.writerow(["step", "state", "action", "class"])
         for h, layer in enumerate(problem.graph.layers):
             for pair, state in enumerate(layer.pair_state().tolist()):
                 kind = self.names[Class(int(self.pairs[h][pair]))]
@@ -99,10 +99,10 @@ class Standing:
 
 
 def standing(world: World, plan: Plan | Snapshot | None = None) -> Standing:
-    """Of a plan, or of a plan that was kept; without one, of the seed."""
+    """Of a plan, or of a plan that was kept; without one, of the fallback."""
     graph = world.problem.graph
     if plan is None:
-        return _compare(world, seed_only(graph), graph.seed_policy, False)
+        return _compare(world, fallback_only(graph), graph.fallback, False)
     if isinstance(plan, Snapshot):
         return _compare(world, Certified(plan.certified_pairs, plan.certified_states), plan.action, True)
     return _compare(world, plan.certified_sets, plan.values.action, True)

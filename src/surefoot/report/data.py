@@ -34,7 +34,7 @@ class Headline:
     agent: str
     runs: int
     value: float  # of the last policy, mean over runs
-    gap_closed: float  # from the seed's value to the best safe one, mean over runs
+    gap_closed: float  # from the fallback's value to the best safe one, mean over runs
     regret: float  # total, mean over runs
     slope: float | None  # of log regret over log episodes, in the last decade; None where that has no meaning
     violations: int  # steps, all runs together
@@ -53,7 +53,7 @@ class Report:
     world: World
     episodes: int
     seeds: tuple[int, ...]
-    seed_value: float
+    fallback_value: float
     best_value: float
     headlines: tuple[Headline, ...]
     charts: tuple[Chart, ...]
@@ -93,13 +93,13 @@ def read(directory: str | Path) -> Report:
         label: [times[key]["marks"] for key, _ in runs if key in times and times[key]["marks"]]
         for label, runs in done.items()
     }
-    values = summary["seed_value"], summary["best_value"]
+    values = summary["fallback_value"], summary["best_value"]
     return Report(
         folder=folder,
         world=world,
         episodes=int(folder.manifest["episodes"]),
         seeds=tuple(folder.manifest["seeds"]),
-        seed_value=float(values[0]),
+        fallback_value=float(values[0]),
         best_value=float(values[1]),
         headlines=tuple(_headline(line, groups[line.label], seconds[line.label]) for line in regret),
         charts=(
@@ -230,7 +230,7 @@ def _value_chart(
         y="exact value",
         caption="What each episode's policy is worth. Above the best safe value only by breaking limits.",
         lines=_lines(groups, agents, lambda ledger, at: ledger.episodes["value"][at - 1]),
-        levels=(("seed", float(values[0])), ("best safe", float(values[1]))),
+        levels=(("fallback", float(values[0])), ("best safe", float(values[1]))),
     )
 
 

@@ -26,11 +26,11 @@ KINDS = {"thermal": "heat", "driving": "driving", "rover": "rover", "power": "po
 def draw(
     world: World, plan: Plan | Snapshot | None = None, path: str | Path | None = None, paper: Paper = LIGHT
 ) -> Any:
-    """Draw a world, with a plan or with its seed alone.
+    """Draw a world, with a plan or with its fallback alone.
 
     Args:
         world: any world; those of the registry are drawn in the way of their field.
-        plan: an agent's plan; without one, the picture shows the seed and the truth.
+        plan: an agent's plan; without one, the picture shows the fallback and the truth.
         path: where to write it, ``.png`` or ``.svg``; without one, nothing is written.
         paper: light or dark.
 

@@ -102,7 +102,7 @@ def _graph(world: World) -> dict[str, Any]:
         labels.setdefault(text(names[i]), len(labels)) for names in problem.naming.states for i in range(len(names))
     ]
     successor = np.concatenate([layer.successor + begins[h + 1] for h, layer in enumerate(graph.layers)])
-    seeds = np.concatenate([_marked(layer.n_pairs, layer.seed_pairs()) for layer in graph.layers])
+    fallbacks = np.concatenate([_marked(layer.n_pairs, layer.fallback_pairs()) for layer in graph.layers])
     return {
         "layers": begins.tolist(),
         "state_ptr": _pack(_joined([layer.state_ptr for layer in graph.layers]), "<u4"),
@@ -116,7 +116,7 @@ def _graph(world: World) -> dict[str, Any]:
         "action": _pack(np.array(named), "<u4"),
         "safe_pairs": _pack(np.concatenate(safe_pairs), "<u1"),
         "safe_states": _pack(np.concatenate(safe_states), "<u1"),
-        "seeds": _pack(seeds, "<u1"),
+        "fallbacks": _pack(fallbacks, "<u1"),
         "start": int(graph.starts[0]),
     }
 

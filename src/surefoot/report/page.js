@@ -12,7 +12,7 @@
   const G = {};
   for (const [kind, names] of Object.entries({
     u4: ["state_ptr", "pair_ptr", "successor", "state", "action", "row"], f4: ["probability", "reward", "cost"],
-    u1: ["safe_pairs", "safe_states", "seeds"] })) for (const name of names) G[name] = unpack(D[name], kind);
+    u1: ["safe_pairs", "safe_states", "fallbacks"] })) for (const name of names) G[name] = unpack(D[name], kind);
   const V = { ...D.view, x: unpack(D.view.x, "f4"), y: unpack(D.view.y, "f4"), panel: unpack(D.view.panel, "u1") };
   const lastCost = D.last_cost && unpack(D.last_cost, "f4");
   const plans = D.plans.map((plan) => {
@@ -25,7 +25,7 @@
   });
   const m = D.limits.length, H = D.layers.length - 1, S = D.layers[H], NONE = 65535;
   const decisions = D.layers[H - 1]; // states before the last layer
-  const KIND = { SEED: 0, PROVED: 1, UNPROVED: 2, COST: 3, FUTURE: 4, UNSAFE: 5, INCONSISTENT: 6 };
+  const KIND = { FALLBACK: 0, PROVED: 1, UNPROVED: 2, COST: 3, FUTURE: 4, UNSAFE: 5, INCONSISTENT: 6 };
   const CLASSES = ["certified", "truly safe, not yet certified", "truly unsafe", "allowed, but truly unsafe"];
   const layerOf = new Uint16Array(S), stateOf = new Uint32Array(G.action.length);
   for (let h = 0; h < H; h++) layerOf.fill(h, D.layers[h], D.layers[h + 1]);
@@ -157,7 +157,7 @@
     let done = 0, safe = 0, wrong = 0;
     for (let p = 0; p < G.action.length; p++) { safe += G.safe_pairs[p]; if (plan().pairs[p]) { if (G.safe_pairs[p]) done++; else wrong++; } }
     const bad = wrong ? `, and ${count(wrong)} that are not safe` : "";
-    $("status").textContent = `Plan ${count(plan().number)}, from episode ${count(plan().episode)}: ${count(done)} of ${count(safe)} truly safe actions certified${bad}` + (plan().consistent ? "" : " (the data contradict the assumptions: the seed alone)");
+    $("status").textContent = `Plan ${count(plan().number)}, from episode ${count(plan().episode)}: ${count(done)} of ${count(safe)} truly safe actions certified${bad}` + (plan().consistent ? "" : " (the data contradict the assumptions: the fallback alone)");
     $("plan").setAttribute("aria-valuetext", $("status").textContent);
   }
 
@@ -183,7 +183,7 @@
     const s = stateOf[step.pair], to = stateName(G.successor[step.edge]), [lower, , upper] = bounds(step.edge, step.limit);
     const who = first ? "This action" : `At step ${layerOf[s]}, in state ${stateName(s)}, the nearest to being certified is action ${actionName(step.pair)}: it`;
     switch (step.kind) {
-      case KIND.SEED: return `${who} is the seed’s own, safe by assumption.`;
+      case KIND.FALLBACK: return `${who} is the fallback’s own, safe by assumption.`;
       case KIND.PROVED: return `${who} is proved safe. Its tightest successor is ${to}: there ${limit.name} is at most ${nice(upper)}, the limit is ${limit.bound}; and every state that may follow has a certified action.`;
       case KIND.UNPROVED: return `${who} is open to this agent, though it is not proved safe.`;
       case KIND.FUTURE: return `${who} keeps every limit now, but may lead to state ${to} (step ${layerOf[s] + 1}), which has no certified action.`;

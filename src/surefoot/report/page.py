@@ -167,7 +167,7 @@ def _lead(report: Report) -> str:
     best = next((each for each in report.headlines if each.guaranteed), report.headlines[0])
     runs = f"{best.runs} run{'s' if best.runs != 1 else ''} of {report.episodes:,} episodes"
     broke = "without a violation" if best.violations == 0 else f"with {best.violations:,} violations"
-    text = f"{escape(best.label)} closed {best.gap_closed:.0%} of the gap between the seed ({report.seed_value:.3f}) "
+    text = f"{escape(best.label)} closed {best.gap_closed:.0%} of the gap between the fallback ({report.fallback_value:.3f}) "
     text += f"and the best safe policy ({report.best_value:.3f}), {broke}, in {runs}."
     return f"{escape(report.description[:1].upper() + report.description[1:])}. <strong>{text}</strong>"
 
@@ -191,7 +191,7 @@ def _headline(report: Report) -> str:
     rows = "\n".join(_row(each) for each in report.headlines)
     notes = "".join(f"<p class=bad>{escape(note)}</p>" for note in report.notes)
     legend = (
-        f"Seed {report.seed_value:.4f}, best safe policy {report.best_value:.4f}. Gap closed: 0% is the seed, 100% the "
+        f"Fallback {report.fallback_value:.4f}, best safe policy {report.best_value:.4f}. Gap closed: 0% is the fallback, 100% the "
         "best safe policy, more is earned by breaking limits. Slope: of log regret over the last decade of episodes. "
         "Cost bounds held: runs in which every true cost lay within its bounds in every plan (the confidence event)."
     )
@@ -269,13 +269,13 @@ def _runs(report: Report) -> str:
         f"<td class=left>{escape(json.dumps(each['options']) if each['options'] else 'usual')}</td></tr>"
         for each in manifest["agents"]
     )
-    knobs = json.dumps(manifest["world"]["knobs"]) if manifest["world"]["knobs"] else "usual"
+    options = json.dumps(manifest["world"]["options"]) if manifest["world"]["options"] else "usual"
     versions = ", ".join(f"{name} {number}" for name, number in manifest["versions"].items())
     seeds = ", ".join(map(str, report.seeds)) if len(report.seeds) <= 20 else f"{len(report.seeds)} of them"
     head = "<tr><th>label</th><th class=left>agent</th><th class=left>options</th></tr>"
     world = escape(str(manifest["world"]["digest"])[:12])
     return (
         f"<div class=scroll><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>"
-        f"<p class=quiet>Seeds {escape(seeds)}; {report.episodes:,} episodes each; world options: {escape(knobs)}; "
+        f"<p class=quiet>Seeds {escape(seeds)}; {report.episodes:,} episodes each; world options: {escape(options)}; "
         f"world {world}…; {escape(versions)}.</p>"
     )

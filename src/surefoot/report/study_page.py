@@ -35,7 +35,7 @@ class History:
     episodes: list[int] = field(default_factory=list)
     highest: list[list[float]] = field(default_factory=list)  # measured, per limit
     promised: list[list[float]] = field(default_factory=list)  # largest certified upper bound, per limit
-    learned: list[float] = field(default_factory=list)  # share of the asks that were not the seed's
+    learned: list[float] = field(default_factory=list)  # share of the asks that were not the fallback's
     events: list[tuple[str, str, str]] = field(default_factory=list)  # time, kind, words
 
 
@@ -62,7 +62,7 @@ def read(journal: Path, n_limits: int) -> History:
         elif kind == "ask":
             asks += 1
             certificate = record["certificate"]
-            own += not certificate["seed"]
+            own += not certificate["fallback"]
             for row in certificate["successors"]:
                 upper = [float("inf") if value is None else value for value in row["upper"]]
                 promised = [max(a, b) for a, b in zip(promised, upper, strict=True)]
@@ -96,7 +96,7 @@ def limit_charts(problem: Problem, history: History) -> list[Chart]:
             y=limit.name,
             caption=(
                 "The highest measured cost of each episode, and the largest upper bound among the certificates of its "
-                "offers. Measurements carry noise, so they may lie above the limit although the cost does not. Seed "
+                "offers. Measurements carry noise, so they may lie above the limit although the cost does not. Fallback "
                 "actions are safe by your word, whatever their bound."
             ),
             lines=(
@@ -188,7 +188,7 @@ def _verdict(report: AuditReport) -> str:
     if report.clean:
         return (
             f"<p><b>Clean.</b> {report.records} records verify, and every action offered was certified at its time or "
-            f"is the seed's. Last hash: <code>{escape(report.last_hash)}</code></p>"
+            f"is the fallback's. Last hash: <code>{escape(report.last_hash)}</code></p>"
         )
     rows = "".join(f"<li>{escape(str(finding))}</li>" for finding in report.exceptions)
     return f"<p><b>{len(report.exceptions)} exceptions:</b></p><ul>{rows}</ul>"

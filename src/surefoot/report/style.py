@@ -8,7 +8,7 @@ from typing import Any
 # Okabe and Ito's palette, with a dash pattern and a marker each, so that no plot relies on colour alone.
 LOOKS: dict[str, tuple[str, Any, str]] = {
     "lsvi-new": ("#0072B2", "-", "o"),
-    "seed": ("#8a8a8a", (0, (1, 1.5)), "s"),
+    "fallback": ("#8a8a8a", (0, (1, 1.5)), "s"),
     "ucrl-vtr": ("#D55E00", (0, (5, 2)), "^"),
     "slucb-qvi": ("#CC79A7", (0, (6, 2, 1, 2)), "D"),
 }

@@ -20,7 +20,7 @@ class Summary:
     runs: int
     episodes: int
     value: float  # of the last policy, mean over runs
-    gap_closed: float  # from the seed's value to the best safe one, mean over runs
+    gap_closed: float  # from the fallback's value to the best safe one, mean over runs
     total_regret: float  # mean over runs
     violations: int  # steps, all runs together
     runs_with_violations: int

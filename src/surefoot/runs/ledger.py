@@ -94,7 +94,7 @@ def save(run: Run, path: Path, format: str | None) -> Path:
 def _summary(run: Run) -> dict[str, Any]:
     return {
         "best_value": run.best_value,
-        "seed_value": run.seed_value,
+        "fallback_value": run.fallback_value,
         "last_value": run.last_value,
         "gap_closed": run.gap_closed(),
         "total_regret": float(run.regret.sum()),
@@ -154,7 +154,7 @@ def load(path: Path) -> Ledger:
     return Ledger(manifest, **tables)
 
 
-_NUMBERS = ("best_value", "seed_value", "last_value", "gap_closed", "total_regret", "violations", "replans")
+_NUMBERS = ("best_value", "fallback_value", "last_value", "gap_closed", "total_regret", "violations", "replans")
 _FLAGS = ("cost_event", "value_event", "interrupted")
 _READ = (
     *("agent", "constants", "guaranteed", "guarantee", "limits", "world", "seed", "episodes", "done"),

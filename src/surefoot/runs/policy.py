@@ -6,12 +6,12 @@
      "seed": 0, "episodes": 20000, "plan": 308,              number of the last plan; null for an agent without plans
      "guaranteed": true, "guarantee": "every step safe with probability ≥ 0.95", "start": null, "states": "all",
      "limits": [{"name": "temperature", "bound": 0.6}],
-     "layers": [[{"state": …, "action": …, "value": 3.48, "margin": [0.02], "certified": true, "seed": false}, …], …]}
+     "layers": [[{"state": …, "action": …, "value": 3.48, "margin": [0.02], "certified": true, "fallback": false}, …], …]}
 
 The same kind of document that a study exports. ``value``: optimistic, from here on. ``margin``: per limit, bound −
-upper bound, the least over the action's successors; null where nothing is proved (the seed's action may be safe by
+upper bound, the least over the action's successors; null where nothing is proved (the fallback's action may be safe by
 assumption alone). ``certified``: proved safe, with all
-that may follow. ``seed``: the seed's own action. ``start``: the start state that the policy is for, null when it is for
+that may follow. ``fallback``: the fallback's own action. ``start``: the start state that the policy is for, null when it is for
 all. States without an action are left out; in a problem with more than ``MOST_STATES`` also those that the policy
 never reaches (``"states": "reached"``).
 """
@@ -85,13 +85,13 @@ def _entries(problem: Problem, plan: Plan | None, h: int, row: IntArray) -> Iter
     worst = None if plan is None else np.maximum.reduceat(plan.bounds.upper[h], layer.pair_ptr[:-1], axis=0)
     for state in np.flatnonzero(row != NO_ACTION).tolist():
         pair = int(row[state])
-        seed = pair == int(layer.seed[state])
-        certified = seed if plan is None else bool(plan.certified_sets.pairs[h][pair])
+        fallback = pair == int(layer.fallback[state])
+        certified = fallback if plan is None else bool(plan.certified_sets.pairs[h][pair])
         yield {
             "state": naming.states[h][state],
             "action": naming.action(layer, h, pair),
             "value": None if plan is None else float(plan.values.value[h][state]),
             "margin": None if worst is None else margins(worst[pair], problem.limits, certified),
             "certified": certified,
-            "seed": seed,
+            "fallback": fallback,
         }

@@ -25,7 +25,7 @@ class Run:
     plans_table: PlanTable
     manifest: dict[str, Any]  # versions, seed, every constant, the guarantee
     best_values: dict[int, float]  # best safe value, by index of the start state
-    seed_value: float  # of the first start
+    fallback_value: float  # of the first start
     replans: int
     interrupted: bool
     seconds: float  # wall time; kept out of the ledger, which is deterministic
@@ -84,14 +84,14 @@ class Run:
         return bool(self.manifest["guaranteed"])
 
     def gap_closed(self) -> float:
-        """Share of the gap from the seed's value to the best safe value that the last episode closes."""
-        gap = self.best_value - self.seed_value
-        return 1.0 if gap == 0 else (self.last_value - self.seed_value) / gap
+        """Share of the gap from the fallback's value to the best safe value that the last episode closes."""
+        gap = self.best_value - self.fallback_value
+        return 1.0 if gap == 0 else (self.last_value - self.fallback_value) / gap
 
     @property
     def last_value(self) -> float:
-        """Exact value of the last policy played; the seed's before the first episode."""
-        return float(self.value[-1]) if self.episodes else self.seed_value
+        """Exact value of the last policy played; the fallback's before the first episode."""
+        return float(self.value[-1]) if self.episodes else self.fallback_value
 
     def save(self, path: str | Path, *, format: str | None = None) -> Path:
         """Write the ledger to a new directory: Parquet where pyarrow is installed, else NPZ."""

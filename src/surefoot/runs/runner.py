@@ -20,7 +20,7 @@ from surefoot.agents.agent import Agent, Policy
 from surefoot.agents.learner import Learner
 from surefoot.checks import whole
 from surefoot.errors import InvalidInput, OutOfOrder
-from surefoot.exact import Evaluator, seed_value, solve
+from surefoot.exact import Evaluator, fallback_value, solve
 from surefoot.model.graph import FloatArray
 from surefoot.plan.plan import Plan
 from surefoot.runs import sources
@@ -59,7 +59,7 @@ def run(
         episodes: how many to play.
         seed: of the world's transitions and noise; a fresh agent with the same seed gives the same run, to the bit.
             Left out, a fresh agent takes seed 0 and one that has played continues its streams: two runs of 500 episodes
-            are one of 1,000. A seed that the agent has learned from before is refused, since the same noise twice
+            are one of 1,000. A fallback that the agent has learned from before is refused, since the same noise twice
             breaks its bounds; so is another world. After episodes entered by hand a seed must be given.
         compiled: False plays step by step, as a real plant would be driven; the result is the same.
         progress: show a bar; by default on a terminal, when it takes more than two seconds.
@@ -224,7 +224,7 @@ class Session:
         return Rollout(self.agent, self.world, self.sampler)
 
     def _next_policy(self) -> int:
-        """Up to which episode the policy stays as it is, for agents that play the seed first."""
+        """Up to which episode the policy stays as it is, for agents that play the fallback first."""
         left = self.agent.episodes_before_change()
         return len(self.table.start) if left is None else self.done + max(1, left)
 
@@ -314,7 +314,7 @@ class Session:
             plans_table=self.plans,
             manifest=self.manifest(),
             best_values=self.best,
-            seed_value=seed_value(self.world, self.world.problem.starts[0]),
+            fallback_value=fallback_value(self.world, self.world.problem.starts[0]),
             replans=self.agent.replans,
             interrupted=self.done < len(self.table.start),
             seconds=seconds,
@@ -324,7 +324,7 @@ class Session:
     # --- checkpoints ------------------------------------------------------------------------------------
 
     def manifest(self) -> dict[str, Any]:
-        before = {"agent": self.played_before, "seed": self.before}
+        before = {"agent": self.played_before, "fallback": self.before}
         return describe(self.agent, self.world, self.seed, len(self.table.start), self.done, before)
 
     def save(self, path: Path) -> None:

@@ -8,11 +8,11 @@ A certificate is plain JSON, written into the journal before the action is offer
 ``restored``               null while the promise covers the whole study; after an alarm that disproved it, ``record``,
                            from which on it holds again, and ``by``, what was changed: see the acknowledge record
 ``safe_mode``, ``why``     true after an alarm that nobody has acknowledged, and what was raised; else false and null
-``seed``                   true when it is the seed's action
+``fallback``                   true when it is the fallback's action
 ``safe_by``                ``"estimate"``: every possible successor keeps every limit by its upper bound, and leads on
-                           to certified states; ``"assumption"``: the seed's action, or one that can only end where
-                           the seed ends, safe because the user says so;
-                           ``"estimate before the alarm"``: in safe mode, where the seed has no action, the certified
+                           to certified states; ``"assumption"``: the fallback's action, or one that can only end where
+                           the fallback ends, safe because the user says so;
+                           ``"estimate before the alarm"``: in safe mode, where the fallback has no action, the certified
                            one of the last plan that was not in doubt, because stopping here may be worse; nothing is
                            promised then, and ``guarantee`` says so;
                            ``"nothing"``: only with options that give up the guarantee
@@ -50,7 +50,7 @@ class Offer:
 
     ask_id: str
     episode: int
-    layer: int
+    step: int
     state: Label
     action: Label
     certificate: dict[str, Any]
@@ -61,7 +61,7 @@ class Offer:
         return cls(
             ask_id=record["ask"],
             episode=record["episode"],
-            layer=record["layer"],
+            step=record["step"],
             state=label_of(record["state"]),
             action=label_of(record["action"]),
             certificate=record["certificate"],
@@ -72,7 +72,7 @@ class Offer:
         return {
             "ask_id": self.ask_id,
             "episode": self.episode,
-            "layer": self.layer,
+            "step": self.step,
             "state": self.state,
             "action": self.action,
             "certificate": self.certificate,
@@ -82,7 +82,7 @@ class Offer:
 def choose(standing: Standing) -> int:
     """The pair to offer where the episode is. Nothing certified is an error, never a guess."""
     assert standing.place is not None
-    h, state = standing.place.layer, standing.place.state
+    h, state = standing.place.step, standing.place.state
     pair = _pair(standing, h, state)
     if pair == NO_ACTION:
         raise AssumptionBroken(
@@ -96,18 +96,18 @@ def choose(standing: Standing) -> int:
 def _pair(standing: Standing, h: int, state: int) -> int:
     """What would be offered in a state; NO_ACTION where nothing would."""
     agent = standing.agent
-    seed = int(agent.problem.graph.layers[h].seed[state])
-    if standing.safe_mode and seed != NO_ACTION:
-        return seed
+    fallback = int(agent.problem.graph.layers[h].fallback[state])
+    if standing.safe_mode and fallback != NO_ACTION:
+        return fallback
     if agent.plan.values.action[h][state] == NO_ACTION:
-        return seed
+        return fallback
     return agent.choose(h, state)
 
 
 def certify(standing: Standing, pair: int) -> dict[str, Any]:
     """The certificate of a pair where the episode is."""
     assert standing.place is not None
-    h, problem, plan = standing.place.layer, standing.problem, standing.agent.plan
+    h, problem, plan = standing.place.step, standing.problem, standing.agent.plan
     layer = problem.graph.layers[h]
     edges = slice(int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1]))
     certified = bool(plan.certified_sets.pairs[h][pair])
@@ -126,7 +126,7 @@ def certify(standing: Standing, pair: int) -> dict[str, Any]:
         "restored": standing.restored,
         "safe_mode": standing.safe_mode,
         "why": standing.why or None,
-        "seed": pair == int(layer.seed[standing.place.state]),
+        "fallback": pair == int(layer.fallback[standing.place.state]),
         "safe_by": safe_by,
         "limits": [limit.name for limit in problem.limits],
         "bounds": [limit.bound for limit in problem.limits],
@@ -145,10 +145,10 @@ def _promise(standing: Standing, safe_by: str) -> str:
 def _safe_by(standing: Standing, pair: int) -> str:
     """What the safety of a pair rests on, here and now."""
     assert standing.place is not None
-    h, agent = standing.place.layer, standing.agent
+    h, agent = standing.place.step, standing.agent
     graph, plan = agent.problem.graph, agent.plan
     layer = graph.layers[h]
-    if standing.safe_mode and pair == int(layer.seed[standing.place.state]):
+    if standing.safe_mode and pair == int(layer.fallback[standing.place.state]):
         return "assumption"
     if not (agent.guaranteed and plan.certified_sets.pairs[h][pair]):
         return "nothing"

@@ -64,7 +64,7 @@ class Raised:
     @property
     def transition(self) -> str:
         """What an alarm "successor" saw, as one text."""
-        return compact([self.details.get(key) for key in ("layer", "state", "action", "next_state")])
+        return compact([self.details.get(key) for key in ("step", "state", "action", "next_state")])
 
 
 # --- what is declared -----------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ def _other_anchors(old: Problem, new: Problem, discard: bool) -> str:
         else:
             same = np.array_equal(a.features, b.features) and np.array_equal(a.cost, b.cost)
         if not (same or discard):
-            return f"another anchor of layer {h}, while the data are kept"
+            return f"another anchor of step {h}, while the data are kept"
     return ""
 
 
@@ -178,9 +178,9 @@ def _other_graph(old: Problem, new: Problem) -> str:
         states, later = old.naming.states[h], new.graph.layers[h]
         ends = layer.pair_ptr.tolist()
         for i in range(layer.n_states):
-            chosen = old.seed_action(h, states[i])
-            if layer.seed[i] != NO_ACTION and new.seed_action(h, states[i]) != chosen:
-                return f"layer {h}, state {states[i]!r}: another action of the fallback"
+            chosen = old.fallback_action(h, states[i])
+            if layer.fallback[i] != NO_ACTION and new.fallback_action(h, states[i]) != chosen:
+                return f"step {h}, state {states[i]!r}: another action of the fallback"
             for pair in range(int(layer.state_ptr[i]), int(layer.state_ptr[i + 1])):
                 action = old.naming.action(layer, h, pair)
                 for edge in range(ends[pair], ends[pair + 1]):
@@ -256,7 +256,7 @@ def _asks(alarm: Raised, new: Problem, discard: bool, outside: Iterable[str]) ->
 def _declares(problem: Problem, details: Record) -> bool:
     try:
         names = [label_of(details[key]) for key in ("state", "action", "next_state")]
-        problem.edge_index(details["layer"], *names)
+        problem.edge_index(details["step"], *names)
     except (SurefootError, KeyError):
         return False
     return True

@@ -54,11 +54,11 @@ class Episode:
         return not self.done and self._study.standing.at_terminal
 
     @property
-    def layer(self) -> int:
+    def step(self) -> int:
         place = self._study.standing.place
         if self.done or place is None:
             raise OutOfOrder("the episode is over", got=f"episode {self.number}")
-        return place.layer
+        return place.step
 
     @property
     def state(self) -> Label:
@@ -66,7 +66,7 @@ class Episode:
         place = self._study.standing.place
         if self.done or place is None:
             raise OutOfOrder("the episode is over", got=f"episode {self.number}")
-        return self._study.problem.naming.states[place.layer][place.state]
+        return self._study.problem.naming.states[place.step][place.state]
 
     def ask(self) -> Offer:
         self._still()

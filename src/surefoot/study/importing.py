@@ -1,15 +1,15 @@
-"""A warm start: transitions that were logged before the study, most often of the seed, enter the estimators.
+"""A warm start: transitions that were logged before the study, most often of the fallback, enter the estimators.
 
-A row has ``layer``, ``state``, ``action``, ``next_state`` and ``cost`` (a number, one per limit, or empty; with
+A row has ``step``, ``state``, ``action``, ``next_state`` and ``cost`` (a number, one per limit, or empty; with
 several limits also one column ``cost.NAME`` per limit), and, if known, ``episode``, an id of the logged episode. The
-cost of a last state is a row with ``layer`` H−1, ``state`` and ``cost`` alone. Other columns are left aside. All rows
+cost of a last state is a row with ``step`` H−1, ``state`` and ``cost`` alone. Other columns are left aside. All rows
 are checked before any is used; one bad row, and nothing is imported. An import is one record of the journal, so it is
 there whole or not.
 
 **Why partial logs are allowed.** (S3) needs of row i only that its features are known before its noise ξ_i is drawn,
 and that given them and the past ξ_i has mean zero and is sub-Gaussian. Whole episodes, the order of layers, the policy
 play no part. So these are fine: parts of episodes; rows left out; a cost that was not measured (the row then counts for
-transitions alone); actions of any policy, the seed's or an operator's, that did not know the noise in advance.
+transitions alone); actions of any policy, the fallback's or an operator's, that did not know the noise in advance.
 
 **What is not allowed, and cannot be seen in the rows.** Whether a row or its cost is in the log must not depend on
 its noise: a log of alarms only, or a sensor that is silent when its reading is high, has noise of another mean, and
@@ -180,17 +180,17 @@ class _Reader:
     # --- one row ----------------------------------------------------------------------------------------
 
     def _taken(self, row: Mapping[str, Any]) -> list[Any]:
-        problem, h = self._problem, logs.whole(_entry(row, "layer"))
+        problem, h = self._problem, logs.whole(_entry(row, "step"))
         if type(h) is not int or not 0 <= h < problem.horizon:
-            raise UnknownLabel("no such layer", got=f"{shown(h)}, layers are 0 … {problem.horizon - 1}")
+            raise UnknownLabel("no such step", got=f"{shown(h)}, steps are 0 … {problem.horizon - 1}")
         states = problem.naming.states
-        i = self._known(row, "state", lambda label: states[h].index(label, f"layer {h}"), states[h].__getitem__)
+        i = self._known(row, "state", lambda label: states[h].index(label, f"step {h}"), states[h].__getitem__)
         state, cost = states[h][i], self._cost(row)
         if h == problem.horizon - 1:
             if not problem.graph.terminal.has_cost[i]:
                 raise InvalidInput("the problem declares no cost for this last state", got=repr(state))
             if any(row.get(name) is not None for name in _LABELS[1:]):
-                raise InvalidInput("nothing follows the last layer", got="an action or a next state")
+                raise InvalidInput("nothing follows the last step", got="an action or a next state")
             return [h, state, cost]
         layer, naming = problem.graph.layers[h], problem.naming
         pair = self._known(
@@ -265,7 +265,7 @@ class _Reader:
                 raise InvalidInput("the rows of an episode stand apart", got=f"episode {name!r} came to its end before")
             self._finished.add(self._current)
         elif taken[0] <= last[0]:
-            raise InvalidInput("the layers of an episode go up", got=f"layer {taken[0]} after layer {last[0]}")
+            raise InvalidInput("the steps of an episode go up", got=f"step {taken[0]} after step {last[0]}")
         elif taken[0] == last[0] + 1 and taken[1] != last[3]:
             got = f"state {taken[1]!r} after a row that led to {last[3]!r}"
             raise InvalidInput("a row does not follow from the one before", got=got)

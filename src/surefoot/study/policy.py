@@ -2,7 +2,7 @@
 
 For every state with a certified action: the action, its optimistic value, its margin to each limit (bound − upper
 bound, the least over its successors; null where nothing is proved), and what its safety rests on. States without one
-are left out; asking for one of them is an error, never a guess. In safe mode only the seed's actions are written.
+are left out; asking for one of them is an error, never a guess. In safe mode only the fallback's actions are written.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def document(standing: Standing, start: Label = None) -> dict[str, Any]:
 def _layer(standing: Standing, h: int) -> list[dict[str, Any]]:
     problem, plan = standing.problem, standing.agent.plan
     layer = problem.graph.layers[h]
-    chosen = layer.seed if standing.safe_mode else plan.values.action[h]
+    chosen = layer.fallback if standing.safe_mode else plan.values.action[h]
     worst = np.maximum.reduceat(plan.bounds.upper[h], layer.pair_ptr[:-1], axis=0)  # (N, m)
     entries = []
     for state in np.flatnonzero(chosen != NO_ACTION).tolist():
@@ -82,7 +82,7 @@ def _layer(standing: Standing, h: int) -> list[dict[str, Any]]:
                 "value": float(plan.values.value[h][state]),
                 "margin": margins(worst[pair], problem.limits, certified),
                 "certified": certified,
-                "seed": pair == int(layer.seed[state]),
+                "fallback": pair == int(layer.fallback[state]),
             }
         )
     return entries

@@ -26,10 +26,10 @@ was not measured.
     ``made_after`` number of the record after which that plan was made: it rests on the rows of the epoch that stand in
     records up to and including this one · ``safe_mode`` true when only the fallback's actions are offered.
 **ask** (an action is offered; no other ask is pending)
-    ``ask`` its id, ``"<n>-<first 8 of previous>"`` · ``episode`` · ``layer`` · ``state`` · ``action`` ·
+    ``ask`` its id, ``"<n>-<first 8 of previous>"`` · ``episode`` · ``step`` · ``state`` · ``action`` ·
     ``certificate``, see :mod:`surefoot.study.certificate`.
 **tell** (what the pending ask led to; it is pending no more)
-    ``ask`` · ``layer`` · ``state`` · ``action`` that was applied · ``override`` true when it is not the one offered ·
+    ``ask`` · ``step`` · ``state`` · ``action`` that was applied · ``override`` true when it is not the one offered ·
     ``next_state`` · ``cost`` · ``raw_cost`` null, or the told numbers as text when one of them was not finite; ``cost``
     is then null and an alarm of kind "cost" follows · ``unused`` null when the row is used; ``"action"`` when the
     applied action is none of the state's (the episode can then only be aborted); ``"successor"`` when the next state is
@@ -38,7 +38,7 @@ was not measured.
 **terminal** (the cost of the episode's last state, where the problem declares one; the episode is over)
     ``episode`` · ``state`` · ``cost`` · ``raw_cost`` as above.
 **abort** (the episode is over; a pending ask is void; what was told before stays used)
-    ``episode`` · ``layer`` · ``state`` · ``ask`` the pending one or null · ``reason``.
+    ``episode`` · ``step`` · ``state`` · ``ask`` the pending one or null · ``reason``.
 **alarm** (the study is in safe mode from here on)
     ``alarm`` kind: "successor", "cost", "contradiction" (the bounds of a new plan exclude each other, spec 3; the plan
     before it stays), "plan" (none can be computed from the data), "computation" (a row cannot be entered into the
@@ -73,7 +73,7 @@ an import; and, outside safe mode, after a record that ends an episode if the da
 changes inside an episode, and in safe mode the plan from before the alarm stays.
 
 **Which actions are offered.** Outside safe mode the plan's greedy certified action (during ``initial_episodes`` the
-seed's, where it has one). In safe mode the seed's action; where the seed has none, the certified action of the plan
+fallback's, where it has one). In safe mode the fallback's action; where the fallback has none, the certified action of the plan
 from before the alarm.
 """
 
@@ -99,10 +99,10 @@ FIELDS: dict[str, tuple[str, ...]] = {
         *("options", "share", "constants"),
     ),
     "begin": ("episode", "start", "epoch", "plan", "made_after", "safe_mode"),
-    "ask": ("ask", "episode", "layer", "state", "action", "certificate"),
-    "tell": ("ask", "layer", "state", "action", "override", "next_state", "cost", "raw_cost", "unused", "ends"),
+    "ask": ("ask", "episode", "step", "state", "action", "certificate"),
+    "tell": ("ask", "step", "state", "action", "override", "next_state", "cost", "raw_cost", "unused", "ends"),
     "terminal": ("episode", "state", "cost", "raw_cost"),
-    "abort": ("episode", "layer", "state", "ask", "reason"),
+    "abort": ("episode", "step", "state", "ask", "reason"),
     "alarm": ("alarm", "record", "message", "details"),
     "acknowledge": (
         *("reason", "alarms", "discard", "epoch", "share", "monitor", "constants"),

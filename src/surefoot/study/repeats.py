@@ -83,7 +83,7 @@ class Known:
         n = record["n"]
         if record["kind"] == "tell":
             if record["unused"] is None:
-                row = [record[key] for key in ("layer", "state", "action", "next_state", "cost")]
+                row = [record[key] for key in ("step", "state", "action", "next_state", "cost")]
                 self._enter_row(row, f"the tell of record {n}")
         elif record["kind"] == "terminal":
             self._enter_row([last, record["state"], record["cost"]], f"the last cost of record {n}")

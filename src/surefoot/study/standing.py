@@ -54,7 +54,7 @@ class Place:
     """The episode under way."""
 
     episode: int
-    layer: int
+    step: int
     state: int
     lost: bool = False  # an unknown action was applied: where the plant is, is not known
 
@@ -157,7 +157,7 @@ class Standing:
     @property
     def at_terminal(self) -> bool:
         """True when all that is missing of the episode is the cost of its last state."""
-        return self.place is not None and self.place.layer == self.problem.horizon - 1
+        return self.place is not None and self.place.step == self.problem.horizon - 1
 
     @property
     def guarantee(self) -> str:
@@ -173,7 +173,7 @@ class Standing:
     def where(self) -> str:
         if self.place is None:
             return ""
-        return f"episode {self.place.episode}, {self.problem.naming.at_state(self.place.layer, self.place.state)}"
+        return f"episode {self.place.episode}, {self.problem.naming.at_state(self.place.step, self.place.state)}"
 
     def ends_episode(self, h: int, next_state: int) -> bool:
         """True when nothing is to come after the transition of layer h into this state."""
@@ -235,7 +235,7 @@ class Standing:
                 n,
                 f"{self.where()}, action {record['action']!r}: the plant went to {record['next_state']!r}, "
                 "which is outside the declared support",
-                {key: record[key] for key in ("layer", "state", "action", "next_state")},
+                {key: record[key] for key in ("step", "state", "action", "next_state")},
             )
         else:
             place.lost = True
@@ -247,7 +247,7 @@ class Standing:
 
     def _count(self, place: Place, record: Record) -> None:
         """A transition along a declared edge."""
-        h, n = place.layer, record["n"]
+        h, n = place.step, record["n"]
         names = (label_of(record["state"]), label_of(record["action"]))
         pair = self.problem.pair_index(h, *names)
         edge = self.problem.edge_index(h, *names, label_of(record["next_state"]))
@@ -261,7 +261,7 @@ class Standing:
             watch = self.monitor
             alarm = self._compute(lambda: watch.beyond(cost) if self.safe_mode else watch.observe(h, edge, cost))
             self._heed(alarm, n, self.agent.plan.certified_sets.pairs[h][pair])
-        place.layer, place.state = h + 1, after
+        place.step, place.state = h + 1, after
 
     def _terminal(self, record: Record) -> None:
         place, n = self.place, record["n"]
@@ -427,8 +427,8 @@ class Standing:
         place = self.place
         _expect(place is not None and not place.lost and not self.at_terminal, "no action is due")
         assert place is not None
-        here = place.layer, self.problem.naming.states[place.layer][place.state]
-        _expect((record["layer"], label_of(record["state"])) == here, "the episode is elsewhere")
+        here = place.step, self.problem.naming.states[place.step][place.state]
+        _expect((record["step"], label_of(record["state"])) == here, "the episode is elsewhere")
 
 
 def _expect(condition: object, otherwise: str) -> None:

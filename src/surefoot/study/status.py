@@ -55,5 +55,5 @@ def _episode(standing: Standing) -> dict[str, Any] | None:
     place = standing.place
     if place is None:
         return None
-    name = standing.problem.naming.states[place.layer][place.state]
-    return {"number": place.episode, "layer": place.layer, "state": name}
+    name = standing.problem.naming.states[place.step][place.state]
+    return {"number": place.episode, "step": place.step, "state": name}

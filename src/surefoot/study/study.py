@@ -174,7 +174,7 @@ class Study:
             state = self._start(start)
             place = standing.place
             if place is not None:
-                if place.layer == 0 and place.state == state and standing.pending is None and not place.lost:
+                if place.step == 0 and place.state == state and standing.pending is None and not place.lost:
                     return place.episode
                 raise OutOfOrder(
                     "an episode is already under way",
@@ -224,13 +224,13 @@ class Study:
                 fix = "Use tell_terminal; None is a cost that was not measured."
                 raise OutOfOrder("the cost of the last state is awaited", where=standing.where(), fix=fix)
             assert self._journal is not None
-            h, pair = place.layer, certificate.choose(standing)
+            h, pair = place.step, certificate.choose(standing)
             record = self._do(
                 "ask",
                 {
                     "ask": records.ask_id(self._journal.records, self._journal.hash),
                     "episode": place.episode,
-                    "layer": h,
+                    "step": h,
                     "state": self.problem.naming.states[h][place.state],
                     "action": self.problem.naming.action(self.problem.graph.layers[h], h, pair),
                     "certificate": certificate.certify(standing, pair),
@@ -277,7 +277,7 @@ class Study:
                 return Receipt.of(standing, last, repeated=True)
             if place is None or not standing.at_terminal or episode not in (None, place.episode):
                 raise OutOfOrder("no last state's cost is awaited", where=standing.where())
-            name = self.problem.naming.states[place.layer][place.state]
+            name = self.problem.naming.states[place.step][place.state]
             entries = {"episode": place.episode, "state": name, "cost": numbers, "raw_cost": raw}
             return Receipt.of(standing, self._do("terminal", entries))
 
@@ -289,8 +289,8 @@ class Study:
                 "abort",
                 {
                     "episode": place.episode,
-                    "layer": place.layer,
-                    "state": self.problem.naming.states[place.layer][place.state],
+                    "step": place.step,
+                    "state": self.problem.naming.states[place.step][place.state],
                     "ask": None if standing.pending is None else standing.pending["ask"],
                     "reason": _text(reason),
                 },

@@ -41,8 +41,8 @@ class Receipt:
 
 def tell_entries(standing: Standing, ask: Record, next_state: Label, cost: Cost, applied: Label) -> Record:
     """The entries of a tell that answers an ask; everything that can be refused is refused here."""
-    problem, h, state = standing.problem, ask["layer"], label_of(ask["state"])
-    where = f"episode {ask['episode']}, layer {h}, state {state!r}"
+    problem, h, state = standing.problem, ask["step"], label_of(ask["state"])
+    where = f"episode {ask['episode']}, step {h}, state {state!r}"
     numbers, raw = measured(problem, cost, where)
     action, after = label_of(ask["action"]), label_of(next_state, where)
     override, unused, ends = False, None, False
@@ -65,7 +65,7 @@ def tell_entries(standing: Standing, ask: Record, next_state: Label, cost: Cost,
             after, ends = problem.naming.states[h + 1][reached], standing.ends_episode(h, reached)
     return {
         "ask": ask["ask"],
-        "layer": h,
+        "step": h,
         "state": ask["state"],
         "action": action,
         "override": override,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surefoot.agents import registry as agents
-from surefoot.checks import check_keywords, whole
+from surefoot.checks import check_options, whole
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile
 from surefoot.model import checked
 from surefoot.storage import strict_json
@@ -50,17 +50,17 @@ class Contender:
 
 @dataclass(frozen=True)
 class Spec:
-    """All that decides a sweep, checked; only whether the world takes its knobs shows when it is made."""
+    """All that decides a sweep, checked; only whether the world takes its options shows when it is made."""
 
     world: str
     agents: Sequence[Contender]
     seeds: Sequence[int]
     episodes: int
-    knobs: Mapping[str, Any] = field(default_factory=dict)
+    world_options: Mapping[str, Any] = field(default_factory=dict)
     snapshot_seeds: int = 1  # how many of the seeds, the first ones, keep snapshots of plans
 
     def __post_init__(self) -> None:
-        check_knobs(self.world, self.knobs)
+        check_world_options(self.world, self.world_options)
         _below("episodes", whole("episodes", self.episodes, 1))
         whole("snapshot_seeds", self.snapshot_seeds, 0)
         if not self.agents:
@@ -75,7 +75,7 @@ class Spec:
             if not _LABEL.match(each.name):
                 fix = "Use up to 64 letters, digits, dots, dashes, plus signs and underscores."
                 raise InvalidInput("a label cannot name a folder", got=repr(each.name), fix=fix)
-            check_keywords(each.agent, kind, each.options, without=("problem",))
+            check_options(each.agent, kind, each.options, without=("problem",))
         _refuse_twice("label", [each.name.lower() for each in self.agents])
 
     def document(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class Spec:
         return {
             "format": FORMAT,
             "version": VERSION,
-            "world": {"name": self.world, "knobs": dict(self.knobs)},
+            "world": {"name": self.world, "options": dict(self.world_options)},
             "agents": [{"label": c.name, "agent": c.agent, "options": dict(c.options)} for c in self.agents],
             "seeds": list(self.seeds),
             "episodes": self.episodes,
@@ -95,12 +95,12 @@ def _below(name: str, value: int) -> None:
         raise InvalidInput(f"{name} is too large", got=f"more than {_MOST}")
 
 
-def check_knobs(world: str, knobs: Mapping[str, Any]) -> None:
-    """Refuse an unknown world, and a knob that it does not have."""
+def check_world_options(world: str, options: Mapping[str, Any]) -> None:
+    """Refuse an unknown world, and a option that it does not have."""
     worlds.family_of(world)
-    if knobs:
+    if options:
         makes, given = world_function(world)
-        check_keywords(world, makes, knobs, without=given)
+        check_options(world, makes, options, without=given)
 
 
 def world_function(world: str) -> tuple[Callable[..., World], tuple[str, ...]]:
@@ -169,13 +169,13 @@ class Folder:
         part = self.manifest
         contenders = [Contender(each["agent"], each["options"], each["label"]) for each in part["agents"]]
         world, kept = part["world"], len(part["snapshots"]["seeds"])
-        return Spec(world["name"], contenders, part["seeds"], part["episodes"], world["knobs"], kept)
+        return Spec(world["name"], contenders, part["seeds"], part["episodes"], world["options"], kept)
 
     def world(self) -> World:
         """Made again; refused when it is no longer the one of these runs."""
         known, source = self.manifest["world"], str(self.root / MANIFEST)
         try:
-            world = worlds.make(known["name"], **known["knobs"])
+            world = worlds.make(known["name"], **known["options"])
         except (SurefootError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError) as error:
             raise UnreadableFile("the world cannot be made again", where=source, got=str(error)[:300]) from error
         if world.digest != known["digest"]:
@@ -204,7 +204,7 @@ class Folder:
 
         agent = next(each["agent"] for each in self.manifest["agents"] if each["label"] == place.label)
         episodes, world = self.manifest["episodes"], self.manifest["world"]["digest"]
-        wanted = {"agent": agent, "seed": place.seed, "episodes": episodes, "done": episodes, "world": world}
+        wanted = {"agent": agent, "fallback": place.seed, "episodes": episodes, "done": episodes, "world": world}
         try:
             found = ledger.load(place.folder)
             for name, value in wanted.items():
@@ -290,8 +290,8 @@ def _checked(document: object) -> dict[str, Any]:
         raise checked.wrong("$.version", f"{VERSION}", version)
     keys = ("world", "agents", "seeds", "episodes", "snapshots", "versions")
     manifest = checked.entries(document, "$", keys)
-    world = checked.entries(manifest["world"], "$.world", ("name", "knobs", "digest"))
-    checked.entries(world["knobs"], "$.world.knobs", ())
+    world = checked.entries(manifest["world"], "$.world", ("name", "options", "digest"))
+    checked.entries(world["options"], "$.world.options", ())
     checked.text(world["name"], "$.world.name")
     if not _DIGEST.match(checked.text(world["digest"], "$.world.digest")):
         raise checked.wrong("$.world.digest", "a sha256 in hex", world["digest"])

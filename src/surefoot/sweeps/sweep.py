@@ -18,13 +18,13 @@
 ``sweep.json``::
 
     {"format": "surefoot-sweep", "version": 1,
-     "world": {"name": "thermal/small", "knobs": {}, "digest": "…", "problem": "…"},     digests: sha256, in hex
+     "world": {"name": "thermal/small", "options": {}, "digest": "…", "problem": "…"},     digests: sha256, in hex
      "agents": [{"label": "lsvi-new", "agent": "lsvi-new", "options": {}}, …],             label = name of its folder
      "seeds": [0, 1, 2], "episodes": 20000,
      "snapshots": {"seeds": [0], "note": ""},      the seeds whose runs keep snapshots; why none, if none
      "versions": {"python": …, "surefoot": …, "numpy": …, …}}
 
-The world is made again by ``worlds.make(name, **knobs)``; its digest must be the one in the manifest. A label is the
+The world is made again by ``worlds.make(name, **options)``; its digest must be the one in the manifest. A label is the
 agent's own name unless the user chose another, to compare an agent with itself under other options. Folders are
 ``seed-`` and the seed in four digits or more. A run is finished when its folder is there; see :func:`open_folder`.
 
@@ -113,7 +113,7 @@ def sweep(
     workers = _jobs(jobs)
     pause = at_least("checkpoint_seconds", checkpoint_seconds, 0.0)
     folders.refuse_taken(root, force)
-    world = worlds.make(spec.world, **spec.knobs)
+    world = worlds.make(spec.world, **spec.world_options)
     notes = _try_agents(spec, world)
     with writing(root):
         root.mkdir(parents=True, exist_ok=True)

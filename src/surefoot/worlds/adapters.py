@@ -19,7 +19,7 @@ means in these environments. Any other table is declared as a mixture of itself 
 its support; the weights to be found are then (1, 0). And hidden is γ with cost = ⟨γ, x⟩. Neither changes from step to
 step, and the problem says so.
 
-**Seed.** Given, or found: the most cautious policy, which keeps the limit for sure wherever the support leads, and
+**Fallback.** Given, or found: the most cautious policy, which keeps the limit for sure wherever the support leads, and
 takes each time the action whose highest possible cost is lowest. Where there is none, the environment is refused with
 the state and the reason: nobody could start safely there.
 """
@@ -66,7 +66,7 @@ def from_gymnasium(
     cost: Callable[[Label, Label, Label, float], float],
     limit: Limit,
     cost_features: Callable[[Label, Label, Label, float], ArrayLike] | None = None,
-    seed_policy: Callable[[int, Label], Label] | None = None,
+    fallback: Callable[[int, Label], Label] | None = None,
     start: Label | list[Label] | None = None,
     anchor: tuple[ArrayLike, float] | None = None,
     reward_range: tuple[float, float] | None = None,
@@ -81,7 +81,7 @@ def from_gymnasium(
         limit: the limit on it, and what else is known of it.
         cost_features: ``cost_features(state, action, next_state, reward)``, the vector x in which the cost is linear.
             By default (1, cost): how costs compare is known, their offset and scale are not.
-        seed_policy: ``seed_policy(h, state)``, a safe action in a state of the table; the most cautious when left out.
+        fallback: ``fallback(h, state)``, a safe action in a state of the table; the most cautious when left out.
         start: a state of the table or a list of several; by default where ``env.unwrapped.initial_state_distrib`` is
             positive.
         anchor: ``(features, cost)`` known exactly.
@@ -94,9 +94,9 @@ def from_gymnasium(
     table = read_table(env, start)
     priced = _prices(table, cost, cost_features)
     gamma = _linear(priced)
-    if seed_policy is None:
-        seed_policy = _cautious(table, priced, horizon, limit.bound)
-    layered = _Layered(table, priced, _payment(priced, limit.bound, reward_range), seed_policy, len(gamma))
+    if fallback is None:
+        fallback = _cautious(table, priced, horizon, limit.bound)
+    layered = _Layered(table, priced, _payment(priced, limit.bound, reward_range), fallback, len(gamma))
     problem = Problem.from_functions(
         horizon=horizon,
         start=list(table.starts),
@@ -106,7 +106,7 @@ def from_gymnasium(
         cost_features=layered.cost_features,
         transition_features=layered.kernels,
         terminal_reward=layered.terminal_reward,
-        seed_policy=layered.seed,
+        fallback=layered.fallback,
         anchor=None if anchor is None else lambda h: anchor,
         limits=limit,
         transition_norm=1.0,  # weights that sum to one are never longer
@@ -124,10 +124,10 @@ class _Layered:
         table: Table,
         priced: dict[Key, Priced],
         payment: Callable[[float], float],
-        seed_policy: Callable[[int, Label], Label],
+        fallback: Callable[[int, Label], Label],
         cost_dim: int,
     ) -> None:
-        self._table, self._priced, self._payment, self._policy = table, priced, payment, seed_policy
+        self._table, self._priced, self._payment, self._policy = table, priced, payment, fallback
         self._nothing = np.zeros(cost_dim)
         self._arrival: dict[Label, Arrival] = {s: Arrival(s, 0.0, False) for s in table.starts}
         self._arrival |= {name: arrival for arrival, name in table.names.items()}
@@ -168,7 +168,7 @@ class _Layered:
     def terminal_reward(self, label: Label) -> float:
         return self._payment(self._arrival[label].reward)
 
-    def seed(self, h: int, label: Label) -> Label:
+    def fallback(self, h: int, label: Label) -> Label:
         arrival = self._arrival[label]
         return WAIT if arrival.ended else self._policy(h, arrival.state)
 
@@ -276,5 +276,5 @@ def _refuse_doomed(
             "no policy is safe from the start",
             where=f"state {start!r}, limit {bound:g}",
             got="; ".join(reasons),
-            fix="There is no seed to begin with: choose another start, a shorter horizon or another limit.",
+            fix="There is no fallback to begin with: choose another start, a shorter horizon or another limit.",
         )

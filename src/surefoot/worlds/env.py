@@ -6,7 +6,7 @@ Observation ``(layer, state index)``; action: an index into the state's own acti
     state          label of the state                      limits        (m,) bounds: safe means cost ≤ bound
     layer          0 … H-1                                 action_mask   (n,) int8, 1 where the action exists
     action         label of the action that was played     cost          (m,) measured, noise included
-    invalid_action the index did not exist; the seed's action (off the seed, the first one) was played
+    invalid_action the index did not exist; the fallback's action (off the fallback, the first one) was played
     terminal_cost  (m,) measured, after the last step, where the last state has a cost
 
 ``reset`` gives state, layer, limits and action_mask. The last step adds the terminal reward.
@@ -124,8 +124,8 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
         first, end = int(layer.state_ptr[state]), int(layer.state_ptr[state + 1])
         if 0 <= action < end - first:
             return first + int(action), True
-        seed = int(layer.seed[state])
-        return (first if seed == NO_ACTION else seed), False
+        fallback = int(layer.fallback[state])
+        return (first if fallback == NO_ACTION else fallback), False
 
     def _observation(self) -> Observation:
         return np.array([self._layer, self._state], dtype=np.int64)
@@ -138,15 +138,15 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
             mask[: int(pointer[self._state + 1] - pointer[self._state])] = 1
         return {
             "state": problem.naming.states[self._layer][self._state],
-            "layer": self._layer,
+            "step": self._layer,
             "limits": np.array([limit.bound for limit in problem.limits]),
             "action_mask": mask,
         }
 
 
-def make_env(name: str, render_mode: str | None = None, **knobs: Any) -> SurefootEnv:
+def make_env(name: str, render_mode: str | None = None, **options: Any) -> SurefootEnv:
     """The environment of a named world; what ``gymnasium.make`` calls."""
-    return SurefootEnv(registry.make(name, **knobs), render_mode=render_mode)
+    return SurefootEnv(registry.make(name, **options), render_mode=render_mode)
 
 
 def environment_id(name: str) -> str:

@@ -1,6 +1,6 @@
 """A truth that the linear model misses by ζ, placed where it hurts most.
 
-    cost = ⟨γ, x⟩ + η,    η = −ζ  where ⟨γ, x⟩ ≤ bound − ζ, and on all triplets of the seed
+    cost = ⟨γ, x⟩ + η,    η = −ζ  where ⟨γ, x⟩ ≤ bound − ζ, and on all triplets of the fallback
                           η = +ζ  elsewhere: all of these truly break the limit
                           η =  0  at the anchor, whose cost was declared
 
@@ -50,7 +50,7 @@ def _layer(problem: Problem, h: int, cost: ArrayLike, size: float) -> FloatArray
     linear = product(layer.cost_features, np.atleast_2d(np.asarray(cost, dtype=np.float64)).T)
     bounds = np.array([limit.bound for limit in problem.limits])
     result: FloatArray = np.where(linear <= bounds - size, -size, size)
-    result[edge_ranges(layer, layer.seed_pairs())] = -size
+    result[edge_ranges(layer, layer.fallback_pairs())] = -size
     if anchor is not None:
         result[rows_equal_to(layer.cost_features, anchor.features)] = 0.0
     return result

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from surefoot.worlds.world import World
 
 #: What tests and users may count on in a world, beyond what every world keeps.
-#: ``gain``: the best safe value is at least 1.3 times the seed's, and can be learnt.
+#: ``gain``: the best safe value is at least 1.3 times the fallback's, and can be learnt.
 #: ``lookahead``: a learner that looks one step ahead comes to a state without a safe action.
 #: ``stochastic``: some action has more than one possible successor.
 #: ``unsafe_states``: some states that can be reached have no safe action.
@@ -27,9 +27,9 @@ TRAITS = frozenset({"gain", "lookahead", "stochastic", "traps", "unsafe_states"}
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A kind of world in several sizes, all made by one function ``module.function(size, **knobs)``.
+    """A kind of world in several sizes, all made by one function ``module.function(size, **options)``.
 
-    Without sizes there is one world, named like its family and made by ``module.function(**knobs)``.
+    Without sizes there is one world, named like its family and made by ``module.function(**options)``.
     """
 
     name: str
@@ -124,10 +124,10 @@ FAMILIES: tuple[Family, ...] = (
         function="surefoot.worlds.named.ladder:ladder",
         description="generated, star-convex and full of traps, of any size",
         sizes={
-            "testing": "for tests: 1e3 triplets a layer, 4 features",
-            "1e4": "1e4 triplets a layer, 16 features",
-            "1e5": "1e5 triplets a layer, 32 features",
-            "1e6": "1e6 triplets a layer, 64 features, half a gigabyte",
+            "testing": "for tests: 1e3 triplets a step, 4 features",
+            "1e4": "1e4 triplets a step, 16 features",
+            "1e5": "1e5 triplets a step, 32 features",
+            "1e6": "1e6 triplets a step, 64 features, half a gigabyte",
         },
         testing="testing",
         traits=frozenset({"gain", "lookahead", "stochastic", "traps", "unsafe_states"}),
@@ -191,10 +191,10 @@ def family_of(name: str) -> Family:
     return next(family for family in FAMILIES if name in family.ids())
 
 
-def make(name: str, **knobs: Any) -> World:
-    """The named world; ``knobs`` are the keywords of its function (see its documentation)."""
+def make(name: str, **options: Any) -> World:
+    """The named world; ``options`` are the keywords of its function (see its documentation)."""
     family = family_of(name)
     module, _, function = family.function.partition(":")
     sized = {"size": family.ids()[name]} if family.sizes else {}
-    world: World = getattr(importlib.import_module(module), function)(**sized, **knobs)
+    world: World = getattr(importlib.import_module(module), function)(**sized, **options)
     return world.named(name)

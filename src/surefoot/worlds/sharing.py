@@ -34,8 +34,8 @@ from surefoot.worlds.world import World
 ARRAYS, HEADER = "arrays.npy", "world.json"
 
 _ALIGNMENT = 64  # bytes; also that of an .npy file's data
-_LAYER = ("state_ptr", "pair_ptr", "successor", "reward", "cost_features", "transition_features", "seed")
-_TERMINAL = ("reward", "cost_features", "has_cost", "seed_reached")
+_LAYER = ("state_ptr", "pair_ptr", "successor", "reward", "cost_features", "transition_features", "fallback")
+_TERMINAL = ("reward", "cost_features", "has_cost", "fallback_reached")
 _LIMIT = ("name", "bound", "noise", "norm", "misspecification")
 _PLAIN = ("noise", "misspecified_beyond_declaration", "name", "exact_digest")
 _TABLES = ("probabilities", "cumulative", "costs")

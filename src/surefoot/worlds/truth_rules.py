@@ -70,7 +70,7 @@ def _norms(what: str, values: FloatArray, bounds: Sequence[tuple[str, float]], d
             h = int(large[0])
             raise InvalidInput(
                 f"{what} are longer than declared",
-                where=f"layer {h}{name}",
+                where=f"step {h}{name}",
                 got=f"length {float(sizes[h, part])!r}, declared {bound!r}",
                 fix=f"Raise {declared} in the problem, or shrink the parameters.",
             )
@@ -81,8 +81,8 @@ def _equal_rows(what: str, values: FloatArray, flag: str) -> None:
         if not np.array_equal(values[h], values[0]):
             raise InvalidInput(
                 f"{what} differ although the problem says {flag}",
-                where=f"layers 0 and {h}",
-                fix="Give one set of parameters for all layers, or drop the flag.",
+                where=f"steps 0 and {h}",
+                fix="Give one set of parameters for all steps, or drop the flag.",
             )
 
 
@@ -94,17 +94,17 @@ def deviations(problem: Problem, given: Sequence[ArrayLike]) -> tuple[FloatArray
         shapes.append((graph.terminal.n_states, m))
     if len(given) not in (len(graph.layers), len(shapes)):
         raise InvalidInput(
-            "deviation has the wrong number of layers",
-            got=f"{len(given)} arrays where {len(graph.layers)} are expected, one per decision layer",
+            "deviation has the wrong number of steps",
+            got=f"{len(given)} arrays where {len(graph.layers)} are expected, one per decision step",
         )
     # The same object given for several layers stays one object, so that their tables stay shared.
     known: dict[int, FloatArray] = {}
     for h, (values, shape) in enumerate(zip(given, shapes, strict=False)):
         if id(values) not in known:
-            known[id(values)] = freeze(_array(f"deviations of layer {h}", values, (shape,), shape))
+            known[id(values)] = freeze(_array(f"deviations of step {h}", values, (shape,), shape))
         elif known[id(values)].shape != shape:
             raise InvalidInput(
-                f"deviations of layer {h} have the wrong shape",
+                f"deviations of step {h} have the wrong shape",
                 got=f"{known[id(values)].shape} where {shape} is expected",
             )
     return tuple(known[id(values)] for values in given)
@@ -135,45 +135,45 @@ def check_anchors(problem: Problem, cost: FloatArray) -> None:
             if abs(truth - declared) > rounding + limit.misspecification:
                 raise InvalidInput(
                     "anchor is not true",
-                    where=f"anchor of layer {h}, limit {limit.name!r}",
+                    where=f"anchor of step {h}, limit {limit.name!r}",
                     got=f"declared cost {declared!r}, true cost {truth!r}",
                     fix="Declare the true cost, or change the cost parameters.",
                 )
 
 
-def check_seed(
+def check_fallback(
     problem: Problem,
     probabilities: Sequence[FloatArray],
     costs: Sequence[FloatArray],
     terminal_costs: FloatArray | None,
 ) -> None:
-    """The seed never breaks a limit, wherever the declared successors let it come (ass:knownseedsubgraph).
+    """The fallback never breaks a limit, wherever the declared successors let it come (ass:knownfallbacksubgraph).
 
     Declared rather than true ones: agents take all of these pairs for certified (spec 4), and may come to
-    such a state by another way than the seed's.
+    such a state by another way than the fallback's.
     """
     for h, layer in enumerate(problem.graph.layers):
-        edges = edge_ranges(layer, layer.seed_pairs())
+        edges = edge_ranges(layer, layer.fallback_pairs())
         edges = edges[probabilities[h][edges] > 0.0]
         over = costs[h][edges] > problem.violation_thresholds
         if over.any():
             row, j = (int(i) for i in np.argwhere(over)[0])
             edge = int(edges[row])
-            _refuse_seed(problem, problem.naming.at_edge(layer, h, edge), j, float(costs[h][edge, j]))
+            _refuse_fallback(problem, problem.naming.at_edge(layer, h, edge), j, float(costs[h][edge, j]))
     if terminal_costs is None:
         return
-    over = (terminal_costs > problem.violation_thresholds) & problem.graph.terminal.seed_reached[:, None]
+    over = (terminal_costs > problem.violation_thresholds) & problem.graph.terminal.fallback_reached[:, None]
     if over.any():
         state, j = (int(i) for i in np.argwhere(over)[0])
         where = problem.naming.at_state(problem.horizon - 1, state)
-        _refuse_seed(problem, where, j, float(terminal_costs[state, j]))
+        _refuse_fallback(problem, where, j, float(terminal_costs[state, j]))
 
 
-def _refuse_seed(problem: Problem, where: str, j: int, cost: float) -> None:
+def _refuse_fallback(problem: Problem, where: str, j: int, cost: float) -> None:
     limit = problem.limits[j]
     raise InvalidInput(
-        "seed is not safe",
+        "fallback is not safe",
         where=f"{where}, limit {limit.name!r}",
         got=f"true cost {cost!r}, bound {limit.bound!r}",
-        fix="The seed must keep every limit: change the seed, the bound or the cost parameters.",
+        fix="The fallback must keep every limit: change the fallback, the bound or the cost parameters.",
     )

@@ -74,7 +74,7 @@ class World:
         probabilities = tables.probability_tables(problem, mu)
         costs, terminal_costs = tables.cost_tables(problem, gamma, extra)
         checks.check_anchors(problem, gamma)
-        checks.check_seed(problem, probabilities, costs, terminal_costs)
+        checks.check_fallback(problem, probabilities, costs, terminal_costs)
         self._set(
             problem=problem,
             transition=mu,

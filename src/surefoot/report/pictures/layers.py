@@ -139,7 +139,7 @@ def _action(axes: Any, view: Standing, h: int, pair: int, state: tuple[float, fl
 def _path_handle(view: Standing) -> Any:
     from matplotlib.lines import Line2D
 
-    label = "most likely path of the plan" if view.learned else "most likely path of the seed"
+    label = "most likely path of the plan" if view.learned else "most likely path of the fallback"
     return Line2D([], [], color=PATH, linewidth=2.4, label=label)
 
 

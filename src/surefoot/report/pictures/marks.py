@@ -75,15 +75,13 @@ def draw_path(axes: Any, xs: list[float], ys: list[float], paper: Paper) -> None
 
 
 def path_name(view: Standing) -> str:
-    return "most likely path of the plan" if view.learned else "most likely path of the seed"
+    return "most likely path of the plan" if view.learned else "most likely path of the fallback"
 
 
 def title_of(view: Standing, what: str) -> str:
     """The world's id, what the picture is of, and how much is certified."""
     count = view.count()
     safe = count[Class.CERTIFIED] + count[Class.OPEN]
-    share = (
-        f"{count[Class.CERTIFIED]:,} of {safe:,} truly safe actions {'certified' if view.learned else 'are the seed’s'}"
-    )
+    share = f"{count[Class.CERTIFIED]:,} of {safe:,} truly safe actions {'certified' if view.learned else 'are the fallback’s'}"
     name = f"{view.world.name}: " if view.world.name else ""
     return f"{name}{what}\n{share}"

@@ -10,7 +10,7 @@ All four are one machine that can be loaded with v ≥ 0, and each is small enou
 **Known.** The graph, the rewards, every load. **Hidden.** How the strain follows from the load,
 strain = g·v with g = 0.3 (features x = (v,), so dc = 1), and where chance decides, the weights of its mixture.
 **Limit.** strain ≤ 1, measured with noise of scale σ = 0.01; g ≤ L = 1 is declared; no anchor, so the slack of
-spec 5 is 1. **Seed.** Loads nothing, earns little, and measures nothing: z = 0 adds nothing to G.
+spec 5 is 1. **Fallback.** Loads nothing, earns little, and measures nothing: z = 0 adds nothing to G.
 
 So full (true strain 0.6) is safe and overload (1.2) is not, and the learner knows neither. Three facts carry
 every argument below; p = 0.05, and the numbers are for horizon 4, where the bounds are widest.
@@ -78,12 +78,12 @@ def look_ahead(*, mismatch: float = 0.0, declared: bool = True) -> World:
         layer 2   works    idle 0.2, trial 0.3, full 0.9, overload 1.0 → end
                   gorge    climb 0.5 (v = 4), swim 0.0 (v = 5) → end
 
-    **Known, hidden, limit.** As for all (the module's page); transitions are certain. **Seed.** road, walk, idle.
+    **Known, hidden, limit.** As for all (the module's page); transitions are certain. **Fallback.** road, walk, idle.
 
     **With Idea I.** Nothing is ever certified in the gorge: climb strains by 1.2 and swim by 1.5, and an upper bound
     is no less. So the bridge has no certified action, and the shortcut, which strains by nothing, is not certified
     either. On the road a trial pays more than idling (0.3 > 0.2) and is certified from the first episode; from the
-    second, full is. Best safe value 0.2 + 0.9 = 1.1, the seed's 0.4: the gap is 0.7.
+    second, full is. Best safe value 0.2 + 0.9 = 1.1, the fallback's 0.4: the gap is 0.7.
 
     **Without it.** Shortcut, left and right pass the test of their own step (strain 0 ≤ 1). The shortcut and the
     climb earn 1.5, road and full 1.1. Bonuses do not save it: ω is proportional to v, so the gorge's are at least
@@ -118,7 +118,7 @@ def transition(*, mismatch: float = 0.0, declared: bool = True) -> World:
         layer 0   start    walk 0.0 → works (v = 0)
         layer 1   works    idle 0.40, trial 0.25, full 0.90, overload 1.00 → end
 
-    **Known, hidden, limit.** As for all (the module's page); transitions are certain. **Seed.** walk, idle.
+    **Known, hidden, limit.** As for all (the module's page); transitions are certain. **Fallback.** walk, idle.
 
     The decision is at layer 1, where Idea IV adds nothing, and nothing follows it, so that Idea III is zero there.
     The expected next value is exactly 0 after every action (the clip of S7 to a single successor).
@@ -158,7 +158,7 @@ def future(*, mismatch: float = 0.0, declared: bool = True) -> World:
     **Known.** Besides what the module's page says: g is the same at every layer, so that the bench teaches what
     full does at layer 0; and a visit finds the bench free with probability 0.1 on a busy day, 0.5 on a quiet one.
     **Hidden.** Besides g: three days in four are busy, so P(bench | visit) = 0.2. **Limit.** As for all.
-    **Seed.** idle, idle.
+    **Fallback.** idle, idle.
 
     From layer 1 on, hall and bench both earn 2 = R_1, all that can be earned: V(hall) = V(bench) = 2 exactly, as the
     bonus of the trial, Q(trial) = 2 + 0.1·2·1.5, is clipped. So the expected next value at layer 0 is 2 for every
@@ -204,7 +204,7 @@ def past(*, mismatch: float = 0.0, declared: bool = True) -> World:
 
         layer 0   works    idle 0.40, trial 0.07, full 0.90, overload 1.00 → end
 
-    **Known, hidden, limit.** As for all (the module's page); transitions are certain. **Seed.** idle.
+    **Known, hidden, limit.** As for all (the module's page); transitions are certain. **Fallback.** idle.
 
     Idling earns 0.33 more than a trial. Before the first trial Idea II is worth w₂·R_0·ω = 0.1·2·1.5 = 0.30, and
     Idea IV another w₄·R_0·ω = 0.02·2·1.5 = 0.06: the difference lies between 0.30 and 0.36.
@@ -248,7 +248,7 @@ def _world(
     mismatch: float,
     declared: bool,
 ) -> World:
-    """The machine of a table; its seed is the first action everywhere."""
+    """The machine of a table; its fallback is the first action everywhere."""
 
     def actions(h: int, state: Label) -> list[str]:
         return list(table[h, str(state)])
@@ -265,7 +265,7 @@ def _world(
         cost_features=lambda h, s, a, s2: [choice(h, s, a).load],
         transition_features=lambda h, s, a, s2: choice(h, s, a).to[str(s2)],
         terminal_reward=lambda s: last_reward,
-        seed_policy=lambda h, s: actions(h, s)[0],
+        fallback=lambda h, s: actions(h, s)[0],
         limits=replace(LIMIT, misspecification=allowance(mismatch, declared)),
         transition_norm=1.0,  # weights that sum to one are never longer
         stationary_costs=stationary_costs,

@@ -18,7 +18,7 @@ earns by the kilometre. At 5 m/s, 50 m behind and not closing in, the risk is kn
 Neither changes from step to step, and the problem says so: the data of all layers are pooled.
 
 **Limit.** risk ≤ 0.95, measured with noise of scale 0.05. In truth this asks for a headway: gap' ≥ 4 m + 1 s · v' +
-0.5 s · closing'. The last state has no limit of its own. **Seed.** Fall back and keep far away: drive at 5 m/s, and
+0.5 s · closing'. The last state has no limit of its own. **Fallback.** Fall back and keep far away: drive at 5 m/s, and
 stop when the gap is below 40 m.
 
 **Why look-ahead matters.** The headway grows with the speed, the way to a standstill with its square. At 15 m/s and
@@ -111,7 +111,7 @@ class Road:
         """v' in parts of the top speed; nothing after a collision."""
         return 0.0 if state == CRASH else (state[1] + ACTIONS[action]) / self.top_speed
 
-    def seed(self, state: State) -> str:
+    def fallback(self, state: State) -> str:
         """Fall back: at most 5 m/s, and none below a gap of 40 m."""
         gap, own, _ = state
         if own > GRADE or (gap < 40 and own > 0):
@@ -160,7 +160,7 @@ def driving(
         reward=lambda h, s, a: road.progress(s, a),
         cost_features=lambda h, s, a, after: road.risk_features(after),
         transition_features=lambda h, s, a, after: road.drivers(s, a)[after],
-        seed_policy=lambda h, s: road.seed(s),
+        fallback=lambda h, s: road.fallback(s),
         anchor=lambda h: (known, float(gamma @ known)),
         limits=Limit(
             "risk",

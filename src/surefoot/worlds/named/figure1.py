@@ -19,7 +19,7 @@ and the load v of every action, on which the limit depends:
 
 **Hidden.** strain = g·v with g = 0.3 at every step (features x = (v,)); and the weights, 1/2 each, of two known
 kernels, in which the first of two possible squares has probability 0.8 and 0.2. **Limit.** strain ≤ 1, measured with
-noise of scale 0.05; g ≤ 1 is declared. **Seed.** Always action 2, the subgraph G_3 (the paper draws three and
+noise of scale 0.05; g ≤ 1 is declared. **Fallback.** Always action 2, the subgraph G_3 (the paper draws three and
 describes two): squares 1, 3, 3, 2, 2, which are certain. Its loads of 0.5 are measured at every step, and
 teach g.
 
@@ -84,7 +84,7 @@ def figure1(*, mismatch: float = 0.0, declared: bool = True) -> World:
         reward=_reward,
         cost_features=lambda h, square, action, after: [_load(h + 1, square, action)],
         transition_features=_kernels,
-        seed_policy=lambda h, square: 2,
+        fallback=lambda h, square: 2,
         limits=replace(LIMIT, misspecification=allowance(mismatch, declared)),
         transition_norm=1.0,  # weights that sum to one are never longer
         stationary_costs=True,

@@ -15,7 +15,7 @@ follows. Each triplet has a direction y ∈ R^{d−1} of length one, and
 where ⟨g, y⟩ differs from triplet to triplet between 0.4 and 0.9. The data of all layers are pooled only if
 ``stationary`` says so.
 
-**Limit.** strain ≤ 0.5, measured with noise of scale 0.1; ‖γ‖ ≤ 1 is declared, 0.61 is true. **Seed.** Rung 0
+**Limit.** strain ≤ 0.5, measured with noise of scale 0.1; ‖γ‖ ≤ 1 is declared, 0.61 is true. **Fallback.** Rung 0
 everywhere: the same feature x⁰ = (1, 0) at every landing, so it never meets a trap and measures nothing new.
 
 **Star-convex.** All rungs of a landing share their directions: with a feature x there are x⁰ + (j/k)(x − x⁰) for
@@ -57,7 +57,7 @@ SIZES: dict[str, tuple[int, int, int]] = {  # size -> (triplets per layer, featu
     "1e5": (100_000, 32, 10),
     "1e6": (1_000_000, 64, 10),
 }
-SEED_STRAIN, SLOPE = 0.1, 0.6  # γ = (SEED_STRAIN, SLOPE·g)
+FALLBACK_STRAIN, SLOPE = 0.1, 0.6  # γ = (FALLBACK_STRAIN, SLOPE·g)
 STEEPNESS = (0.4, 0.8)  # range of ⟨g, y⟩ from state to state; from successor to successor, up to SPREAD more
 SPREAD = 0.1
 KERNEL_WEIGHTS = (0.4, 0.3, 0.2, 0.1)  # μ
@@ -145,8 +145,8 @@ def ladder(
         horizon=horizon,
         start=0,
         **arrays,
-        terminal_rewards=np.zeros(shape.states),
-        anchor=lambda h: (np.eye(1, dim)[0], SEED_STRAIN),
+        terminal_reward=np.zeros(shape.states),
+        anchor=lambda h: (np.eye(1, dim)[0], FALLBACK_STRAIN),
         limits=replace(LIMIT, misspecification=allowance(mismatch, declared)),
         transition_norm=1.0,  # weights that sum to one are never longer
         stationary_costs=stationary,
@@ -154,7 +154,7 @@ def ladder(
     )
     problem = replace(problem, seals=())
     del drawn, arrays  # nobody else holds them now
-    gamma = np.concatenate([[SEED_STRAIN], SLOPE * slope])
+    gamma = np.concatenate([[FALLBACK_STRAIN], SLOPE * slope])
     return mismatched(problem, mismatch, transition=KERNEL_WEIGHTS, cost=gamma, noise=noise)
 
 
@@ -164,10 +164,10 @@ def _layer(shape: _Shape, slope: FloatArray, rng: np.random.Generator) -> dict[s
         "state_ptr": np.arange(shape.states + 1) * shape.rungs,
         "pair_ptr": np.arange(shape.pairs + 1) * shape.branching,
         "successors": _successors(shape, rng).reshape(-1),
-        "rewards": _rewards(shape, rng).reshape(-1),
+        "reward": _rewards(shape, rng).reshape(-1),
         "cost_features": _cost_features(shape, slope, rng).reshape(-1, len(slope) + 1),
         "transition_features": _kernels(shape, rng).reshape(-1, len(KERNEL_WEIGHTS)),
-        "seed": np.where(np.arange(shape.states) < shape.landings, 0, -1),
+        "fallback": np.where(np.arange(shape.states) < shape.landings, 0, -1),
     }
 
 

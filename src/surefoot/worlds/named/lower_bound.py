@@ -20,7 +20,7 @@ i, which is never left. (The paper lets every state have all actions, all with t
 It is linear in x = (1, [i = 2], [i = 4], [i ≥ 5]), so dc = 4. **Limit.** cost ≤ c̄, measured with noise N(0, 1). Costs
 stay in [0, 1], as the paper demands and its own numbers need not (spec 7.17): c̄ = 1/2, so that 2c̄ − c⁰ ≤ 1;
 c⁰ = 1/10, Δ = 1/5. The last layer has a reward and a cost like all others, so that an episode earns H·r.
-**Seed.** a(3), which pays nothing; its feature and its cost c⁰ are the anchor. a(1) has the same feature, so it is
+**Fallback.** a(3), which pays nothing; its feature and its cost c⁰ are the anchor. a(1) has the same feature, so it is
 known to be safe as well.
 
 So a(2) and a(5), … are unsafe in both instances, and so is every state that they lead to. a(4) is unsafe in instance 1,
@@ -63,14 +63,14 @@ INSTANCES = ("1", "2")
 START, STAY = 0, "stay"
 
 
-def first(**knobs: Any) -> World:
-    """lower-bound/1: a(4) is unsafe. The knobs are those of :func:`lower_bound`."""
-    return lower_bound("1", **knobs)
+def first(**options: Any) -> World:
+    """lower-bound/1: a(4) is unsafe. The options are those of :func:`lower_bound`."""
+    return lower_bound("1", **options)
 
 
-def second(**knobs: Any) -> World:
-    """lower-bound/2: a(4) is safe, and no safe learner can know. The knobs are those of :func:`lower_bound`."""
-    return lower_bound("2", **knobs)
+def second(**options: Any) -> World:
+    """lower-bound/2: a(4) is safe, and no safe learner can know. The options are those of :func:`lower_bound`."""
+    return lower_bound("2", **options)
 
 
 def lower_bound(
@@ -79,7 +79,7 @@ def lower_bound(
     horizon: int = 6,
     actions: int = 6,
     bound: float = 0.5,
-    seed_cost: float = 0.1,
+    fallback_cost: float = 0.1,
     gap: float = 0.2,
     noise_scale: float = 1.0,
     noise: str | None = None,
@@ -93,7 +93,7 @@ def lower_bound(
         horizon: H, the number of steps.
         actions: n, at least 5.
         bound: c̄.
-        seed_cost: c⁰, with 2c̄ − c⁰ ≤ 1.
+        fallback_cost: c⁰, with 2c̄ − c⁰ ≤ 1.
         gap: Δ, below c̄ − c⁰.
         noise_scale: σ; the paper's is 1.
         noise: the kind of measurement noise, see :class:`~surefoot.World`.
@@ -103,15 +103,19 @@ def lower_bound(
     if instance not in INSTANCES:
         raise InvalidInput("no such instance", got=repr(instance), fix=f"Choose from {', '.join(INSTANCES)}.")
     n = whole("actions", actions, 5)
-    low, delta = at_least("seed_cost", seed_cost, 0.0), at_least("gap", gap, 0.0)
+    low, delta = at_least("fallback_cost", fallback_cost, 0.0), at_least("gap", gap, 0.0)
     high = 2.0 * bound - low
     if not high <= 1.0:
         raise InvalidInput(
-            "costs would leave [0, 1]", got=f"2·bound − seed_cost = {high:g}", fix="Lower bound, or raise seed_cost."
+            "costs would leave [0, 1]",
+            got=f"2·bound − fallback_cost = {high:g}",
+            fix="Lower bound, or raise fallback_cost.",
         )
     if not low + delta < bound:
         raise InvalidInput(
-            "gap must be below bound − seed_cost", got=f"{delta:g} and {bound - low:g}", fix="Lower gap or seed_cost."
+            "gap must be below bound − fallback_cost",
+            got=f"{delta:g} and {bound - low:g}",
+            fix="Lower gap or fallback_cost.",
         )
     fourth = high - delta if instance == "1" else low + delta
     gamma = (low, high - low, fourth - low, high - low)
@@ -128,7 +132,7 @@ def lower_bound(
         transition_features=lambda h, i, a, after: [1.0],
         terminal_reward=_reward,
         terminal_cost_features=_features,
-        seed_policy=lambda h, i: 3 if h == 0 else STAY,
+        fallback=lambda h, i: 3 if h == 0 else STAY,
         anchor=lambda h: (_features(3), low),
         limits=Limit("cost", bound, noise_scale, norm, allowance(mismatch, declared)),
         transition_norm=1.0,

@@ -29,7 +29,7 @@ every line that can be overloaded; no other comes above 0.79, without or with lo
 takes more than its ``share``. In testing each line out of bus 1 has two others beside it, and takes at most 0.6 of each
 entry of x: √4 · 0.6 = 1.2 in length. In case9 line 1-4 takes all of it, and 0.1 for losses: 2.2. In case30 line 6-8
 takes all of what the pocket makes and a third of the rest: 1.5.
-**Seed.** All local generation, all day; charge at night, discharge at the evening peak.
+**Fallback.** All local generation, all day; charge at night, discharge at the evening peak.
 
 **Why look-ahead matters.** In testing, at the evening peak and the highest demand, all local generation leaves line 1-5
 at 1.065; discharging brings it to 0.886. Discharging in the morning breaks nothing, and saves two levels of local
@@ -46,7 +46,7 @@ testing no action's worst loading lies within 0.011 of the limit, so what is saf
 then the active power that enters a line at its first bus / rating; reactive power does not count. γ is the linear model
 with the least worst error over all operating points, and this error is what the limits declare as misspecification:
 up to 0.0397 in testing, whose case is known for its reactive demand, 0.0116 in case9, 0.0010 in case30. (The DC rows
-themselves miss AC flow by up to 0.275, 0.078 and 0.014.) The seed keeps every limit under AC flow, too: 0.992 at most.
+themselves miss AC flow by up to 0.275, 0.078 and 0.014.) The fallback keeps every limit under AC flow, too: 0.992 at most.
 
 ``mismatch`` ζ bends the DC truth by ±ζ where it hurts most, see :mod:`surefoot.worlds.mismatch`.
 """
@@ -88,12 +88,12 @@ class Layout:
     profile: tuple[float, ...]  # usual demand of each period of the day, in parts of the case's own
     swing: float  # of demand, from one level to the next
     levels: int  # of demand; the middle one is the usual
-    generation: tuple[float, ...]  # MW, levels of local generation; the seed runs the last
+    generation: tuple[float, ...]  # MW, levels of local generation; the fallback runs the last
     discharge: float  # MW, over one period
     charge: float  # MW, over one period: what is lost on the way is the difference
     capacity: int  # periods of discharge that the storage holds
-    night: tuple[int, ...]  # periods in which the seed charges
-    peak: tuple[int, ...]  # periods in which the seed discharges
+    night: tuple[int, ...]  # periods in which the fallback charges
+    peak: tuple[int, ...]  # periods in which the fallback discharges
     share: float  # the length of a line's four PTDF entries is at most this
     price: float = 3.0  # of local generation, in prices of the remote one
 
@@ -155,7 +155,7 @@ class Layout:
         low, high = self.bills
         return charge * self.discharge / (high - low)
 
-    def seed(self, period: int, state: State) -> Action:
+    def fallback(self, period: int, state: State) -> Action:
         charge, all_on = state[1], len(self.generation) - 1
         if period in self.peak and charge > 0:
             return all_on, 1
@@ -323,7 +323,7 @@ def _problem(layout: Layout, network: Grid, zetas: list[float], bound: float, no
         cost_features=lambda h, state, action, after: layout.features(network, layout.point(h, action, after)),
         transition_features=lambda h, state, action, after: layout.day_types(state[0], after[0]),
         terminal_reward=lambda state: layout.worth(state[1]),
-        seed_policy=layout.seed,
+        fallback=layout.fallback,
         limits=[
             Limit(name, bound, noise_scale, norm=layout.share * UNIT / rating, misspecification=zeta)
             for name, rating, zeta in zip(_limit_names(layout), ratings, zetas, strict=True)

@@ -20,7 +20,7 @@ cell where the rover ends up (in units of 20 m). Neither changes from sol to sol
 all layers are pooled.
 
 **Limit.** strain ≤ 0.6, measured with noise of scale 0.05. In truth a rover at rest keeps it up to a roughness of
-12.5 m. The last cell has no limit of its own. **Seed.** Stay in the first cell, where nothing slides.
+12.5 m. The last cell has no limit of its own. **Fallback.** Stay in the first cell, where nothing slides.
 
 **Why look-ahead matters.** The bottom of a ravine is too rough to stay in, and too rough to leave, since the wheels may
 spin. The wall above it is smooth: going there keeps the limit, and its rock pays best. But every sol on the wall may
@@ -249,7 +249,7 @@ def rover(
         reward=lambda h, cell, action: site.science(cell, action),
         cost_features=lambda h, *triplet: site.strain_features(*triplet),
         transition_features=lambda h, cell, action, after: outcomes(cell, action)[after],
-        seed_policy=lambda h, cell: STAY,
+        fallback=lambda h, cell: STAY,
         anchor=lambda h: (at_rest, float(np.dot(STRAIN, at_rest))),
         limits=Limit(
             "strain",

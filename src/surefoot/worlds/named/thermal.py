@@ -17,7 +17,7 @@ resists more (γ):
 Neither changes from step to step, and the problem says so: the data of all layers are pooled.
 
 **Limit.** temperature ≤ 0.60, measured with noise of scale 0.1. The last state has no limit of its
-own, since nothing runs after it. **Seed.** Idle: the heat stays within 1/7 of ambient.
+own, since nothing runs after it. **Fallback.** Idle: the heat stays within 1/7 of ambient.
 
 **Why look-ahead matters.** Full power at heat 2/7, or half power at 3/7, keeps the limit wherever it
 leads. It may lead to 4/7. There, idling keeps the limit but no longer cools; bad weather takes the
@@ -30,7 +30,7 @@ in it) on a grid that can be followed on paper. At resolution 1 no triplet lies 
 limit, so what is safe does not hang on a hair. ``resolution`` r refines the grid of the same machine:
 7r + 1 heats, 2r + 1 powers, at most r + 1 successors.
 
-**With a mismatch** that is declared, learning starts up to 0.012, since the first step off the seed has no more room
+**With a mismatch** that is declared, learning starts up to 0.012, since the first step off the fallback has no more room
 below the limit; with ``bound=0.65`` it does up to 0.037.
 """
 
@@ -139,7 +139,7 @@ def thermal(
         reward=lambda h, heat, power: machine.earnings(heat, power),
         cost_features=lambda h, *triplet: machine.temperature_features(*triplet),
         transition_features=lambda h, *triplet: machine.climates(*triplet),
-        seed_policy=lambda h, heat: 0,
+        fallback=lambda h, heat: 0,
         anchor=lambda h: (machine.temperature_features(0, 0, 0), TEMPERATURE[0]),
         limits=Limit(
             "temperature",

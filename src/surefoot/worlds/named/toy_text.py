@@ -19,7 +19,7 @@ taxi                     complaints: (1, a stop / 2, a wrong stop)    (0.1, 0.2,
 picking up and dropping off. **Known.** The map, with it every feature, where each action may lead, and the rewards.
 **Hidden.** How much each feature adds to the cost, γ; and where moves slip, how likely: a third to either side,
 as Gymnasium has it. The known kernels are "to the one side", "as meant" and "to the other side".
-**Limit.** As in the table, measured with noise of scale 0.1. **Seed.** The most cautious policy: it stays in the corner
+**Limit.** As in the table, measured with noise of scale 0.1. **Fallback.** The most cautious policy: it stays in the corner
 of the lake, retreats from the cliff to the far corner, and stops the taxi nowhere. The sag in the lake's corner and
 the complaints about driving are known exactly (the anchors).
 
@@ -40,7 +40,7 @@ that is not allowed brings complaints of 0.8. ``slippery=True`` is Gymnasium's r
 worlds of the table the next step alone decides, and they claim no more.
 
 **Where the numbers come from.** Tables, maps, rewards and slipping are Gymnasium's. γ, limits and norms are invented,
-so that holes, falls and wrong stops break the limit, the seed does not, and the declared norm allows a first step.
+so that holes, falls and wrong stops break the limit, the fallback does not, and the declared norm allows a first step.
 """
 
 from __future__ import annotations
