@@ -22,7 +22,7 @@ def corridor(
     stationary_costs: bool = False,
     terminal: Vector | None = None,
 ) -> sf.Problem:
-    """One state ``"s"`` per layer; every action stays on the way and has one cost feature. The first is the fallback."""
+    """One state ``"s"`` per layer; every action stays on the way and has one feature. The first is the fallback."""
     return sf.Problem.from_functions(
         horizon=horizon,
         start="s",

@@ -1,8 +1,8 @@
 """Less knowledge never certifies more: larger radii, tighter limits, larger supports; and plans repeat to the bit.
 
 All plans compared here are made from the same observations, before every episode. A radius so small that bounds cross
-is another matter: then the fallback alone is left, so plans whose bounds contradict each other are left out and counted.
-"""
+is another matter: then the fallback alone is left, so plans whose bounds contradict each other are left out and
+counted."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def _cases(seed: int) -> Iterator[Case]:
 
 
 def tightened(case: Case, rng: np.random.Generator) -> Case:
-    """Limits at the upper bounds of a pair off the fallback, so that it just passes; above the anchors, as they must be."""
+    """Limits at the upper bounds of a pair off the fallback, so that it just passes; above the anchors."""
     tables, plan = case.tables, case.plan()
     off_fallback = [pair for pair in tables.pairs() if pair not in tables.fallback_pairs()]
     if not off_fallback:

@@ -87,7 +87,8 @@ def test_a_fallback_table_without_an_entry_leaks_too(failure: type[Exception]) -
         return "heat"
 
     refused(
-        "fallback is not closed: step 0, state 'cold': action 'heat' can reach 'warm', for which the fallback has no action",
+        "fallback is not closed: step 0, state 'cold': action 'heat' can reach 'warm', "
+        "for which the fallback has no action",
         fallback=fallback,
     )
 

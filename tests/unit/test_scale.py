@@ -65,7 +65,7 @@ def test_a_violation_begins_at_a_billionth_of_the_scale(unit: float, beyond: flo
 
 
 def test_no_certified_action_shows_a_negative_margin(tmp_path: Path) -> None:
-    """Before any data the fallback's own bound is 1, twice the limit: it is safe by assumption, and nothing is proved."""
+    """Before any data the fallback's own bound is 1, twice the limit: safe by assumption, and nothing is proved."""
     world = off_the_fallback(norm=10.0)
     path = tmp_path / "plant.study"
     with opener(path, world)() as study:

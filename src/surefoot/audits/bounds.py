@@ -188,7 +188,7 @@ def kept(problem: Problem, bounds: Bounds, side: float) -> list[bool]:
 
 
 def certified(problem: Problem, edges: list[Bounds], last: Bounds | None, side: float) -> Sets:
-    """Backward from the last layer: every successor keeps every limit and is itself certified; the fallback always is."""
+    """Backward: every successor keeps every limit and is itself certified; the fallback always is."""
     n_last = len(problem.has_cost)
     if last is None:
         states = [[True] * n_last]

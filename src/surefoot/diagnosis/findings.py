@@ -41,7 +41,7 @@ def _cold_start(found: Diagnosis) -> Iterator[Finding]:
         certified = "is" if start.moves == 1 else "are"
         yield Finding(
             "ok",
-            f"It can move: {_count(start.moves, 'action')} beyond the fallback's {certified} certified before any data.",
+            f"It can move: {_count(start.moves, 'action')} beyond the fallback's {certified} certified without data.",
         )
         return
     if start.closest is None:

@@ -99,7 +99,7 @@ class Terminal:
 
 @dataclass(frozen=True, eq=False)
 class Anchor:
-    """One feature whose cost is known exactly (the paper's φ(s⁰,a⁰,s⁰′) and c⁰, ass:knownfallbacksubgraph)."""
+    """One feature whose cost is known exactly (the paper's φ(s⁰,a⁰,s⁰′) and c⁰, ass:knownseedsubgraph)."""
 
     features: FloatArray  # (dc,)
     cost: FloatArray  # (m,)

@@ -161,8 +161,8 @@ class Problem:
         Each of the first arrays is one ``ndarray`` shared by all H-1 decision layers, or a list of H-1 arrays.
         Shapes as in :mod:`surefoot.model.graph`: ``state_ptr`` (S+1,) int64, ``pair_ptr`` (N+1,) int64,
         ``successors`` (E,) int32 or int64, ``reward`` (N,), ``cost_features`` (E, dc), ``transition_features``
-        (E, dp), ``fallback`` (S,) int64: the number of the fallback's action among the state's own, -1 where it has none.
-        ``terminal_reward`` (S',), ``terminal_cost_features`` (S', dc) and, when only some of the last states
+        (E, dp), ``fallback`` (S,) int64: the number of the fallback's action among the state's own, -1 where it has
+        none. ``terminal_reward`` (S',), ``terminal_cost_features`` (S', dc) and, when only some of the last states
         have a cost, ``terminal_has_cost`` (S',) bool. ``start`` is a state number or several. States and
         actions are numbers unless ``state_labels`` (H lists, one per state) and ``action_labels`` (H-1 lists,
         one per pair) name them; a None among the lists leaves that layer to its numbers.

@@ -292,7 +292,7 @@ def _told(anchor: Anchor | None) -> str:
 def follow_fallback(
     layers: Sequence[Layer], terminal: Terminal, starts: IntArray, naming: Naming, choose: FallbackChoice
 ) -> tuple[tuple[Layer, ...], Terminal]:
-    """Lay the fallback into the layers, along all it can reach; refuse one that is not closed (ass:knownfallbacksubgraph)."""
+    """Lay the fallback into all layers it can reach; refuse one that is not closed (ass:knownseedsubgraph)."""
     reached = np.zeros(layers[0].n_states, bool)
     reached[starts] = True
     done: list[Layer] = []

@@ -68,8 +68,8 @@ def _bounds(limits: tuple[Limit, ...]) -> FloatArray:
 def margins(upper: FloatArray, limits: tuple[Limit, ...], certified: bool) -> list[float | None]:
     """(m,) bound − upper, as it is shown; None where nothing is proved.
 
-    Nothing is proved where there is no bound at all, and where a certified action owes its safety to the fallback alone: so
-    no certified action shows a negative margin.
+    Nothing is proved where there is no bound at all, and where a certified action owes its safety to the fallback
+    alone: so no certified action shows a negative margin.
     """
     room = (_bounds(limits) - upper).tolist()
     return [m if np.isfinite(m) and (m >= 0.0 or not certified) else None for m in room]

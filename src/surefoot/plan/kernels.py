@@ -105,8 +105,8 @@ def _greedy(
 ) -> None:
     """Spec 6: the allowed pair of largest min(Q, cap), ties by the larger Q, then the first; -1 and 0 without one.
 
-    A NaN says nothing: then the fallback's pair, or else the first allowed one, at the cap. Safety is not at stake here.
-    """
+    A NaN says nothing: then the fallback's pair, or else the first allowed one, at the cap. Safety is not at stake
+    here."""
     n = len(value)
     for part in numba.prange(ranges):
         for state in range(n * part // ranges, n * (part + 1) // ranges):

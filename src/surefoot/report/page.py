@@ -167,8 +167,8 @@ def _lead(report: Report) -> str:
     best = next((each for each in report.headlines if each.guaranteed), report.headlines[0])
     runs = f"{best.runs} run{'s' if best.runs != 1 else ''} of {report.episodes:,} episodes"
     broke = "without a violation" if best.violations == 0 else f"with {best.violations:,} violations"
-    text = f"{escape(best.label)} closed {best.gap_closed:.0%} of the gap between the fallback ({report.fallback_value:.3f}) "
-    text += f"and the best safe policy ({report.best_value:.3f}), {broke}, in {runs}."
+    text = f"{escape(best.label)} closed {best.gap_closed:.0%} of the gap between the fallback "
+    text += f"({report.fallback_value:.3f}) and the best safe policy ({report.best_value:.3f}), {broke}, in {runs}."
     return f"{escape(report.description[:1].upper() + report.description[1:])}. <strong>{text}</strong>"
 
 
@@ -191,8 +191,8 @@ def _headline(report: Report) -> str:
     rows = "\n".join(_row(each) for each in report.headlines)
     notes = "".join(f"<p class=bad>{escape(note)}</p>" for note in report.notes)
     legend = (
-        f"Fallback {report.fallback_value:.4f}, best safe policy {report.best_value:.4f}. Gap closed: 0% is the fallback, 100% the "
-        "best safe policy, more is earned by breaking limits. Slope: of log regret over the last decade of episodes. "
+        f"Fallback {report.fallback_value:.4f}, best safe policy {report.best_value:.4f}. Gap closed: 0% is the "
+        "fallback, 100% the best safe policy, more is earned by breaking limits. Slope: of log regret over the last decade of episodes. "
         "Cost bounds held: runs in which every true cost lay within its bounds in every plan (the confidence event)."
     )
     table = f"<table class=headline><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"

@@ -96,8 +96,8 @@ def limit_charts(problem: Problem, history: History) -> list[Chart]:
             y=limit.name,
             caption=(
                 "The highest measured cost of each episode, and the largest upper bound among the certificates of its "
-                "offers. Measurements carry noise, so they may lie above the limit although the cost does not. Fallback "
-                "actions are safe by your word, whatever their bound."
+                "offers. Measurements carry noise, so they may lie above the limit although the cost does not. The "
+                "fallback's actions are safe by your word, whatever their bound."
             ),
             lines=(
                 line("measured", "lsvi-new", [row[j] for row in history.highest]),

@@ -1,7 +1,7 @@
 """Some plans of a run, kept to show how the certified set grew.
 
-One file per plan, ``plan-000017.npz`` for plan 17: an archive as :mod:`surefoot.storage.archive` writes it (``numpy.load``
-reads it too), the same bytes for the same plan. Its ``header.json``::
+One file per plan, ``plan-000017.npz`` for plan 17: an archive as :mod:`surefoot.storage.archive` writes it
+(``numpy.load`` reads it too), the same bytes for the same plan. Its ``header.json``::
 
     {"format": "surefoot-plan", "version": 1, "problem": digest,
      "number": 17, "first_episode": 16, "consistent": true}

@@ -6,14 +6,15 @@
      "seed": 0, "episodes": 20000, "plan": 308,              number of the last plan; null for an agent without plans
      "guaranteed": true, "guarantee": "every step safe with probability ≥ 0.95", "start": null, "states": "all",
      "limits": [{"name": "temperature", "bound": 0.6}],
-     "layers": [[{"state": …, "action": …, "value": 3.48, "margin": [0.02], "certified": true, "fallback": false}, …], …]}
+     "layers": [[{"state": …, "action": …, "value": 3.48, "margin": [0.02], "certified": true, "fallback": false}, …],
+                …]}
 
 The same kind of document that a study exports. ``value``: optimistic, from here on. ``margin``: per limit, bound −
 upper bound, the least over the action's successors; null where nothing is proved (the fallback's action may be safe by
 assumption alone). ``certified``: proved safe, with all
-that may follow. ``fallback``: the fallback's own action. ``start``: the start state that the policy is for, null when it is for
-all. States without an action are left out; in a problem with more than ``MOST_STATES`` also those that the policy
-never reaches (``"states": "reached"``).
+that may follow. ``fallback``: the fallback's own action. ``start``: the start state that the policy is for, null when
+it is for all. States without an action are left out; in a problem with more than ``MOST_STATES`` also those that the
+policy never reaches (``"states": "reached"``).
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ A certificate is plain JSON, written into the journal before the action is offer
 ``safe_by``                ``"estimate"``: every possible successor keeps every limit by its upper bound, and leads on
                            to certified states; ``"assumption"``: the fallback's action, or one that can only end where
                            the fallback ends, safe because the user says so;
-                           ``"estimate before the alarm"``: in safe mode, where the fallback has no action, the certified
-                           one of the last plan that was not in doubt, because stopping here may be worse; nothing is
-                           promised then, and ``guarantee`` says so;
+                           ``"estimate before the alarm"``: in safe mode, where the fallback has no action, the
+                           certified one of the last plan that was not in doubt, because stopping here may be worse;
+                           nothing is promised then, and ``guarantee`` says so;
                            ``"nothing"``: only with options that give up the guarantee
 ``limits``, ``bounds``     the names and bounds of the limits; every list below is in this order
 ``successors``             for every possible next state: ``state``; ``upper``, the upper bounds of its costs;

@@ -73,8 +73,8 @@ an import; and, outside safe mode, after a record that ends an episode if the da
 changes inside an episode, and in safe mode the plan from before the alarm stays.
 
 **Which actions are offered.** Outside safe mode the plan's greedy certified action (during ``initial_episodes`` the
-fallback's, where it has one). In safe mode the fallback's action; where the fallback has none, the certified action of the plan
-from before the alarm.
+fallback's, where it has one). In safe mode the fallback's action; where the fallback has none, the certified action of
+the plan from before the alarm.
 """
 
 from __future__ import annotations

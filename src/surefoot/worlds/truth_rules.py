@@ -147,7 +147,7 @@ def check_fallback(
     costs: Sequence[FloatArray],
     terminal_costs: FloatArray | None,
 ) -> None:
-    """The fallback never breaks a limit, wherever the declared successors let it come (ass:knownfallbacksubgraph).
+    """The fallback never breaks a limit, wherever the declared successors let it come (ass:knownseedsubgraph).
 
     Declared rather than true ones: agents take all of these pairs for certified (spec 4), and may come to
     such a state by another way than the fallback's.

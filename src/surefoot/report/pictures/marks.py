@@ -82,6 +82,7 @@ def title_of(view: Standing, what: str) -> str:
     """The world's id, what the picture is of, and how much is certified."""
     count = view.count()
     safe = count[Class.CERTIFIED] + count[Class.OPEN]
-    share = f"{count[Class.CERTIFIED]:,} of {safe:,} truly safe actions {'certified' if view.learned else 'are the fallback’s'}"
+    whose = "certified" if view.learned else "are the fallback’s"
+    share = f"{count[Class.CERTIFIED]:,} of {safe:,} truly safe actions {whose}"
     name = f"{view.world.name}: " if view.world.name else ""
     return f"{name}{what}\n{share}"

@@ -20,9 +20,9 @@ Charge that is left at midnight pays what discharging it would have paid.
     loading = flow / rating = ⟨γ, x⟩    x = (constant generation, demand, local generation, storage output) / 100 MW
     P(level'|level) = Σ_i μ_i P_i(level'|level)
 
-γ is a line's row of the PTDF matrix (:mod:`surefoot.worlds.named.power_grid`), averaged over the case's generators and over
-its loads, times 100 MW / rating. Demand is that of the level after: the dispatch is fixed before it is seen. Neither μ
-nor γ changes with the hour, and the problem says so: the data of all layers are pooled.
+γ is a line's row of the PTDF matrix (:mod:`surefoot.worlds.named.power_grid`), averaged over the case's generators and
+over its loads, times 100 MW / rating. Demand is that of the level after: the dispatch is fixed before it is seen.
+Neither μ nor γ changes with the hour, and the problem says so: the data of all layers are pooled.
 
 **Limits.** Two per monitored line, forward and backward: ±loading ≤ 1, measured with noise of scale 0.05. Monitored is
 every line that can be overloaded; no other comes above 0.79, without or with losses. Of γ one is sure that no line
@@ -46,8 +46,8 @@ testing no action's worst loading lies within 0.011 of the limit, so what is saf
 then the active power that enters a line at its first bus / rating; reactive power does not count. γ is the linear model
 with the least worst error over all operating points, and this error is what the limits declare as misspecification:
 up to 0.0397 in testing, whose case is known for its reactive demand, 0.0116 in case9, 0.0010 in case30. (The DC rows
-themselves miss AC flow by up to 0.275, 0.078 and 0.014.) The fallback keeps every limit under AC flow, too: 0.992 at most.
-
+themselves miss AC flow by up to 0.275, 0.078 and 0.014.) The fallback keeps every limit under AC flow, too: 0.992 at
+most.
 ``mismatch`` ζ bends the DC truth by ±ζ where it hurts most, see :mod:`surefoot.worlds.mismatch`.
 """
 

@@ -30,8 +30,8 @@ in it) on a grid that can be followed on paper. At resolution 1 no triplet lies 
 limit, so what is safe does not hang on a hair. ``resolution`` r refines the grid of the same machine:
 7r + 1 heats, 2r + 1 powers, at most r + 1 successors.
 
-**With a mismatch** that is declared, learning starts up to 0.012, since the first step off the fallback has no more room
-below the limit; with ``bound=0.65`` it does up to 0.037.
+**With a mismatch** that is declared, learning starts up to 0.012, since the first step off the fallback has no more
+room below the limit; with ``bound=0.65`` it does up to 0.037.
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ taxi                     complaints: (1, a stop / 2, a wrong stop)    (0.1, 0.2,
 picking up and dropping off. **Known.** The map, with it every feature, where each action may lead, and the rewards.
 **Hidden.** How much each feature adds to the cost, γ; and where moves slip, how likely: a third to either side,
 as Gymnasium has it. The known kernels are "to the one side", "as meant" and "to the other side".
-**Limit.** As in the table, measured with noise of scale 0.1. **Fallback.** The most cautious policy: it stays in the corner
-of the lake, retreats from the cliff to the far corner, and stops the taxi nowhere. The sag in the lake's corner and
-the complaints about driving are known exactly (the anchors).
+**Limit.** As in the table, measured with noise of scale 0.1. **Fallback.** The most cautious policy: it stays in the
+corner of the lake, retreats from the cliff to the far corner, and stops the taxi nowhere. The sag in the lake's corner
+and the complaints about driving are known exactly (the anchors).
 
 **The lake.** Every hole sags by 0.86 or more, every other square by 0.57 or less. At first only squares with few holes
 nearby are certified, and no way across; a few steps along the shore tell how the sag grows. Moves do not slip here.
