@@ -59,20 +59,20 @@ def maze(
     *,
     start: str | list[str] = "s",
     limits: int | list[sf.Limit] = 1,
-    rewards: Mapping[tuple[int, str, str], float] | None = None,
+    reward: Mapping[tuple[int, str, str], float] | None = None,
     terminal_reward: Mapping[str, float] | None = None,
     terminal_costs: Sequence[str] | None = None,
     **declared: Any,
 ) -> sf.Problem:
     """(layer, state) → action → successors. Bounds are all 1; features are of no interest: bounds are made by hand."""
     horizon = max(h for h, _ in graph) + 2
-    rewards, terminal_reward = rewards or {}, terminal_reward or {}
+    reward, terminal_reward = reward or {}, terminal_reward or {}
     chosen: dict[str, Any] = {
         "horizon": horizon,
         "start": start,
         "actions": lambda h, s: list(graph[h, s]),
         "successors": lambda h, s, a: list(graph[h, s][a]),
-        "reward": lambda h, s, a: rewards.get((h, s, a), 0.0),
+        "reward": lambda h, s, a: reward.get((h, s, a), 0.0),
         "cost_features": lambda h, s, a, s2: [1.0],
         "terminal_reward": lambda s: terminal_reward.get(s, 0.0),
         "fallback": lambda h, s: fallback[h, s],

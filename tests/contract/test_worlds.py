@@ -19,7 +19,7 @@ TOLERANCE = 1e-9  # relative
 
 class Solution(NamedTuple):
     best: float  # of safe policies, from the first start
-    seed: float
+    fallback: float
     unrestricted: float
     safe: list[np.ndarray]  # per layer, (S,)
     traps: int  # pairs that keep every limit now and may lead to an unsafe state
@@ -34,7 +34,7 @@ def solve(world: World) -> Solution:
     if world.terminal_costs is not None:
         fine = (world.terminal_costs <= bounds + TOLERANCE).all(axis=1)
     safe, traps = [fine], 0
-    best, seed, free = (last.reward.copy() for _ in range(3))
+    best, fallback, free = (last.reward.copy() for _ in range(3))
     for h in reversed(range(len(graph.layers))):
         layer = graph.layers[h]
         best_h, fallback_h, free_h = (np.full(layer.n_states, -np.inf) for _ in range(3))
@@ -50,11 +50,11 @@ def solve(world: World) -> Solution:
                     best_h[state] = max(best_h[state], layer.reward[pair] + p @ best[after])
                 free_h[state] = max(free_h[state], layer.reward[pair] + p @ free[after])
                 if layer.fallback[state] == pair:
-                    fallback_h[state] = layer.reward[pair] + p @ seed[after]
+                    fallback_h[state] = layer.reward[pair] + p @ fallback[after]
         safe.insert(0, best_h > -np.inf)
-        best, seed, free = best_h, fallback_h, free_h
+        best, fallback, free = best_h, fallback_h, free_h
     start = int(graph.starts[0])
-    return Solution(float(best[start]), float(seed[start]), float(free[start]), safe, traps)
+    return Solution(float(best[start]), float(fallback[start]), float(free[start]), safe, traps)
 
 
 Case = tuple[Family, World, Solution]

@@ -80,7 +80,7 @@ JSON_DAMAGE: dict[str, tuple[Edit, str]] = {
     ),
     "two uses": (
         lambda d: d["layers"][0].update(reward={"array": "a0"}),
-        r"wrong kind.*\$\.layers\[0\]\.rewards.*int64.*float64",
+        r"wrong kind.*\$\.layers\[0\]\.reward.*int64.*float64",
     ),
     "pointer": (lambda d: d["arrays"]["a1"].__setitem__(3, -5), "pair_ptr decreases.*step 0"),
     "reward": (lambda d: d["arrays"]["a3"].__setitem__(3, 7), "reward is outside"),
@@ -91,7 +91,7 @@ JSON_DAMAGE: dict[str, tuple[Edit, str]] = {
     "empty rows": (lambda d: d["arrays"].update(a4=[[]] * 12), "cost_features has the wrong length"),
     "no rows": (lambda d: d["arrays"].update(a4=[]), "cost_features has the wrong shape"),
     "arrays": (lambda d: d.update(arrays=[]), r"\$\.arrays.*an object"),
-    "array gone": (lambda d: d["arrays"].pop("a3"), r"array is missing.*steps\[0\]\.rewards.*'a3'"),
+    "array gone": (lambda d: d["arrays"].pop("a3"), r"array is missing.*layers\[0\]\.reward.*'a3'"),
     "array unused": (lambda d: d["arrays"].update(a9=[1]), "stored but not used.*'a9'"),
     "reference": (lambda d: d.update(starts={"array": 3}), r"\$\.starts\.array.*the name of an array"),
     "reference more": (lambda d: d.update(starts={"array": "a0", "b": 1}), r"unknown entry.*\$\.starts"),
@@ -273,7 +273,7 @@ def test_members_that_do_not_belong_are_refused(tmp_path: Path) -> None:
         repack(path, members | {extra: npy(POINTER)})
         refused(path, words)
     for gone, words in {
-        "a1.npy": r"array is missing.*steps\[0\]\.state_ptr.*'a1'",
+        "a1.npy": r"array is missing.*layers\[0\]\.state_ptr.*'a1'",
         "header.json": "member is missing.*'header.json'",
     }.items():
         repack(path, {name: data for name, data in members.items() if name != gone})

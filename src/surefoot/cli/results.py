@@ -118,7 +118,7 @@ def _read(source: Path) -> dict[str, Any]:
     return document
 
 
-_POLICY = ("agent", "fallback", "guarantee", "guaranteed", "plan", "layers")  # what is said of a policy
+_POLICY = ("agent", "seed", "guarantee", "guaranteed", "plan", "layers")  # what is said of a policy
 
 
 def bench(context: typer.Context) -> None:

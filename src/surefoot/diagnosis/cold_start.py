@@ -8,6 +8,7 @@ of every triplet that may follow. Both are monotone in c̄_j and in L_j, so one 
 With need(s,a,s') = upper_j this is the smallest c̄_j that certifies (s,a); with −(c̄_j − k_j − ζ_j(1+|ρ|))/‖z‖ it is
 minus the largest such L_j. The first step off the fallback is taken where the fallback comes: the least need there
 decides.
+
 **After the fallback's data.** Until it moves, all data are the fallback's. Their z span a subspace W; let z = z_W +
 z_⊥. Then γ̂ lies in W, and u² = u_W² + ‖z_⊥‖²/λ with u_W = ‖z_W‖_{A⁻¹} ≤ ‖z_W‖/√λ. On the event of (S3), ‖γ̂ − γ_W‖_A
 ≤ radius; with radius ≥ √λ L, for each λ,

@@ -192,8 +192,9 @@ def _headline(report: Report) -> str:
     notes = "".join(f"<p class=bad>{escape(note)}</p>" for note in report.notes)
     legend = (
         f"Fallback {report.fallback_value:.4f}, best safe policy {report.best_value:.4f}. Gap closed: 0% is the "
-        "fallback, 100% the best safe policy, more is earned by breaking limits. Slope: of log regret over the last decade of episodes. "
-        "Cost bounds held: runs in which every true cost lay within its bounds in every plan (the confidence event)."
+        "fallback, 100% the best safe policy, more is earned by breaking limits. Slope: of log regret over the last "
+        "decade of episodes. Cost bounds held: runs in which every true cost lay within its bounds in every "
+        "plan (the confidence event)."
     )
     table = f"<table class=headline><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
     return f"{notes}<div class=scroll>{table}</div><p class=quiet>{legend}</p>"

@@ -324,7 +324,7 @@ class Session:
     # --- checkpoints ------------------------------------------------------------------------------------
 
     def manifest(self) -> dict[str, Any]:
-        before = {"agent": self.played_before, "fallback": self.before}
+        before = {"agent": self.played_before, "seed": self.before}
         return describe(self.agent, self.world, self.seed, len(self.table.start), self.done, before)
 
     def save(self, path: Path) -> None:

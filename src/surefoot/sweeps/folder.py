@@ -204,7 +204,7 @@ class Folder:
 
         agent = next(each["agent"] for each in self.manifest["agents"] if each["label"] == place.label)
         episodes, world = self.manifest["episodes"], self.manifest["world"]["digest"]
-        wanted = {"agent": agent, "fallback": place.seed, "episodes": episodes, "done": episodes, "world": world}
+        wanted = {"agent": agent, "seed": place.seed, "episodes": episodes, "done": episodes, "world": world}
         try:
             found = ledger.load(place.folder)
             for name, value in wanted.items():

@@ -48,6 +48,7 @@ with the least worst error over all operating points, and this error is what the
 up to 0.0397 in testing, whose case is known for its reactive demand, 0.0116 in case9, 0.0010 in case30. (The DC rows
 themselves miss AC flow by up to 0.275, 0.078 and 0.014.) The fallback keeps every limit under AC flow, too: 0.992 at
 most.
+
 ``mismatch`` ζ bends the DC truth by ±ζ where it hurts most, see :mod:`surefoot.worlds.mismatch`.
 """
 
