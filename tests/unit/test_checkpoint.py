@@ -235,7 +235,7 @@ def edit_draws(header: Any, arrays: Any, change: Any) -> None:
         lambda header, arrays: header["shapes"]["table"].update(start=[7, 7]),
         lambda header, arrays: arrays.pop("agent_0"),
         lambda header, arrays: header["manifest"].update(done=49),
-        lambda header, arrays: header["manifest"].update(seed=header["manifest"]["fallback"] + 1),
+        lambda header, arrays: header["manifest"].update(seed=header["manifest"]["seed"] + 1),
         lambda header, arrays: edit_draws(header, arrays, lambda drawn: drawn.update(played=49)),
         lambda header, arrays: edit_draws(header, arrays, lambda drawn: drawn.update(seeds=[])),
         lambda header, arrays: edit_draws(header, arrays, lambda drawn: drawn.pop("world")),
@@ -352,9 +352,9 @@ class Impatient(Fixed):
         return super().choose(h, state)
 
 world = sf.worlds.make("thermal/testing")
-seeds = {(h, heat): 0 for h in range(world.problem.horizon - 1) for heat in world.problem.naming.states[h]}
+waits = {(h, heat): 0 for h in range(world.problem.horizon - 1) for heat in world.problem.naming.states[h]}
 try:
-    sf.run(Impatient(world.problem, seeds), world, 1000, checkpoint=sys.argv[1], checkpoint_every=10, compiled=False)
+    sf.run(Impatient(world.problem, waits), world, 1000, checkpoint=sys.argv[1], checkpoint_every=10, compiled=False)
 except KeyboardInterrupt:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     print("stopped at once")

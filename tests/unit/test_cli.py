@@ -127,7 +127,7 @@ def test_version(surefoot: Surefoot) -> None:
 
 def test_what_a_shell_completes() -> None:
     assert options.world_names("therm") == ["thermal/testing", "thermal/small", "thermal/medium"]
-    assert options.agent_names("s") == ["fallback", "slucb-qvi"]
+    assert options.agent_names("s") == ["slucb-qvi"]
 
 
 @pytest.mark.parametrize("words", [["frobnicate"], ["worlds", "--nope"], ["run", WORLD, "--episodes", "0"], ["show"]])
@@ -208,7 +208,7 @@ def test_an_unknown_agent_with_the_nearest_names(words: list[str], surefoot: Sur
         (["--seeds", "x"], ["seeds are first:end"]),
         (["--seeds", "0:99999999"], ["too many seeds"]),
         (["--seeds", "1,1"], ["a seed is there twice: 1"]),
-        (["--agent", "fallback", "--agent", "fallback"], ["a label is there twice: seed", "LABEL=AGENT"]),
+        (["--agent", "fallback", "--agent", "fallback"], ["a label is there twice: fallback", "LABEL=AGENT"]),
         (["--agent", "a/b=fallback"], ["a label cannot name a folder: 'a/b'"]),
         (["--config", "nowhere.toml"], ["the file cannot be read: nowhere.toml"]),
     ],
@@ -243,7 +243,7 @@ def test_a_run_without_a_world(surefoot: Surefoot) -> None:
         ("# a\n[agents.lsvi]\n", ["no such agent: run.toml, line 2: 'lsvi'", "lsvi-new"]),
         ('[agents.mine]\nagent = "lsvi"\n', ["no such agent: run.toml, line 1: 'lsvi'"]),
         ("[agents.mine]\nagent = []\n", ["no such agent: run.toml, line 1: []"]),
-        ("[agents.lsvi-new]\n\nridge = 3\n", ["no keyword 'ridge': run.toml, line 3", "Did you mean ridges"]),
+        ("[agents.lsvi-new]\n\nridge = 3\n", ["no option 'ridge': run.toml, line 3", "Did you mean ridges"]),
         ("[agents.lsvi-new]\nridges = 3\n", ["ridges of lsvi-new must be a list of numbers: run.toml, line 2: 3"]),
         (f'world = "{WORLD}"\n[world_options]\nbond = 1\n', ["no option 'bond'", "Did you mean bound"]),
     ],
@@ -582,7 +582,7 @@ def test_export(surefoot: Surefoot, folder: Path, tmp_path: Path) -> None:
     assert "ucrl-vtr, seed 4" in ended.out
     assert "no safety guarantee" in ended.out
     ended = surefoot("export", folder / "runs/fallback/seed-0004", "--policy", "q.json")
-    assert "seed, seed 4" in ended.out
+    assert "fallback, seed 4" in ended.out
 
 
 def test_export_refuses(surefoot: Surefoot, folder: Path, tmp_path: Path) -> None:
@@ -612,7 +612,7 @@ def test_report(surefoot: Surefoot, folder: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_report_where_there_is_none(surefoot: Surefoot, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "surefoot.report.page", None)
-    monkeypatch.delattr(surefoot_report(), "html", raising=False)
+    monkeypatch.delattr(surefoot_report(), "page", raising=False)
     refused(surefoot("report", folder), "this installation writes no reports")
 
 

@@ -279,7 +279,7 @@ def test_half_a_step_is_not_enough() -> None:
 
 
 def test_stationary_costs_pool_the_fallbacks_data() -> None:
-    """What the seed measures at layer 1 teaches layer 0 only when all layers share γ."""
+    """What the fallback measures at layer 1 teaches layer 0 only when all layers share γ."""
     steps = {
         (0, "s", "stay", "s"): [1.0, 0.0],
         (0, "s", "go", "s"): [1.0, 1.0],
@@ -364,7 +364,7 @@ def test_a_fallback_against_the_declaration() -> None:
     assert fault is not None
     assert (fault.triplets, fault.limit, fault.lowest, fault.bound) == (1, "heat", 1.25, 1.0)
     assert fault.where == "step 0, state 's', action 'stay', successor 's'"
-    assert found.problems[0].startswith("The declaration contradicts the seed")
+    assert found.problems[0].startswith("The declaration contradicts the fallback")
     assert found.forced.actions == 0  # the fallback is certified by assumption
     last = sf.check(walk({(0, "s", "stay", "s"): [1.0, 0.0]}, last={"s": [5.0, 0.0]})).fallback_fault
     assert last is not None

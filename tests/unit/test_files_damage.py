@@ -35,7 +35,8 @@ FORMATS = ("json", "npz")
 
 JSON_DAMAGE: dict[str, tuple[Edit, str]] = {
     "format": (lambda d: d.update(format="other"), r"not a saved problem.*\$\.format.*'other'"),
-    "newer": (lambda d: d.update(version=2, new=[]), r"newer version.*version 2.*up to 1\. Upgrade"),
+    "newer": (lambda d: d.update(version=3, new=[]), r"newer version.*version 3.*version 2\. Upgrade"),
+    "older": (lambda d: d.update(version=1), r"older version.*version 1.*version 2\. Save the problem anew"),
     "version 0": (lambda d: d.update(version=0), r"wrong type.*\$\.version.*0 where"),
     "version true": (lambda d: d.update(version=True), r"wrong type.*\$\.version"),
     "missing": (lambda d: d.pop("starts"), r"entry is missing.*\$.*no 'starts'"),
@@ -96,10 +97,10 @@ JSON_DAMAGE: dict[str, tuple[Edit, str]] = {
     "reference": (lambda d: d.update(starts={"array": 3}), r"\$\.starts\.array.*the name of an array"),
     "reference more": (lambda d: d.update(starts={"array": "a0", "b": 1}), r"unknown entry.*\$\.starts"),
     "path": (lambda d: d.update(starts={"array": "../../etc/passwd"}), r"\$\.starts\.array"),
-    "null array": (lambda d: d["layers"][0].update(seed=None), r"\$\.layers\[0\]\.seed.*None where"),
+    "null array": (lambda d: d["layers"][0].update(fallback=None), r"\$\.layers\[0\]\.fallback.*None where"),
     "fallback": (lambda d: d["layers"][1]["fallback"].__setitem__(2, 4), "fallback's action does not exist.*number 4"),
-    "seed gone": (lambda d: d["layers"][0]["fallback"].__setitem__(2, -1), "fallback is missing"),
-    "seed length": (lambda d: d["layers"][0]["fallback"].pop(), "seed has the wrong shape"),
+    "fallback gone": (lambda d: d["layers"][0]["fallback"].__setitem__(2, -1), "fallback is missing"),
+    "fallback length": (lambda d: d["layers"][0]["fallback"].pop(), "fallback has the wrong shape"),
     "has_cost": (lambda d: d["terminal"].update(has_cost=[True] * 6), r"\$\.terminal\.has_cost.*null"),
     "has_cost numbers": (
         lambda d: d["terminal"].update(has_cost=[1] * 6, cost_features=[[1.0, 1.0]] * 6),
@@ -288,7 +289,7 @@ def test_an_archive_header_is_checked_like_a_json_file(tmp_path: Path) -> None:
     path = template().save(tmp_path / "p.npz")
     members = members_of(path)
     for old, new, words in (
-        (b'"version": 1', b'"version": 2', r"newer version.*Upgrade"),
+        (b'"version": 2', b'"version": 3', r"newer version.*Upgrade"),
         (b'"bound": 0.5', b'"bound": NaN', "not finite"),
         (b'"bound": 0.5', b'"bound": 0.75', "does not match its digest"),
         (b'"horizon": 4', b'"arrays": {}, "horizon": 4', "unknown entry.*'arrays'"),
@@ -301,7 +302,7 @@ def test_an_archive_header_is_checked_like_a_json_file(tmp_path: Path) -> None:
 def test_a_newer_archive_is_called_newer_whatever_else_is_new_in_it(tmp_path: Path) -> None:
     path = template().save(tmp_path / "p.npz")
     members = members_of(path)
-    header = members.pop("header.json").replace(b'"version": 1', b'"version": 2')
+    header = members.pop("header.json").replace(b'"version": 2', b'"version": 3')
     repack(path, {name.replace(".npy", ".zst"): data for name, data in members.items()}, zipfile.ZIP_DEFLATED)
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("header.json", header)
@@ -361,7 +362,7 @@ def test_a_vast_file_is_not_read(tmp_path: Path, suffix: str) -> None:
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_a_small_file_cannot_ask_for_much_memory_by_sharing(tmp_path: Path, suffix: str) -> None:
     n, layers = 10_000, 400
-    seed = np.zeros(n, np.int64)
+    fallback = np.zeros(n, np.int64)
     path = template(
         horizon=2,
         state_ptr=np.arange(n + 1),
@@ -369,7 +370,7 @@ def test_a_small_file_cannot_ask_for_much_memory_by_sharing(tmp_path: Path, suff
         successors=np.arange(n),
         reward=np.zeros(n),
         cost_features=np.ones((n, 1)),
-        seed=seed,
+        fallback=fallback,
         start=list(range(n)),
     ).save(tmp_path / f"p.{suffix}")
     document = document_of(path)
@@ -384,4 +385,4 @@ def test_a_small_file_cannot_ask_for_much_memory_by_sharing(tmp_path: Path, suff
         path.write_text(json.dumps(document))
     else:
         repack(path, members_of(path) | {"header.json": json.dumps(document).encode()})
-    refused(path, r"shared beyond the size of the file.*\.seed.*of its own")
+    refused(path, r"shared beyond the size of the file.*\.fallback.*of its own")

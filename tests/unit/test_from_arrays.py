@@ -392,7 +392,7 @@ def test_states_have_actions_and_pairs_successors() -> None:
 
 def test_lengths_agree() -> None:
     edges = len(line()["successors"])
-    refused("rewards has the wrong shape: step 0: (7,) where one row per pair (8)", reward=np.zeros(7))
+    refused("reward has the wrong shape: step 0: (7,) where one row per pair (8)", reward=np.zeros(7))
     for name in ("cost_features", "transition_features"):
         refused(
             f"{name} has the wrong shape: step 0: ({edges + 1}, 2) where one row per edge ({edges})",

@@ -313,7 +313,7 @@ def test_without_pandapower_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_pandapower_is_imported_only_for_power() -> None:
-    code = "import sys, surefoot as sf; from surefoot.worlds import power; sf.worlds.names();"
+    code = "import sys, surefoot as sf; from surefoot.worlds.named import power; sf.worlds.names();"
     code += "sf.worlds.make('thermal/testing'); sys.exit('pandapower' in sys.modules or 'pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

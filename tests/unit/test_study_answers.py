@@ -327,9 +327,9 @@ def _other_feature(problem: sf.Problem) -> sf.Problem:
     return replace(problem, graph=replace(problem.graph, layers=(moved, *problem.graph.layers[1:])))
 
 
-def _other_seed(problem: sf.Problem) -> sf.Problem:
+def _other_fallback(problem: sf.Problem) -> sf.Problem:
     first = problem.graph.layers[0]
-    other = replace(first, seed=first.seed + np.array([1, 0]))
+    other = replace(first, fallback=first.fallback + np.array([1, 0]))
     return replace(problem, graph=replace(problem.graph, layers=(other, *problem.graph.layers[1:])))
 
 
@@ -338,7 +338,7 @@ NARROWER: dict[str, tuple[Callable[[sf.Problem], sf.Problem], str]] = {
     "smaller noise": (lambda problem: _limit(problem, noise=0.01), "noise 0.01, it was 0.05"),
     "a smaller norm": (lambda problem: _limit(problem, norm=1.0), "norm 1, it was 3"),
     "other features": (_other_feature, "other cost_features of step 0"),
-    "another fallback": (_other_seed, "another action of the fallback"),
+    "another fallback": (_other_fallback, "another action of the fallback"),
     "a start less": (lambda problem: replace(problem, graph=replace(problem.graph, starts=np.array([0]))), "start"),
     "an anchor": (lambda problem: anchored(problem), "another anchor"),
 }

@@ -263,7 +263,7 @@ def test_the_last_cost_parameters_count_only_with_a_terminal_cost() -> None:
     World(tiny(terminal_cost_features=None, stationary_costs=True), MU, gamma)
 
 
-def test_unsafe_seed() -> None:
+def test_unsafe_fallback() -> None:
     tight = [LIMITS[0], dataclasses.replace(LIMITS[1], bound=0.375)]
     refused(
         "fallback is not safe: step 0, state 'up', action 'stay', successor 'up', limit 'wear'",
@@ -276,10 +276,10 @@ def test_unsafe_seed() -> None:
 
 
 def test_fallback_may_have_unsafe_successors_of_probability_zero() -> None:
-    seeded = {"fallback": lambda h, s: "go", "terminal_cost_features": None}
+    declared = {"fallback": lambda h, s: "go", "terminal_cost_features": None}
     tight = [dataclasses.replace(LIMITS[0], bound=0.5), LIMITS[1]]
-    refused("fallback is not safe", "action 'go', successor 'down'", limits=tight, **seeded)
-    World(tiny(limits=tight, **seeded), transition=[1.0, 0.0], cost=GAMMA)
+    refused("fallback is not safe", "action 'go', successor 'down'", limits=tight, **declared)
+    World(tiny(limits=tight, **declared), transition=[1.0, 0.0], cost=GAMMA)
 
 
 def test_fallback_is_checked_wherever_declared_successors_let_it_come() -> None:
@@ -340,7 +340,7 @@ def test_unknown_noise_and_other_arguments() -> None:
         World({}, MU, GAMMA)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("fallback", [-1, 1.5, "x", None, True])
+@pytest.mark.parametrize("seed", [-1, 1.5, "x", None, True])
 def test_sampler_seed(seed: Any) -> None:
     with pytest.raises(InvalidInput, match="seed must be a whole number"):
         World(tiny(), MU, GAMMA).sampler(seed)

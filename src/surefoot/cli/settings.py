@@ -109,7 +109,7 @@ def with_options(found: Sequence[Contender], given: Mapping[str, Any]) -> tuple[
                 raise InvalidInput("no such agent in this run", got=repr(key), fix=f"There are {names}.")
             known = {keyword for c in result for keyword in _keywords(c)}
             who = result[0].agent if len(result) == 1 else "none of the agents"
-            has = "has no keyword" if len(result) == 1 else "has the keyword"
+            has = "has no option" if len(result) == 1 else "has the option"
             raise InvalidInput(f"{who} {has} {name!r}", fix=nearest(name, sorted(known), "Keywords are"))
         for i in takers:
             result[i] = replace(result[i], options={**result[i].options, name: value})

@@ -28,7 +28,7 @@ from surefoot.model.sparse_rows import MOST_COLUMNS, RowParts, SparseRows
 from surefoot.model.sparse_rows import checked as checked_rows
 
 FORMAT = "surefoot-problem"
-VERSION = 1
+VERSION = 2
 
 Document = dict[str, Any]
 
@@ -143,8 +143,15 @@ def check_version(document: object) -> Document:
         raise UnreadableFile(
             "the file is of a newer version",
             where="$.version",
-            got=f"version {checked.short(version)}, this surefoot reads up to {VERSION}",
+            got=f"version {checked.short(version)}, this surefoot reads version {VERSION}",
             fix="Upgrade surefoot to read it.",
+        )
+    if type(version) is int and 0 < version < VERSION:
+        raise UnreadableFile(
+            "the file is of an older version",
+            where="$.version",
+            got=f"version {version}, this surefoot reads version {VERSION}",
+            fix="Save the problem anew from what it was made of.",
         )
     if type(version) is not int or version < 1:
         raise checked.wrong("$.version", "a whole number from 1", version)
