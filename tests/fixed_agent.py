@@ -28,7 +28,7 @@ class Fixed(Agent):
         return False
 
     @property
-    def guarantee(self) -> str:
+    def promise(self) -> str:
         return "none"
 
     @property

@@ -21,14 +21,14 @@ from tests.reference.generate import random_paper_tables, random_tables
 from tests.reference.tables import Tables
 
 RING = ["s", "z", "w"]
-SAFE_BY_PROMISE = {"lsvi-new", "fallback"}
+SAFE_BY_PROMISE = {"lsvi-new", "lsvi-new-paper", "fallback"}
 
 # Every name with its defaults, and what else deserves the whole suite.
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, {}) for name in sf.agents.names()}
 KINDS["lsvi-new without laziness"] = ("lsvi-new", {"replan_growth": 0.0})
 KINDS["lsvi-new, very lazy"] = ("lsvi-new", {"replan_growth": 20.0})
 KINDS["lsvi-new, skip_hopeless"] = ("lsvi-new", {"skip_hopeless": True})
-KINDS["lsvi-new, paper"] = ("lsvi-new", {"profile": "paper", "episodes": 10**6, "initial_episodes": 2})
+KINDS["lsvi-new-paper"] = ("lsvi-new-paper", {"episodes": 10**6, "initial_episodes": 2})
 
 every_agent = pytest.mark.parametrize("kind", KINDS)
 
@@ -449,7 +449,7 @@ def test_guarantee_is_stamped(kind: str) -> None:
     agent = make(kind, ring())
     name = KINDS[kind][0]
     assert agent.guaranteed is (name in SAFE_BY_PROMISE)
-    assert ("no safety guarantee" in agent.guarantee) is not agent.guaranteed
+    assert ("no safety guarantee" in agent.promise) is not agent.guaranteed
     assert agent.name == name
 
 

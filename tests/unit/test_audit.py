@@ -133,9 +133,9 @@ def test_options_are_clean(options: dict[str, Any], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", range(3))
-def test_the_paper_profile_is_clean(case: int, tmp_path: Path, seed: int) -> None:
+def test_the_papers_learner_is_clean(case: int, tmp_path: Path, seed: int) -> None:
     world, settings = paper_world(100 * seed + case)
-    with study_at(tmp_path / "s", world, **settings, initial_episodes=3) as study:
+    with study_at(tmp_path / "s", world, agent="lsvi-new-paper", **settings, initial_episodes=3) as study:
         go_on(study, Plant(world, seed), min(10, settings["episodes"]))
     clean(tmp_path / "s")
 

@@ -57,7 +57,7 @@ class Agent(ABC):
 
     @property
     @abstractmethod
-    def guarantee(self) -> str:
+    def promise(self) -> str:
         """What is promised, in words; stamped on every record."""
 
     @property

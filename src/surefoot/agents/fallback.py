@@ -19,7 +19,7 @@ class Fallback(Agent):
         return True
 
     @property
-    def guarantee(self) -> str:
+    def promise(self) -> str:
         return "safe by assumption: the fallback"
 
     @property

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.agent import Agent, Policy
-from surefoot.checks import at_least
 from surefoot.errors import AssumptionBroken, OutOfOrder, SurefootError
 from surefoot.estimate.costs import CostConfidence, CostData
 from surefoot.estimate.values import ValueConfidence, ValueData, ValueEllipsoid
@@ -27,27 +28,46 @@ _PLANNED = ("planned_cost_log_det", "planned_value_log_det", "_planned_data", "_
 _FAILURES = (SurefootError, ArithmeticError, ValueError, LookupError, TypeError)
 
 
+NO_PROMISE = "no safety guarantee"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnerOptions:
+    """What decides a learner beside its problem; the fields are what manifests, journals and audits store."""
+
+    failure_probability: float
+    ridges: tuple[float, ...]
+    value_ridge: float
+    replan_growth: float
+
+
 class Learner(Agent):
     """Costs and transitions as ridge statistics; a new plan between episodes, when it is due (spec 6)."""
+
+    options: LearnerOptions
 
     def __init__(
         self,
         problem: Problem,
-        *,
+        options: LearnerOptions,
         cost_confidence: CostConfidence,
         value_confidence: ValueConfidence,
-        replan_growth: float,
     ) -> None:
         super().__init__(problem)
-        self.cost_confidence = cost_confidence
-        self.value_confidence = value_confidence
-        self.replan_growth = at_least("replan_growth", replan_growth, 0.0)
+        self.options = options
+        self.cost_confidence, self.value_confidence = cost_confidence, value_confidence
+        self.replan_growth = options.replan_growth  # a study lifts it to ∞ while its data are in doubt
         self.costs = CostData(problem, min(cost_confidence.ridges))
         self.transitions = ValueData(problem, value_confidence.ridge)
         self._replans, self._failed = 0, 0
         self.plan_failure = ""  #: why the plan that is due could not be made; empty when it was
         self._new_data = False  # since the last plan
         self.replan()
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(json.dumps(asdict(self.options)))  # lists, as files give them back
+        return found
 
     @abstractmethod
     def _make_plan(self) -> Plan:

@@ -215,7 +215,7 @@ class Session:
 
     @property
     def _differs_by_start(self) -> bool:
-        """Only the paper profile with several starts has a plan per start."""
+        """Only the paper's learner with several starts has a plan per start."""
         return self.agent.plans_by_start and len(self.world.problem.graph.starts) > 1
 
     def _rollout(self) -> Any:

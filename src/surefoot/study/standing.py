@@ -24,7 +24,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.agents.lsvi_new import LsviNew
+from surefoot.agents import registry
+from surefoot.agents.look_ahead import LookAhead
 from surefoot.checks import promised
 from surefoot.errors import OutOfOrder, SurefootError
 from surefoot.model.graph import FloatArray
@@ -73,6 +74,7 @@ class Standing:
         self.outside, self.discarded_at = list[str](), ""  # transitions that a discard has answered; when it was
         self.failure_probability: float = opened["failure_probability"]
         self.false_alarm: float = opened["false_alarm"]
+        self.agent_name: str = opened["agent"]
         self.options: Record = opened["options"]
         self._monitor_factory = monitor
         self.epoch, self.monitor_number, self.tells = 0, 0, 0
@@ -91,7 +93,7 @@ class Standing:
         self._employ(self._new_agent(problem, 0, None), 0)
         self._start_monitor()
 
-    def _employ(self, agent: LsviNew, n: int) -> None:
+    def _employ(self, agent: LookAhead, n: int) -> None:
         """Go on with an agent whose plan knows no data yet."""
         self.share = share(self.failure_probability, self.epoch)
         self.agent, self.constants = agent, agent.constants
@@ -99,11 +101,14 @@ class Standing:
         self.made_after = n
 
     @_unruffled
-    def _new_agent(self, problem: Problem, epoch: int, ridges: list[float] | None) -> LsviNew:
+    def _new_agent(self, problem: Problem, epoch: int, ridges: list[float] | None) -> LookAhead:
         kept = {} if ridges is None else {"ridges": ridges}
-        return LsviNew(problem, share(self.failure_probability, epoch), **{**self.options, **kept})
+        p = share(self.failure_probability, epoch)
+        agent = registry.make(self.agent_name, problem, failure_probability=p, **{**self.options, **kept})
+        assert isinstance(agent, LookAhead)
+        return agent
 
-    def next_agent(self, problem: Problem, discard: bool) -> LsviNew:
+    def next_agent(self, problem: Problem, discard: bool) -> LookAhead:
         """The agent after an acknowledgement: without data, or with all of them under a wider declaration."""
         if discard:
             return self._new_agent(problem, self.epoch + 1, None)
@@ -160,7 +165,7 @@ class Standing:
         return self.place is not None and self.place.step == self.problem.horizon - 1
 
     @property
-    def guarantee(self) -> str:
+    def promise(self) -> str:
         if not self.agent.guaranteed:
             return "no safety guarantee"
         if self.safe_mode:

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from surefoot.agents.agent import Cost
+from surefoot.agents.agent import Agent, Cost
 from surefoot.errors import InvalidInput, OutOfOrder, UnwritableFile
 from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
@@ -61,6 +61,7 @@ class Study:
         path: str | Path,
         problem: Problem | None = None,
         *,
+        agent: str | type[Agent] | None = None,
         failure_probability: float | None = None,
         false_alarm: float | None = None,
         read_only: bool = False,
@@ -75,6 +76,7 @@ class Study:
         Args:
             path: the folder, ``plant.study`` say.
             problem: what is known of the plant. It may be left out when the study exists; another one is refused.
+            agent: ``"lsvi-new"``, the default, or ``"lsvi-new-paper"``; or the class.
             failure_probability: p; all steps of the whole study, all epochs together, are safe with probability at
                 least 1 − p. 0.05 unless given. Epoch k works with p·2^-(k+1), see ``acknowledge``.
             false_alarm: α; a plant that is as declared ever raises an alarm with at most this probability. 0.01 unless
@@ -83,14 +85,15 @@ class Study:
             clock: seconds since 1970. One that goes back is noted in the journal and stops nothing.
             snapshot_every: rows, told or imported, between two snapshots; by default as many as keep their cost small.
             files, monitor_factory: in place of the disk and of :class:`surefoot.monitor.monitor.Monitor`, for tests.
-            agent_options: of :class:`surefoot.LsviNew`. On an existing study leave them all out, or give the same.
+            agent_options: of :class:`surefoot.LsviNew` or :class:`surefoot.LsviNewPaper`. On an existing study leave
+                them all out, or give the same.
         """
         path, layer = Path(path), files or FileLayer()
         if problem is not None and not isinstance(problem, Problem):
             raise InvalidInput("a study needs a Problem", got=f"a {type(problem).__name__}")
         if problem is not None:
             opening.refuse_sparse(problem)  # before there is a folder
-        wishes = opening.Wishes(problem, failure_probability, false_alarm, agent_options)
+        wishes = opening.Wishes(problem, failure_probability, false_alarm, opening.agent_name(agent), agent_options)
         monitor = monitor_factory or opening.usual_monitor
         lock = Lock(path / "lock")
         if read_only:
