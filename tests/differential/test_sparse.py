@@ -41,20 +41,20 @@ def episode(agents: list[Any], world: sf.World, sampler: Any, rng: np.random.Gen
     graph = world.problem.graph
     state = int(graph.starts[0])
     for agent in agents:
-        agent.begin(state)
+        agent._begin(state)
     for h, layer in enumerate(graph.layers):
         pair = int(rng.integers(layer.state_ptr[state], layer.state_ptr[state + 1]))
         edge = sampler.step(h, pair)
         cost = sampler.measure(h, edge)
         for agent in agents:
-            agent.record(h, pair, edge, cost)
+            agent._record(h, pair, edge, cost)
         state = int(layer.successor[edge])
     if graph.terminal.has_cost[state]:
         cost = sampler.measure_terminal(state)
         for agent in agents:
-            agent.record_terminal(cost)
+            agent._record_terminal(cost)
     for agent in agents:
-        agent.finish()
+        agent._finish()
 
 
 def faults(sparse: Any, dense: Any) -> list[str]:

@@ -250,7 +250,7 @@ def test_the_papers_learner_ends_with_its_episodes() -> None:
         agent.begin_episode("s")
     after = agent.checkpoint()
     assert all(np.array_equal(before[name], after[name]) for name in before)
-    with pytest.raises(OutOfOrder, match="outside an episode"):
+    with pytest.raises(OutOfOrder, match="no episode is under way"):
         agent.act(0, "s")
 
 

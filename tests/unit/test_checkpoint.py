@@ -344,12 +344,12 @@ import surefoot as sf
 from tests.fixed_agent import Fixed
 
 class Impatient(Fixed):
-    def choose(self, h, state):
+    def _choose(self, h, state):
         if self.episodes >= 25:
             os.kill(os.getpid(), signal.SIGINT)
             for _ in range(1000):  # signals are handled between two steps of the interpreter
                 pass
-        return super().choose(h, state)
+        return super()._choose(h, state)
 
 world = sf.worlds.make("thermal/testing")
 seeds = {(h, heat): 0 for h in range(world.problem.horizon - 1) for heat in world.problem.naming.states[h]}

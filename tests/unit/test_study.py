@@ -108,7 +108,7 @@ def test_calls_that_do_not_fit_the_moment_are_refused_and_change_nothing(opened:
         study.begin("melt")
     study.begin("s")
     assert study.begin("s") == 1  # a caller that died may say it again
-    with pytest.raises(OutOfOrder, match=r"already under way.*step 0, state 's'.*resume"):
+    with pytest.raises(OutOfOrder, match=r"already under way.*step 0, state 's'.*abort"):
         study.begin("cold")
     study.ask()
     with pytest.raises(OutOfOrder, match="already under way"):

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from surefoot import theory
-from surefoot.theory import regret_theorem
 from surefoot.errors import InvalidInput
+from surefoot.theory import regret_theorem
 
 E = math.e
 

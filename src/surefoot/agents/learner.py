@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.agent import Agent, Policy
-from surefoot.errors import AssumptionBroken, OutOfOrder, SurefootError
+from surefoot.agents.place import refuse_inside, under_way
+from surefoot.errors import AssumptionBroken, SurefootError
 from surefoot.estimate.costs import CostConfidence, CostData
 from surefoot.estimate.values import ValueConfidence, ValueData, ValueEllipsoid
 from surefoot.model.graph import FloatArray
@@ -89,31 +90,32 @@ class Learner(Agent):
     def policy(self) -> Policy:
         return self.plan.values.action
 
-    def choose(self, h: int, state: int) -> int:
+    def _choose(self, h: int, state: int) -> int:
         return self.plan.pair(h, state)
 
-    def record(self, h: int, pair: int, edge: int, cost: FloatArray | None) -> None:
+    def _record(self, h: int, pair: int, edge: int, cost: FloatArray | None) -> None:
         """Count one transition in both regressions; values are those of the plan in force."""
         layer = self.problem.graph.layers[h]
         if cost is not None:
             self.costs.add(h, layer.cost_features[edge : edge + 1], cost)
         self.transitions.add(h, layer, pair, edge, self.plan.values.value[h + 1])
         self._new_data = True
-        super().record(h, pair, edge, cost)
+        super()._record(h, pair, edge, cost)
 
-    def record_terminal(self, cost: FloatArray | None) -> None:
+    def _record_terminal(self, cost: FloatArray | None) -> None:
         features = self.problem.graph.terminal.cost_features
         if cost is not None and features is not None:
-            self.costs.add(self.problem.horizon - 1, features[self._state : self._state + 1], cost)
+            state = under_way(self.place).state
+            self.costs.add(self.problem.horizon - 1, features[state : state + 1], cost)
             self._new_data = True
-        super().record_terminal(cost)
+        super()._record_terminal(cost)
 
     def skip(self, episodes: int) -> None:
         super().skip(episodes)
         self._new_data = self._new_data or episodes > 0
 
-    def finish(self) -> None:
-        super().finish()
+    def _finish(self) -> None:
+        super()._finish()
         if self._replan_is_due():
             self.replan()
 
@@ -123,8 +125,7 @@ class Learner(Agent):
         One that cannot be computed changes nothing: the plan before stays in force, whose bounds hold as they did, the
         data stay counted, :attr:`plan_failure` says why, and the plan stays due.
         """
-        if self._layer is not None:
-            raise OutOfOrder("a plan never changes inside an episode", where=self._where())
+        refuse_inside(self.place, "a plan never changes inside an episode")
         self.problem.verify()  # of features that have changed no bound is true
         if self._replans == 0:
             self._replan()

@@ -63,13 +63,13 @@ class LookAhead(Learner):
     def episodes_before_change(self) -> int | None:
         return self.options.initial_episodes - self.episodes if self._playing_fallback else None
 
-    def choose(self, h: int, state: int) -> int:
+    def _choose(self, h: int, state: int) -> int:
         """Step 5: the best certified pair; in the first K′ episodes, the fallback's."""
         if self._playing_fallback:
             pair = int(self.problem.graph.layers[h].fallback[state])
             if pair != NO_ACTION:
                 return pair
-        return super().choose(h, state)
+        return super()._choose(h, state)
 
     def policy(self) -> Policy:
         return self.problem.graph.fallback if self._playing_fallback else super().policy()

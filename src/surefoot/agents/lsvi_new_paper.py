@@ -18,7 +18,7 @@ from surefoot import theory
 from surefoot.agents.agent import check_problem
 from surefoot.agents.look_ahead import IDEAS, LookAhead, LookAheadOptions, check_ideas
 from surefoot.checks import at_least, probability, whole
-from surefoot.errors import InvalidInput, OutOfOrder
+from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostConfidence, RadiusRule, bound_costs
 from surefoot.estimate.values import ValueConfidence
 from surefoot.model.limit import Limit
@@ -139,12 +139,8 @@ class LsviNewPaper(LookAhead):
         super().put_back(planned)
         self._plans = planned["plans"]
 
-    def begin(self, state: int) -> None:
-        if self.episodes_left() == 0:
-            raise OutOfOrder(
-                "the paper's constants were computed for fewer episodes", got=f"episodes={self.options.episodes}"
-            )
-        super().begin(state)
+    def _begin(self, state: int) -> None:
+        super()._begin(state)
         self.foresee(state)
 
     @property

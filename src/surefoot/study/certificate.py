@@ -101,7 +101,7 @@ def _pair(standing: Standing, h: int, state: int) -> int:
         return fallback
     if agent.plan.values.action[h][state] == NO_ACTION:
         return fallback
-    return agent.choose(h, state)
+    return agent._choose(h, state)
 
 
 def certify(standing: Standing, pair: int) -> dict[str, Any]:
