@@ -50,7 +50,7 @@ def main(folder: Path, episodes: int) -> None:
         status = study.status()
         study.export_policy(folder / "policy.py")
     print(f"{status['episodes']} episodes, {status['certified_pairs']} of {status['pairs']} actions certified")
-    print(f"promised: {status['guarantee']}")
+    print(f"promised: {status['promise']}")
 
 
 if __name__ == "__main__":

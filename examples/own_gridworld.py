@@ -27,6 +27,6 @@ world = sf.worlds.from_gymnasium(
     Marsh(), horizon=20, start=(0, 0), cost=mud, limit=sf.Limit("mud", bound=0.35, noise=0.1, norm=1.5)
 )
 run = sf.run(sf.LsviNew(world.problem), world, episodes=5000, seed=0)
-print(run.guarantee)
+print(run.promise)
 print(f"peat a day: {run.fallback_value:.2f} at first, {run.last_value:.2f} now, {run.best_value:.2f} at best")
 print(f"steps too deep: {run.violations.sum()}")

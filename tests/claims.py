@@ -16,15 +16,15 @@ def first_unsafe_entry(
     learner, sampler, graph = sf.agents.make(agent, world.problem), world.sampler(seed), world.problem.graph
     for episode in range(episodes):
         state = int(graph.starts[0])
-        learner.begin(state)
+        learner._begin(state)
         for h, layer in enumerate(graph.layers):
-            pair = learner.choose(h, state)
+            pair = learner._choose(h, state)
             edge = sampler.step(h, pair)
-            learner.record(h, pair, edge, sampler.measure(h, edge))
+            learner._record(h, pair, edge, sampler.measure(h, edge))
             state = int(layer.successor[edge])
             if not safe[h + 1][state]:
                 return episode
         if world.terminal_costs is not None and graph.terminal.has_cost[state]:
-            learner.record_terminal(sampler.measure_terminal(state))
-        learner.finish()
+            learner._record_terminal(sampler.measure_terminal(state))
+        learner._finish()
     return None

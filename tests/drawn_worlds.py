@@ -30,7 +30,7 @@ def world_of(tables: Tables, noise: str | None = None) -> sf.World:
 
 
 def certified_world(number: int, noise: str | None = None, **options: Any) -> sf.World:
-    """A random world for the certified profile; options as :func:`random_tables`."""
+    """A random world for LsviNew; options as :func:`random_tables`."""
     return world_of(random_tables(number, **options), noise)
 
 
@@ -40,5 +40,5 @@ def paper_world(number: int, noise: str | None = None, starts: int | None = None
         tables = random_paper_tables(number)
         if starts is None or len(tables.starts) == starts:
             settings = random_paper_settings(number)
-            return world_of(tables, noise), {**settings, "episodes": int(settings["episodes"]), "profile": "paper"}
+            return world_of(tables, noise), {**settings, "episodes": int(settings["episodes"])}
         number += 1_000_000

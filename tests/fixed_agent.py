@@ -28,14 +28,14 @@ class Fixed(Agent):
         return False
 
     @property
-    def guarantee(self) -> str:
+    def promise(self) -> str:
         return "none"
 
     @property
     def constants(self) -> dict[str, Any]:
         return {"policy": [row.tolist() for row in self._policy]}
 
-    def choose(self, h: int, state: int) -> int:
+    def _choose(self, h: int, state: int) -> int:
         if self._policy[h][state] < 0:
             raise AssumptionBroken("lost", where=self.problem.naming.at_state(h, state))
         return int(self._policy[h][state])

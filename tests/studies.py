@@ -189,7 +189,7 @@ def fingerprint(study: Study) -> dict[str, Any]:
         **{name: np.ascontiguousarray(array).tobytes() for name, array in arrays.items()},
         **{name: getattr(standing, name) for name in scalars},
         "agent": (agent.episodes, agent.replans, agent.replan_growth, agent._new_data),
-        "agent's place": None if agent._layer is None else (agent._layer, agent._state),
+        "agent's place": None if agent.place is None else (agent.place.step, agent.place.state),
         "place": standing.place,
         "pending": timeless(standing.pending),
         "raised": standing.raised,

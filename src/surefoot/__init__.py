@@ -13,6 +13,7 @@ _HOMES = {
     "Problem": "surefoot.model.problem",
     "World": "surefoot.worlds.world",
     "LsviNew": "surefoot.agents.lsvi_new",
+    "LsviNewPaper": "surefoot.agents.lsvi_new_paper",
     "check": "surefoot.diagnosis",
     "draw": "surefoot.report.draw",
     "run": "surefoot.runs.runner",
@@ -25,6 +26,7 @@ _MODULES = {"exact", "theory", "errors", "worlds", "agents"}
 if TYPE_CHECKING:
     from surefoot import agents, errors, exact, theory, worlds
     from surefoot.agents.lsvi_new import LsviNew
+    from surefoot.agents.lsvi_new_paper import LsviNewPaper
     from surefoot.diagnosis import check
     from surefoot.model.limit import Limit
     from surefoot.model.problem import Problem
@@ -38,6 +40,7 @@ __all__ = [
     "Ledger",
     "Limit",
     "LsviNew",
+    "LsviNewPaper",
     "Problem",
     "Study",
     "World",

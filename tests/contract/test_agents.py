@@ -21,14 +21,14 @@ from tests.reference.generate import random_paper_tables, random_tables
 from tests.reference.tables import Tables
 
 RING = ["s", "z", "w"]
-SAFE_BY_PROMISE = {"lsvi-new", "fallback"}
+SAFE_BY_PROMISE = {"lsvi-new", "lsvi-new-paper", "fallback"}
 
 # Every name with its defaults, and what else deserves the whole suite.
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, {}) for name in sf.agents.names()}
 KINDS["lsvi-new without laziness"] = ("lsvi-new", {"replan_growth": 0.0})
 KINDS["lsvi-new, very lazy"] = ("lsvi-new", {"replan_growth": 20.0})
 KINDS["lsvi-new, skip_hopeless"] = ("lsvi-new", {"skip_hopeless": True})
-KINDS["lsvi-new, paper"] = ("lsvi-new", {"profile": "paper", "episodes": 10**6, "initial_episodes": 2})
+KINDS["lsvi-new-paper"] = ("lsvi-new-paper", {"episodes": 10**6, "initial_episodes": 2})
 
 every_agent = pytest.mark.parametrize("kind", KINDS)
 
@@ -134,12 +134,12 @@ class Misuse:
 
 MISUSES = {
     # the order of calls
-    "act before begin": Misuse("between", lambda a: a.act(0, "s"), OutOfOrder, "outside an episode.*begin_episode"),
+    "act before begin": Misuse("between", lambda a: a.act(0, "s"), OutOfOrder, "no episode is under way.*Begin one"),
     "observe before begin": Misuse(
-        "between", lambda a: a.observe(0, "s", "keep", "s", COST), OutOfOrder, "outside an episode.*begin_episode"
+        "between", lambda a: a.observe(0, "s", "keep", "s", COST), OutOfOrder, "no episode is under way.*Begin one"
     ),
     "terminal before begin": Misuse(
-        "between", lambda a: a.observe_terminal("s", COST), OutOfOrder, "outside an episode.*begin_episode"
+        "between", lambda a: a.observe_terminal("s", COST), OutOfOrder, "no episode is under way.*Begin one"
     ),
     "end before begin": Misuse("between", lambda a: a.end_episode(), OutOfOrder, "no episode is under way"),
     "abort before begin": Misuse("between", lambda a: a.abort_episode(), OutOfOrder, "no episode is under way"),
@@ -150,18 +150,24 @@ MISUSES = {
     "begin twice": Misuse("start", lambda a: a.begin_episode("s"), OutOfOrder, "already under way.*step 0.*'s'"),
     "begin twice, later": Misuse("middle", lambda a: a.begin_episode("z"), OutOfOrder, "already under way.*step 1"),
     "begin at the end": Misuse("told", lambda a: a.begin_episode("z"), OutOfOrder, "already under way.*step 3"),
-    "act ahead": Misuse("start", lambda a: a.act(1, "s"), OutOfOrder, "elsewhere: step 0, state 's'.*step 1"),
-    "act behind": Misuse("middle", lambda a: a.act(0, "z"), OutOfOrder, "elsewhere: step 1, state 'z'.*step 0"),
+    "act ahead": Misuse(
+        "start", lambda a: a.act(1, "s"), OutOfOrder, "elsewhere: episode 4, step 0, state 's'.*step 1"
+    ),
+    "act behind": Misuse(
+        "middle", lambda a: a.act(0, "z"), OutOfOrder, "elsewhere: episode 4, step 1, state 'z'.*step 0"
+    ),
     "act in another state": Misuse("middle", lambda a: a.act(1, "s"), OutOfOrder, "elsewhere.*'z'.*'s'"),
     "act in an unknown state": Misuse("middle", lambda a: a.act(1, "x"), UnknownLabel, "no such state.*step 1.*'x'"),
     "act in no step": Misuse("middle", lambda a: a.act(9, "z"), UnknownLabel, "no such step.*9"),
     "act in step -1": Misuse("middle", lambda a: a.act(-1, "z"), UnknownLabel, "no such step.*-1"),
     "act in half a step": Misuse("middle", lambda a: a.act(1.0, "z"), UnknownLabel, "no such step.*1.0"),
-    "act in the last step": Misuse("end", lambda a: a.act(3, "z"), OutOfOrder, "no action.*last step.*step 3"),
+    "act in the last step": Misuse(
+        "end", lambda a: a.act(3, "z"), OutOfOrder, "cost of the last state is awaited.*step 3"
+    ),
     "observe ahead": Misuse("start", lambda a: a.observe(1, "s", "keep", "s", COST), OutOfOrder, "elsewhere"),
     "observe twice": Misuse("middle", lambda a: a.observe(0, "s", "move", "z", COST), OutOfOrder, "elsewhere"),
     "observe in the last step": Misuse(
-        "end", lambda a: a.observe(3, "z", "keep", "z", COST), OutOfOrder, "no transition.*observe_terminal"
+        "end", lambda a: a.observe(3, "z", "keep", "z", COST), OutOfOrder, "cost of the last state is awaited.*Tell it"
     ),
     "terminal too early": Misuse("middle", lambda a: a.observe_terminal("z", COST), OutOfOrder, "elsewhere"),
     "terminal of another state": Misuse("end", lambda a: a.observe_terminal("s", COST), OutOfOrder, "elsewhere"),
@@ -169,12 +175,14 @@ MISUSES = {
         "end", lambda a: a.observe_terminal("x", COST), UnknownLabel, "no such state.*'x'"
     ),
     "terminal without a cost": Misuse(
-        "free end", lambda a: a.observe_terminal("w", COST), OutOfOrder, "no terminal cost.*step 3, state 'w'"
+        "free end", lambda a: a.observe_terminal("w", COST), OutOfOrder, "nothing is left to tell.*step 3, state 'w'"
     ),
-    "terminal twice": Misuse("told", lambda a: a.observe_terminal("z", COST), OutOfOrder, "already told"),
-    "end too early": Misuse("start", lambda a: a.end_episode(), OutOfOrder, "not over.*step 0.*abort_episode"),
-    "end in the middle": Misuse("middle", lambda a: a.end_episode(), OutOfOrder, "not over.*step 1.*abort_episode"),
-    "end without the terminal cost": Misuse("end", lambda a: a.end_episode(), OutOfOrder, "observe_terminal"),
+    "terminal twice": Misuse("told", lambda a: a.observe_terminal("z", COST), OutOfOrder, "nothing is left to tell"),
+    "end too early": Misuse("start", lambda a: a.end_episode(), OutOfOrder, "an action is due.*step 0.*abort"),
+    "end in the middle": Misuse("middle", lambda a: a.end_episode(), OutOfOrder, "an action is due.*step 1.*abort"),
+    "end without the terminal cost": Misuse(
+        "end", lambda a: a.end_episode(), OutOfOrder, "cost of the last state is awaited"
+    ),
     # labels
     "unknown action": Misuse(
         "middle", lambda a: a.observe(1, "z", "fly", "z", COST), UnknownLabel, "no such action.*step 1.*'z'.*'fly'"
@@ -449,7 +457,7 @@ def test_guarantee_is_stamped(kind: str) -> None:
     agent = make(kind, ring())
     name = KINDS[kind][0]
     assert agent.guaranteed is (name in SAFE_BY_PROMISE)
-    assert ("no safety guarantee" in agent.guarantee) is not agent.guaranteed
+    assert ("no safety guarantee" in agent.promise) is not agent.guaranteed
     assert agent.name == name
 
 

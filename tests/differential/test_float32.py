@@ -60,16 +60,16 @@ def test_so_have_long_runs(seed: int) -> None:
         assert_same_run(runs[0], run)
 
 
-def test_so_has_the_paper_profile(seed: int) -> None:
+def test_so_has_the_papers_learner(seed: int) -> None:
     for number in range(4):
         world, options = paper_world(1000 * seed + 200 + number)
         world = world.stored_in_float32()
         one, two = (
-            sf.run(sf.LsviNew(truth.problem, **options, initial_episodes=3), truth, 30, seed)
+            sf.run(sf.LsviNewPaper(truth.problem, **options, initial_episodes=3), truth, 30, seed)
             for truth in (world, upcast_world(world))
         )
         assert_same_run(one, two)
-        step = sf.LsviNew(world.problem, **options, initial_episodes=3)
+        step = sf.LsviNewPaper(world.problem, **options, initial_episodes=3)
         assert_same_run(one, sf.run(step, world, 30, seed, compiled=False))
 
 

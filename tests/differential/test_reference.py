@@ -68,7 +68,7 @@ def check(tallies: list[Comparison]) -> None:
 
 
 @pytest.mark.parametrize("batch", range(PROBLEMS // BATCH))
-def test_certified_profile_agrees_with_the_reference(batch: int, seed: int) -> None:
+def test_certified_learner_agrees_with_the_reference(batch: int, seed: int) -> None:
     tallies = []
     for number in range(batch * BATCH, (batch + 1) * BATCH):
         tables = random_tables(number + 100_000 * seed)
@@ -82,13 +82,13 @@ def test_certified_profile_agrees_with_the_reference(batch: int, seed: int) -> N
 
 
 @pytest.mark.parametrize("batch", range(PROBLEMS // BATCH))
-def test_paper_profile_agrees_with_the_reference(batch: int, seed: int) -> None:
+def test_paper_learner_agrees_with_the_reference(batch: int, seed: int) -> None:
     tallies = []
     for number in range(batch * BATCH, (batch + 1) * BATCH):
         tables = random_paper_tables(number + 100_000 * seed)
         chosen = {**random_paper_settings(number), "initial_episodes": 0}
         chosen["episodes"] = int(chosen["episodes"])
-        agent = sf.LsviNew(problem_of(tables), P, profile="paper", **chosen)
+        agent = sf.LsviNewPaper(problem_of(tables), P, **chosen)
         reference = Reference(tables, P, profile="paper", **chosen)
         tallies.append(play(tables, agent, reference, np.random.default_rng([seed, number, 1])))
     check(tallies)

@@ -41,20 +41,20 @@ def episode(agents: list[Any], world: sf.World, sampler: Any, rng: np.random.Gen
     graph = world.problem.graph
     state = int(graph.starts[0])
     for agent in agents:
-        agent.begin(state)
+        agent._begin(state)
     for h, layer in enumerate(graph.layers):
         pair = int(rng.integers(layer.state_ptr[state], layer.state_ptr[state + 1]))
         edge = sampler.step(h, pair)
         cost = sampler.measure(h, edge)
         for agent in agents:
-            agent.record(h, pair, edge, cost)
+            agent._record(h, pair, edge, cost)
         state = int(layer.successor[edge])
     if graph.terminal.has_cost[state]:
         cost = sampler.measure_terminal(state)
         for agent in agents:
-            agent.record_terminal(cost)
+            agent._record_terminal(cost)
     for agent in agents:
-        agent.finish()
+        agent._finish()
 
 
 def faults(sparse: Any, dense: Any) -> list[str]:
@@ -113,7 +113,7 @@ def test_every_learner_plays_the_same_on_both(name: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("batch", range(3))
-def test_the_certified_profile_agrees_with_the_reference(batch: int, seed: int) -> None:
+def test_the_certified_learner_agrees_with_the_reference(batch: int, seed: int) -> None:
     tallies = []
     for number in range(17 * batch, 17 * (batch + 1)):
         rng = np.random.default_rng([seed, number, 13])
@@ -125,7 +125,7 @@ def test_the_certified_profile_agrees_with_the_reference(batch: int, seed: int) 
     check(tallies)
 
 
-def test_the_paper_profile_agrees_with_the_reference(seed: int) -> None:
+def test_the_paper_learner_agrees_with_the_reference(seed: int) -> None:
     tallies = []
     for number in range(17):
         rng = np.random.default_rng([seed, number, 14])
@@ -133,7 +133,7 @@ def test_the_paper_profile_agrees_with_the_reference(seed: int) -> None:
         tables = lifted(drawn_tables, rng, groups=1)  # more columns, and the paper's constants need not exist
         chosen = {**random_paper_settings(number), "initial_episodes": 0}
         chosen["episodes"] = int(chosen["episodes"])
-        agent = sf.LsviNew(sparse_twin(problem_of(tables)), P, profile="paper", **chosen)
+        agent = sf.LsviNewPaper(sparse_twin(problem_of(tables)), P, **chosen)
         tallies.append(play(tables, agent, Reference(tables, P, profile="paper", **chosen), rng))
     check(tallies)
 

@@ -45,7 +45,7 @@ def test_undeclared_the_limit_is_broken(name: str, seed: int) -> None:
     world = sf.worlds.make(name, **CASES[name], declared=False)
     done = runs(world, seed)
     assert not any(run.guaranteed for run in done)
-    assert all("no safety guarantee" in run.guarantee for run in done)
+    assert all("no safety guarantee" in run.promise for run in done)
     assert sum(bool(run.violations.any()) for run in done) >= 8
 
 

@@ -93,16 +93,16 @@ def played(seed: int, tells: int) -> Rows:
     agent, sampler = LsviNew(world.problem), world.sampler(seed)
     layers, edges = [], []
     while len(layers) < tells:
-        agent.begin(0)
+        agent._begin(0)
         state = 0
         for h, layer in enumerate(graph.layers):
-            pair = agent.choose(h, state)
+            pair = agent._choose(h, state)
             edge = sampler.step(h, pair)
-            agent.record(h, pair, edge, sampler.measure(h, edge))
+            agent._record(h, pair, edge, sampler.measure(h, edge))
             state = int(layer.successor[edge])
             layers.append(h)
             edges.append(edge)
-        agent.finish()
+        agent._finish()
     steps = list(zip(layers, edges, strict=True))[:tells]
     return Rows(
         np.array([h for h, _ in steps]),

@@ -41,15 +41,15 @@ def enters(world: sf.World, agent: Agent, unsafe: Callable[[int, int], bool], ep
     sampler = world.sampler(seed)
     for _ in range(episodes):
         state = int(world.problem.graph.starts[0])
-        agent.begin(state)
+        agent._begin(state)
         for h, layer in enumerate(world.problem.graph.layers):
             if unsafe(h, state):
                 return True
-            pair = agent.choose(h, state)
+            pair = agent._choose(h, state)
             edge = sampler.step(h, pair)
-            agent.record(h, pair, edge, sampler.measure(h, edge))
+            agent._record(h, pair, edge, sampler.measure(h, edge))
             state = int(layer.successor[edge])
-        agent.finish()
+        agent._finish()
     return False
 
 

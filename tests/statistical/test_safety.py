@@ -79,11 +79,11 @@ def test_random_worlds_are_safe(batch: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize("batch", range(WORLDS // BATCH))
-def test_random_worlds_are_safe_in_the_paper_profile(batch: int, seed: int) -> None:
+def test_random_worlds_are_safe_with_the_papers_constants(batch: int, seed: int) -> None:
     runs = []
     for number in range(batch * BATCH, (batch + 1) * BATCH):
         world, options = paper_world(300_000 + 1000 * seed + number, NOISES[number % 3])
-        agent = sf.LsviNew(world.problem, **options, initial_episodes=10 * (number % 2))
+        agent = sf.LsviNewPaper(world.problem, **options, initial_episodes=10 * (number % 2))
         runs.append(sf.run(agent, world, EPISODES, seed))
     assert_safe_while_true(runs)
     assert misses(runs) <= most_misses(len(runs), 0.05)

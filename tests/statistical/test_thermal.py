@@ -32,14 +32,14 @@ def test_the_others_violate(name: str, seed: int) -> None:
     for run_seed in (2 * seed, 2 * seed + 1):
         run = sf.run(sf.agents.make(name, world.problem), world, 2000, run_seed)
         assert run.violations.sum() > 50
-        assert run.guarantee == "no safety guarantee"
+        assert run.promise == "no safety guarantee"
 
 
 def test_so_does_lsvi_new_without_idea_one(seed: int) -> None:
     world = sf.worlds.make("thermal/small")
     run = sf.run(sf.LsviNew(world.problem, ideas="II III IV"), world, 2000, seed)
     assert run.violations.sum() > 10
-    assert run.guarantee == "no safety guarantee"
+    assert run.promise == "no safety guarantee"
 
 
 def test_the_fallback_neither_learns_nor_violates(seed: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import json
 import math
 from typing import Any
@@ -32,7 +34,6 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"failure_probability": -0.1}, "failure_probability must be above 0"),
     ({"failure_probability": math.nan}, "failure_probability must be above 0.*nan"),
     ({"failure_probability": "small"}, "failure_probability must be a number.*small"),
-    ({"profile": "fast"}, "no such profile.*'fast'.*certified"),
     ({"ridges": []}, "ridges must not be empty"),
     ({"ridges": (1.0, 0.0)}, "ridges must be above 0"),
     ({"ridges": (math.inf,)}, "ridges must be above 0"),
@@ -49,18 +50,21 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"ideas": ("I", "V")}, "no such idea.*'V'.*I, II, III, IV"),
     ({"safety_radius_scale": -1.0}, "safety_radius_scale must be at least 0"),
     ({"safety_radius_scale": math.inf}, "safety_radius_scale must be at least 0"),
-    ({"episodes": 10}, "episodes has no effect in the certified profile"),
-    ({"lipschitz": 1.0}, "lipschitz has no effect in the certified profile"),
-    ({"profile": "paper"}, "needs the number of episodes.*episodes=K"),
-    ({"profile": "paper", "episodes": 0}, "episodes must be a whole number, at least 1"),
-    ({"profile": "paper", "episodes": 1.5}, "episodes must be a whole number"),
-    ({"profile": "paper", "episodes": 10, "slack": 1.0}, "slack has no effect in the paper profile"),
-    ({"profile": "paper", "episodes": 10, "literal_future": True}, "literal_future has no effect in the paper"),
-    ({"profile": "paper", "episodes": 10, "optimism": 1.0}, "optimism has no effect in the paper profile"),
-    ({"profile": "paper", "episodes": 10, "ridges": (1.0, 2.0)}, "paper profile has one ridge"),
-    ({"profile": "paper", "episodes": 10, "coverage_rate": 0.0}, "coverage_rate must be above 0"),
-    ({"profile": "paper", "episodes": 10, "lipschitz": 0.0}, "lipschitz must be above 0"),
-    ({"profile": "paper", "episodes": 10, "feature_bound": 0.5}, "feature_bound is below the largest cost feature"),
+]
+BAD_PAPER: list[tuple[dict[str, Any], str]] = [
+    ({"episodes": 0}, "episodes must be a whole number, at least 1"),
+    ({"episodes": 1.5}, "episodes must be a whole number"),
+    ({"initial_episodes": -1}, "initial_episodes must be a whole number, at least 0"),
+    ({"ideas": "V"}, "no such idea"),
+    ({"failure_probability": 1}, "failure_probability must be below 1"),
+    ({"replan_growth": -0.1}, "replan_growth must be at least 0"),
+    ({"safety_radius_scale": -1.0}, "safety_radius_scale must be at least 0"),
+    ({"ridges": (1.0, 2.0)}, "the paper has one ridge"),
+    ({"ridges": (0.0,)}, "ridges must be above 0"),
+    ({"value_ridge": 0.0}, "value_ridge must be above 0"),
+    ({"coverage_rate": 0.0}, "coverage_rate must be above 0"),
+    ({"lipschitz": 0.0}, "lipschitz must be above 0"),
+    ({"feature_bound": 0.5}, "feature_bound is below the largest cost feature"),
 ]
 
 
@@ -70,14 +74,28 @@ def test_bad_keywords_are_refused_in_words(keywords: dict[str, Any], words: str)
         sf.LsviNew(small(), **keywords)
 
 
+@pytest.mark.parametrize(("keywords", "words"), BAD_PAPER, ids=[str(keywords) for keywords, _ in BAD_PAPER])
+def test_so_they_are_by_the_papers_learner(keywords: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        sf.LsviNewPaper(small(), **{"episodes": 10, **keywords})
+
+
+def test_neither_learner_takes_the_others_options() -> None:
+    with pytest.raises(TypeError, match="episodes"):
+        sf.LsviNewPaper(small())  # type: ignore[call-arg]
+    for kind, name in ((sf.LsviNew, "episodes"), (sf.LsviNew, "lipschitz"), (sf.LsviNewPaper, "optimism")):
+        with pytest.raises(TypeError, match=name):
+            kind(small(), **{name: 1})
+
+
 def test_ideas_may_be_written_as_one_word() -> None:
     for ideas in ("I, III", "I III", ("III", "I"), ["I", "III", "I"]):
-        assert sf.LsviNew(small(), ideas=ideas).ideas == ("I", "III")
+        assert sf.LsviNew(small(), ideas=ideas).options.ideas == ("I", "III")
 
 
-def test_the_paper_profile_needs_an_anchor_everywhere() -> None:
-    with pytest.raises(InvalidInput, match=r"needs an anchor at every step.*step 0"):
-        sf.LsviNew(corridor({"fallback": [1.0]}, LIMIT), profile="paper", episodes=100)
+def test_the_papers_constants_need_an_anchor_everywhere() -> None:
+    with pytest.raises(InvalidInput, match=r"need an anchor at every step.*step 0"):
+        sf.LsviNewPaper(corridor({"fallback": [1.0]}, LIMIT), episodes=100)
 
 
 def test_a_non_positive_gap_is_named() -> None:
@@ -90,8 +108,8 @@ def test_a_non_positive_gap_is_named() -> None:
         anchor=lambda h: ([1.0, 0.0], [0.25]),
     )
     with pytest.raises(InvalidInput, match=r"epsilon_2.*gap"):
-        sf.LsviNew(problem, profile="paper", episodes=10**6, initial_episodes=0)
-    sf.LsviNew(problem, profile="paper", episodes=10**6, initial_episodes=0, ideas="I")
+        sf.LsviNewPaper(problem, episodes=10**6, initial_episodes=0)
+    sf.LsviNewPaper(problem, episodes=10**6, initial_episodes=0, ideas="I")
 
 
 # ---------------------------------------------------------------- stamps
@@ -111,28 +129,31 @@ def test_a_non_positive_gap_is_named() -> None:
         ({"optimism": 0.0, "explore": (0, 0, 0)}, True),
     ],
 )
-@pytest.mark.parametrize("profile", ["certified", "paper"])
-def test_a_smaller_radius_or_no_look_ahead_is_stamped(keywords: Any, guaranteed: bool, profile: str) -> None:
-    if profile == "paper":
-        keywords = {k: v for k, v in keywords.items() if k not in ("optimism", "explore")}
-        keywords |= {"profile": "paper", "episodes": 10**6, "initial_episodes": 0}
-    agent = sf.LsviNew(small(), 0.1, **keywords)
+@pytest.mark.parametrize("paper", [False, True])
+def test_a_smaller_radius_or_no_look_ahead_is_stamped(keywords: Any, guaranteed: bool, paper: bool) -> None:
+    agent: sf.LsviNew | sf.LsviNewPaper
+    if paper:
+        shared = {name: value for name, value in keywords.items() if name not in ("optimism", "explore")}
+        agent = sf.LsviNewPaper(small(), 0.1, episodes=10**6, initial_episodes=0, **shared)
+    else:
+        agent = sf.LsviNew(small(), 0.1, **keywords)
     assert agent.guaranteed is guaranteed
-    assert agent.guarantee == ("every step safe with probability ≥ 0.9" if guaranteed else "no safety guarantee")
+    assert agent.promise == ("every step safe with probability ≥ 0.9" if guaranteed else "no safety guarantee")
 
 
-@pytest.mark.parametrize("profile", ["certified", "paper"])
-def test_constants_name_everything_and_can_be_written_down(profile: str) -> None:
-    chosen: dict[str, Any] = {"initial_episodes": 3, "safety_radius_scale": 2.0, "replan_growth": 0.5}
-    if profile == "paper":
-        chosen |= {"profile": "paper", "episodes": 10**6}
-    agent = sf.LsviNew(small(), 0.1, **chosen)
+@pytest.mark.parametrize(("kind", "own"), [(sf.LsviNew, {"optimism": 0.5}), (sf.LsviNewPaper, {"episodes": 10**6})])
+def test_what_is_stored_are_the_fields_of_the_options(kind: Any, own: dict[str, Any]) -> None:
+    chosen = {"initial_episodes": 3, "safety_radius_scale": 2.0, "replan_growth": 0.5, **own}
+    agent = kind(small(), 0.1, **chosen)
     written = json.loads(json.dumps(agent.constants, allow_nan=False))
     assert written == agent.constants
-    assert written["profile"] == profile
+    assert list(written) == [field.name for field in dataclasses.fields(agent.options)]
+    assert set(inspect.signature(kind).parameters) - {"problem"} <= set(written)
     assert written["failure_probability"] == 0.1
     for name, value in chosen.items():
         assert written[name] == value
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        agent.options.replan_growth = 0.1
 
 
 # ---------------------------------------------------------------- when it plans
@@ -212,24 +233,24 @@ def test_initial_episodes_play_the_fallback_and_plan_all_the_same() -> None:
     assert expected == "wide"
 
 
-def test_the_paper_profile_plays_the_fallback_and_says_so() -> None:
+def test_the_papers_learner_plays_the_fallback_and_says_so() -> None:
     with pytest.warns(UserWarning, match=r"asks for \d+ episodes of the fallback and the run has 100"):
-        agent = sf.LsviNew(small(), profile="paper", episodes=100)
+        agent = sf.LsviNewPaper(small(), episodes=100)
     assert agent.constants["initial_episodes"] == 100
     agent.begin_episode("s")
     assert agent.act(0, "s") == "fallback"
 
 
-def test_the_paper_profile_ends_with_its_episodes() -> None:
+def test_the_papers_learner_ends_with_its_episodes() -> None:
     """The constants are for K episodes; one more would be without a proof. A refusal changes nothing."""
-    agent = sf.LsviNew(small(), profile="paper", episodes=2, initial_episodes=0)
+    agent = sf.LsviNewPaper(small(), episodes=2, initial_episodes=0)
     tell(agent, [("fallback", 0.2)], [("fallback", 0.2)])
     before = agent.checkpoint()
     with pytest.raises(OutOfOrder, match=r"computed for fewer episodes.*episodes=2"):
         agent.begin_episode("s")
     after = agent.checkpoint()
     assert all(np.array_equal(before[name], after[name]) for name in before)
-    with pytest.raises(OutOfOrder, match="outside an episode"):
+    with pytest.raises(OutOfOrder, match="no episode is under way"):
         agent.act(0, "s")
 
 
@@ -284,7 +305,7 @@ def test_with_several_starts_the_paper_plans_for_each() -> None:
         cost_features=lambda h, s, a, s2: [1.0, 0.1 * (a == "b") + 0.2 * (s == "z")],
         anchor=lambda h: ([1.0, 0.0], [0.5]),
     )
-    agent = sf.LsviNew(problem, profile="paper", episodes=10**6, initial_episodes=0)
+    agent = sf.LsviNewPaper(problem, episodes=10**6, initial_episodes=0)
     seen = {}
     for start in ("s", "z"):
         agent.begin_episode(start)

@@ -133,9 +133,9 @@ def test_options_are_clean(options: dict[str, Any], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", range(3))
-def test_the_paper_profile_is_clean(case: int, tmp_path: Path, seed: int) -> None:
+def test_the_papers_learner_is_clean(case: int, tmp_path: Path, seed: int) -> None:
     world, settings = paper_world(100 * seed + case)
-    with study_at(tmp_path / "s", world, **settings, initial_episodes=3) as study:
+    with study_at(tmp_path / "s", world, agent="lsvi-new-paper", **settings, initial_episodes=3) as study:
         go_on(study, Plant(world, seed), min(10, settings["episodes"]))
     clean(tmp_path / "s")
 
@@ -285,16 +285,16 @@ def test_bounds_and_sets_agree_with_the_engine(case: int, tmp_path: Path, seed: 
     data, sampler = Data(read), world.sampler(seed)
     for _ in range(40):
         start = int(rng.choice(problem.graph.starts))
-        agent.begin(start)
+        agent._begin(start)
         state = start
         for h, layer in enumerate(problem.graph.layers):
             pair = int(rng.integers(layer.state_ptr[state], layer.state_ptr[state + 1]))
             edge = sampler.step(h, pair)
             cost = sampler.measure(h, edge)
-            agent.record(h, pair, edge, cost)
+            agent._record(h, pair, edge, cost)
             data.add(h, layer.cost_features[edge], cost)
             state = int(layer.successor[edge])
-        agent.finish()
+        agent._finish()
     agent.replan()
     plan = make_plan(read, data, Confidence(tuple(agent.constants["ridges"]), 0.1, 1.0, None))
     assert plan.possibly_consistent

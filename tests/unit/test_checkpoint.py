@@ -54,13 +54,13 @@ def test_pieces_make_the_whole(name: str, seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("starts", [1, 2])
-def test_so_they_do_in_the_paper_profile(starts: int, seed: int, tmp_path: Path) -> None:
+def test_so_they_do_with_the_papers_constants(starts: int, seed: int, tmp_path: Path) -> None:
     for number in range(3):
         world, options = paper_world(5000 + 100 * seed + number, starts=starts)
         options["initial_episodes"] = 10 * number
 
-        def make(problem: sf.Problem, options: Any = options) -> sf.LsviNew:
-            return sf.LsviNew(problem, **options)
+        def make(problem: sf.Problem, options: Any = options) -> sf.LsviNewPaper:
+            return sf.LsviNewPaper(problem, **options)
 
         one = sf.run(make(world.problem), world, EPISODES, seed)
         _, two = in_pieces(tmp_path / f"{number}", make, world, [4, 10, 31, EPISODES], seed)
@@ -344,12 +344,12 @@ import surefoot as sf
 from tests.fixed_agent import Fixed
 
 class Impatient(Fixed):
-    def choose(self, h, state):
+    def _choose(self, h, state):
         if self.episodes >= 25:
             os.kill(os.getpid(), signal.SIGINT)
             for _ in range(1000):  # signals are handled between two steps of the interpreter
                 pass
-        return super().choose(h, state)
+        return super()._choose(h, state)
 
 world = sf.worlds.make("thermal/testing")
 waits = {(h, heat): 0 for h in range(world.problem.horizon - 1) for heat in world.problem.naming.states[h]}

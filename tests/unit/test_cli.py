@@ -201,7 +201,7 @@ def test_an_unknown_agent_with_the_nearest_names(words: list[str], surefoot: Sur
         (["--set", "explore=[1, 2"], ["explore of lsvi-new must be a list of numbers: '[1, 2'"]),
         (["--set", "literal_future=maybe"], ["literal_future of lsvi-new must be true or false: 'maybe'"]),
         (["--set", "failure_probability=2"], ["failure_probability must be below 1: 2"]),
-        (["--set", "profile=best"], ["no such profile: 'best'"]),
+        (["--agent", "lsvi-new-paper", "--set", "episodes=0"], ["episodes must be a whole number, at least 1: 0"]),
         (["--world-option", "bond=1"], [f"{WORLD} has no option 'bond'", "Did you mean bound"]),
         (["--world-option", "bound=[1]"], [f"bound of {WORLD} must be a number: [1]"]),
         (["--seeds", "5:3"], ["seeds are first:end, a number, or several with commas: '5:3'"]),
@@ -449,7 +449,7 @@ def test_theory(surefoot: Surefoot, tmp_path: Path) -> None:
     assert "every weight is defined" in ended.out
     sf.worlds.make("thermal/small").problem.save(tmp_path / "p.npz")
     assert surefoot("theory", "p.npz").out == ended.out
-    refused(surefoot("theory", "figure1"), "the paper profile needs an anchor at every step")
+    refused(surefoot("theory", "figure1"), "the paper's constants need an anchor at every step")
     refused(surefoot("theory", WORLD, "--failure-probability", 2), "failure_probability must be below 1")
 
 

@@ -44,9 +44,9 @@ def test_runs_one_after_the_other_are_one_run(name: str, seed: int) -> None:
         whole_and_parts(AGENTS[name], world, [10, 1, 7, 10, 2, 11], seed)
 
 
-def test_so_they_are_in_the_paper_profile(seed: int) -> None:
+def test_so_they_are_with_the_papers_constants(seed: int) -> None:
     world, options = paper_world(9000 + seed, starts=2)
-    whole_and_parts(lambda problem: sf.LsviNew(problem, **options), world, [5, 8, 20], seed)
+    whole_and_parts(lambda problem: sf.LsviNewPaper(problem, **options), world, [5, 8, 20], seed)
 
 
 def test_the_loop_that_everybody_writes(seed: int) -> None:

@@ -405,9 +405,9 @@ def plan_of(x: np.ndarray) -> None:
         limits=sf.Limit("load", bound=3.0, noise=0.1, norm=1.0),
     )
     agent = sf.LsviNew(problem)
-    agent.begin(0)
-    agent.record(0, 0, 0, np.array([1.0]))
-    agent.finish()
+    agent._begin(0)
+    agent._record(0, 0, 0, np.array([1.0]))
+    agent._finish()
     assert np.isfinite(agent.plan.bounds.upper[0]).all()
 
 

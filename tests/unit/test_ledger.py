@@ -74,7 +74,7 @@ def test_the_manifest_says_how_to_repeat_the_run(seed: int, tmp_path: Path) -> N
     assert manifest["world"] == world.digest
     assert (manifest["seed"], manifest["episodes"], manifest["done"]) == (seed, 40, 40)
     assert manifest["constants"] == json.loads(json.dumps(sf.LsviNew(world.problem).constants))
-    assert manifest["guarantee"] == "every step safe with probability ≥ 0.95"
+    assert manifest["promise"] == "every step safe with probability ≥ 0.95"
     assert set(manifest["versions"]) == {"python", "surefoot", "numpy", "scipy", "numba"}
     assert "≥" in (tmp_path / "ledger" / "manifest.json").read_text(encoding="utf-8")
 

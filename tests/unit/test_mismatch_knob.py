@@ -22,4 +22,4 @@ def test_a_declared_mismatch_breaks_nothing_and_an_undeclared_one_is_stamped(fam
     untold = sf.worlds.make(name, mismatch=SIZE, declared=False)
     assert untold.misspecified_beyond_declaration
     stamped = sf.run(sf.LsviNew(untold.problem), untold, 20, 0)
-    assert "no safety guarantee" in stamped.guarantee
+    assert "no safety guarantee" in stamped.promise

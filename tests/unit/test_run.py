@@ -222,12 +222,12 @@ def test_compiled_and_step_by_step_are_the_same_to_the_bit(agent: str, noise: st
 
 @pytest.mark.parametrize("starts", [1, 2])
 @pytest.mark.parametrize("noise", NOISES)
-def test_so_they_are_in_the_paper_profile(starts: int, noise: str, seed: int) -> None:
+def test_so_they_are_with_the_papers_constants(starts: int, noise: str, seed: int) -> None:
     for number in range(4):
         world, options = paper_world(1000 * seed + 10 * NOISES.index(noise) + number, noise, starts)
         options["initial_episodes"] = 7 * (number % 2)
-        one = sf.run(sf.LsviNew(world.problem, **options), world, 40, seed)
-        two = sf.run(sf.LsviNew(world.problem, **options), world, 40, seed, compiled=False)
+        one = sf.run(sf.LsviNewPaper(world.problem, **options), world, 40, seed)
+        two = sf.run(sf.LsviNewPaper(world.problem, **options), world, 40, seed, compiled=False)
         assert_same_run(one, two)
 
 
@@ -337,7 +337,7 @@ def test_agent_and_world_must_share_a_problem(seed: int) -> None:
 @pytest.mark.parametrize("compiled", [True, False])
 def test_the_papers_constants_end_with_their_episodes(compiled: bool, seed: int) -> None:
     world, options = paper_world(seed)
-    agent = sf.LsviNew(world.problem, **{**options, "initial_episodes": 0})
+    agent = sf.LsviNewPaper(world.problem, **{**options, "initial_episodes": 0})
     agent.episodes = options["episodes"] - 10  # as if so many had been played
     with pytest.raises(InvalidInput, match="for fewer episodes: 11 to play, 10 left"):
         sf.run(agent, world, 11, seed, compiled=compiled)
@@ -399,11 +399,11 @@ def test_a_radius_too_small_is_seen_and_stamped(seed: int) -> None:
     world = sf.worlds.make("thermal/testing")
     run = sf.run(sf.LsviNew(world.problem, safety_radius_scale=0.01), world, 200, seed)
     assert run.cost_event is False
-    assert run.guarantee == "no safety guarantee"
+    assert run.promise == "no safety guarantee"
     assert run.guaranteed is run.manifest["guaranteed"] is False
     whole = sf.run(sf.LsviNew(world.problem, failure_probability=0.1), world, 200, seed)
     assert whole.cost_event is True
-    assert whole.guarantee == "every step safe with probability ≥ 0.9"
+    assert whole.promise == "every step safe with probability ≥ 0.9"
     assert whole.guaranteed is True
     assert whole.manifest["constants"]["failure_probability"] == 0.1
 
@@ -413,7 +413,7 @@ def test_a_world_beyond_its_declaration_is_stamped(seed: int) -> None:
     off = [np.full((layer.n_edges, 1), 0.01) for layer in linear.problem.graph.layers]
     world = sf.World(linear.problem, linear.transition, linear.cost_parameters, deviation=off)
     run = sf.run(sf.LsviNew(world.problem), world, 20, seed)
-    assert "no safety guarantee: the world deviates" in run.guarantee
+    assert "no safety guarantee: the world deviates" in run.promise
     assert run.guaranteed is False
 
 

@@ -108,7 +108,7 @@ def test_calls_that_do_not_fit_the_moment_are_refused_and_change_nothing(opened:
         study.begin("melt")
     study.begin("s")
     assert study.begin("s") == 1  # a caller that died may say it again
-    with pytest.raises(OutOfOrder, match=r"already under way.*step 0, state 's'.*resume"):
+    with pytest.raises(OutOfOrder, match=r"already under way.*step 0, state 's'.*abort"):
         study.begin("cold")
     study.ask()
     with pytest.raises(OutOfOrder, match="already under way"):
@@ -174,7 +174,7 @@ def test_the_fallback_is_safe_by_assumption_before_anything_is_known(opened: Any
     with study.episode("s") as ep:
         proof = ep.ask().certificate
         assert (proof["fallback"], proof["safe_by"]) == (True, "assumption") or proof["safe_by"] == "estimate"
-        assert proof["guarantee"] == "every step of the study safe with probability ≥ 0.95"
+        assert proof["promise"] == "every step of the study safe with probability ≥ 0.95"
 
 
 def test_a_last_state_has_its_own_bounds_in_the_certificate(opened: Any, world: sf.World) -> None:
@@ -201,7 +201,7 @@ def test_options_that_give_up_the_guarantee_are_stamped_on_every_offer(opened: A
     study = opened(safety_radius_scale=0.5)
     with study.episode("s") as ep:
         proof = ep.ask().certificate
-        assert proof["guarantee"] == "no safety guarantee"
+        assert proof["promise"] == "no safety guarantee"
         assert proof["safe_by"] == "nothing"
 
 

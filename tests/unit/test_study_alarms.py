@@ -97,7 +97,7 @@ def test_in_safe_mode_only_the_fallback_is_offered_until_someone_acknowledges(op
         offer = ep.ask()
         assert offer.action == world.problem.fallback_action(1, "s") == "wait"
         assert (offer.certificate["fallback"], offer.certificate["safe_by"]) == (True, "assumption")
-        assert "fallback's own safety" in offer.certificate["guarantee"]
+        assert "fallback's own safety" in offer.certificate["promise"]
         with pytest.raises(OutOfOrder, match="between episodes"):
             study.acknowledge("now")
         ep.tell("s", 0.1)
@@ -160,7 +160,7 @@ def test_a_drift_discards_the_data_and_takes_a_fresh_share(opened: Any, world: s
     study.acknowledge("a new bearing", discard_data=True)
     assert study.status()["cost_rows"] == [0, 0, 0]
     assert (study.standing.epoch, study.standing.share) == (1, 0.0125)
-    assert study.standing.agent.failure_probability == 0.0125
+    assert study.standing.agent.options.failure_probability == 0.0125
     assert study.standing.agent.replans == 1
     assert study.standing.monitor.false_alarm == pytest.approx(0.01 / 4)
     last = records_of(study.path)[-1]

@@ -97,10 +97,10 @@ def test_seven_rounds_of_alarm_and_acknowledgement_end_without_a_promise(opened:
         waits(study, 1.0 + k if kind == "limit" else 0.1, "s" if kind == "limit" else f"elsewhere {k}")
         with contextlib.suppress(InvalidInput):
             study.acknowledge("we have seen it")
-        assert not promise_of_the_next_offer(study)["guarantee"].startswith(STAMP)
-    assert not study.status()["guarantee"].startswith(STAMP)
+        assert not promise_of_the_next_offer(study)["promise"].startswith(STAMP)
+    assert not study.status()["promise"].startswith(STAMP)
     study.close()
-    assert not opened(monitor_factory=None).status()["guarantee"].startswith(STAMP)
+    assert not opened(monitor_factory=None).status()["promise"].startswith(STAMP)
     assert clean(path).promise.startswith("none")
 
 
@@ -161,7 +161,7 @@ def test_noise_that_explains_the_measurement_brings_the_promise_back(opened: Any
         assert (new > old).any()
     certificate = promise_of_the_next_offer(study)
     assert certificate["restored"] == {"record": records, "by": ["larger noise"]}
-    assert certificate["guarantee"] == f"every step since record {records} safe with probability ≥ 0.95 (larger noise)"
+    assert certificate["promise"] == f"every step since record {records} safe with probability ≥ 0.95 (larger noise)"
     go_on(study, Plant(world, 4), study.standing.episodes + 30)
     study.close()
     assert clean(path).promise == f"every step since record {records} (larger noise)"
@@ -240,14 +240,14 @@ FORGED: dict[str, tuple[Callable[[list[Any], int], Any], str]] = {
     "another digest": (lambda found, n: found[n].update(problem="0" * 64), "is another problem"),
     "other ridges": (lambda found, n: found[n]["constants"]["ridges"].__setitem__(0, 1e-3), "ridges"),
     "the whole study": (
-        lambda found, n: found[n + 2]["certificate"].update(guarantee=found[2]["certificate"]["guarantee"]),
+        lambda found, n: found[n + 2]["certificate"].update(promise=found[2]["certificate"]["promise"]),
         "its certificate promises",
     ),
     "nothing restored": (lambda found, n: found[n + 2]["certificate"].update(restored=None), "says restored"),
     "a promise in safe mode": (
         lambda found, n: next(r for r in found if r["kind"] == "ask" and r["certificate"]["safe_mode"])[
             "certificate"
-        ].update(guarantee=found[2]["certificate"]["guarantee"]),
+        ].update(promise=found[2]["certificate"]["promise"]),
         "its certificate promises",
     ),
 }
@@ -393,7 +393,7 @@ def test_an_operator_who_exceeds_a_limit_disproves_nothing(opened: Any, path: Pa
         ep.tell_terminal(0.95)
     assert {alarm["details"]["certified"] for alarm in study.status()["alarms"]} == {False}
     study.acknowledge("he wanted to see it melt")
-    assert study.status()["guarantee"].startswith("every step of the study")
+    assert study.status()["promise"].startswith("every step of the study")
     study.close()
     assert clean(path).promise == "every step of the study"
     forge(path, lambda found: [r["details"].update(certified=True) for r in found if r["kind"] == "alarm"])
@@ -536,8 +536,8 @@ def test_after_a_contradiction_the_plan_before_it_stays(path: Path) -> None:
         offer = ep.ask()
         assert offer.action == plan.action(1, "b")
         assert offer.certificate["safe_by"] == "estimate before the alarm"
-        assert "no promise" in offer.certificate["guarantee"]
-        assert f"plan {plan.number}" in offer.certificate["guarantee"]
+        assert "no promise" in offer.certificate["promise"]
+        assert f"plan {plan.number}" in offer.certificate["promise"]
         ep.tell("b", 0.1)
     state = fingerprint(study)
     study.close()

@@ -519,23 +519,26 @@ def test_a_spec_that_makes_no_sense(change: dict[str, Any], words: str) -> None:
 
 
 def test_what_an_agent_refuses_is_said_before_anything_is_written(tmp_path: Path) -> None:
-    for options, words in (
-        ({"failure_probability": 2.0}, "failure_probability must be below 1"),
-        ({"profile": "paper", "episodes": 10, "initial_episodes": 0}, "for fewer episodes: lsvi-new: 150 to play, 10"),
+    for contender, words in (
+        (Contender("lsvi-new", {"failure_probability": 2.0}), "failure_probability must be below 1"),
+        (
+            Contender("lsvi-new-paper", {"episodes": 10, "initial_episodes": 0}),
+            "for fewer episodes: lsvi-new-paper: 150 to play, 10",
+        ),
     ):
         with pytest.raises(InvalidInput, match=words):
-            sweep.sweep(small(agents=[Contender("lsvi-new", options)]), tmp_path / "out", jobs=1)
+            sweep.sweep(small(agents=[contender]), tmp_path / "out", jobs=1)
     with pytest.raises(InvalidInput, match="jobs must be a whole number"):
         sweep.sweep(small(), tmp_path / "out", jobs=0)
     assert not (tmp_path / "out").exists()
 
 
-def test_the_paper_profile_is_for_the_run_s_own_episodes_and_warns_once(tmp_path: Path) -> None:
-    spec = small(30, agents=[Contender("lsvi-new", {"profile": "paper"})])
+def test_the_papers_constants_are_for_the_run_s_own_episodes_and_warns_once(tmp_path: Path) -> None:
+    spec = small(30, agents=[Contender("lsvi-new-paper")])
     outcome = sweep.sweep(spec, tmp_path / "s", jobs=1)
     assert len(outcome.notes) == 1
     assert "nothing but the fallback will be played" in outcome.notes[0]
-    assert Ledger.load(tmp_path / "s/runs/lsvi-new/seed-0000").manifest["constants"]["episodes"] == 30
+    assert Ledger.load(tmp_path / "s/runs/lsvi-new-paper/seed-0000").manifest["constants"]["episodes"] == 30
 
 
 def test_a_large_world_keeps_no_snapshots_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,7 @@ P = 0.05
 
 BOUNDS, MASKS, VALUES = {"upper", "lower"}, {"certified"}, {"q", "value"}
 SAFETY = BOUNDS | MASKS
+KINDS: dict[str, Any] = {"certified": sf.LsviNew, "paper": sf.LsviNewPaper}
 
 
 # ---------------------------------------------------------------- a problem, a history, what came out
@@ -39,15 +40,16 @@ SAFETY = BOUNDS | MASKS
 
 @dataclass(frozen=True)
 class Case:
+    kind: Any  # of the learner
     tables: Tables
     history: tuple[Episode, ...]
     options: dict[str, Any]
 
 
 @cache
-def case(profile: str, number: int, seed: int) -> Case:
+def case(learner: str, number: int, seed: int) -> Case:
     """A problem whose history shows all its actions; the small optimism keeps values off their clips."""
-    if profile == "certified":
+    if learner == "certified":
         tables = random_tables(1000 * seed + number, anchors=True, limits=2, misspecified=True, shared_features=False)
         options: dict[str, Any] = {"optimism": 0.02, "replan_growth": 0.0}
     else:
@@ -55,7 +57,6 @@ def case(profile: str, number: int, seed: int) -> Case:
         tables = random_paper_tables(1000 * seed + number)
         settings = random_paper_settings(1)
         options = {
-            "profile": "paper",
             "episodes": int(settings["episodes"]),
             "value_radius_scale": 1e-6,
             "lipschitz": settings["lipschitz"],
@@ -63,12 +64,12 @@ def case(profile: str, number: int, seed: int) -> Case:
             "replan_growth": 0.0,
         }
     rng = np.random.default_rng([seed, number])
-    return Case(tables, tuple(random_history(tables, rng, EPISODES, rng)), options)
+    return Case(KINDS[learner], tables, tuple(random_history(tables, rng, EPISODES, rng)), options)
 
 
 def outcome(problem: sf.Problem, chosen: Case, p: float = P, **changes: Any) -> dict[str, Any]:
     """Everything that a plan says after the history, how many plans there were, and what is played next."""
-    agent = sf.LsviNew(problem, p, **{**chosen.options, **changes})
+    agent = chosen.kind(problem, p, **{**chosen.options, **changes})
     played = []
     for episode in chosen.history:
         agent.begin_episode(episode.start)
@@ -96,8 +97,8 @@ def changed(one: dict[str, Any], two: dict[str, Any]) -> set[str]:
 
 
 @cache
-def plain(profile: str, number: int, seed: int) -> dict[str, Any]:
-    chosen = case(profile, number, seed)
+def plain(learner: str, number: int, seed: int) -> dict[str, Any]:
+    chosen = case(learner, number, seed)
     return outcome(problem_of(chosen.tables), chosen)
 
 
@@ -166,26 +167,26 @@ PAPER: dict[str, list[Wire]] = {
     "lipschitz": [Wire({"lipschitz": 500.0}, {"q"}, never=SAFE)],
 }
 WIRES = [
-    pytest.param(profile, wire, id=f"{profile}-{name}-{number}")
-    for profile, table in (("certified", CERTIFIED), ("paper", PAPER))
+    pytest.param(learner, wire, id=f"{learner}-{name}-{number}")
+    for learner, table in (("certified", CERTIFIED), ("paper", PAPER))
     for name, wires in table.items()
     for number, wire in enumerate(wires)
 ]
 
 
 def test_every_constant_has_a_wire() -> None:
-    declared = set(inspect.signature(sf.LsviNew).parameters) - {"problem", "profile"}
-    assert declared == set(CERTIFIED) | set(PAPER)
+    for learner, table in (("certified", CERTIFIED), ("paper", PAPER)):
+        assert set(inspect.signature(KINDS[learner]).parameters) - {"problem"} == set(table)
     assert {field.name for field in fields(sf.Limit)} == set(LIMIT_FIELDS) | {"name"}
 
 
-@pytest.mark.parametrize(("profile", "wire"), WIRES)
-def test_changing_a_constant_changes_what_it_must(profile: str, wire: Wire, seed: int) -> None:
+@pytest.mark.parametrize(("learner", "wire"), WIRES)
+def test_changing_a_constant_changes_what_it_must(learner: str, wire: Wire, seed: int) -> None:
     seen: set[str] = set()
     for number in until_seen(wire.seen, seen):
-        chosen = case(profile, number, seed)
+        chosen = case(learner, number, seed)
         after = outcome(problem_of(chosen.tables), chosen, **wire.changes)
-        difference = changed(plain(profile, number, seed), after)
+        difference = changed(plain(learner, number, seed), after)
         assert not wire.never & difference, f"problem {number}: {wire.never & difference} must not change"
         seen |= difference
 
@@ -204,7 +205,6 @@ def test_the_same_constants_change_nothing(seed: int) -> None:
     chosen = case("certified", 0, seed)
     spelled_out: dict[str, Any] = {
         "p": 0.05,
-        "profile": "certified",
         "value_ridge": 1.0,
         "explore": (0.1, 0.02, 0.02),
         "initial_episodes": 0,
@@ -301,14 +301,14 @@ def test_the_name_of_a_limit_is_a_name(seed: int) -> None:
     assert not changed(plain("certified", 0, seed), outcome(declared(chosen.tables, limits), chosen))
 
 
-@pytest.mark.parametrize(("profile", "factor"), [("certified", 3.0), ("paper", 1e4)])
-def test_transition_norm_counts(profile: str, factor: float, seed: int) -> None:
+@pytest.mark.parametrize(("learner", "factor"), [("certified", 3.0), ("paper", 1e4)])
+def test_transition_norm_counts(learner: str, factor: float, seed: int) -> None:
     seen: set[str] = set()
     for number in until_seen({"q"}, seen):
-        chosen = case(profile, number, seed)
+        chosen = case(learner, number, seed)
         problem = declared(chosen.tables, transition_norm=chosen.tables.transition_norm * factor)
-        seen |= changed(plain(profile, number, seed), outcome(problem, chosen))
-        assert profile == "paper" or not SAFETY & seen
+        seen |= changed(plain(learner, number, seed), outcome(problem, chosen))
+        assert learner == "paper" or not SAFETY & seen
 
 
 @pytest.mark.parametrize("name", ["stationary_costs", "stationary_transitions"])
@@ -318,6 +318,6 @@ def test_stationarity_counts(name: str, seed: int) -> None:
         tables = random_tables(1000 * seed + number, anchors=False, **{name: True})
         rng = np.random.default_rng([seed, number])
         options = {"optimism": 0.02, "replan_growth": 0.0}
-        chosen = Case(tables, tuple(random_history(tables, rng, 4, rng)), options)
+        chosen = Case(sf.LsviNew, tables, tuple(random_history(tables, rng, 4, rng)), options)
         seen |= changed(outcome(problem_of(tables), chosen), outcome(declared(tables, **{name: False}), chosen))
         assert name == "stationary_costs" or not SAFETY & seen

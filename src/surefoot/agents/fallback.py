@@ -19,14 +19,14 @@ class Fallback(Agent):
         return True
 
     @property
-    def guarantee(self) -> str:
+    def promise(self) -> str:
         return "safe by assumption: the fallback"
 
     @property
     def constants(self) -> dict[str, Any]:
         return {}
 
-    def choose(self, h: int, state: int) -> int:
+    def _choose(self, h: int, state: int) -> int:
         pair = int(self.problem.graph.layers[h].fallback[state])
         if pair == NO_ACTION:
             raise AssumptionBroken("the fallback has no action", where=self.problem.naming.at_state(h, state))

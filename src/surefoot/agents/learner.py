@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.agent import Agent, Policy
-from surefoot.checks import at_least
-from surefoot.errors import AssumptionBroken, OutOfOrder, SurefootError
+from surefoot.agents.place import refuse_inside, under_way
+from surefoot.errors import AssumptionBroken, SurefootError
 from surefoot.estimate.costs import CostConfidence, CostData
 from surefoot.estimate.values import ValueConfidence, ValueData, ValueEllipsoid
 from surefoot.model.graph import FloatArray
@@ -27,27 +29,46 @@ _PLANNED = ("planned_cost_log_det", "planned_value_log_det", "_planned_data", "_
 _FAILURES = (SurefootError, ArithmeticError, ValueError, LookupError, TypeError)
 
 
+NO_PROMISE = "no safety guarantee"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnerOptions:
+    """What decides a learner beside its problem; the fields are what manifests, journals and audits store."""
+
+    failure_probability: float
+    ridges: tuple[float, ...]
+    value_ridge: float
+    replan_growth: float
+
+
 class Learner(Agent):
     """Costs and transitions as ridge statistics; a new plan between episodes, when it is due (spec 6)."""
+
+    options: LearnerOptions
 
     def __init__(
         self,
         problem: Problem,
-        *,
+        options: LearnerOptions,
         cost_confidence: CostConfidence,
         value_confidence: ValueConfidence,
-        replan_growth: float,
     ) -> None:
         super().__init__(problem)
-        self.cost_confidence = cost_confidence
-        self.value_confidence = value_confidence
-        self.replan_growth = at_least("replan_growth", replan_growth, 0.0)
+        self.options = options
+        self.cost_confidence, self.value_confidence = cost_confidence, value_confidence
+        self.replan_growth = options.replan_growth  # a study lifts it to ∞ while its data are in doubt
         self.costs = CostData(problem, min(cost_confidence.ridges))
         self.transitions = ValueData(problem, value_confidence.ridge)
         self._replans, self._failed = 0, 0
         self.plan_failure = ""  #: why the plan that is due could not be made; empty when it was
         self._new_data = False  # since the last plan
         self.replan()
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(json.dumps(asdict(self.options)))  # lists, as files give them back
+        return found
 
     @abstractmethod
     def _make_plan(self) -> Plan:
@@ -69,31 +90,32 @@ class Learner(Agent):
     def policy(self) -> Policy:
         return self.plan.values.action
 
-    def choose(self, h: int, state: int) -> int:
+    def _choose(self, h: int, state: int) -> int:
         return self.plan.pair(h, state)
 
-    def record(self, h: int, pair: int, edge: int, cost: FloatArray | None) -> None:
+    def _record(self, h: int, pair: int, edge: int, cost: FloatArray | None) -> None:
         """Count one transition in both regressions; values are those of the plan in force."""
         layer = self.problem.graph.layers[h]
         if cost is not None:
             self.costs.add(h, layer.cost_features[edge : edge + 1], cost)
         self.transitions.add(h, layer, pair, edge, self.plan.values.value[h + 1])
         self._new_data = True
-        super().record(h, pair, edge, cost)
+        super()._record(h, pair, edge, cost)
 
-    def record_terminal(self, cost: FloatArray | None) -> None:
+    def _record_terminal(self, cost: FloatArray | None) -> None:
         features = self.problem.graph.terminal.cost_features
         if cost is not None and features is not None:
-            self.costs.add(self.problem.horizon - 1, features[self._state : self._state + 1], cost)
+            state = under_way(self.place).state
+            self.costs.add(self.problem.horizon - 1, features[state : state + 1], cost)
             self._new_data = True
-        super().record_terminal(cost)
+        super()._record_terminal(cost)
 
     def skip(self, episodes: int) -> None:
         super().skip(episodes)
         self._new_data = self._new_data or episodes > 0
 
-    def finish(self) -> None:
-        super().finish()
+    def _finish(self) -> None:
+        super()._finish()
         if self._replan_is_due():
             self.replan()
 
@@ -103,8 +125,7 @@ class Learner(Agent):
         One that cannot be computed changes nothing: the plan before stays in force, whose bounds hold as they did, the
         data stay counted, :attr:`plan_failure` says why, and the plan stays due.
         """
-        if self._layer is not None:
-            raise OutOfOrder("a plan never changes inside an episode", where=self._where())
+        refuse_inside(self.place, "a plan never changes inside an episode")
         self.problem.verify()  # of features that have changed no bound is true
         if self._replans == 0:
             self._replan()

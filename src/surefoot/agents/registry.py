@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "lsvi-new": ("surefoot.agents.lsvi_new", "LsviNew"),
+    "lsvi-new-paper": ("surefoot.agents.lsvi_new_paper", "LsviNewPaper"),
     "fallback": ("surefoot.agents.fallback", "Fallback"),
     "ucrl-vtr": ("surefoot.agents.ucrl_vtr", "UcrlVtr"),
     "slucb-qvi": ("surefoot.agents.slucb_qvi", "SlucbQvi"),
@@ -36,5 +37,5 @@ def kind(name: str) -> type[Agent]:
 
 
 def make(name: str, problem: Problem, **options: Any) -> Agent:
-    """An agent by name, with its keywords."""
+    """An agent by name, with its options."""
     return kind(name)(problem, **options)

@@ -12,21 +12,27 @@ bound. May violate: by entering states that have no safe action.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from dataclasses import asdict, dataclass
+from typing import ClassVar
 
 from surefoot.agents.agent import check_problem
-from surefoot.agents.learner import Learner
-from surefoot.checks import at_least, probability
+from surefoot.agents.baseline import Baseline, BaselineOptions
+from surefoot.checks import at_least
 from surefoot.estimate.costs import bound_costs
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import certify_one_step, with_least_worst
-from surefoot.plan.confidence import cost_confidence, value_confidence
 from surefoot.plan.explore import pair_uncertainty, slacks
 from surefoot.plan.plan import Plan
-from surefoot.plan.values import optimistic_values
+from surefoot.plan.values import most_to_come, optimistic_values
 
 
-class SlucbQvi(Learner):
+@dataclass(frozen=True, kw_only=True)
+class SlucbQviOptions(BaselineOptions):
+    bonus: float
+    slack: tuple[tuple[float, ...], ...]  # (H, m)
+
+
+class SlucbQvi(Baseline):
     """Safe now, perhaps not later. ``bonus`` scales the cost-width bonus; 1 is the published 2H/slack."""
 
     name: ClassVar[str] = "slucb-qvi"
@@ -43,43 +49,19 @@ class SlucbQvi(Learner):
         slack: float | Sequence[float] | None = None,
         replan_growth: float = 0.1,
     ) -> None:
-        check_problem(problem)
-        self.failure_probability = probability("failure_probability", failure_probability)
-        self.bonus = at_least("bonus", bonus, 0.0)
-        self._slack = slacks(problem, slack)
+        self._bonus = at_least("bonus", bonus, 0.0)
+        self._slack = slacks(check_problem(problem), slack)
         super().__init__(
             problem,
-            cost_confidence=cost_confidence(
-                problem, failure_probability=self.failure_probability, ridges=ridges, scale=1.0
-            ),
-            value_confidence=value_confidence(
-                problem,
-                failure_probability=self.failure_probability,
-                value_ridge=value_ridge,
-                optimism=optimism,
-            ),
+            failure_probability,
+            ridges=ridges,
+            value_ridge=value_ridge,
+            optimism=optimism,
             replan_growth=replan_growth,
         )
 
-    @property
-    def guaranteed(self) -> bool:
-        return False
-
-    @property
-    def guarantee(self) -> str:
-        return "no safety guarantee"
-
-    @property
-    def constants(self) -> dict[str, Any]:
-        return {
-            "failure_probability": self.failure_probability,
-            "ridges": list(self.cost_confidence.ridges),
-            "value_ridge": self.value_confidence.ridge,
-            "optimism": self.value_confidence.optimism,
-            "bonus": self.bonus,
-            "slack": self._slack.tolist(),
-            "replan_growth": self.replan_growth,
-        }
+    def _with_own(self, options: BaselineOptions) -> SlucbQviOptions:
+        return SlucbQviOptions(**asdict(options), bonus=self._bonus, slack=tuple(map(tuple, self._slack.tolist())))
 
     def _make_plan(self) -> Plan:
         problem, graph = self.problem, self.problem.graph
@@ -89,7 +71,6 @@ class SlucbQvi(Learner):
         known = self.value_ellipsoids()
         # (2H/slack)·(upper − lower)/2 = H·ω, ω the relative width of spec 5.
         widths = pair_uncertainty(graph, bounds, self._slack)
-        bonus = [self.bonus * graph.horizon * width for width in widths]
-        caps = [float(graph.horizon - h) for h in range(graph.horizon - 1)]
-        values = optimistic_values(graph, allowed, bonus, known, caps)
+        bonus = [self._bonus * graph.horizon * width for width in widths]
+        values = optimistic_values(graph, allowed, bonus, known, most_to_come(graph))
         return Plan(problem, bounds, certified, values, known, self.replans)

@@ -28,7 +28,7 @@ class Confidence:
     ridges: tuple[float, ...]
     failure_probability: float  # the share of the epoch
     scale: float  # on the radius
-    beta: float | None  # the paper profile's radius; there is then no prior bound
+    beta: float | None  # the paper's radius; there is then no prior bound
 
 
 class Data:
@@ -109,7 +109,7 @@ class Ellipsoids:
         for j, limit in enumerate(self._problem.limits):
             reach = limit.norm * np.sqrt((z * z).sum(axis=1))
             if self._confidence.beta is not None:
-                reach = np.full(len(x), np.inf)  # the paper profile knows nothing before any data
+                reach = np.full(len(x), np.inf)  # the paper's bounds know nothing before any data
             high, low, off = reach, -reach, np.zeros(len(x))
             for inverse, estimate, radius, guard in self._parts:
                 w = z @ inverse.T
@@ -225,7 +225,7 @@ def _with_a_pair(state_ptr: list[int], safe: list[bool]) -> list[bool]:
 
 
 def default_ridges(problem: Problem, paper: bool) -> list[float]:
-    """Λ = q·{4, 40, 400}, q = largest (σ_j/L_j)², from 10⁻⁶ to 10¹⁸ times ‖x‖²; the paper profile's one ridge is d."""
+    """Λ = q·{4, 40, 400}, q = largest (σ_j/L_j)², from 10⁻⁶ to 10¹⁸ times ‖x‖²; the paper's one ridge is d."""
     if paper:
         return [float(problem.dim + problem.transition_dim)]
     longest = problem.longest or 1.0
@@ -235,12 +235,12 @@ def default_ridges(problem: Problem, paper: bool) -> list[float]:
 
 
 def paper_feature_bound(problem: Problem) -> float:
-    """D = H·max Σ‖φ‖ of the paper profile (spec 6), or the longest cost feature where that is longer."""
+    """D = H·max Σ‖φ‖ of the paper's learner (spec 6), or the longest cost feature where that is longer."""
     return max(problem.horizon * problem.largest_sum, problem.longest)
 
 
 def paper_beta(problem: Problem, constants: dict[str, Any]) -> float:
-    """β of the paper profile (spec 6): max(β₁, b_β·d·H·√log(dT/p)), with p/(mH) in β₁."""
+    """β of the paper's learner (spec 6): max(β₁, b_β·d·H·√log(dT/p)), with p/(mH) in β₁."""
     p, bound, ridge = constants["failure_probability"], constants["feature_bound"], float(constants["ridges"][0])
     dim, total = problem.dim + problem.transition_dim, problem.horizon * int(constants["episodes"])
     inside = (2 + 2 * total * bound * bound / ridge) * len(problem.limits) * problem.horizon / p

@@ -16,14 +16,14 @@ from typing import Any
 from surefoot.audits.declaration import Unreadable
 
 NAME = "journal.jsonl"
-VERSION = 2
+VERSION = 3
 
 Record = dict[str, Any]
 Say = Callable[[int, str], None]
 """(record, what is wrong with it)."""
 
 ENTRIES = {
-    "open": "version surefoot problem problem_file failure_probability false_alarm options share constants",
+    "open": "version surefoot problem problem_file failure_probability false_alarm agent options share constants",
     "begin": "episode start epoch plan made_after safe_mode",
     "ask": "ask episode step state action certificate",
     "tell": "ask step state action override next_state cost raw_cost unused ends",

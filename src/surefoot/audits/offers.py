@@ -47,7 +47,7 @@ class Certificate:
 
     def _promise(self, facts: Record) -> None:
         """The words "every step …" stand there exactly when something is promised, and say since when."""
-        said, since = str(self._written["guarantee"]), facts["restored"]
+        said, since = str(self._written["promise"]), facts["restored"]
         steps = "every step of the study " if since is None else f"every step since record {since['record']} "
         promised = facts["guaranteed"] and not facts["safe_mode"]
         if not said.startswith(steps) if promised else said.startswith("every step"):

@@ -47,9 +47,9 @@ def theory(
 
 def _constants(problem: Problem, failure_probability: float, episodes: int) -> PaperConstants:
     from surefoot.checks import probability
-    from surefoot.plan.paper_constants import paper_constants
+    from surefoot.plan.paper import constants_for
 
-    return paper_constants(
+    return constants_for(
         problem,
         failure_probability=probability("failure_probability", failure_probability),
         episodes=episodes,
@@ -134,7 +134,7 @@ def ablate(
     I looks ahead, II rewards uncertain transitions, III uncertain futures, IV uncertain pasts. Without I there is no
     safety guarantee.
     """
-    from surefoot.agents.profiles import IDEAS
+    from surefoot.agents.look_ahead import IDEAS
     from surefoot.cli import runs
     from surefoot.cli.settings import pairs_of, seeds_of
     from surefoot.sweeps.sweep import Contender, Spec

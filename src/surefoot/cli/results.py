@@ -54,7 +54,7 @@ def export(
     with writing(policy):
         write_text(policy, source.read_text(encoding="utf-8"))
     states = sum(len(layer) for layer in document["layers"])
-    typer.echo(f"{policy}: {document['agent']}, seed {document['seed']}, {states} states; {document['guarantee']}")
+    typer.echo(f"{policy}: {document['agent']}, seed {document['seed']}, {states} states; {document['promise']}")
 
 
 def _policy_of(folder: Path, agent: str, seed: int | None) -> Path:
@@ -109,7 +109,7 @@ def _read(source: Path) -> dict[str, Any]:
             raise UnreadableFile("not a policy")
         for h, layer in enumerate(checked.sequence(document["layers"], "$.layers")):
             checked.sequence(layer, f"$.layers[{h}]")
-        for name in ("agent", "guarantee"):
+        for name in ("agent", "promise"):
             checked.text(document[name], f"$.{name}")
         checked.whole(document["seed"], "$.seed")
         checked.flag(document["guaranteed"], "$.guaranteed")
@@ -118,7 +118,7 @@ def _read(source: Path) -> dict[str, Any]:
     return document
 
 
-_POLICY = ("agent", "seed", "guarantee", "guaranteed", "plan", "layers")  # what is said of a policy
+_POLICY = ("agent", "seed", "promise", "guaranteed", "plan", "layers")  # what is said of a policy
 
 
 def bench(context: typer.Context) -> None:

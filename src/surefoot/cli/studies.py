@@ -30,6 +30,7 @@ def new(
     problem: Annotated[Path, typer.Option(help="A problem file, .json or .npz.")],
     failure_probability: Annotated[float, typer.Option(help="p: all steps are safe with probability 1 - p.")] = 0.05,
     false_alarm: Annotated[float, typer.Option(help="A truthful plant ever raises an alarm with at most this.")] = 0.01,
+    agent: Annotated[str, typer.Option(help="The learner: lsvi-new or lsvi-new-paper.")] = "lsvi-new",
     option: Annotated[
         list[str] | None, typer.Option(help="An option of the agent, NAME=JSON; may be repeated.")
     ] = None,
@@ -43,6 +44,7 @@ def new(
     with Study.open(
         path,
         Problem.load(problem),
+        agent=agent,
         failure_probability=failure_probability,
         false_alarm=false_alarm,
         **_options(option or []),

@@ -36,7 +36,7 @@ def print_summaries(summaries: Sequence[Summary], first: str = "agent") -> None:
                 f"{row.gap_closed:.0%}",
                 f"{row.total_regret:,.0f}",
                 f"[bold red]{row.violations:,}[/]" if row.violations else "[green]0[/]",
-                row.guarantee,
+                row.promise,
             ]
             for row in summaries
         ],

@@ -16,7 +16,7 @@ from surefoot.estimate.costs import CostData, bound_costs
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, certify
 from surefoot.plan.confidence import cost_confidence
-from surefoot.plan.paper_constants import paper_constants
+from surefoot.plan.paper import constants_for
 
 
 def check(problem: Problem, failure_probability: float = 0.05, episodes: int = 10_000) -> Diagnosis:
@@ -100,7 +100,7 @@ def _layers(problem: Problem, certified: Certified, lost: Certified) -> tuple[La
 def describe_paper(problem: Problem, failure_probability: float, episodes: int) -> Paper:
     """The paper's constants with λ₀ = b_β = δ̃ = 1 (spec 6), and whether a run could use them."""
     try:
-        constants = paper_constants(
+        constants = constants_for(
             problem,
             failure_probability=failure_probability,
             episodes=episodes,

@@ -135,7 +135,7 @@ def _paper(found: Diagnosis) -> Iterator[Finding]:
     yield Finding(
         "note",
         f"The paper's constants are not usable at {paper.episodes} episodes: {first}{more}.",
-        "The default profile does not need them.",
+        "The default learner does not need them.",
     )
 
 

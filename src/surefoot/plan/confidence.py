@@ -1,4 +1,4 @@
-"""The proved confidence sets of spec 3 and 6, from an agent's keywords. Shared by all learners."""
+"""The proved confidence sets of spec 3 and 6, from an agent's options. Shared by all learners."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def default_ridges(problem: Problem) -> tuple[float, ...]:
     return (4 * q, 40 * q, 400 * q)
 
 
-def ridge(value: float) -> float:
+def checked_ridge(value: float) -> float:
     return at_least("ridges", value, 0.0, strictly=True)
 
 
@@ -41,7 +41,7 @@ def cost_confidence(
     problem: Problem, *, failure_probability: float, ridges: Sequence[float] | None, scale: float
 ) -> CostConfidence:
     """(S3): a self-normalised ellipsoid per ridge, and the prior bound."""
-    grid = default_ridges(problem) if ridges is None else tuple(ridge(value) for value in ridges)
+    grid = default_ridges(problem) if ridges is None else tuple(checked_ridge(value) for value in ridges)
     if not grid:
         raise InvalidInput("ridges must not be empty", got=repr(ridges))
     _refuse_tiny("ridges", min(grid), problem.graph.largest_cost_norm())

@@ -1,4 +1,4 @@
-"""The exploration of the paper, to the letter (spec 6, "The paper profile"; eq:estimateqvalue).
+"""The paper's constants for a problem, and its exploration to the letter (spec 6; eq:estimateqvalue).
 
 Bonuses are multiples of u = ‖z‖_{A⁻¹}, not of relative widths; the future is looked for over all actions and gives one
 number per state; the past's bonus depends on the first action that is about to be chosen and enters every Q, so there
@@ -12,6 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from surefoot import theory
+from surefoot.checks import at_least, whole
+from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostConfidence, CostData, uncertainty_rows
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.graph import FloatArray, LayeredGraph
@@ -91,3 +94,57 @@ def _committed(swept: Values, start: int, pair: int, value: float) -> Values:
     action, first = swept.action[0].copy(), swept.value[0].copy()
     action[start], first[start] = pair, value
     return replace(swept, action=(action, *swept.action[1:]), value=(first, *swept.value[1:]))
+
+
+def constants_for(
+    problem: Problem,
+    *,
+    failure_probability: float,
+    episodes: int,
+    feature_bound: float | None,
+    coverage_rate: float,
+    value_radius_scale: float,
+    lipschitz: float,
+    ridge: float | None,
+) -> theory.PaperConstants:
+    """The numbers of the regret theorem for a problem (thm:regret; spec 6). One anchor per step is required."""
+    graph = problem.graph
+    costed = graph.anchors if graph.terminal.cost_features is not None else graph.anchors[:-1]
+    anchor_costs = []
+    for h, anchor in enumerate(costed):
+        if anchor is None:
+            raise InvalidInput("the paper's constants need an anchor at every step", where=f"step {h}", got="None")
+        anchor_costs.append(anchor.cost.tolist())
+    dimension = graph.cost_dim + (0 if graph.shared_features else graph.transition_dim)
+    return theory.paper_constants(
+        horizon=problem.horizon,
+        episodes=whole("episodes", episodes, 1),
+        bounds=[limit.bound for limit in problem.limits],
+        cost_norms=[limit.norm for limit in problem.limits],
+        noises=[limit.noise for limit in problem.limits],
+        transition_norm=problem.transition_norm,
+        anchor_costs=anchor_costs,
+        largest_distance=graph.largest_feature_distance(),
+        dimension=dimension,
+        feature_bound=_feature_bound(problem, feature_bound),
+        failure_probability=failure_probability,
+        ridge=ridge,
+        lambda_0=at_least("coverage_rate", coverage_rate, 0.0, strictly=True),
+        b_beta=at_least("value_radius_scale", value_radius_scale, 0.0),
+        delta_tilde=at_least("lipschitz", lipschitz, 0.0, strictly=True),
+    )
+
+
+def _feature_bound(problem: Problem, given: float | None) -> float:
+    """D. β₁ is the safety radius too, so D must bound the cost features, whatever the user says."""
+    largest = problem.graph.largest_cost_norm()
+    if given is None:
+        return max(problem.horizon * problem.graph.largest_feature_sum(), largest)
+    bound = at_least("feature_bound", given, 0.0, strictly=True)
+    if bound < largest:
+        raise InvalidInput(
+            "feature_bound is below the largest cost feature",
+            got=f"{given!r} < {largest!r}",
+            fix="The safety radius would be too small.",
+        )
+    return bound

@@ -26,6 +26,11 @@ class Values:
     action: tuple[IntArray, ...]  # H-1 of (S,)
 
 
+def most_to_come(graph: LayeredGraph) -> list[float]:
+    """R_h = H − h per decision layer: the most reward that can still be collected (spec 5)."""
+    return [float(graph.horizon - h) for h in range(graph.horizon - 1)]
+
+
 def optimistic_values(
     graph: LayeredGraph,
     allowed: Certified,

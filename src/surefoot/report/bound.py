@@ -6,17 +6,17 @@ import numpy as np
 
 from surefoot.errors import SurefootError
 from surefoot.model.problem import Problem
-from surefoot.plan.paper_constants import paper_constants
+from surefoot.plan.paper import constants_for
 from surefoot.report.chart import Line
 
 
 def paper_bound(problem: Problem, failure_probability: float, episodes: int) -> tuple[Line | None, str]:
-    """eq:regret as a function of K, with the paper profile's usual constants; or None and why not."""
+    """eq:regret as a function of K, with the paper's usual constants; or None and why not."""
     at = np.unique(np.geomspace(max(1, episodes // 1000), episodes, 25).astype(np.int64)).tolist()
     values = []
     try:
         for k in at:
-            constants = paper_constants(
+            constants = constants_for(
                 problem,
                 failure_probability=failure_probability,
                 episodes=k,

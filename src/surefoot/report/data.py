@@ -41,7 +41,7 @@ class Headline:
     runs_with_violations: int
     cost_event: int | None  # runs in which it held; None for an agent without bounds
     guaranteed: bool
-    guarantee: str
+    promise: str
     seconds: float | None  # mean over runs; None where times are missing
 
 
@@ -140,7 +140,7 @@ def _headline(line: Line, ledgers: Sequence[Ledger], seconds: Sequence[float]) -
         runs_with_violations=sum(end["violations"] > 0 for end in ends),
         cost_event=sum(bool(end["cost_event"]) for end in ends) if with_bounds else None,
         guaranteed=bool(ledgers[0].manifest["guaranteed"]),
-        guarantee=str(ledgers[0].manifest["guarantee"]),
+        promise=str(ledgers[0].manifest["promise"]),
         seconds=float(np.mean(seconds)) if seconds else None,
     )
 

@@ -220,7 +220,7 @@ def _row(each: Headline) -> str:
     ]
     body = "".join(f"<td>{cell}</td>" for cell in cells)
     seconds = "–" if each.seconds is None else f"{each.seconds:,.1f} s"
-    promise = f'<td class=left><span class="stamp {stamp}">{sign} {escape(each.guarantee)}</span></td>'
+    promise = f'<td class=left><span class="stamp {stamp}">{sign} {escape(each.promise)}</span></td>'
     return f"<tr data-agent='{escape(each.label)}'>{body}{promise}<td>{seconds}</td></tr>"
 
 

@@ -148,7 +148,7 @@ def _lead(status: dict[str, Any]) -> str:
     share = status["certified_pairs"] / max(1, status["pairs"])
     return (
         f"{status['episodes']} episodes, {status['tells']} measurements told; {share:.0%} of all actions certified. "
-        f"The promise: <b>{escape(status['guarantee'])}</b>, given what the problem declares."
+        f"The promise: <b>{escape(status['promise'])}</b>, given what the problem declares."
     )
 
 
@@ -160,7 +160,7 @@ def _standing(status: dict[str, Any]) -> dict[str, str]:
         "failure probability": (
             f"{status['failure_probability']:g}, of which {status['share']:g} in epoch {status['epoch']}"
         ),
-        "promise": status["guarantee"],
+        "promise": status["promise"],
         "false-alarm probability": f"{status['false_alarm']:g}",
         "problem": status["problem"],
     }

@@ -25,7 +25,7 @@ class Summary:
     violations: int  # steps, all runs together
     runs_with_violations: int
     cost_event: int | None  # runs in which it held; None for an agent without bounds
-    guarantee: str
+    promise: str
     guaranteed: bool
     replans: float  # mean over runs
     seconds: float  # mean over runs
@@ -45,7 +45,7 @@ def summarise(runs: Sequence[Run]) -> Summary:
         violations=int(sum(run.violations.sum() for run in runs)),
         runs_with_violations=sum(bool(run.violations.any()) for run in runs),
         cost_event=sum(run.cost_event for run in runs) if with_bounds else None,
-        guarantee=first.guarantee,
+        promise=first.promise,
         guaranteed=first.guaranteed,
         replans=float(np.mean([run.replans for run in runs])),
         seconds=float(np.mean([run.seconds for run in runs])),
@@ -66,7 +66,7 @@ def summarise_ledgers(label: str, manifests: Sequence[Mapping[str, Any]], second
         violations=int(sum(row["violations"] for row in rows)),
         runs_with_violations=sum(row["violations"] > 0 for row in rows),
         cost_event=sum(row["cost_event"] for row in rows) if rows[0]["replans"] else None,
-        guarantee=str(first["guarantee"]),
+        promise=str(first["promise"]),
         guaranteed=all(manifest["guaranteed"] for manifest in manifests),
         replans=float(np.mean([row["replans"] for row in rows])),
         seconds=float(np.mean(seconds)),

@@ -23,7 +23,7 @@ from surefoot.worlds.world import World
 if TYPE_CHECKING:
     from surefoot.runs.runner import Session
 
-VERSION = 2
+VERSION = 3
 MAX_HEADER = 64 << 20
 DECISIVE = ("problem", "limits", "world", "noise", "agent", "constants")  # of a manifest: what decides the run
 

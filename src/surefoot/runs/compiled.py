@@ -284,7 +284,7 @@ class Rollout:
         )
         done, due, h, stuck = roll(*arguments)
         if h >= 0:
-            agent.choose(h, stuck)  # says what is wrong, as on the step-by-step path
+            agent._choose(h, stuck)  # says what is wrong, as on the step-by-step path
             where = agent.problem.naming.at_state(h, stuck)
             raise AssumptionBroken("the agent's policy has no action", where=where)
         return int(done), bool(due)

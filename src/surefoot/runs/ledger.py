@@ -157,7 +157,7 @@ def load(path: Path) -> Ledger:
 _NUMBERS = ("best_value", "fallback_value", "last_value", "gap_closed", "total_regret", "violations", "replans")
 _FLAGS = ("cost_event", "value_event", "interrupted")
 _READ = (
-    *("agent", "constants", "guaranteed", "guarantee", "limits", "world", "seed", "episodes", "done"),
+    *("agent", "constants", "guaranteed", "promise", "limits", "world", "seed", "episodes", "done"),
     *("summary", "tables", "sha256"),
 )
 
@@ -172,7 +172,7 @@ def _checked(document: object) -> dict[str, Any]:
         fix = "Upgrade surefoot." if newer else "Run anew."
         raise UnreadableFile(f"written by {'a newer' if newer else 'an older'} version", got=str(version), fix=fix)
     manifest = checked.entries(document, "$", _READ)
-    for name in ("agent", "guarantee", "tables", "world"):
+    for name in ("agent", "promise", "tables", "world"):
         checked.text(manifest[name], f"$.{name}")
     checked.flag(manifest["guaranteed"], "$.guaranteed")
     for name in ("seed", "episodes", "done"):

@@ -4,7 +4,7 @@
 
     {"format": "surefoot-policy", "version": 1, "problem": digest, "world": digest, "agent": "lsvi-new",
      "seed": 0, "episodes": 20000, "plan": 308,              number of the last plan; null for an agent without plans
-     "guaranteed": true, "guarantee": "every step safe with probability ≥ 0.95", "start": null, "states": "all",
+     "guaranteed": true, "promise": "every step safe with probability ≥ 0.95", "start": null, "states": "all",
      "limits": [{"name": "temperature", "bound": 0.6}],
      "layers": [[{"state": …, "action": …, "value": 3.48, "margin": [0.02], "certified": true, "fallback": false}, …],
                 …]}
@@ -51,7 +51,7 @@ def save(agent: Agent, run: Run, path: Path) -> None:
         "episodes": run.episodes,
         "plan": None if plan is None else plan.number,
         "guaranteed": run.guaranteed,
-        "guarantee": run.guarantee,
+        "promise": run.promise,
         "start": problem.starts[0] if agent.plans_by_start and len(problem.starts) > 1 else None,
         "states": "all" if everywhere else "reached",
         "limits": run.manifest["limits"],

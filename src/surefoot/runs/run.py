@@ -14,7 +14,7 @@ from surefoot.plan.plan import Plan
 from surefoot.runs.record import EpisodeTable, PlanTable
 from surefoot.worlds.world import World
 
-FORMAT, VERSION = "surefoot-run", 2
+FORMAT, VERSION = "surefoot-run", 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +76,8 @@ class Run:
         return all(self.plans_table.value_event)
 
     @property
-    def guarantee(self) -> str:
-        return str(self.manifest["guarantee"])
+    def promise(self) -> str:
+        return str(self.manifest["promise"])
 
     @property
     def guaranteed(self) -> bool:
@@ -108,7 +108,7 @@ class Run:
         failed = f"failed_replans={self.failed_replans}, " if self.failed_replans else ""
         return (
             f"Run({self.manifest['agent']}, episodes={self.episodes}, regret={self.regret.sum():.6g}, "
-            f"violations={int(self.violations.sum())}, replans={self.replans}, {failed}{self.guarantee!r})"
+            f"violations={int(self.violations.sum())}, replans={self.replans}, {failed}{self.promise!r})"
         )
 
 
@@ -125,10 +125,10 @@ def describe(agent: Agent, world: World, seed: int, episodes: int, done: int, be
         "agent": agent.name,
         "constants": agent.constants,
         "guaranteed": agent.guaranteed and not world.misspecified_beyond_declaration,
-        "guarantee": (
+        "promise": (
             "no safety guarantee: the world deviates from the model by more than was declared"
             if world.misspecified_beyond_declaration
-            else agent.guarantee
+            else agent.promise
         ),
         "problem": problem.digest,
         "limits": [{"name": limit.name, "bound": limit.bound} for limit in problem.limits],

@@ -215,7 +215,7 @@ class Session:
 
     @property
     def _differs_by_start(self) -> bool:
-        """Only the paper profile with several starts has a plan per start."""
+        """Only the paper's learner with several starts has a plan per start."""
         return self.agent.plans_by_start and len(self.world.problem.graph.starts) > 1
 
     def _rollout(self) -> Any:
@@ -236,22 +236,22 @@ class Session:
         agent, world, table, k = self.agent, self.world, self.table, self.done
         graph = world.problem.graph
         state, total = int(table.start[k]), 0.0
-        agent.begin(state)
+        agent._begin(state)
         for h, layer in enumerate(graph.layers):
-            pair = agent.choose(h, state)
+            pair = agent._choose(h, state)
             edge = self.sampler.step(h, pair)
             measured = self.sampler.measure(h, edge)
             total += float(layer.reward[pair])
             self._note_step(k, world.costs[h][edge], measured)
-            agent.record(h, pair, edge, measured)
+            agent._record(h, pair, edge, measured)
             state = int(layer.successor[edge])
         total += float(graph.terminal.reward[state])
         if graph.terminal.has_cost[state] and world.terminal_costs is not None:
             measured = self.sampler.measure_terminal(state)
             self._note_step(k, world.terminal_costs[state], measured)
-            agent.record_terminal(measured)
+            agent._record_terminal(measured)
         table.reward[k] = total
-        agent.finish()
+        agent._finish()
 
     def _note_step(self, k: int, truth: FloatArray, measured: FloatArray) -> None:
         problem = self.world.problem

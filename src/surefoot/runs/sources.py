@@ -22,7 +22,7 @@ def open_source(agent: Agent, world: World, seed: int | None) -> tuple[Sampler, 
     """The streams for a run and the record of them, not yet entered; refused where the agent has learned otherwise."""
     if agent.problem is not world.problem and agent.problem.digest != world.problem.digest:
         raise InvalidInput("agent and world have different problems", fix="Make the agent from world.problem.")
-    if agent.under_way:
+    if agent.place is not None:
         raise OutOfOrder("an episode is already under way", fix="End or abort it first.")
     known = agent.draws
     if known is not None and known.world != world.digest:

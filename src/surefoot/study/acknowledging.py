@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from surefoot.agents.place import refuse_inside
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.model.problem import Problem
 from surefoot.storage.disk import FileLayer
@@ -57,9 +58,7 @@ def entries(standing: Standing, answer: Answer, path: Path, layer: FileLayer, n:
 def _refuse_early(standing: Standing, answer: Answer) -> None:
     if not standing.safe_mode:
         raise OutOfOrder("there is no alarm to acknowledge")
-    if standing.place is not None:
-        fix = "Bring the episode to its end, or abort it, first."
-        raise OutOfOrder("an alarm is acknowledged between episodes", where=standing.where(), fix=fix)
+    refuse_inside(standing.place, "an alarm is acknowledged between episodes")
     if not answer.reason.strip():
         raise InvalidInput("give the reason", got=repr(answer.reason), fix="It is kept in the journal.")
 

@@ -4,7 +4,7 @@ A certificate is plain JSON, written into the journal before the action is offer
 
 ``epoch``, ``plan``        which plan it rests on, and the epoch of the data behind it
 ``failure_probability``    p of the whole study; ``share``: the part of it that this epoch's bounds may spend
-``guarantee``              what is promised, in words
+``promise``                what is promised, in words
 ``restored``               null while the promise covers the whole study; after an alarm that disproved it, ``record``,
                            from which on it holds again, and ``by``, what was changed: see the acknowledge record
 ``safe_mode``, ``why``     true after an alarm that nobody has acknowledged, and what was raised; else false and null
@@ -14,7 +14,7 @@ A certificate is plain JSON, written into the journal before the action is offer
                            the fallback ends, safe because the user says so;
                            ``"estimate before the alarm"``: in safe mode, where the fallback has no action, the
                            certified one of the last plan that was not in doubt, because stopping here may be worse;
-                           nothing is promised then, and ``guarantee`` says so;
+                           nothing is promised then, and ``promise`` says so;
                            ``"nothing"``: only with options that give up the guarantee
 ``limits``, ``bounds``     the names and bounds of the limits; every list below is in this order
 ``successors``             for every possible next state: ``state``; ``upper``, the upper bounds of its costs;
@@ -101,7 +101,7 @@ def _pair(standing: Standing, h: int, state: int) -> int:
         return fallback
     if agent.plan.values.action[h][state] == NO_ACTION:
         return fallback
-    return agent.choose(h, state)
+    return agent._choose(h, state)
 
 
 def certify(standing: Standing, pair: int) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def certify(standing: Standing, pair: int) -> dict[str, Any]:
         "plan": plan.number,
         "failure_probability": standing.failure_probability,
         "share": standing.share,
-        "guarantee": _promise(standing, safe_by),
+        "promise": _promise(standing, safe_by),
         "restored": standing.restored,
         "safe_mode": standing.safe_mode,
         "why": standing.why or None,
@@ -137,7 +137,7 @@ def certify(standing: Standing, pair: int) -> dict[str, Any]:
 
 def _promise(standing: Standing, safe_by: str) -> str:
     if safe_by != BEFORE_THE_ALARM:
-        return standing.guarantee
+        return standing.promise
     plan = standing.agent.plan.number
     return f"an alarm has put the declared knowledge in doubt: no promise; plan {plan}, from before it, certified this"
 

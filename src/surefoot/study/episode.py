@@ -7,7 +7,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from surefoot.agents.agent import Cost
+from surefoot.agents.measured import Cost
+from surefoot.agents.place import Place
 from surefoot.errors import OutOfOrder, SurefootError
 from surefoot.model.labels import Label
 from surefoot.study.certificate import Offer
@@ -55,18 +56,12 @@ class Episode:
 
     @property
     def step(self) -> int:
-        place = self._study.standing.place
-        if self.done or place is None:
-            raise OutOfOrder("the episode is over", got=f"episode {self.number}")
-        return place.step
+        return self._still().step
 
     @property
     def state(self) -> Label:
         """Where the plant is, as far as it was told."""
-        place = self._study.standing.place
-        if self.done or place is None:
-            raise OutOfOrder("the episode is over", got=f"episode {self.number}")
-        return self._study.problem.naming.states[place.step][place.state]
+        return self._still().label
 
     def ask(self) -> Offer:
         self._still()
@@ -88,6 +83,8 @@ class Episode:
         self._still()
         self._study.abort(reason)
 
-    def _still(self) -> None:
-        if self.done:
+    def _still(self) -> Place:
+        place = self._study.standing.place
+        if self.done or place is None:
             raise OutOfOrder("the episode is over", got=f"episode {self.number}")
+        return place

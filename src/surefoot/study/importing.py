@@ -38,12 +38,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from surefoot.agents.measured import measured
 from surefoot.errors import InvalidInput, SurefootError, UnknownLabel
 from surefoot.model.labels import Label, same_label, shown
 from surefoot.model.problem import Problem
 from surefoot.storage.disk import FileLayer
 from surefoot.study import logs, repeats
-from surefoot.study.measured import measured
 from surefoot.study.records import Record, label_of
 from surefoot.study.standing import Standing
 

@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import surefoot
+from surefoot.agents import registry
+from surefoot.agents.agent import Agent
+from surefoot.agents.look_ahead import LookAhead
+from surefoot.agents.lsvi_new import LsviNew
 from surefoot.checks import probability
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile, UnwritableFile
 from surefoot.model.problem import Problem
@@ -39,7 +43,20 @@ class Wishes:
     problem: Problem | None
     failure_probability: float | None
     false_alarm: float | None
+    agent: str | None
     options: dict[str, Any]
+
+
+def agent_name(agent: str | type[Agent] | None) -> str | None:
+    """The name of a learner that a study can run with: one whose every action is certified."""
+    if agent is None:
+        return None
+    name = agent if isinstance(agent, str) else getattr(agent, "name", repr(agent))
+    kind = registry.kind(name)
+    if not issubclass(kind, LookAhead) or (not isinstance(agent, str) and kind is not agent):
+        fix = "Use 'lsvi-new' or 'lsvi-new-paper'."
+        raise InvalidInput("a study needs a learner that plays certified actions", got=repr(agent), fix=fix)
+    return name
 
 
 def plain_options(options: dict[str, Any]) -> dict[str, Any]:
@@ -127,14 +144,15 @@ def first_record(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorF
     p = probability("failure_probability", _or(wishes.failure_probability, FAILURE_PROBABILITY))
     alpha = probability("false_alarm", _or(wishes.false_alarm, FALSE_ALARM))
     options = plain_options(wishes.options)
-    promised: Record = {"failure_probability": p, "false_alarm": alpha, "options": options}
+    agent = wishes.agent or LsviNew.name
+    promised: Record = {"failure_probability": p, "false_alarm": alpha, "agent": agent, "options": options}
     declared: Record = {"problem": problem.digest, "problem_file": problem_file(problem)}
     try:
         standing = Standing(problem, {**declared, **promised}, monitor, partial(declaration, path))
     except SurefootError:
         raise
     except (TypeError, ValueError, ArithmeticError, LookupError) as error:
-        raise InvalidInput("not options of the agent", got=str(error), fix="See surefoot.LsviNew.") from None
+        raise InvalidInput("not options of the agent", got=str(error), fix=f"See those of {agent}.") from None
     save_problem(path, problem, layer)
     return standing, {
         "version": VERSION,
@@ -204,8 +222,10 @@ def check_opened(path: Path, opened: Record, wishes: Wishes) -> Problem:
             fix=f"Use the surefoot that began it, {opened['surefoot']!r}, or begin a new study.",
         )
     problem = declaration(path, opened)
-    asked: Record = {"failure_probability": wishes.failure_probability, "false_alarm": wishes.false_alarm}
-    asked = {key: float(value) for key, value in asked.items() if value is not None}
+    promised = {"failure_probability": wishes.failure_probability, "false_alarm": wishes.false_alarm}
+    asked: Record = {key: float(value) for key, value in promised.items() if value is not None}
+    if wishes.agent is not None:
+        asked["agent"] = wishes.agent
     had: Record = {key: opened[key] for key in asked}
     if wishes.options:
         asked, had = {**asked, "options": plain_options(wishes.options)}, {**had, "options": opened["options"]}
@@ -277,6 +297,7 @@ def _standing(path: Path, problem: Problem, opened: Record, monitor: MonitorFact
     try:
         for key in ("failure_probability", "false_alarm"):
             probability(key, opened[key])
+        agent_name(opened["agent"])
         standing = Standing(problem, opened, monitor, partial(declaration, path))
     except (SurefootError, TypeError, ValueError) as error:
         raise UnreadableFile("the journal's first record cannot be used", where=str(path), got=str(error)) from error

@@ -54,7 +54,7 @@ def document(standing: Standing, start: Label = None) -> dict[str, Any]:
             "records": standing.applied,
             "epoch": standing.epoch,
             "plan": agent.plan.number,
-            "guarantee": standing.guarantee,
+            "promise": standing.promise,
             "failure_probability": standing.failure_probability,
             "safe_mode": standing.safe_mode,
             "start": start,
@@ -125,7 +125,7 @@ def _as_python(policy: dict[str, Any]) -> str:
         rows = "".join(f"        {entry['state']!a}: {entry['action']!a},\n" for entry in layer)
         layers.append(f"    {{\n{rows}    }},")
     about = (
-        f"Promised: {policy['guarantee']}.\n"
+        f"Promised: {policy['promise']}.\n"
         f"Epoch {policy['epoch']}, plan {policy['plan']}, after {policy['records']} records of the study."
     )
     plan = {"epoch": policy["epoch"], "plan": policy["plan"], "safe_mode": policy["safe_mode"]}

@@ -18,13 +18,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.agents.lsvi_new import LsviNew
+from surefoot.agents import registry
+from surefoot.agents.look_ahead import LookAhead
+from surefoot.agents.measured import finite_cost
+from surefoot.agents.place import Place, start_of, under_way
 from surefoot.checks import promised
 from surefoot.errors import OutOfOrder, SurefootError
 from surefoot.model.graph import FloatArray
@@ -49,16 +51,6 @@ def share(total: float, number: int) -> float:
     return math.ldexp(total, -(number + 1))
 
 
-@dataclass
-class Place:
-    """The episode under way."""
-
-    episode: int
-    step: int
-    state: int
-    lost: bool = False  # an unknown action was applied: where the plant is, is not known
-
-
 class Standing:
     """The state of a study."""
 
@@ -73,13 +65,13 @@ class Standing:
         self.outside, self.discarded_at = list[str](), ""  # transitions that a discard has answered; when it was
         self.failure_probability: float = opened["failure_probability"]
         self.false_alarm: float = opened["false_alarm"]
+        self.agent_name: str = opened["agent"]
         self.options: Record = opened["options"]
         self._monitor_factory = monitor
         self.epoch, self.monitor_number, self.tells = 0, 0, 0
         self.episodes = 0  # begun
         self.rows, self.rows_at_snapshot = 0, 0  # told or imported: what a replay takes its time for
         self.vouched: list[Record] = []  # imports with rows that are like others, by a person's word different ones
-        self.place: Place | None = None
         self.pending: Record | None = None  # the ask
         self.last_ask: Record | None = None
         self.last_tell: Record | None = None
@@ -91,7 +83,7 @@ class Standing:
         self._employ(self._new_agent(problem, 0, None), 0)
         self._start_monitor()
 
-    def _employ(self, agent: LsviNew, n: int) -> None:
+    def _employ(self, agent: LookAhead, n: int) -> None:
         """Go on with an agent whose plan knows no data yet."""
         self.share = share(self.failure_probability, self.epoch)
         self.agent, self.constants = agent, agent.constants
@@ -99,11 +91,14 @@ class Standing:
         self.made_after = n
 
     @_unruffled
-    def _new_agent(self, problem: Problem, epoch: int, ridges: list[float] | None) -> LsviNew:
+    def _new_agent(self, problem: Problem, epoch: int, ridges: list[float] | None) -> LookAhead:
         kept = {} if ridges is None else {"ridges": ridges}
-        return LsviNew(problem, share(self.failure_probability, epoch), **{**self.options, **kept})
+        p = share(self.failure_probability, epoch)
+        agent = registry.make(self.agent_name, problem, failure_probability=p, **{**self.options, **kept})
+        assert isinstance(agent, LookAhead)
+        return agent
 
-    def next_agent(self, problem: Problem, discard: bool) -> LsviNew:
+    def next_agent(self, problem: Problem, discard: bool) -> LookAhead:
         """The agent after an acknowledgement: without data, or with all of them under a wider declaration."""
         if discard:
             return self._new_agent(problem, self.epoch + 1, None)
@@ -155,12 +150,17 @@ class Standing:
         return [raised for _, raised in self.alarms] + self.unwritten
 
     @property
-    def at_terminal(self) -> bool:
-        """True when all that is missing of the episode is the cost of its last state."""
-        return self.place is not None and self.place.step == self.problem.horizon - 1
+    def place(self) -> Place | None:
+        """Where the episode under way is: the agent's own state machine."""
+        return self.agent.place
 
     @property
-    def guarantee(self) -> str:
+    def at_terminal(self) -> bool:
+        """True when all that is missing of the episode is the cost of its last state."""
+        return self.place is not None and self.place.due == "terminal"
+
+    @property
+    def promise(self) -> str:
         if not self.agent.guaranteed:
             return "no safety guarantee"
         if self.safe_mode:
@@ -171,13 +171,7 @@ class Standing:
         return f"{steps} safe with probability {promised(self.failure_probability)}{by}"
 
     def where(self) -> str:
-        if self.place is None:
-            return ""
-        return f"episode {self.place.episode}, {self.problem.naming.at_state(self.place.step, self.place.state)}"
-
-    def ends_episode(self, h: int, next_state: int) -> bool:
-        """True when nothing is to come after the transition of layer h into this state."""
-        return h == self.problem.horizon - 2 and not self.problem.graph.terminal.has_cost[next_state]
+        return "" if self.place is None else str(self.place)
 
     # --- one record further -----------------------------------------------------------------------------
 
@@ -205,11 +199,9 @@ class Standing:
 
     def _begin(self, record: Record) -> None:
         _expect(self.place is None and record["episode"] == self.episodes + 1, "an episode begins out of turn")
-        state = self.problem.state_index(0, label_of(record["start"]))
-        _expect(state in self.problem.graph.starts, "an episode begins in no start state")
-        self.agent.begin(state)
+        self.agent._begin(start_of(self.problem, label_of(record["start"])))
         self.episodes += 1
-        self.place = Place(self.episodes, 0, state)
+        under_way(self.place).episode = self.episodes  # agents count anew in every epoch
         if (record["epoch"], record["plan"], record["made_after"]) != (self.epoch, self.agent.replans, self.made_after):
             self.drifted = self.drifted or (
                 f"record {record['n']}: plan {record['plan']}, made after record {record['made_after']}, was in force; "
@@ -218,15 +210,13 @@ class Standing:
             )
 
     def _ask(self, record: Record) -> None:
-        self._expect_here(record)
+        self._place_of(record)
         _expect(self.pending is None, "an action is offered while another one is pending")
         self.pending = self.last_ask = record
 
     def _tell(self, record: Record) -> None:
-        self._expect_here(record)
-        place, n = self.place, record["n"]
+        place, n = self._place_of(record), record["n"]
         _expect(self.pending is not None and self.pending["ask"] == record["ask"], "a tell without its ask")
-        assert place is not None
         if record["unused"] is None:
             self._count(place, record)
         elif record["unused"] == "successor":
@@ -247,47 +237,41 @@ class Standing:
 
     def _count(self, place: Place, record: Record) -> None:
         """A transition along a declared edge."""
-        h, n = place.step, record["n"]
-        names = (label_of(record["state"]), label_of(record["action"]))
-        pair = self.problem.pair_index(h, *names)
-        edge = self.problem.edge_index(h, *names, label_of(record["next_state"]))
+        h, n, where = place.step, record["n"], str(place)
+        pair, edge = self._transition(h, record["state"], record["action"], record["next_state"])
         cost = self._cost(record["cost"])
-        after = int(self.problem.graph.layers[h].successor[edge])
-        _expect(record["ends"] == self.ends_episode(h, after), "an episode ends at the wrong step")
-        self._compute(lambda: self.agent.record(h, pair, edge, cost))
+        self._compute(lambda: self.agent._record(h, pair, edge, cost))
+        if place.step == h:  # a transition that cannot be counted was made all the same
+            place.move(edge)
+        _expect(record["ends"] == (place.due == "end"), "an episode ends at the wrong step")
         if record["raw_cost"] is not None:
-            self._raise_cost(record)
+            self._raise_cost(record, where)
         elif cost is not None:
-            watch = self.monitor
-            alarm = self._compute(lambda: watch.beyond(cost) if self.safe_mode else watch.observe(h, edge, cost))
+            alarm = self._watched(cost, lambda: self.monitor.observe(h, edge, cost))
             self._heed(alarm, n, self.agent.plan.certified_sets.pairs[h][pair])
-        place.step, place.state = h + 1, after
 
     def _terminal(self, record: Record) -> None:
-        place, n = self.place, record["n"]
-        _expect(place is not None and self.at_terminal and self.pending is None, "a last cost out of turn")
-        assert place is not None
+        place, n = under_way(self.place), record["n"]
+        place.expect("terminal")
         _expect(record["episode"] == place.episode, "a last cost of another episode")
         cost = self._cost(record["cost"])
-        self._compute(lambda: self.agent.record_terminal(cost))
+        self._compute(lambda: self.agent._record_terminal(cost))
         if record["raw_cost"] is not None:
-            self._raise_cost(record)
+            self._raise_cost(record, str(place))
         elif cost is not None:
-            watch, i = self.monitor, place.state
-            alarm = self._compute(lambda: watch.beyond(cost) if self.safe_mode else watch.observe_terminal(i, cost))
-            self._heed(alarm, n, self.agent.plan.certified_sets.states[-1][i])
+            alarm = self._watched(cost, lambda: self.monitor.observe_terminal(place.state, cost))
+            self._heed(alarm, n, self.agent.plan.certified_sets.states[-1][place.state])
         self.last_terminal = record
         self._finish(n)
 
     def _abort(self, record: Record) -> None:
-        _expect(self.place is not None and record["episode"] == self.place.episode, "no such episode is under way")
+        _expect(record["episode"] == under_way(self.place).episode, "no such episode is under way")
         self.pending = None
         self._finish(record["n"])
 
     def _finish(self, n: int) -> None:
         """The episode is over; outside safe mode a new plan is made if the data have grown enough."""
-        self.place = None
-        self._plan(self.agent.finish, n)
+        self._plan(self.agent._finish, n)
 
     def _plan(self, make: Callable[[], None], n: int) -> None:
         """Let the agent plan if it wants to. One that fails or contradicts itself is an alarm; the one before stays."""
@@ -323,9 +307,13 @@ class Standing:
         self.unwritten.append(Raised(kind, n, message, details))
         self.agent.replan_growth = math.inf  # no plan is made from data that are in doubt
 
-    def _raise_cost(self, record: Record) -> None:
+    def _raise_cost(self, record: Record, where: str) -> None:
         told = ", ".join(record["raw_cost"])
-        self._raise("cost", record["n"], f"{self.where()}: the cost told is not finite: {told}", {"cost": told})
+        self._raise("cost", record["n"], f"{where}: the cost told is not finite: {told}", {"cost": told})
+
+    def _watched(self, cost: FloatArray, observe: Callable[[], AlarmLike | None]) -> AlarmLike | None:
+        """What the monitor says of a cost; in safe mode it only looks whether a limit was exceeded."""
+        return self._compute(lambda: self.monitor.beyond(cost) if self.safe_mode else observe())
 
     def _heed(self, alarm: AlarmLike | None, n: int, certified: object, at: str = "") -> None:
         """``certified``: by the plan in force. A cost of what was not certified may exceed its limit."""
@@ -389,17 +377,13 @@ class Standing:
             self._plan(self.agent.replan, record["n"])
 
     def _import_transition(self, h: int, state: Any, action: Any, after: Any, cost: Any) -> _Heard:
-        names = (label_of(state), label_of(action))
-        pair = self.problem.pair_index(h, *names)
-        edge = self.problem.edge_index(h, *names, label_of(after))
+        pair, edge = self._transition(h, state, action, after)
         layer, measured = self.problem.graph.layers[h], self._cost(cost)
-        values = self.first_values[h + 1]
-        self._compute(lambda: self.agent.transitions.add(h, layer, pair, edge, values))
+        self._compute(lambda: self.agent.transitions.add(h, layer, pair, edge, self.first_values[h + 1]))
         if measured is None:
             return None, True
         self._compute(lambda: self.agent.costs.add(h, layer.cost_features[edge], measured))
-        watch = self.monitor
-        alarm = self._compute(lambda: watch.beyond(measured) if self.unwritten else watch.observe(h, edge, measured))
+        alarm = self._watched(measured, lambda: self.monitor.observe(h, edge, measured))
         return alarm, self.agent.plan.certified_sets.pairs[h][pair]
 
     def _import_terminal(self, h: int, state: Any, cost: Any) -> _Heard:
@@ -408,27 +392,26 @@ class Standing:
         measured = self._cost(cost)
         if measured is None or last.cost_features is None:
             return None, True
-        features, watch = last.cost_features[i], self.monitor
+        features = last.cost_features[i]
         self._compute(lambda: self.agent.costs.add(h, features, measured))
-        alarm = self._compute(lambda: watch.beyond(measured) if self.unwritten else watch.observe_terminal(i, measured))
+        alarm = self._watched(measured, lambda: self.monitor.observe_terminal(i, measured))
         return alarm, self.agent.plan.certified_sets.states[h][i]
 
     # --- checks -----------------------------------------------------------------------------------------
 
-    def _cost(self, cost: Any) -> FloatArray | None:
-        if cost is None:
-            return None
-        values = np.array(cost, dtype=np.float64)
-        fits = values.shape == (len(self.problem.limits),) and bool(np.isfinite(values).all())
-        _expect(fits, "a cost is not one finite number per limit")
-        return values
+    def _transition(self, h: int, state: Any, action: Any, after: Any) -> tuple[int, int]:
+        """(pair, edge) of a record's labels."""
+        names = (label_of(state), label_of(action))
+        return self.problem.pair_index(h, *names), self.problem.edge_index(h, *names, label_of(after))
 
-    def _expect_here(self, record: Record) -> None:
-        place = self.place
-        _expect(place is not None and not place.lost and not self.at_terminal, "no action is due")
-        assert place is not None
-        here = place.step, self.problem.naming.states[place.step][place.state]
-        _expect((record["step"], label_of(record["state"])) == here, "the episode is elsewhere")
+    def _cost(self, cost: Any) -> FloatArray | None:
+        return finite_cost(self.problem, cost, self.where())
+
+    def _place_of(self, record: Record) -> Place:
+        """Where the episode is, which is where an ask or a tell says that it is."""
+        place = under_way(self.place)
+        place.expect_at("act", record["step"], label_of(record["state"]))
+        return place
 
 
 def _expect(condition: object, otherwise: str) -> None:

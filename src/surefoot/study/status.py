@@ -8,6 +8,8 @@ from surefoot.study.certificate import Offer
 from surefoot.study.declaring import unanswered
 from surefoot.study.standing import Standing
 
+_CALLS = {"act": "ask", "terminal": "tell_terminal", "abort": "abort"}  # by what is due; nothing is pending
+
 
 def status(standing: Standing) -> dict[str, Any]:
     """Plain JSON; ``next`` is the call that is due: begin, ask, tell, tell_terminal or abort."""
@@ -23,8 +25,9 @@ def status(standing: Standing) -> dict[str, Any]:
         "alarms": [item.entries() for item in standing.raised],
         "must_discard": standing.must_discard,
         "answers": unanswered(standing.raised, standing.problem, False, standing.outside),
-        "guarantee": standing.guarantee,
+        "promise": standing.promise,
         "restored": standing.restored,
+        "agent": standing.agent_name,
         "failure_probability": standing.failure_probability,
         "false_alarm": standing.false_alarm,
         "epoch": standing.epoch,
@@ -44,16 +47,11 @@ def next_call(standing: Standing) -> str:
     """The call that is due."""
     if standing.place is None:
         return "begin"
-    if standing.place.lost:
-        return "abort"
-    if standing.pending is not None:
-        return "tell"
-    return "tell_terminal" if standing.at_terminal else "ask"
+    return "tell" if standing.pending is not None else _CALLS[standing.place.due]
 
 
 def _episode(standing: Standing) -> dict[str, Any] | None:
     place = standing.place
     if place is None:
         return None
-    name = standing.problem.naming.states[place.step][place.state]
-    return {"number": place.episode, "step": place.step, "state": name}
+    return {"number": place.episode, "step": place.step, "state": place.label}

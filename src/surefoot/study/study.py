@@ -21,7 +21,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from surefoot.agents.agent import Cost
+from surefoot.agents.agent import Agent
+from surefoot.agents.measured import Cost, measured
+from surefoot.agents.place import Place, refuse_inside, start_of, under_way
 from surefoot.errors import InvalidInput, OutOfOrder, UnwritableFile
 from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
@@ -37,9 +39,8 @@ from surefoot.study.episode import Episode
 from surefoot.study.importing import Imported, prepare
 from surefoot.study.journal import Journal
 from surefoot.study.logs import Log
-from surefoot.study.measured import measured
 from surefoot.study.records import Record, label_of
-from surefoot.study.standing import Place, Standing
+from surefoot.study.standing import Standing
 from surefoot.study.status import next_call, status
 from surefoot.study.telling import AS_OFFERED, Receipt, tell_entries, told_before
 
@@ -61,6 +62,7 @@ class Study:
         path: str | Path,
         problem: Problem | None = None,
         *,
+        agent: str | type[Agent] | None = None,
         failure_probability: float | None = None,
         false_alarm: float | None = None,
         read_only: bool = False,
@@ -75,6 +77,7 @@ class Study:
         Args:
             path: the folder, ``plant.study`` say.
             problem: what is known of the plant. It may be left out when the study exists; another one is refused.
+            agent: ``"lsvi-new"``, the default, or ``"lsvi-new-paper"``; or the class.
             failure_probability: p; all steps of the whole study, all epochs together, are safe with probability at
                 least 1 − p. 0.05 unless given. Epoch k works with p·2^-(k+1), see ``acknowledge``.
             false_alarm: α; a plant that is as declared ever raises an alarm with at most this probability. 0.01 unless
@@ -83,14 +86,15 @@ class Study:
             clock: seconds since 1970. One that goes back is noted in the journal and stops nothing.
             snapshot_every: rows, told or imported, between two snapshots; by default as many as keep their cost small.
             files, monitor_factory: in place of the disk and of :class:`surefoot.monitor.monitor.Monitor`, for tests.
-            agent_options: of :class:`surefoot.LsviNew`. On an existing study leave them all out, or give the same.
+            agent_options: of :class:`surefoot.LsviNew` or :class:`surefoot.LsviNewPaper`. On an existing study leave
+                them all out, or give the same.
         """
         path, layer = Path(path), files or FileLayer()
         if problem is not None and not isinstance(problem, Problem):
             raise InvalidInput("a study needs a Problem", got=f"a {type(problem).__name__}")
         if problem is not None:
             opening.refuse_sparse(problem)  # before there is a folder
-        wishes = opening.Wishes(problem, failure_probability, false_alarm, agent_options)
+        wishes = opening.Wishes(problem, failure_probability, false_alarm, opening.agent_name(agent), agent_options)
         monitor = monitor_factory or opening.usual_monitor
         lock = Lock(path / "lock")
         if read_only:
@@ -160,9 +164,8 @@ class Study:
 
     def resume(self) -> Episode:
         """The episode that was under way when the study was closed or its process died, for a ``with`` block."""
-        if self._standing.place is None:
-            raise OutOfOrder("no episode is under way", fix="Use study.episode(start) to begin one.")
-        return Episode(self, lambda: self._under_way().episode)
+        under_way(self._standing.place)
+        return Episode(self, lambda: under_way(self._standing.place).episode)
 
     def begin(self, start: Label = None) -> int:
         """Begin an episode and return its number; ``start`` may be left out when the problem has one start.
@@ -171,19 +174,11 @@ class Study:
         """
         with self._calls:
             standing = self._ready()
-            state = self._start(start)
-            place = standing.place
-            if place is not None:
-                if place.step == 0 and place.state == state and standing.pending is None and not place.lost:
-                    return place.episode
-                raise OutOfOrder(
-                    "an episode is already under way",
-                    where=standing.where(),
-                    fix="Go on with it (study.resume()), or abort it first.",
-                )
-            most = standing.constants.get("episodes")
-            if most is not None and standing.agent.episodes >= most:
-                raise OutOfOrder("the paper's constants were computed for fewer episodes", got=f"episodes={most}")
+            state, place = start_of(self.problem, label_of(start)), standing.place
+            if place == Place(self.problem, standing.episodes, 0, state) and standing.pending is None:
+                return place.episode
+            refuse_inside(place, "an episode is already under way")
+            standing.agent.refuse_beyond()
             self._do(
                 "begin",
                 {
@@ -197,32 +192,13 @@ class Study:
             )
             return standing.episodes
 
-    def _start(self, start: Label) -> int:
-        starts = self.problem.graph.starts
-        if start is None and None not in self.problem.starts:
-            if len(starts) > 1:
-                raise InvalidInput("name the start state", got=f"the problem has {len(starts)} of them")
-            return int(starts[0])
-        state = self.problem.state_index(0, label_of(start))
-        if state not in starts:
-            raise InvalidInput("not a start state", got=repr(start))
-        return state
-
     def ask(self) -> Offer:
         """The action to take now, with its certificate. Asking again gives the same offer until it is told or void."""
         with self._calls:
-            standing, place = self._ready(), self._under_way()
+            standing, place = self._ready(), under_way(self._standing.place)
             if standing.pending is not None:
                 return Offer.of(standing.pending)
-            if place.lost:
-                raise OutOfOrder(
-                    "an action that the problem does not know was applied, so where the plant is, is not known",
-                    where=standing.where(),
-                    fix="Abort the episode.",
-                )
-            if standing.at_terminal:
-                fix = "Use tell_terminal; None is a cost that was not measured."
-                raise OutOfOrder("the cost of the last state is awaited", where=standing.where(), fix=fix)
+            place.expect("act")
             assert self._journal is not None
             h, pair = place.step, certificate.choose(standing)
             record = self._do(
@@ -231,7 +207,7 @@ class Study:
                     "ask": records.ask_id(self._journal.records, self._journal.hash),
                     "episode": place.episode,
                     "step": h,
-                    "state": self.problem.naming.states[h][place.state],
+                    "state": place.label,
                     "action": self.problem.naming.action(self.problem.graph.layers[h], h, pair),
                     "certificate": certificate.certify(standing, pair),
                 },
@@ -277,20 +253,19 @@ class Study:
                 return Receipt.of(standing, last, repeated=True)
             if place is None or not standing.at_terminal or episode not in (None, place.episode):
                 raise OutOfOrder("no last state's cost is awaited", where=standing.where())
-            name = self.problem.naming.states[place.step][place.state]
-            entries = {"episode": place.episode, "state": name, "cost": numbers, "raw_cost": raw}
+            entries = {"episode": place.episode, "state": place.label, "cost": numbers, "raw_cost": raw}
             return Receipt.of(standing, self._do("terminal", entries))
 
     def abort(self, reason: str = "") -> None:
         """End the episode here, whatever is pending; what was told before counts."""
         with self._calls:
-            standing, place = self._ready(), self._under_way()
+            standing, place = self._ready(), under_way(self._standing.place)
             self._do(
                 "abort",
                 {
                     "episode": place.episode,
                     "step": place.step,
-                    "state": self.problem.naming.states[place.step][place.state],
+                    "state": place.label,
                     "ask": None if standing.pending is None else standing.pending["ask"],
                     "reason": _text(reason),
                 },
@@ -331,8 +306,7 @@ class Study:
         """Logged rows, to start warm (:mod:`surefoot.study.importing`); ``different``: why rows alike are no copies."""
         with self._calls:
             standing = self._ready()
-            if standing.place is not None:
-                raise OutOfOrder("rows are imported between episodes", where=standing.where())
+            refuse_inside(standing.place, "rows are imported between episodes")
             if standing.safe_mode:
                 fix = "Acknowledge the alarm first."
                 raise OutOfOrder("nothing is imported in safe mode", got=standing.why, fix=fix)
@@ -362,12 +336,6 @@ class Study:
         self._note_clock()
         self._write_alarms()
         return self._standing
-
-    def _under_way(self) -> Place:
-        place = self._standing.place
-        if place is None:
-            raise OutOfOrder("no episode is under way", fix="Begin one first.")
-        return place
 
     def _do(self, kind: str, entries: Record) -> Record:
         """Write a record, then let it count."""

@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from surefoot.agents.agent import Cost
+from surefoot.agents.measured import Cost, measured
+from surefoot.agents.place import Place
 from surefoot.errors import OutOfOrder, UnknownLabel
 from surefoot.model.labels import Label, same_label
 from surefoot.storage.disk import FileLayer
 from surefoot.study import journal as journals
-from surefoot.study.measured import measured
 from surefoot.study.records import Record, label_of
 from surefoot.study.standing import Standing
 
@@ -62,7 +62,8 @@ def tell_entries(standing: Standing, ask: Record, next_state: Label, cost: Cost,
             unused, ends = "successor", True
         else:
             reached = int(problem.graph.layers[h].successor[edge])
-            after, ends = problem.naming.states[h + 1][reached], standing.ends_episode(h, reached)
+            there = Place(problem, ask["episode"], h + 1, reached)
+            after, ends = there.label, there.due == "end"
     return {
         "ask": ask["ask"],
         "step": h,

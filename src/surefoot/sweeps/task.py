@@ -58,7 +58,7 @@ Stop = Callable[[], bool]
 def make_agent(contender: Contender, problem: Problem, episodes: int) -> Agent:
     """The contender; the paper's constants are for the run's own number of episodes unless another is given."""
     options: dict[str, Any] = dict(contender.options)
-    if options.get("profile") == "paper":
+    if contender.agent == "lsvi-new-paper":
         options.setdefault("episodes", episodes)
     return agents.make(contender.agent, problem, **options)
 

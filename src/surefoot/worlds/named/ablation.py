@@ -214,7 +214,7 @@ def past(*, mismatch: float = 0.0, declared: bool = True) -> World:
 
     **Without it.** Q(trial) = 0.37 < 0.40, in every plan. It idles for ever: 0.5 an episode, linear regret.
 
-    **What this does not show** is that Idea IV does what no other can. In the certified profile it is added at layer 0
+    **What this does not show** is that Idea IV does what no other can. In ``LsviNew`` it is added at layer 0
     only (spec 5 says why), with the same R_0·ω as Idea II: there the two are one bonus of weight w₂ + w₄, and Idea II
     is needed here just as much (alone, IV's 0.06 is less than 0.33). With
     ``ideas=("I", "II", "III"), explore=(0.12, 0.02, 0)`` the learner plays this world exactly as the full one does,

@@ -1,15 +1,20 @@
-"""What a caller may give as a cost, and how it is kept."""
+"""What a caller may give as a measured cost. Agents and studies have this one check."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from surefoot.errors import InvalidInput
+from surefoot.model.graph import FloatArray
 from surefoot.model.labels import shown
 from surefoot.model.problem import Problem
+
+Cost = float | Sequence[float] | FloatArray | None
+"""A measured cost: a number when there is one limit, one number per limit otherwise; None: not measured."""
 
 _NUMBERS = (int, float, np.integer, np.floating)
 
@@ -25,12 +30,13 @@ def measured(problem: Problem, cost: Any, where: str) -> tuple[list[float] | Non
     if isinstance(cost, np.ndarray):
         cost = cost.tolist()
     values = list(cost) if isinstance(cost, (list, tuple)) else [cost]
-    if len(values) != m:
-        raise InvalidInput("wrong number of costs", where=where, got=f"{shown(cost)}: {len(values)}, expected {m}")
     for value in values:
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, _NUMBERS):
             fix = "A cost is measured for every limit, or None." if value is None else "Give a number, without quotes."
             raise InvalidInput("a cost must be a number", where=where, got=shown(value), fix=fix)
+    if len(values) != m:
+        got = f"{shown(cost)}: {len(values)} where {m} are expected"
+        raise InvalidInput("wrong number of costs", where=where, got=got)
     try:
         numbers = [float(value) for value in values]
     except OverflowError:
@@ -38,3 +44,11 @@ def measured(problem: Problem, cost: Any, where: str) -> tuple[list[float] | Non
     if all(map(math.isfinite, numbers)):
         return numbers, None
     return None, [repr(number) for number in numbers]
+
+
+def finite_cost(problem: Problem, cost: Any, where: str) -> FloatArray | None:
+    """(m,) a measured cost whose every number is finite, or None."""
+    numbers, raw = measured(problem, cost, where)
+    if raw is not None:
+        raise InvalidInput("a cost is not finite", where=where, got=shown(cost))
+    return None if numbers is None else np.array(numbers)

@@ -1,0 +1,79 @@
+"""What the two learners of the paper's Algorithm 1 share: look-ahead, first episodes of the fallback, the promise.
+
+:mod:`surefoot.agents.lsvi_new` has proved radii and scaled bonuses, and moves; :mod:`surefoot.agents.lsvi_new_paper`
+has the constants of the regret theorem. Both keep every limit with probability at least 1 − p.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from surefoot.agents.agent import Policy
+from surefoot.agents.learner import NO_PROMISE, Learner, LearnerOptions
+from surefoot.checks import promised
+from surefoot.errors import InvalidInput
+from surefoot.estimate.costs import CostBounds
+from surefoot.model.graph import NO_ACTION
+from surefoot.plan.certify import Certified, certify, certify_one_step, with_least_worst
+
+IDEAS = ("I", "II", "III", "IV")
+
+
+def check_ideas(ideas: Iterable[str]) -> tuple[str, ...]:
+    """Some of the paper's four ideas, in order."""
+    chosen = tuple(ideas.replace(",", " ").split() if isinstance(ideas, str) else ideas)
+    for idea in chosen:
+        if idea not in IDEAS:
+            raise InvalidInput("no such idea", got=repr(idea), fix=f"The ideas are {', '.join(IDEAS)}.")
+    return tuple(idea for idea in IDEAS if idea in chosen)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookAheadOptions(LearnerOptions):
+    ideas: tuple[str, ...]
+    initial_episodes: int
+    safety_radius_scale: float
+
+
+class LookAhead(Learner):
+    """Plays certified actions only, after K′ episodes of the fallback."""
+
+    options: LookAheadOptions
+
+    @property
+    def guaranteed(self) -> bool:
+        return "I" in self.options.ideas and self.options.safety_radius_scale >= 1.0
+
+    @property
+    def promise(self) -> str:
+        if not self.guaranteed:
+            return NO_PROMISE
+        return f"every step safe with probability {promised(self.options.failure_probability)}"
+
+    def _certify(self, bounds: CostBounds) -> tuple[Certified, Certified]:
+        """Step 2: what is certified, and what may be played; they differ only without Idea I, and its guarantee."""
+        graph, limits = self.problem.graph, self.problem.limits
+        if "I" in self.options.ideas:
+            certified = certify(graph, bounds, limits)
+            return certified, certified
+        certified = certify_one_step(graph, bounds, limits)
+        return certified, with_least_worst(graph, certified, bounds, limits)
+
+    def episodes_before_change(self) -> int | None:
+        return self.options.initial_episodes - self.episodes if self._playing_fallback else None
+
+    def _choose(self, h: int, state: int) -> int:
+        """Step 5: the best certified pair; in the first K′ episodes, the fallback's."""
+        if self._playing_fallback:
+            pair = int(self.problem.graph.layers[h].fallback[state])
+            if pair != NO_ACTION:
+                return pair
+        return super()._choose(h, state)
+
+    def policy(self) -> Policy:
+        return self.problem.graph.fallback if self._playing_fallback else super().policy()
+
+    @property
+    def _playing_fallback(self) -> bool:
+        return self.episodes < self.options.initial_episodes

@@ -1,0 +1,182 @@
+"""LSVI-NEW with the constants of the paper's regret theorem, to the letter (thm:regret; spec 6).
+
+The steps are those of :mod:`surefoot.agents.lsvi_new`. One radius β serves costs and values, the bonuses are multiples
+of ‖z‖_{A⁻¹} with ε₂, ε₃, ε₄ of eq:epss, eq:epsss, eq:epssss, and the first K′ episodes play the fallback. At realistic
+numbers of episodes it hardly ever leaves the fallback. It needs an anchor at every step. May violate: with probability
+p at most.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from surefoot import theory
+from surefoot.agents.agent import check_problem
+from surefoot.agents.look_ahead import IDEAS, LookAhead, LookAheadOptions, check_ideas
+from surefoot.checks import at_least, probability, whole
+from surefoot.errors import InvalidInput
+from surefoot.estimate.costs import CostConfidence, RadiusRule, bound_costs
+from surefoot.estimate.values import ValueConfidence
+from surefoot.model.limit import Limit
+from surefoot.model.problem import Problem
+from surefoot.plan.confidence import checked_ridge
+from surefoot.plan.paper import PaperWeights, constants_for, paper_uncertainty, paper_values
+from surefoot.plan.plan import Plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class LsviNewPaperOptions(LookAheadOptions):
+    episodes: int
+    feature_bound: float
+    coverage_rate: float
+    value_radius_scale: float
+    lipschitz: float
+    beta: float
+    kappa: float
+    epsilon_1: float
+    epsilon_2: tuple[float, ...]  # per decision step, 0 for an idea that is switched off; as the two below
+    epsilon_3: tuple[float, ...]
+    epsilon_4: float
+
+
+class LsviNewPaper(LookAhead):
+    """The paper's algorithm with the paper's constants.
+
+    Args:
+        problem: what is known.
+        failure_probability: p; all steps of all episodes are safe with probability at least 1 − p.
+        episodes: K, for which the constants are computed; no more can be played.
+        ridges: λ, a list of one number; by default d.
+        value_ridge: λ of the value regression; by default d.
+        replan_growth: plan anew when some log-determinant has grown by log(1 + this); 0 = before every episode.
+        initial_episodes: K′, episodes that play the fallback; by default its formula.
+        ideas: which of the paper's four ideas to use. Without ``"I"`` there is no safety guarantee.
+        safety_radius_scale: multiplies the safety radius; below 1 there is no safety guarantee.
+        feature_bound, coverage_rate, value_radius_scale, lipschitz: D, λ₀, b_β and δ̃ of the theorem.
+    """
+
+    name: ClassVar[str] = "lsvi-new-paper"
+    options: LsviNewPaperOptions
+
+    def __init__(
+        self,
+        problem: Problem,
+        failure_probability: float = 0.05,
+        *,
+        episodes: int,
+        ridges: Sequence[float] | None = None,
+        value_ridge: float | None = None,
+        replan_growth: float = 0.1,
+        initial_episodes: int | None = None,
+        ideas: Iterable[str] = IDEAS,
+        safety_radius_scale: float = 1.0,
+        feature_bound: float | None = None,
+        coverage_rate: float = 1.0,
+        value_radius_scale: float = 1.0,
+        lipschitz: float = 1.0,
+    ) -> None:
+        check_problem(problem)
+        p, chosen = probability("failure_probability", failure_probability), check_ideas(ideas)
+        numbers = constants_for(
+            problem,
+            failure_probability=p,
+            episodes=episodes,
+            feature_bound=feature_bound,
+            coverage_rate=coverage_rate,
+            value_radius_scale=value_radius_scale,
+            lipschitz=lipschitz,
+            ridge=None if ridges is None else _only(ridges),
+        )
+        scale = at_least("safety_radius_scale", safety_radius_scale, 0.0)
+        ridge_2 = numbers.ridge if value_ridge is None else at_least("value_ridge", value_ridge, 0.0, strictly=True)
+        none = (0.0,) * (problem.horizon - 1)
+        options = LsviNewPaperOptions(
+            failure_probability=p,
+            ridges=(numbers.ridge,),
+            value_ridge=ridge_2,
+            replan_growth=at_least("replan_growth", replan_growth, 0.0),
+            ideas=chosen,
+            initial_episodes=_first_phase(numbers, initial_episodes),
+            safety_radius_scale=scale,
+            episodes=numbers.episodes,
+            feature_bound=numbers.feature_bound,
+            coverage_rate=coverage_rate,
+            value_radius_scale=value_radius_scale,
+            lipschitz=lipschitz,
+            beta=numbers.beta,
+            kappa=numbers.kappa,
+            epsilon_1=numbers.epsilon_1,
+            epsilon_2=numbers.epsilon_2 if "II" in chosen else none,
+            epsilon_3=numbers.epsilon_3 if "III" in chosen else none,
+            epsilon_4=numbers.epsilon_4 if "IV" in chosen else 0.0,
+        )
+        costs = CostConfidence((numbers.ridge,), _beyond(numbers.beta, problem, p), False, scale)
+        values = ValueConfidence(ridge_2, lambda h, ratio: numbers.epsilon_1, 1.0)
+        self._plans: dict[int, Plan] = {}  # by start state
+        super().__init__(problem, options, costs, values)
+
+    def _make_plan(self) -> Plan:
+        problem, options = self.problem, self.options
+        bounds = bound_costs(problem, self.costs, self.cost_confidence, None)  # Step 1
+        certified, allowed = self._certify(bounds)  # Step 2
+        known = self.value_ellipsoids()  # Step 3
+        uncertainty, last = paper_uncertainty(problem, self.costs, self.cost_confidence)  # Step 4
+        weights = PaperWeights(options.epsilon_2, options.epsilon_3, options.epsilon_4)
+        self._plans = {}
+        for start in map(int, problem.graph.starts):  # Idea IV peeks at the episode's own first action
+            values = paper_values(problem.graph, start, allowed, uncertainty, last, known, weights)
+            self._plans[start] = Plan(problem, bounds, certified, values, known, self.replans)
+        return self._plans[self._start]
+
+    def planned(self) -> dict[str, Any]:
+        return {**super().planned(), "plans": self._plans}
+
+    def put_back(self, planned: Mapping[str, Any]) -> None:
+        super().put_back(planned)
+        self._plans = planned["plans"]
+
+    def _begin(self, state: int) -> None:
+        super()._begin(state)
+        self.foresee(state)
+
+    @property
+    def plans_by_start(self) -> bool:
+        return len(self._plans) > 1
+
+    def foresee(self, start: int) -> None:
+        self._plan = self._plans[start]
+
+    def episodes_left(self) -> int | None:
+        return max(0, self.options.episodes - self.episodes)
+
+
+def _first_phase(numbers: theory.PaperConstants, given: int | None) -> int:
+    if given is not None:
+        return whole("initial_episodes", given, 0)
+    if warning := numbers.cap_warning():
+        warnings.warn(warning, stacklevel=3)
+    return numbers.capped_initial_episodes
+
+
+def _beyond(beta: float, problem: Problem, failure_probability: float) -> RadiusRule:
+    """β, which covers the H·K rows of K episodes; where imported rows outgrow it, the radius of (S3) with p/(mH)."""
+    log_term = math.log(len(problem.limits) * problem.horizon / failure_probability)
+
+    def radius(log_det_ratio: float, lam: float, limit: Limit) -> float:
+        proved = theory.self_normalised_radius(
+            log_det_ratio, noise=limit.noise, norm=limit.norm, ridge=lam, log_inverse_probability=log_term
+        )
+        return max(beta, proved)
+
+    return radius
+
+
+def _only(ridges: Sequence[float]) -> float:
+    grid = tuple(ridges)
+    if len(grid) != 1:
+        raise InvalidInput("the paper has one ridge", got=repr(ridges))
+    return checked_ridge(grid[0])

@@ -1,0 +1,95 @@
+"""The episode under way: where it is, which call is due, and what is said to a call that is not.
+
+Agents and studies have this one state machine. What is due goes from "act", once for each of the H−1 decisions, to
+"terminal", where the last state has a cost that was not told yet, to "end". Once an action was applied that the problem
+does not know, only "abort" is left: where the plant is, is not known any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from surefoot.errors import InvalidInput, OutOfOrder
+from surefoot.model.labels import Label
+from surefoot.model.problem import Problem
+
+_DUE = {
+    "act": ("an action is due", "Take it and tell what it did, or abort the episode."),
+    "terminal": ("the cost of the last state is awaited", "Tell it; None is a cost that was not measured."),
+    "end": ("nothing is left to tell of this episode", "End it."),
+    "abort": (
+        "an action that the problem does not know was applied, so where the plant is, is not known",
+        "Abort the episode.",
+    ),
+}
+
+
+@dataclass
+class Place:
+    """Where an episode is."""
+
+    problem: Problem
+    episode: int  # its number, from 1
+    step: int
+    state: int
+    told: bool = False  # the cost of the last state
+    lost: bool = False  # an unknown action was applied
+
+    def __str__(self) -> str:
+        return f"episode {self.episode}, {self.problem.naming.at_state(self.step, self.state)}"
+
+    @property
+    def label(self) -> Label:
+        """The state's own name."""
+        return self.problem.naming.states[self.step][self.state]
+
+    @property
+    def due(self) -> str:
+        if self.lost:
+            return "abort"
+        if self.step < self.problem.horizon - 1:
+            return "act"
+        return "terminal" if self.problem.graph.terminal.has_cost[self.state] and not self.told else "end"
+
+    def expect(self, call: str) -> None:
+        """Refuse a call that is not due."""
+        if call != self.due:
+            rule, fix = _DUE[self.due]
+            raise OutOfOrder(rule, where=str(self), fix=fix)
+
+    def expect_at(self, call: str, h: int, state: Label) -> None:
+        """Refuse a call that is not due, or is made for another place."""
+        if (h, self.problem.state_index(h, state)) != (self.step, self.state):
+            raise OutOfOrder("the episode is elsewhere", where=str(self), got=f"step {h}, state {state!r}")
+        self.expect(call)
+
+    def move(self, edge: int) -> None:
+        """Along a transition."""
+        self.state = int(self.problem.graph.layers[self.step].successor[edge])
+        self.step += 1
+
+
+def under_way(place: Place | None) -> Place:
+    """The episode that is under way; an error when there is none."""
+    if place is None:
+        raise OutOfOrder("no episode is under way", fix="Begin one first.")
+    return place
+
+
+def refuse_inside(place: Place | None, what: str) -> None:
+    """Refuse what is done between episodes only."""
+    if place is not None:
+        raise OutOfOrder(what, where=str(place), fix="Bring the episode to its end, or abort it, first.")
+
+
+def start_of(problem: Problem, start: Label) -> int:
+    """The start state of a name, which may be left out when the problem has one start."""
+    starts = problem.graph.starts
+    if start is None and None not in problem.starts:
+        if len(starts) > 1:
+            raise InvalidInput("name the start state", got=f"the problem has {len(starts)} of them")
+        return int(starts[0])
+    state = problem.state_index(0, start)
+    if state not in starts:
+        raise InvalidInput("not a start state", got=repr(start))
+    return state

@@ -1,0 +1,327 @@
+"""All constants of the regret theorem together (thm:regret; spec 6). Symbols as in :mod:`surefoot.theory`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from surefoot.errors import InvalidInput
+from surefoot.theory import paper
+from surefoot.theory.arguments import at_least_zero, count, decisions, positive, probability
+from surefoot.theory.paper import LowerBound
+
+MOST_EPISODES = 10**18
+"""Where `smallest_usable_episodes` stops looking."""
+
+
+@dataclass(frozen=True)
+class PaperConstants:
+    """The constants of the regret theorem (spec 6). Fields always exist; ε₂, ε₃, ε₄ raise if unusable.
+
+    Tuples over limits have m entries, tuples over layers one per decision layer 0 … H−2.
+    """
+
+    horizon: int
+    episodes: int
+    dimension: int
+    ridge: float
+    total_steps: int
+    """T = H·K."""
+    feature_bound: float
+    failure_probability: float
+    lambda_0: float
+    delta_tilde: float
+    beta_1: float
+    """With p/(mH) in its log."""
+    beta: float
+    initial_episodes: int
+    """K′, not capped at K."""
+    kappa: float
+    delta_phi: tuple[float, ...]
+    """Per limit."""
+    gaps: tuple[float, ...]
+    """Per decision layer, the smallest over limits."""
+    future_gaps: tuple[float, ...]
+    """Per decision layer, the smallest over limits; a terminal anchor counts."""
+
+    @property
+    def capped_initial_episodes(self) -> int:
+        """min(K′, K), the episodes that play the fallback."""
+        return min(self.initial_episodes, self.episodes)
+
+    @property
+    def epsilon_1(self) -> float:
+        """ε₁, see `epsilon_1`."""
+        return paper.epsilon_1(self.beta)
+
+    @property
+    def epsilon_2(self) -> tuple[float, ...]:
+        """ε₂ per decision layer (eq:epss); raises InvalidInput naming the first unusable layer."""
+        return tuple(self._epsilon_2_at(h) for h in range(len(self.gaps)))
+
+    @property
+    def epsilon_3(self) -> tuple[float, ...]:
+        """ε₃ per decision layer (eq:epsss); raises InvalidInput naming the first unusable layer."""
+        return tuple(self._epsilon_3_at(h) for h in range(len(self.gaps)))
+
+    @property
+    def epsilon_4(self) -> float:
+        """ε₄ (eq:epssss); raises InvalidInput if the gap of layer 0 is not positive."""
+        return self._epsilon_4_at(0)
+
+    def problems(self) -> list[str]:
+        """Why ε₂, ε₃ or ε₄ cannot be used, one reason per weight and layer; empty if all can."""
+        layers = range(len(self.gaps))
+        weights = [(at, h) for h in layers for at in (self._epsilon_2_at, self._epsilon_3_at)]
+        reasons: list[str] = []
+        for weight_at, h in [*weights, (self._epsilon_4_at, 0)]:
+            try:
+                weight_at(h)
+            except InvalidInput as error:
+                reasons.append(str(error))
+        return reasons
+
+    def cap_warning(self) -> str | None:
+        """Says K′ and K where K′ ≥ K, so that only the fallback is ever played; else None."""
+        if self.initial_episodes < self.episodes:
+            return None
+        return (
+            f"the paper's initial phase asks for {self.initial_episodes} episodes of the fallback and "
+            f"the run has {self.episodes}: nothing but the fallback will be played."
+        )
+
+    def regret_bound(self) -> float:
+        """eq:regret at this K; raises where an ε does."""
+        return paper.regret_bound(
+            self.episodes,
+            horizon=self.horizon,
+            dimension=self.dimension,
+            feature_bound=self.feature_bound,
+            failure_probability=self.failure_probability,
+            lambda_0=self.lambda_0,
+            initial_episodes=self.initial_episodes,
+            epsilon_1=self.epsilon_1,
+            epsilon_2=self.epsilon_2,
+            epsilon_3=self.epsilon_3,
+            epsilon_4=self.epsilon_4,
+        )
+
+    def lower_bound(self) -> LowerBound:
+        """eq:lowerbound at this K, claimed only; raises if gap⁺ of layer 0 is not positive."""
+        return paper.lower_bound(
+            self.episodes, dimension=self.dimension, horizon=self.horizon, gap_0=self.future_gaps[0]
+        )
+
+    def _epsilon_2_at(self, h: int) -> float:
+        with _layer(h):
+            return paper.epsilon_2(
+                beta=self.beta,
+                horizon=self.horizon,
+                delta_tilde=self.delta_tilde,
+                gap=self.gaps[h],
+                future_gap=self.future_gaps[h],
+                kappa=self.kappa,
+            )
+
+    def _epsilon_3_at(self, h: int) -> float:
+        with _layer(h):
+            return paper.epsilon_3(
+                beta=self.beta,
+                horizon=self.horizon,
+                delta_tilde=self.delta_tilde,
+                future_gap=self.future_gaps[h],
+                kappa=self.kappa,
+            )
+
+    def _epsilon_4_at(self, h: int) -> float:
+        with _layer(h):
+            return paper.epsilon_4(beta=self.beta, horizon=self.horizon, gap_0=self.gaps[h])
+
+
+@contextmanager
+def _layer(h: int) -> Iterator[None]:
+    """Adds the layer to whatever is refused inside."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(error.rule, where=f"step {h}", got=error.got, fix=error.fix) from None
+
+
+def paper_constants(
+    *,
+    horizon: int,
+    episodes: int,
+    bounds: Sequence[float],
+    cost_norms: Sequence[float],
+    noises: Sequence[float],
+    transition_norm: float,
+    anchor_costs: Sequence[Sequence[float]],
+    largest_distance: float,
+    dimension: int,
+    feature_bound: float,
+    failure_probability: float,
+    ridge: float | None,
+    lambda_0: float,
+    b_beta: float,
+    delta_tilde: float,
+) -> PaperConstants:
+    """All constants of the regret theorem (spec 6, thm:regret); never raises for lack of slack.
+
+    σ = max_j σ_j, L = max(max_j L_j, L_μ), Δ_φ,j = L_j·largest_distance, ridge None = d,
+    gap_h = min_j(c̄_j − c⁰_{h,j} − Δ_φ,j), gap⁺_h = min_j(c̄_j − max_{h′≥h} c⁰_{h′,j} − Δ_φ,j).
+    bounds, cost_norms, noises: m entries. anchor_costs: H−1 rows of m, or H with a terminal cost.
+    """
+    decisions(horizon)
+    positive(lambda_0=lambda_0, delta_tilde=delta_tilde)
+    at_least_zero(transition_norm=transition_norm)
+    m = len(bounds)
+    count(limits=m)
+    widths = {"cost_norms": len(cost_norms), "noises": len(noises)}
+    widths |= {f"anchor_costs[{h}]": len(row) for h, row in enumerate(anchor_costs)}
+    for name, width in widths.items():
+        if width != m:
+            raise InvalidInput(f"{name} must have one entry per limit ({m})", got=f"has {width}")
+    if len(anchor_costs) not in (horizon - 1, horizon):
+        raise InvalidInput(
+            "anchor_costs must have a row per decision step, and one more for a terminal cost",
+            got=f"{len(anchor_costs)} rows for horizon {horizon}",
+        )
+    for sigma, L_j in zip(noises, cost_norms, strict=True):  # max() below could hide a NaN
+        at_least_zero(noise=sigma, cost_norm=L_j)
+    lam = float(dimension if ridge is None else ridge)
+    b_1, b, k_prime = _radius_and_initial_episodes(
+        horizon=horizon,
+        episodes=episodes,
+        limits=m,
+        noise=max(noises),
+        norm=max(*cost_norms, transition_norm),
+        dimension=dimension,
+        ridge=lam,
+        feature_bound=feature_bound,
+        failure_probability=failure_probability,
+        b_beta=b_beta,
+    )
+    spreads = tuple(paper.delta_phi(L_j, largest_distance) for L_j in cost_norms)
+    layers = range(horizon - 1)
+
+    def slack(h: int, j: int) -> float:
+        return paper.gap(bound=bounds[j], anchor_cost=anchor_costs[h][j], delta_phi=spreads[j])
+
+    def future_slack(h: int, j: int) -> float:
+        costs = [row[j] for row in anchor_costs[h:]]
+        return paper.future_gap(bound=bounds[j], anchor_costs_from_here=costs, delta_phi=spreads[j])
+
+    return PaperConstants(
+        horizon=horizon,
+        episodes=episodes,
+        dimension=dimension,
+        ridge=lam,
+        total_steps=horizon * episodes,
+        feature_bound=feature_bound,
+        failure_probability=failure_probability,
+        lambda_0=lambda_0,
+        delta_tilde=delta_tilde,
+        beta_1=b_1,
+        beta=b,
+        initial_episodes=k_prime,
+        kappa=paper.kappa(
+            beta=b,
+            feature_bound=feature_bound,
+            ridge=lam,
+            lambda_0=lambda_0,
+            initial_episodes=k_prime,
+        ),
+        delta_phi=spreads,
+        gaps=tuple(min(slack(h, j) for j in range(m)) for h in layers),
+        future_gaps=tuple(min(future_slack(h, j) for j in range(m)) for h in layers),
+    )
+
+
+def smallest_usable_episodes(
+    *,
+    horizon: int,
+    limits: int,
+    noise: float,
+    norm: float,
+    dimension: int,
+    ridge: float,
+    feature_bound: float,
+    failure_probability: float,
+    b_beta: float,
+) -> int | None:
+    """The smallest K with K′(K) ≤ K, thm:regret (spec 7.4); None if above MOST_EPISODES.
+
+    K′/K falls in K (β grows like √log K only; H ≥ 2 makes that exact), so doubling and bisection
+    find it. p/(mH) in β₁, as in `paper_constants`.
+    """
+    decisions(horizon)
+
+    def usable(K: int) -> bool:
+        _, _, k_prime = _radius_and_initial_episodes(
+            horizon=horizon,
+            episodes=K,
+            limits=limits,
+            noise=noise,
+            norm=norm,
+            dimension=dimension,
+            ridge=ridge,
+            feature_bound=feature_bound,
+            failure_probability=failure_probability,
+            b_beta=b_beta,
+        )
+        return k_prime <= K
+
+    too_few, enough = 0, 1
+    while not usable(enough):
+        if enough == MOST_EPISODES:
+            return None
+        too_few, enough = enough, min(2 * enough, MOST_EPISODES)
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        too_few, enough = (too_few, middle) if usable(middle) else (middle, enough)
+    return enough
+
+
+def _radius_and_initial_episodes(
+    *,
+    horizon: int,
+    episodes: int,
+    limits: int,
+    noise: float,
+    norm: float,
+    dimension: int,
+    ridge: float,
+    feature_bound: float,
+    failure_probability: float,
+    b_beta: float,
+) -> tuple[float, float, int]:
+    """(β₁, β, K′) at T = H·K, with p/(mH) in β₁ and p elsewhere."""
+    count(horizon=horizon, episodes=episodes, limits=limits)
+    probability(failure_probability=failure_probability)
+    T = horizon * episodes
+    b_1 = paper.beta_1(
+        noise=noise,
+        norm=norm,
+        dimension=dimension,
+        ridge=ridge,
+        total_steps=T,
+        feature_bound=feature_bound,
+        failure_probability=failure_probability / (limits * horizon),
+    )
+    b = paper.beta(
+        beta_1=b_1,
+        b_beta=b_beta,
+        dimension=dimension,
+        horizon=horizon,
+        total_steps=T,
+        failure_probability=failure_probability,
+    )
+    k_prime = paper.initial_episodes(
+        beta=b,
+        feature_bound=feature_bound,
+        total_steps=T,
+        dimension=dimension,
+        failure_probability=failure_probability,
+    )
+    return b_1, b, k_prime
