@@ -4,11 +4,12 @@ A bank holds R regressions of dimension d with m targets each:
 
     G = Σ z zᵀ,   b_j = Σ z y_j,   a triangular factor of  λI + G,   and its log det
 
-block by block (surefoot.estimate.blocks); dense features are one block. G and b are sums with a running compensation, so
-that a million rows are as exact as one. The factor and its log det are updated by rank one per row and are used only to
-notice that the data have grown (spec 6, lazy replanning); bounds are computed from G anew at every plan, because an
-updated inverse drifts to the unsafe side. What is computed anew comes from the eigenvalues of G: they can be had however
-much larger than λ they are, where a Cholesky factor of λI + G cannot. Of G and the factor the lower triangles are kept.
+block by block (surefoot.estimate.blocks); dense features are one block. G and b are sums with a running compensation,
+so that a million rows are as exact as one. The factor and its log det are updated by rank one per row and are used only
+to notice that the data have grown (spec 6, lazy replanning); bounds are computed from G anew at every plan, because an
+updated inverse drifts to the unsafe side. What is computed anew comes from the eigenvalues of G: they can be had
+however much larger than λ they are, where a Cholesky factor of λI + G cannot. Of G and the factor the lower triangles
+are kept.
 
 A block without data is never looked at: its eigenvalues are zero and its factor √λ I.
 """
@@ -16,11 +17,13 @@ A block without data is never looked at: its eigenvalues are zero and its factor
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.estimate.blocks import Blocks, Run
+from surefoot.estimate.blocks import Blocks, BlockShape, Run
 from surefoot.estimate.update import FACTOR, GRAM, BankState, add_row, has_grown
 from surefoot.model.graph import FloatArray, IntArray
 
@@ -91,13 +94,11 @@ class Bank:
             spot[run.first - first + has] = spots + np.arange(len(has)) * size
             entry[run.first - first + has] = entries + np.arange(len(has)) * size * size
             spots, entries = spots + len(has) * size, entries + len(has) * size * size
+        if not self.blocks.whole:
+            eigenvalues.append(np.zeros(1))
+            rotated.append(np.zeros((self.state.targets.shape[1], 1)))
         basis_of = Basis(self.blocks, r, spot, entry, np.concatenate([np.empty(0), *bases]))
-        nothing = np.zeros((self.state.targets.shape[1], 1))
-        return Turned(
-            np.maximum(np.concatenate([*eigenvalues, [0.0]]), 0.0),
-            basis_of,
-            np.concatenate([*rotated, nothing], axis=1),
-        )
+        return Turned(np.maximum(np.concatenate(eigenvalues), 0.0), basis_of, np.concatenate(rotated, axis=1))
 
     def arrays(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
         """Everything that a checkpoint must keep."""
@@ -117,11 +118,27 @@ class Bank:
 
 @dataclass(frozen=True, eq=False)
 class Turned:
-    """One regression in the eigenbasis of its data; the last direction stands for all blocks without data."""
+    """One regression in the eigenbasis of its data: the directions of blocks with data, then one for all the others.
 
-    eigenvalues: FloatArray  # (spots + 1,)  e, the last one 0
+    Where every regression is one block there are no others.
+    """
+
+    eigenvalues: FloatArray  # (directions,)  e, that of blocks without data 0
     basis: Basis  # U
-    targets: FloatArray  # (m, spots + 1)  Uᵀb_j, the last ones 0
+    targets: FloatArray  # (m, directions)  Uᵀb_j, likewise
+
+
+class Lens(NamedTuple):
+    """How compiled code looks at rows: as z = x − ρ x⁰, turned into the eigenbasis of one regression."""
+
+    anchor: FloatArray  # (1, d)  x⁰, zero without an anchor
+    direction: FloatArray  # (1, d)  x⁰/‖x⁰‖²
+    turn: FloatArray  # (d, d)  x·turn = Uᵀz where all is one block; else empty
+    block: NDArray[np.int64]  # (2,)  the regression and its first block
+    spot: NDArray[np.int64]  # these three as in Basis
+    entry: NDArray[np.int64]
+    flat: FloatArray
+    shape: BlockShape
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +151,23 @@ class Basis:
     entry: NDArray[np.int64]  # (blocks,)  where its basis begins
     flat: FloatArray  # (Σ size²,)
 
+    @cached_property
+    def lens(self) -> Lens:
+        """For rows without an anchor."""
+        blocks, r, nothing = self.blocks, self.regression, np.zeros((1, self.blocks.dim))
+        turn = self.flat.reshape(blocks.dim, -1) if blocks.whole and len(self.flat) else np.empty((0, 0))
+        block = np.array([r, blocks.first[r]])
+        return Lens(nothing, nothing, turn, block, self.spot, self.entry, self.flat, blocks.shape)
+
+    def lens_beside(self, anchor: FloatArray, direction: FloatArray) -> Lens:
+        """For what rows have beside x⁰: Uᵀz = Uᵀx − ρ Uᵀx⁰."""
+        turn = self.lens.turn
+        if turn.size:
+            turn = turn - np.outer(direction, anchor @ turn)
+        return self.lens._replace(anchor=anchor[None], direction=direction[None], turn=turn)
+
     def turn(self, vector: FloatArray) -> FloatArray:
-        """Uᵀv of a vector (d,): its parts in the blocks with data, and last the length of all the rest."""
+        """Uᵀv of a vector (d,): by direction, the one for all other blocks as a length."""
         shape, first = self.blocks.shape, int(self.blocks.first[self.regression])
         dim = self.blocks.dim
         by_slot = vector[shape.column[self.regression * dim : (self.regression + 1) * dim]]
@@ -151,7 +183,7 @@ class Basis:
             bases = self.flat[entry : entry + len(has) * run.size**2].reshape(-1, run.size, run.size)
             parts.append((by_slot[there].reshape(run.n, 1, run.size)[has] @ bases).reshape(-1))
             left[there].reshape(run.n, run.size)[has] = 0.0
-        return np.concatenate([*parts, [np.linalg.norm(left)]])
+        return np.concatenate(parts if self.blocks.whole else [*parts, [np.linalg.norm(left)]])
 
 
 def factored(grams: FloatArray, ridge: float) -> tuple[FloatArray, FloatArray]:

@@ -80,7 +80,7 @@ def cost_blocks(problem: Problem) -> Blocks:
     layers = range(problem.horizon)
     together = [list(layers)] if problem.stationary_costs else [[h] for h in layers]
     if not isinstance(problem.graph.layers[0].cost_features, SparseRows):
-        return _one_block_each(problem.graph.cost_dim, len(together))
+        return one_block_each(problem.graph.cost_dim, len(together))
     known: dict[object, list[Chain]] = {}
     chains = [_shared(known, _cost_sources(problem.graph, each)) for each in together]
     return _blocks(problem.graph.cost_dim, chains, "cost_features")
@@ -91,13 +91,13 @@ def value_blocks(problem: Problem) -> Blocks:
     layers = range(problem.horizon - 1)
     together = [list(layers)] if problem.stationary_transitions else [[h] for h in layers]
     if not isinstance(problem.graph.layers[0].transition_features, SparseRows):
-        return _one_block_each(problem.graph.transition_dim, len(together))
+        return one_block_each(problem.graph.transition_dim, len(together))
     known: dict[object, list[Chain]] = {}
     chains = [_shared(known, _value_sources(problem.graph, each)) for each in together]
     return _blocks(problem.graph.transition_dim, chains, "transition_features")
 
 
-def _one_block_each(dim: int, n: int) -> Blocks:
+def one_block_each(dim: int, n: int) -> Blocks:
     """All columns of a regression in one block, in their order."""
     own, size = np.arange(n), np.full(n, dim, np.int64)
     block, column = np.repeat(own, dim).astype(np.int32), np.tile(np.arange(dim, dtype=np.int32), n)

@@ -16,15 +16,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from surefoot.estimate import kernels
-from surefoot.estimate.bank import Bank, Basis
+from surefoot.estimate.bank import Bank, Basis, Lens, Turned
 from surefoot.estimate.blocks import cost_blocks
 from surefoot.estimate.update import CostState, count_cost, rows_of
 from surefoot.model.features import Features
-from surefoot.model.graph import Anchor, BoolArray, FloatArray, IntArray, LayeredGraph
+from surefoot.model.graph import Anchor, BoolArray, FloatArray, IntArray, LayeredGraph, Terminal
 from surefoot.model.limit import Limit
 from surefoot.model.precision import FeatureArray
 from surefoot.model.problem import Problem
@@ -83,41 +84,9 @@ class CostData:
         count_cost(rows_of(x if isinstance(x, SparseRows) else x.reshape(1, -1)), 0, cost, h, self.state)
 
     def ellipsoids(self, h: int, limits: tuple[Limit, ...], confidence: CostConfidence) -> CostEllipsoids:
-        """(S3) with misspecification and rounding guard: γ̂ and its radius, for every ridge and every limit (spec 3).
-
-        From G, b and Σ (1+|ρ|)² of step h (eq:estimatesafetyparameter):
-
-            γ̂ = (λI + G)⁻¹ b,   radius = scale · β(log det(λI + G) − d log λ) + ζ √Σ (1+|ρ|)²
-        """
+        """:func:`cost_ellipsoids` of the data of step h."""
         r = self.regression(h)
-        turned, dim, spread = self.bank.turned(r), self.bank.blocks.dim, float(self.spread[r])
-        largest = float(turned.eigenvalues.max())
-        weights, centres, radii, guards = [], [], [], []
-        for ridge in confidence.ridges:
-            weight = 1.0 / (turned.eigenvalues + ridge)
-            centre = turned.targets * weight
-            ratio = float(np.log1p(turned.eigenvalues / ridge).sum())  # logdet(A) − d log λ
-            radius = [
-                confidence.scale * confidence.radius(ratio, ridge, limit) + limit.misspecification * math.sqrt(spread)
-                for limit in limits
-            ]
-            # In a little-explored direction u² is off by about ε·λmax/λ of itself, and the prediction by as much
-            # of √λ‖γ̂‖u. The factor 2√d was measured to cover it against exact arithmetic.
-            lost = 2.0 * math.sqrt(dim) * _EPS * (largest / ridge + 1.0)
-            guard = [lost * (radius[j] + math.sqrt(ridge) * float(np.linalg.norm(row))) for j, row in enumerate(centre)]
-            weights.append(weight)
-            centres.append(centre)
-            radii.append(radius)
-            guards.append(guard)
-        return CostEllipsoids(
-            basis=turned.basis,
-            weights=np.array(weights),
-            centres=np.array(centres),
-            radii=np.array(radii),
-            guards=np.array(guards),
-            norms=np.array([limit.norm if confidence.prior else math.inf for limit in limits]),
-            errors=np.array([limit.misspecification for limit in limits]),
-        )
+        return cost_ellipsoids(self.bank.turned(r), float(self.spread[r]), limits, confidence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +104,52 @@ class CostEllipsoids:
     norms: FloatArray  # (m,)        L, or ∞ where the prior bound is not used
     errors: FloatArray  # (m,)       ζ
 
+    @cached_property
+    def balls(self) -> kernels.Balls:
+        """As compiled code takes them, for features without an anchor."""
+        (n, m), nothing = self.radii.shape, np.zeros(len(self.norms))
+        weights = np.vstack([np.ones(self.weights.shape[1]), self.weights])
+        centres, radii = self.centres.reshape(n * m, -1), self.radii + self.guards
+        return kernels.Balls(weights, centres, radii, self.norms, self.errors, nothing)
+
+
+def cost_ellipsoids(
+    data: Turned, spread: float, limits: tuple[Limit, ...], confidence: CostConfidence
+) -> CostEllipsoids:
+    """(S3) with misspecification and rounding guard: γ̂ and its radius, for every ridge and every limit (spec 3).
+
+    From G and b, turned into the eigenbasis of G, and Σ (1+|ρ|)² (eq:estimatesafetyparameter):
+
+        γ̂ = (λI + G)⁻¹ b,   radius = scale · β(log det(λI + G) − d log λ) + ζ √Σ (1+|ρ|)²
+    """
+    largest = float(data.eigenvalues.max())
+    weights, centres, radii, guards = [], [], [], []
+    for ridge in confidence.ridges:
+        weight = 1.0 / (data.eigenvalues + ridge)
+        centre = data.targets * weight
+        ratio = float(np.log1p(data.eigenvalues / ridge).sum())  # logdet(A) − d log λ
+        radius = [
+            confidence.scale * confidence.radius(ratio, ridge, limit) + limit.misspecification * math.sqrt(spread)
+            for limit in limits
+        ]
+        # In a little-explored direction u² is off by about ε·λmax/λ of itself, and the prediction by as much
+        # of √λ‖γ̂‖u. The factor 2√d was measured to cover it against exact arithmetic.
+        lost = 2.0 * math.sqrt(data.basis.blocks.dim) * _EPS * (largest / ridge + 1.0)
+        guard = [lost * (radius[j] + math.sqrt(ridge) * float(np.linalg.norm(row))) for j, row in enumerate(centre)]
+        weights.append(weight)
+        centres.append(centre)
+        radii.append(radius)
+        guards.append(guard)
+    return CostEllipsoids(
+        basis=data.basis,
+        weights=np.array(weights),
+        centres=np.array(centres),
+        radii=np.array(radii),
+        guards=np.array(guards),
+        norms=np.array([limit.norm if confidence.prior else math.inf for limit in limits]),
+        errors=np.array([limit.misspecification for limit in limits]),
+    )
+
 
 def bound_rows(
     x: Features, anchor: Anchor | None, known: CostEllipsoids, rows: IntArray | None = None
@@ -145,31 +160,26 @@ def bound_rows(
 
         upper_j = ρ c⁰_j + min( L_j‖z‖ ,  min_k ⟨γ̂_kj, z⟩ + radius_kj u_k ) + ζ_j (1 + |ρ|)
     """
-    m = len(known.norms)
-    upper, lower = np.full((len(x), m), np.inf), np.full((len(x), m), -np.inf)
-    chosen = np.arange(len(x)) if rows is None else rows
-    weights = np.vstack([np.ones(known.weights.shape[1]), known.weights])
-    balls = kernels.Balls(
-        weights=kernels.columns(x, weights),
-        centres=kernels.columns(x, known.centres.reshape(-1, known.centres.shape[-1])),
-        radii=known.radii + known.guards,
-        norms=known.norms,
-        errors=known.errors,
-        anchor_cost=np.zeros(m) if anchor is None else np.array(anchor.cost),
-    )
-    look = kernels.lens(x, known.basis, *known_part(anchor, x.shape[1]))
-    threads = kernels.worth_threads(x, len(chosen))
-    kernels.bounds[threads](rows_of(x), chosen, look, known.basis.blocks.largest, balls, upper, lower)
+    shape = len(x), len(known.norms)
+    if rows is None:
+        rows, upper, lower = np.arange(len(x)), np.empty(shape), np.empty(shape)
+    else:
+        upper, lower = np.full(shape, np.inf), np.full(shape, -np.inf)
+    balls = known.balls if anchor is None else known.balls._replace(anchor_cost=anchor.cost)
+    look, room = look_at(known.basis, anchor), known.basis.blocks.largest
+    kernels.bounds[kernels.worth_threads(x, len(rows))](rows_of(x), rows, look, room, balls, upper, lower)
     return upper, lower
 
 
 def turned_lengths(x: Features, anchor: Anchor | None, basis: Basis, weights: FloatArray) -> FloatArray:
     """(rows,) √Σ_i w_i² weights_i with w = Uᵀz, of features x (rows, dc); ‖z‖ for weights that are all 1."""
-    out = np.empty(len(x))
-    look = kernels.lens(x, basis, *known_part(anchor, x.shape[1]))
-    threads = kernels.worth_threads(x, len(x))
-    kernels.lengths[threads](rows_of(x), look, basis.blocks.largest, kernels.columns(x, weights[None, :]), out)
+    out, room = np.empty(len(x)), basis.blocks.largest
+    kernels.lengths[kernels.worth_threads(x, len(x))](rows_of(x), look_at(basis, anchor), room, weights[None, :], out)
     return out
+
+
+def look_at(basis: Basis, anchor: Anchor | None) -> Lens:
+    return basis.lens if anchor is None else basis.lens_beside(*known_part(anchor, basis.blocks.dim))
 
 
 def uncertainty_rows(x: Features, anchor: Anchor | None, known: CostEllipsoids) -> FloatArray:
@@ -221,14 +231,18 @@ def bound_costs(
         if x is None or key in done:
             continue
         if key[0] not in known:
-            known[key[0]] = data.ellipsoids(h, problem.limits, confidence)
+            spread = float(data.spread[key[0]])
+            known[key[0]] = cost_ellipsoids(data.bank.turned(key[0]), spread, problem.limits, confidence)
         done[key] = bound_rows(x, graph.anchors[h], known[key[0]], rows.get(key))
-    absent = ~last.has_cost[:, None]
-    upper, lower = ([done[key][i] for key in keys[:-1]] for i in (0, 1))
-    ends = [None if last.cost_features is None else np.where(absent, -np.inf, done[keys[-1]][i]) for i in (0, 1)]
+    upper, lower = (tuple(done[key][i] for key in keys[:-1]) for i in (0, 1))
+    last_upper, last_lower = (_where_costed(last, done.get(keys[-1]), i) for i in (0, 1))
     rounding = CONTRADICTION * problem.cost_scales
     consistent = all(kernels.possible(*both, rounding) for both in done.values())
-    return CostBounds(tuple(upper), tuple(lower), *ends, consistent)
+    return CostBounds(upper, lower, last_upper, last_lower, consistent)
+
+
+def _where_costed(last: Terminal, bounds: tuple[FloatArray, FloatArray] | None, i: int) -> FloatArray | None:
+    return None if bounds is None else np.where(last.has_cost[:, None], bounds[i], -np.inf)
 
 
 def _wanted_rows(

@@ -2,10 +2,10 @@
 
 A chunk of dense rows is turned into the eigenbasis by one matrix product, done by BLAS, and stays in the cache while a
 few more passes go over it; all ellipsoids come out of the same turned rows. A sparse row is laid out inside its own
-block and turned there; in a block without data every direction is an eigenvector of eigenvalue zero, whose weight stands
-last. Chunks are cut by the shape of the features alone and write to their own places: the result does not depend on the
-number of threads. BLAS itself is held to one thread (surefoot.threads). Features that are stored in float32 become
-float64 chunk by chunk, in the cache: the result is that of the same numbers stored in float64.
+block and turned there; in a block without data every direction is an eigenvector of eigenvalue zero, whose weight
+stands last. Chunks are cut by the shape of the features alone and write to their own places: the result does not depend
+on the number of threads. BLAS itself is held to one thread (surefoot.threads). Features that are stored in float32
+become float64 chunk by chunk, in the cache: the result is that of the same numbers stored in float64.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-from surefoot.estimate.bank import NO_DATA, Basis
+from surefoot.estimate.bank import NO_DATA, Lens
 from surefoot.estimate.blocks import Blocks, BlockShape
 from surefoot.estimate.update import NOWHERE, Rows, cost_row, rows_of, value_row
 from surefoot.model.features import Features
@@ -28,36 +27,6 @@ CHUNK = 8064  # numbers in a chunk of dense rows: two fit the second cache; not 
 SPARSE_ROWS = 512  # rows in a chunk of sparse ones
 WORTH_THREADS = 1 << 19  # numbers read: waking threads up takes longer than less work than this
 _PER_ENTRY = 8  # a stored entry is as much work as so many of a dense row
-
-
-class Lens(NamedTuple):
-    """How rows are looked at: z = x − ρ x⁰ in the eigenbasis of one regression."""
-
-    anchor: FloatArray  # (1, d)  x⁰
-    direction: FloatArray  # (1, d)  x⁰/‖x⁰‖²
-    turn: FloatArray  # (d, d)  x·turn = Uᵀz, of dense features; else empty
-    block: IntArray  # (2,)  the regression and its first block
-    spot: NDArray[np.int64]
-    entry: NDArray[np.int64]
-    flat: FloatArray
-    shape: BlockShape
-
-
-def lens(x: Features, basis: Basis, anchor: FloatArray, direction: FloatArray) -> Lens:
-    """What compiled code needs to look at rows of a table; zeros for the anchor leave rows as they are."""
-    dim, blocks, r = x.shape[1], basis.blocks, basis.regression
-    turn = np.empty((0, 0))
-    if not isinstance(x, SparseRows):
-        turn = basis.flat.reshape(dim, dim)
-        if anchor.any():
-            turn = turn - np.outer(direction, anchor @ turn)  # Uᵀz = Uᵀx − ρ Uᵀx⁰
-    block = np.array([r, blocks.first[r]])
-    return Lens(anchor[None], direction[None], turn, block, basis.spot, basis.entry, basis.flat, blocks.shape)
-
-
-def columns(x: Features, table: FloatArray) -> FloatArray:
-    """Weights or centres (k, …) for rows of x: dense ones have no direction without data, which stands last."""
-    return table if isinstance(x, SparseRows) else np.ascontiguousarray(table[:, :-1])
 
 
 class Seen(NamedTuple):

@@ -1,8 +1,4 @@
-"""Compiled: one observation enters a regression. The step-by-step path and the compiled roll-out both call this.
-
-Compiled code counts references to every array that it takes out of a tuple. What runs at every step therefore takes its
-arrays one by one, and :func:`surefoot.runs.compiled.roll` unpacks the tuples once.
-"""
+"""Compiled: one observation enters a regression. The step-by-step path and the compiled roll-out both call this."""
 
 from __future__ import annotations
 
@@ -23,6 +19,10 @@ NOWHERE = -1  #: the block of a row that is all zeros
 FAR = 1e100  #: a product of so much growth is taken to its logarithm before it overflows
 GRAM, GRAM_LOW, FACTOR = range(3)
 
+#: Compiled code counts references to every array that it takes out of a tuple, which takes longer than the work itself.
+#: Functions that make no array need not count.
+leaf = numba.njit(cache=True, _nrt=False)
+
 
 class Rows(NamedTuple):
     """A table of features as compiled code reads it; without pointers it is dense."""
@@ -36,7 +36,10 @@ def rows_of(table: Features) -> Rows:
     """The same table, nothing copied."""
     if isinstance(table, SparseRows):
         return Rows(table.values[:, None], table.indptr, table.columns)
-    return Rows(table, np.empty(0, np.int64), np.empty(0, np.int32))
+    return Rows(table, *_DENSE)
+
+
+_DENSE = np.empty(0, np.int64), np.empty(0, np.int32)
 
 
 class BankState(NamedTuple):
@@ -49,7 +52,7 @@ class BankState(NamedTuple):
     counts: NDArray[np.int64]  # (B,)  those that have a part in the block
 
 
-@numba.njit(cache=True, _nrt=False)
+@leaf
 def cost_row(
     x: Rows,
     e: int,
@@ -84,7 +87,7 @@ def cost_row(
     return rho, b
 
 
-@numba.njit(cache=True, _nrt=False)
+@leaf
 def value_row(
     features: Rows,
     at: int,  # where the step's rows begin in the table
@@ -117,7 +120,7 @@ def value_row(
     return b
 
 
-@numba.njit(cache=True, _nrt=False)
+@leaf
 def add_row(
     r: int,
     b: int,
@@ -178,7 +181,7 @@ def add_row(
     log_det[r] += math.log(growth)
 
 
-@numba.njit(cache=True, _nrt=False)
+@leaf
 def has_grown(log_det: FloatArray, planned: FloatArray, threshold: float) -> bool:
     """True when some log det exceeds its value at the last plan by more than the threshold (spec 6)."""
     for r in range(log_det.shape[0]):  # noqa: SIM110  (a generator would not compile)
@@ -211,7 +214,7 @@ class ValueState(NamedTuple):
     target: FloatArray  # (1,)
 
 
-@numba.njit(cache=True, _nrt=False)
+@leaf
 def count_cost(x: Rows, e: int, cost: FloatArray, h: int, state: CostState) -> None:
     """Count the measured cost (m,) of row e of a table of features, seen at step h (spec 3)."""
     regression, anchors, directions, anchor_costs, spread, bank, shape, z, rest = state
@@ -224,7 +227,7 @@ def count_cost(x: Rows, e: int, cost: FloatArray, h: int, state: CostState) -> N
     add_row(r, b, squares, targets, log_det, rows, counts, shape, z, rest)
 
 
-@numba.njit(cache=True, _nrt=False)
+@leaf
 def count_value(
     x: Rows,
     at: int,  # where the step's rows begin in the table

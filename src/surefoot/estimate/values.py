@@ -95,20 +95,19 @@ def expected_next_value(
 ) -> FloatArray:
     """(N,) optimistic ⟨μ, φ_V⟩ (eq:optqvalue) of the wanted pairs (default: all), NaN of the others.
 
-    ⟨θ̂, φ_V⟩ + optimism · radius · ‖φ_V‖_{A⁻¹}, clipped to the range of V on the pair's own support: valid because P is a
-    distribution on a known support.
+    ⟨θ̂, φ_V⟩ + optimism · radius · ‖φ_V‖_{A⁻¹}, clipped to the range of V on the pair's own support: valid because P is
+    a distribution on a known support.
     """
     out, x = np.full(layer.n_pairs, np.nan), layer.transition_features
     wanted = np.arange(layer.n_pairs) if wanted is None else wanted
-    nothing = np.zeros(x.shape[1])
     kernels.expectations[kernels.worth_threads(x, len(wanted) * len(x) // max(1, layer.n_pairs))](
         rows_of(x),
         kernels.Ahead(layer.successor, layer.pair_ptr, value),
         wanted,
-        kernels.lens(x, known.basis, nothing, nothing),
+        known.basis.lens,
         known.basis.blocks.largest,
-        kernels.columns(x, known.weights[None, :]),
-        kernels.columns(x, known.centre[None, :]),
+        known.weights[None, :],
+        known.centre[None, :],
         known.optimism * known.radius,
         out,
     )

@@ -201,12 +201,17 @@ class Rollout:
         sizes = [graph.n_states(h) for h in range(graph.horizon)]
         offsets[:, STATES] = np.concatenate([[0], np.cumsum(sizes)])[:-1]
         self._graph = Graph(
-            offsets,
-            *(pools[column][0] for column in (POINTERS, SUCCESSORS, REWARDS)),
-            *(rows_of(pools[column][0]) for column in (COST_FEATURES, TRANSITION_FEATURES)),
-            last.reward,
-            rows_of(graph.layers[0].cost_features[:1] if last.cost_features is None else last.cost_features),
-            last.has_cost,
+            offsets=offsets,
+            pair_ptr=pools[POINTERS][0],
+            successor=pools[SUCCESSORS][0],
+            reward=pools[REWARDS][0],
+            cost_features=rows_of(pools[COST_FEATURES][0]),
+            transition_features=rows_of(pools[TRANSITION_FEATURES][0]),
+            terminal_reward=last.reward,
+            terminal_features=rows_of(
+                graph.layers[0].cost_features[:1] if last.cost_features is None else last.cost_features
+            ),
+            terminal_has_cost=last.has_cost,
         )
         costs = world.terminal_costs
         self._truth = Truth(
@@ -223,14 +228,14 @@ class Rollout:
 
     def play(self, table: EpisodeTable, first: int, last: int) -> tuple[int, bool]:
         """Episodes first … last-1 under the policy in force; → (the next episode, is a new plan due)."""
-        agent, states = self._agent, (self._costs.state, self._values.state)
+        agent, costs, values = self._agent, self._costs.state, self._values.state
         policy = np.concatenate(agent.policy())
         if isinstance(agent, Learner):
-            value = np.concatenate(agent.plan.values.value)
-            planned = (agent.planned_cost_log_det, agent.planned_value_log_det, math.log1p(agent.replan_growth))
-            learning = Learning(policy, value, True, *states, *planned)
+            value, threshold = np.concatenate(agent.plan.values.value), math.log1p(agent.replan_growth)
+            planned = agent.planned_cost_log_det, agent.planned_value_log_det
+            learning = Learning(policy, value, True, costs, values, *planned, threshold)
         else:
-            learning = Learning(policy, np.zeros(1), False, *states, np.zeros(1), np.zeros(1), 1.0)
+            learning = Learning(policy, np.zeros(1), False, costs, values, np.zeros(1), np.zeros(1), 1.0)
         record = Record(table.start, *self._limits, table.reward, table.violations, table.margin, table.highest)
         done, due, h, stuck = roll(self._graph, self._truth, *self._sampler.generators, learning, record, first, last)
         if h >= 0:
