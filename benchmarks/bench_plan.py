@@ -71,7 +71,7 @@ def _product_in_blocks(x: Any, square: Any, step: int, out: Any) -> None:
 def cached_product_rate(rows: int, dim: int) -> float:
     """Flops per second of that product in blocks of rows whose result stays in the cache, on all threads."""
     rng = np.random.default_rng(0)
-    x, square, step = rng.normal(size=(rows, dim)), rng.normal(size=(dim, dim)), kernels._rows_per_block(dim)
+    x, square, step = rng.normal(size=(rows, dim)), rng.normal(size=(dim, dim)), kernels._rows_per_chunk(dim)
     out, work = np.empty(-(-rows // step)), 2.0 * rows * dim * dim
     with threadpool_limits(1, user_api="blas"):
         (seconds,) = best_of(max(5, int(1e9 / work)), lambda: _product_in_blocks(x, square, step, out))

@@ -29,6 +29,13 @@ class NumpyPlan:
     action: list[Array]
 
 
+def sums(bank: Any, r: int) -> tuple[Array, Array]:
+    """Σ z zᵀ (d, d) and Σ z y (m, d) of a dense regression; the bank keeps lower triangles."""
+    dim, m = bank.blocks.dim, bank.state.targets.shape[1]
+    lower = bank.state.squares[0].reshape(-1, dim, dim)[r]
+    return lower + np.tril(lower, -1).T, bank.state.targets[0].reshape(m, -1, dim)[:, r]
+
+
 def numpy_plan(agent: sf.LsviNew) -> NumpyPlan:
     """The plan that ``agent`` would make now, from its data and constants."""
     problem, graph = agent.problem, agent.problem.graph
@@ -41,7 +48,7 @@ def numpy_plan(agent: sf.LsviNew) -> NumpyPlan:
 
     def interval(h: int, x: Array) -> tuple[Array, Array]:
         r = agent.costs.regression(h)
-        gram, targets = agent.costs.bank.gram[r], agent.costs.bank.targets[r]
+        gram, targets = sums(agent.costs.bank, r)
         anchor, rho, z = graph.anchors[h], np.zeros(len(x)), x
         if anchor is not None:
             rho = x @ anchor.features / (anchor.features @ anchor.features)
@@ -89,7 +96,7 @@ def numpy_plan(agent: sf.LsviNew) -> NumpyPlan:
         phi_v = np.add.reduceat(layer.transition_features * following[:, None], edges, axis=0)
         r = agent.transitions.regression(h)
         ridge = c["value_ridge"]
-        gram, target = agent.transitions.bank.gram[r], agent.transitions.bank.targets[r, 0]
+        gram, (target,) = sums(agent.transitions.bank, r)
         factor = np.linalg.cholesky(ridge * np.eye(len(gram)) + gram)
         log_det = 2 * np.log(np.diag(factor)).sum() - len(gram) * math.log(ridge)
         reach = H - 1 if problem.stationary_transitions else H - 1 - h

@@ -9,7 +9,6 @@ import numpy as np
 
 import surefoot as sf
 from surefoot.agents.agent import Agent
-from surefoot.estimate.block_bank import TurnedBlocks
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.plan.plan import Plan
 from surefoot.runs.run import Run
@@ -49,9 +48,7 @@ def plan_arrays(plan: Plan) -> dict[str, Any]:
 
 def ellipsoid(known: ValueEllipsoid) -> dict[str, Any]:
     basis = known.basis
-    if isinstance(basis, TurnedBlocks):
-        return {**vars(known), "basis": basis.basis, "spot": basis.spot, "entry": basis.entry}
-    return vars(known)
+    return {**vars(known), "basis": basis.flat, "spot": basis.spot, "entry": basis.entry}
 
 
 def differences(one: Any, two: Any, name: str = "") -> list[str]:

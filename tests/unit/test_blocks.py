@@ -13,11 +13,12 @@ import scipy.sparse
 import surefoot as sf
 from surefoot.errors import InvalidInput
 from surefoot.estimate import blocks as blocks_module
-from surefoot.estimate.block_bank import BlockBank
+from surefoot.estimate.bank import Bank
 from surefoot.estimate.blocks import Blocks, cost_blocks, value_blocks
-from surefoot.estimate.costs import _ellipsoids, bound_rows, uncertainty_rows
-from surefoot.estimate.ridge import RidgeBank
+from surefoot.estimate.costs import bound_rows, cost_ellipsoids, uncertainty_rows
+from surefoot.estimate.update import GRAM, GRAM_LOW
 from surefoot.model.sparse_rows import SparseRows
+from tests import banks
 from tests.unit.test_cost_bounds import exact_upper, extreme, hand_confidence
 
 P = 0.05
@@ -120,11 +121,11 @@ def test_a_bank_of_blocks_keeps_what_a_dense_one_keeps(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(40, 9)) * (rng.random((40, 9)) < 0.25)
     blocks = cost_blocks(corridor(csr(x)))
-    ours, dense = BlockBank(blocks, 2, 0.3), RidgeBank(2, 9, 2, 0.3)
+    ours, dense = Bank(blocks, 2, 0.3), banks.dense_bank(2, 9, 2, 0.3)
     shape = blocks.shape
     for e in rng.integers(40, size=300):
         y = rng.normal(size=2)
-        dense.add(0, x[e], y)
+        dense.add(0, 0, x[e].copy(), y)
         used = np.flatnonzero(x[e])
         b = -1 if len(used) == 0 else int(shape.block[0, used[0]])
         z = np.zeros(blocks.largest)
@@ -134,11 +135,11 @@ def test_a_bank_of_blocks_keeps_what_a_dense_one_keeps(seed: int) -> None:
     for b in range(int(blocks.first[1])):
         own = shape.column[shape.slot[b] : shape.slot[b + 1]]
         entries = slice(shape.entry[b], shape.entry[b + 1])
-        full[np.ix_(own, own)] = ours.state.gram[entries].reshape(len(own), -1)
-        low[np.ix_(own, own)] = ours.state.gram_low[entries].reshape(len(own), -1)
-    assert np.array_equal(full, dense.gram[0])
-    assert np.array_equal(low, dense.gram_low[0])
-    assert np.array_equal(ours.state.targets[:, :9], dense.targets[0][:, shape.column[:9]])
+        full[np.ix_(own, own)] = ours.state.squares[GRAM, entries].reshape(len(own), -1)
+        low[np.ix_(own, own)] = ours.state.squares[GRAM_LOW, entries].reshape(len(own), -1)
+    assert np.array_equal(full, np.tril(banks.gram(dense)[0]))
+    assert np.array_equal(low, np.tril(banks.gram_low(dense)[0]))
+    assert np.array_equal(ours.state.targets[0, :, :9], banks.targets(dense)[0][:, shape.column[:9]])
     assert np.allclose(ours.log_det(), dense.log_det(), rtol=0, atol=1e-11)
     running = ours.log_det()
     ours.refresh()
@@ -155,7 +156,7 @@ def test_a_row_of_zeros_is_counted_and_says_nothing() -> None:
     agent.end_episode()
     bank = agent.costs.bank
     assert bank.rows.tolist() == [1, 0]
-    assert not any(array.any() for array in (bank.state.gram, bank.state.targets, bank.state.counts))
+    assert not any(array.any() for array in (bank.state.squares[GRAM], bank.state.targets, bank.state.counts))
     assert agent.plan.upper(0, 0, 0, 0) == 0.0
 
 
@@ -220,7 +221,7 @@ def test_a_nan_certifies_nothing() -> None:
         agent.observe(0, 0, 1, 0, 0.1)
         agent.end_episode()
     assert agent.plan.certified(0, 0, 1)
-    agent.costs.bank.state.targets[:] = np.nan
+    agent.costs.bank.state.targets[0] = np.nan
     agent.replan()
     assert not agent.plan.consistent
     assert not agent.plan.certified(0, 0, 1)
@@ -241,16 +242,17 @@ def test_rounding_never_lowers_an_upper_bound(seed: int) -> None:
             rows[0, :d], rows[1, d:] = x, 1.0
             rows[0, :d][rows[0, :d] == 0.0] = 1e-300  # every column of a block has an entry
             blocks = cost_blocks(corridor(csr(rows)))
-            bank = BlockBank(blocks, 1, ridge)
+            bank = Bank(blocks, 1, ridge)
             whole, targets = np.zeros((dim, dim)), np.concatenate([target, other_target])
             whole[:d, :d], whole[d:, d:] = gram, other
             for b in (int(blocks.shape.block[0, 0]), int(blocks.shape.block[0, d])):
                 own = blocks.shape.column[blocks.shape.slot[b] : blocks.shape.slot[b + 1]]
-                bank.state.gram[blocks.shape.entry[b] : blocks.shape.entry[b + 1]] = whole[np.ix_(own, own)].reshape(-1)
-                bank.state.targets[0, blocks.shape.slot[b] : blocks.shape.slot[b + 1]] = targets[own]
+                entries = slice(blocks.shape.entry[b], blocks.shape.entry[b + 1])
+                bank.state.squares[GRAM, entries] = whole[np.ix_(own, own)].reshape(-1)
+                bank.state.targets[0, 0, blocks.shape.slot[b] : blocks.shape.slot[b + 1]] = targets[own]
                 bank.state.counts[b] = 1
             limit = sf.Limit("heat", 1.0, 10.0 ** rng.uniform(-3, 0), 10.0 ** rng.uniform(-1, 1))
-            known = _ellipsoids(bank.turned(0), dim, 0.0, (limit,), hand_confidence((ridge,), 5.0))
+            known = cost_ellipsoids(bank.turned(0), 0.0, (limit,), hand_confidence((ridge,), 5.0))
             table = SparseRows.from_dense(rows[:1])
             upper = float(bound_rows(table, None, known)[0][0, 0])
             exact = exact_upper(whole, targets, rows[0], (ridge,), limit, 5.0)

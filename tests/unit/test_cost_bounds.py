@@ -14,8 +14,10 @@ import surefoot as sf
 from surefoot.errors import SurefootError
 from surefoot.estimate import kernels
 from surefoot.estimate.costs import CostConfidence, bound_rows, cost_ellipsoids
+from surefoot.estimate.update import GRAM, GRAM_LOW
 from surefoot.model.graph import Anchor
 from surefoot.tolerances import CONTRADICTION
+from tests.banks import turned
 from tests.differential.compare import problem_of
 from tests.hand_made import corridor, tell
 from tests.reference.generate import random_history, random_tables
@@ -323,13 +325,13 @@ def test_rounding_never_lowers_an_upper_bound(seed: int) -> None:
         for _ in range(300):
             gram, target, x, ridge, ratio = extreme(rng)
             limit = sf.Limit("heat", 1.0, 10.0 ** rng.uniform(-3, 0), 10.0 ** rng.uniform(-1, 1))
-            known = cost_ellipsoids(gram, target[None], 0.0, (limit,), hand_confidence((ridge,), 5.0))
+            known = cost_ellipsoids(turned(gram, target[None]), 0.0, (limit,), hand_confidence((ridge,), 5.0))
             upper = float(bound_rows(x[None], None, known)[0][0, 0])
             exact = exact_upper(gram, target, x, (ridge,), limit, 5.0)
-            u = math.sqrt(((x @ known.basis) ** 2) @ known.weights[0])
+            u = math.sqrt((known.basis.turn(x) ** 2) @ known.weights[0])
             guard, size = (
                 known.guards[0, 0] * u,
-                known.radii[0, 0] * u + abs(float(x @ known.basis @ known.centres[0, 0])),
+                known.radii[0, 0] * u + abs(float(known.basis.turn(x) @ known.centres[0, 0])),
             )
             assert mpmath.mpf(upper) >= exact - 8 * np.spacing(size), (ratio, float(exact), upper)
             needed += mpmath.mpf(upper - guard) < exact
@@ -414,8 +416,15 @@ def test_poisoned_data_certify_nothing_but_the_seed(array: str, bad: float, seed
     for h in range(problem.horizon - 1):
         saved = agent.checkpoint()
         before = agent.plan
-        held = agent.costs.spread if array == "spread" else getattr(agent.costs.bank, array)
-        held.reshape(len(held), -1)[h, 0] = bad
+        state, dim = agent.costs.bank.state, problem.graph.cost_dim
+        held, first = {
+            "gram": (state.squares[GRAM], h * dim * dim),
+            "gram_low": (state.squares[GRAM_LOW], h * dim * dim),
+            "targets": (state.targets[0, 0], h * dim),
+            "targets_low": (state.targets[1, 0], h * dim),
+            "spread": (agent.costs.spread, h),
+        }[array]
+        held[first] = bad
         # The low parts reach the sums with the next row, so an episode follows.
         with np.errstate(all="ignore"):
             feed(agent, history[-1])
@@ -434,7 +443,7 @@ def test_a_nan_is_passed_on_to_every_bound_it_touches() -> None:
         for prior in (False, True):
             confidence = replace(hand_confidence((1.0, 10.0), 5.0), prior=prior)
             with np.errstate(all="ignore"):
-                known = cost_ellipsoids(gram, target, 0.0, (LIMIT,), confidence)
+                known = cost_ellipsoids(turned(gram, target), 0.0, (LIMIT,), confidence)
                 upper, lower = bound_rows(np.array([[1.0, 1.0], [0.5, 2.0]]), None, known)
             assert np.isnan(upper).all()
             assert np.isnan(lower).all()

@@ -14,7 +14,7 @@ import surefoot as sf
 from surefoot.agents.ucrl_vtr import UcrlVtr
 from surefoot.audits.audit import audit
 from surefoot.errors import InvalidInput
-from surefoot.estimate import ridge
+from surefoot.estimate import bank
 from tests.forgery import forge
 from tests.studies import kettle, off_the_fallback, opener
 
@@ -144,14 +144,14 @@ def test_a_ridge_that_leaves_no_digit_is_refused() -> None:
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
     """Switches the decomposition of data off and on; that of no data always works."""
-    found, off = ridge.factored, [False]
+    found, off = bank.factored, [False]
 
     def factored(grams: Any, *rest: Any) -> Any:
         if off[0] and np.any(grams):
             raise np.linalg.LinAlgError("did not converge")
         return found(grams, *rest)
 
-    monkeypatch.setattr(ridge, "factored", factored)
+    monkeypatch.setattr(bank, "factored", factored)
 
     def switch(value: bool) -> None:
         off[0] = value

@@ -30,9 +30,9 @@ import numpy as np
 from surefoot.diagnosis.diagnosis import Blocked, ColdStart
 from surefoot.diagnosis.rank import slices, span, triangle
 from surefoot.diagnosis.triangles import NEGLIGIBLE, Triangles, no_directions
-from surefoot.estimate.block_bank import TurnedBlocks
+from surefoot.estimate.bank import Basis
 from surefoot.estimate.blocks import Blocks, cost_blocks
-from surefoot.estimate.costs import CostBounds, block_lengths, known_part, split
+from surefoot.estimate.costs import CostBounds, known_part, split, turned_lengths
 from surefoot.model.features import Features, row_norms
 from surefoot.model.graph import (
     NO_ACTION,
@@ -136,7 +136,7 @@ def _prior(
     if isinstance(x, SparseRows):
         assert blocks is not None
         rho = x @ known_part(anchor, x.dim)[1]
-        lengths = block_lengths(x, anchor, no_directions(blocks, regression), np.ones(1))
+        lengths = turned_lengths(x, anchor, no_directions(blocks, regression), np.ones(1))
         size[:] = np.where(lengths <= NEGLIGIBLE * row_norms(x), 0.0, lengths)
         fixed[:] = errors * (1.0 + np.abs(rho))[:, None]
         if anchor is not None:
@@ -154,7 +154,7 @@ def _prior(
     return fixed, size
 
 
-Span = FloatArray | tuple[TurnedBlocks, FloatArray]
+Span = FloatArray | tuple[Basis, FloatArray]
 """An orthonormal basis of W (dc, rank); of sparse features, one of every block and 1 for the directions in W."""
 
 
@@ -166,7 +166,7 @@ def inside(problem: Problem, bases: Sequence[Span]) -> Tables:
         x = _features(graph, h)
         if isinstance(x, SparseRows):
             assert isinstance(basis, tuple)
-            result.append(block_lengths(x, graph.anchors[h], *basis))
+            result.append(turned_lengths(x, graph.anchors[h], *basis))
             continue
         assert not isinstance(basis, tuple)
         lengths = [np.linalg.norm(split(x[rows], graph.anchors[h])[1] @ basis, axis=1) for rows in slices(x)]
@@ -210,7 +210,7 @@ def _kinds(tables: Sequence[Features]) -> tuple[list[SparseRows], list[FloatArra
     return sparse, [np.asarray(x, np.float64) for x in tables if not isinstance(x, SparseRows)]
 
 
-def _block_spans(problem: Problem, rows: Sequence[SparseRows]) -> list[tuple[TurnedBlocks, FloatArray]]:
+def _block_spans(problem: Problem, rows: Sequence[SparseRows]) -> list[tuple[Basis, FloatArray]]:
     anchors, blocks = problem.graph.anchors, cost_blocks(problem)
     layers = range(problem.horizon)
     spans = []

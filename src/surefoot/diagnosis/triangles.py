@@ -12,10 +12,10 @@ import numpy as np
 import scipy.linalg
 
 from surefoot.diagnosis.diagnosis import Regression
-from surefoot.estimate.block_bank import NO_DATA, TurnedBlocks
-from surefoot.estimate.block_kernels import laid_out
+from surefoot.estimate.bank import NO_DATA, Basis
 from surefoot.estimate.blocks import Blocks, Run
 from surefoot.estimate.costs import known_part
+from surefoot.estimate.kernels import laid_out
 from surefoot.model.graph import Anchor, FloatArray, IntArray
 from surefoot.model.sparse_rows import SparseRows
 
@@ -52,7 +52,7 @@ class Triangles:
         """Per run (n, size), the largest first."""
         return [stack[..., 0] if stack.shape[1] == 1 else _svd(stack)[0] for stack in self.stacks]
 
-    def spanned(self, least: float) -> tuple[TurnedBlocks, FloatArray]:
+    def spanned(self, least: float) -> tuple[Basis, FloatArray]:
         """An orthonormal basis of every block, and 1 for its directions that rows have, longer than ``least``."""
         n = int(self.blocks.first[self.regression + 1]) - self._first
         spot, entry = np.full(n, NO_DATA), np.full(n, NO_DATA)
@@ -67,13 +67,13 @@ class Triangles:
             kept.append((values > least).reshape(-1))
             bases.append(directions.transpose(0, 2, 1).reshape(-1))
         weights = np.concatenate([*kept, [False]]).astype(np.float64)
-        return TurnedBlocks(self.blocks, self.regression, spot, entry, np.concatenate(bases)), weights
+        return Basis(self.blocks, self.regression, spot, entry, np.concatenate(bases)), weights
 
 
-def no_directions(blocks: Blocks, regression: int) -> TurnedBlocks:
+def no_directions(blocks: Blocks, regression: int) -> Basis:
     """The basis of a regression without data: every block as it is."""
     nothing = np.full(int(blocks.first[regression + 1] - blocks.first[regression]), NO_DATA)
-    return TurnedBlocks(blocks, regression, nothing, nothing, np.empty(0))
+    return Basis(blocks, regression, nothing, nothing, np.empty(0))
 
 
 def _svd(stack: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -1,4 +1,4 @@
-"""Which columns of sparse features ever meet: the blocks that Σ z zᵀ is made of.
+"""Which columns of features ever meet: the blocks that Σ z zᵀ is made of. Dense features are one block.
 
 Two columns are connected when some row that a regression can get has both:
 
@@ -62,6 +62,11 @@ class Blocks:
     def largest(self) -> int:
         return int(self.shape.size.max())
 
+    @property
+    def whole(self) -> bool:
+        """True when every regression is one block, as with dense features."""
+        return len(self.shape.size) == len(self.runs)
+
 
 class Chain(NamedTuple):
     """Groups of connected columns: those of group g are columns[pointer[g] : pointer[g+1]]."""
@@ -74,6 +79,8 @@ def cost_blocks(problem: Problem) -> Blocks:
     """Of the cost regressions: one per layer, the last included, or one for all when stationary."""
     layers = range(problem.horizon)
     together = [list(layers)] if problem.stationary_costs else [[h] for h in layers]
+    if not isinstance(problem.graph.layers[0].cost_features, SparseRows):
+        return one_block_each(problem.graph.cost_dim, len(together))
     known: dict[object, list[Chain]] = {}
     chains = [_shared(known, _cost_sources(problem.graph, each)) for each in together]
     return _blocks(problem.graph.cost_dim, chains, "cost_features")
@@ -83,9 +90,21 @@ def value_blocks(problem: Problem) -> Blocks:
     """Of the value regressions: one per decision layer, or one for all when stationary."""
     layers = range(problem.horizon - 1)
     together = [list(layers)] if problem.stationary_transitions else [[h] for h in layers]
+    if not isinstance(problem.graph.layers[0].transition_features, SparseRows):
+        return one_block_each(problem.graph.transition_dim, len(together))
     known: dict[object, list[Chain]] = {}
     chains = [_shared(known, _value_sources(problem.graph, each)) for each in together]
     return _blocks(problem.graph.transition_dim, chains, "transition_features")
+
+
+def one_block_each(dim: int, n: int) -> Blocks:
+    """All columns of a regression in one block, in their order."""
+    own, size = np.arange(n), np.full(n, dim, np.int64)
+    block, column = np.repeat(own, dim).astype(np.int32), np.tile(np.arange(dim, dtype=np.int32), n)
+    shape = BlockShape(
+        block.reshape(n, dim), column.reshape(n, dim), column, size, _pointer(size), _pointer(size * size)
+    )
+    return Blocks(dim, shape, np.arange(n + 1), tuple((Run(dim, r, 1),) for r in range(n)))
 
 
 Source = tuple[object, Chain]

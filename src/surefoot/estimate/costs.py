@@ -16,18 +16,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from surefoot.estimate import block_kernels, kernels
-from surefoot.estimate.block_bank import BlockBank, TurnedBlocks
+from surefoot.estimate import kernels
+from surefoot.estimate.bank import Bank, Basis, Lens, Turned
 from surefoot.estimate.blocks import cost_blocks
-from surefoot.estimate.counting import CostState, compiled, count_cost
-from surefoot.estimate.ridge import RidgeBank, turned
+from surefoot.estimate.update import CostState, count_cost, rows_of
 from surefoot.model.features import Features
-from surefoot.model.graph import Anchor, BoolArray, FloatArray, IntArray, LayeredGraph
+from surefoot.model.graph import Anchor, BoolArray, FloatArray, IntArray, LayeredGraph, Terminal
 from surefoot.model.limit import Limit
-from surefoot.model.precision import FeatureArray, pieces
+from surefoot.model.precision import FeatureArray
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.tolerances import CONTRADICTION
@@ -54,9 +54,8 @@ class CostData:
     def __init__(self, problem: Problem, ridge: float) -> None:
         graph, m = problem.graph, len(problem.limits)
         self._pooled = problem.stationary_costs
-        n = 1 if self._pooled else problem.horizon
-        self.bank: RidgeBank | BlockBank
-        self.spread = np.zeros(n)  # (R,)  Σ (1 + |ρ|)², what a model error can add up to
+        self.bank = Bank(cost_blocks(problem), m, ridge)
+        self.spread = np.zeros(len(self.bank.rows))  # (R,)  Σ (1 + |ρ|)², what a model error can add up to
         # Per layer x⁰, x⁰/‖x⁰‖² and c⁰; zeros where there is no anchor, which projects nothing away.
         self.anchors = np.zeros((problem.horizon, graph.cost_dim))
         self.directions = np.zeros((problem.horizon, graph.cost_dim))
@@ -65,11 +64,6 @@ class CostData:
             if anchor is not None:
                 self.anchors[h], self.directions[h] = known_part(anchor, graph.cost_dim)
                 self.anchor_costs[h] = anchor.cost
-        if isinstance(graph.layers[0].cost_features, SparseRows):
-            blocks = cost_blocks(problem)
-            self.bank, room = BlockBank(blocks, m, ridge), blocks.largest
-        else:
-            self.bank, room = RidgeBank(n, graph.cost_dim, m, ridge), graph.cost_dim
         self.state = CostState(
             regression=np.array([self.regression(h) for h in range(problem.horizon)]),
             anchors=self.anchors,
@@ -77,7 +71,8 @@ class CostData:
             anchor_costs=self.anchor_costs,
             spread=self.spread,
             bank=self.bank.state,
-            z=np.empty(room),
+            shape=self.bank.blocks.shape,
+            z=np.empty(self.bank.blocks.largest),
             rest=np.empty(m),
         )
 
@@ -86,75 +81,67 @@ class CostData:
 
     def add(self, h: int, x: Features, cost: FloatArray) -> None:
         """Count the measured cost (m,) of a triplet at layer h with features x: (dc,), or a table of this one row."""
-        table = x if isinstance(x, SparseRows) else x.reshape(1, -1)
-        if isinstance(self.bank, BlockBank) and not isinstance(table, SparseRows):
-            table = SparseRows.from_dense(np.asarray(table, np.float64))
-        count_cost(compiled(table), 0, cost, h, *self.state)
+        count_cost(rows_of(x if isinstance(x, SparseRows) else x.reshape(1, -1)), 0, cost, h, self.state)
 
     def ellipsoids(self, h: int, limits: tuple[Limit, ...], confidence: CostConfidence) -> CostEllipsoids:
+        """:func:`cost_ellipsoids` of the data of step h."""
         r = self.regression(h)
-        dim, spread = self.anchors.shape[1], float(self.spread[r])
-        return _ellipsoids(self.bank.turned(r), dim, spread, limits, confidence)
+        return cost_ellipsoids(self.bank.turned(r), float(self.spread[r]), limits, confidence)
 
 
 @dataclass(frozen=True, eq=False)
 class CostEllipsoids:
-    """Where the unknown γ_j may lie: one ellipsoid per ridge, in the eigenbasis of the data. (n ridges)
+    """Where the unknown γ_j may lie: n ellipsoids for each of m limits, in the eigenbasis of the data.
 
-    With sparse features the eigenvectors, here dc of them, are those of blocks with data, and one for all the rest.
+    Directions are those of blocks with data, and last one for all the rest (surefoot.estimate.bank).
     """
 
-    basis: FloatArray | TurnedBlocks  # (dc, dc)    U
-    weights: FloatArray  # (n, dc)   1 / (e + λ)
-    centres: FloatArray  # (n, m, dc)   Uᵀ γ̂
+    basis: Basis  # U
+    weights: FloatArray  # (n, …)   1 / (e + λ)
+    centres: FloatArray  # (n, m, …)   Uᵀ γ̂
     radii: FloatArray  # (n, m)      with the model error
     guards: FloatArray  # (n, m)     added to the radii: rounding never certifies, and never contradicts
     norms: FloatArray  # (m,)        L, or ∞ where the prior bound is not used
     errors: FloatArray  # (m,)       ζ
 
+    @cached_property
+    def balls(self) -> kernels.Balls:
+        """As compiled code takes them, for features without an anchor."""
+        (n, m), nothing = self.radii.shape, np.zeros(len(self.norms))
+        weights = np.vstack([np.ones(self.weights.shape[1]), self.weights])
+        centres, radii = self.centres.reshape(n * m, -1), self.radii + self.guards
+        return kernels.Balls(weights, centres, radii, self.norms, self.errors, nothing)
+
 
 def cost_ellipsoids(
-    gram: FloatArray,
-    targets: FloatArray,
-    spread: float,
-    limits: tuple[Limit, ...],
-    confidence: CostConfidence,
+    data: Turned, spread: float, limits: tuple[Limit, ...], confidence: CostConfidence
 ) -> CostEllipsoids:
-    """(S3) with misspecification and rounding guard, from G (dc, dc), b (m, dc) and Σ(1+|ρ|)²: γ̂ and its radius.
+    """(S3) with misspecification and rounding guard: γ̂ and its radius, for every ridge and every limit (spec 3).
 
-    eq:estimatesafetyparameter, for every ridge and every limit (spec 3).
+    From G and b, turned into the eigenbasis of G, and Σ (1+|ρ|)² (eq:estimatesafetyparameter):
+
+        γ̂ = (λI + G)⁻¹ b,   radius = scale · β(log det(λI + G) − d log λ) + ζ √Σ (1+|ρ|)²
     """
-    return _ellipsoids(turned(gram, targets), len(gram), spread, limits, confidence)
-
-
-def _ellipsoids(
-    data: tuple[FloatArray, FloatArray | TurnedBlocks, FloatArray],  # e, U and Uᵀb
-    dim: int,
-    spread: float,
-    limits: tuple[Limit, ...],
-    confidence: CostConfidence,
-) -> CostEllipsoids:
-    eigenvalues, basis, rotated = data
-    largest = float(eigenvalues.max())
+    largest = float(data.eigenvalues.max())
     weights, centres, radii, guards = [], [], [], []
     for ridge in confidence.ridges:
-        weight = 1.0 / (eigenvalues + ridge)
-        centre = rotated * weight
-        ratio = float(np.log1p(eigenvalues / ridge).sum())  # logdet(A) − d log λ
+        weight = 1.0 / (data.eigenvalues + ridge)
+        centre = data.targets * weight
+        ratio = float(np.log1p(data.eigenvalues / ridge).sum())  # logdet(A) − d log λ
         radius = [
             confidence.scale * confidence.radius(ratio, ridge, limit) + limit.misspecification * math.sqrt(spread)
             for limit in limits
         ]
         # In a little-explored direction u² is off by about ε·λmax/λ of itself, and the prediction by as much
         # of √λ‖γ̂‖u. The factor 2√d was measured to cover it against exact arithmetic.
-        lost = 2.0 * math.sqrt(dim) * _EPS * (largest / ridge + 1.0)
+        lost = 2.0 * math.sqrt(data.basis.blocks.dim) * _EPS * (largest / ridge + 1.0)
         guard = [lost * (radius[j] + math.sqrt(ridge) * float(np.linalg.norm(row))) for j, row in enumerate(centre)]
         weights.append(weight)
         centres.append(centre)
         radii.append(radius)
         guards.append(guard)
     return CostEllipsoids(
-        basis=basis,
+        basis=data.basis,
         weights=np.array(weights),
         centres=np.array(centres),
         radii=np.array(radii),
@@ -169,45 +156,35 @@ def bound_rows(
 ) -> tuple[FloatArray, FloatArray]:
     """(upper, lower), each (n, m), of the costs of features x (n, dc); only of the given rows, else (∞, −∞).
 
-    The upper one is c̃ of eq:estimatesafetyvalue (spec 3).
+    The upper one is c̃ of eq:estimatesafetyvalue (spec 3):
+
+        upper_j = ρ c⁰_j + min( L_j‖z‖ ,  min_k ⟨γ̂_kj, z⟩ + radius_kj u_k ) + ζ_j (1 + |ρ|)
     """
-    dim, m = x.shape[1], len(known.norms)
-    upper, lower = np.empty((len(x), m)), np.empty((len(x), m))
-    if rows is not None:
-        upper[:], lower[:] = np.inf, -np.inf
-    x0, direction = known_part(anchor, dim)
-    anchor_cost = np.zeros(m) if anchor is None else np.array(anchor.cost)
-    weights = np.vstack([np.ones(known.weights.shape[1]), known.weights])
-    rest = (known.radii, known.guards, known.norms, known.errors, anchor_cost, upper, lower)
-    if isinstance(x, SparseRows):
-        assert isinstance(known.basis, TurnedBlocks)
-        block_kernels.bounds(x, rows, known.basis, x0, direction, weights, known.centres, *rest)
-        return upper, lower
-    assert not isinstance(known.basis, TurnedBlocks)
-    turn = known.basis
-    if anchor is not None:
-        turn = known.basis - np.outer(direction, x0 @ known.basis)  # Uᵀz = Uᵀx − ρ Uᵀx⁰
-    predictions = known.centres.reshape(-1, dim) @ turn.T  # ⟨γ̂, z⟩ as a function of x
-    kernels.bounds(x, rows, turn, np.vstack([direction, predictions]), weights, *rest)
+    shape = len(x), len(known.norms)
+    if rows is None:
+        rows, upper, lower = np.arange(len(x)), np.empty(shape), np.empty(shape)
+    else:
+        upper, lower = np.full(shape, np.inf), np.full(shape, -np.inf)
+    balls = known.balls if anchor is None else known.balls._replace(anchor_cost=anchor.cost)
+    look, room = look_at(known.basis, anchor), known.basis.blocks.largest
+    kernels.bounds[kernels.worth_threads(x, len(rows))](rows_of(x), rows, look, room, balls, upper, lower)
     return upper, lower
+
+
+def turned_lengths(x: Features, anchor: Anchor | None, basis: Basis, weights: FloatArray) -> FloatArray:
+    """(rows,) √Σ_i w_i² weights_i with w = Uᵀz, of features x (rows, dc); ‖z‖ for weights that are all 1."""
+    out, room = np.empty(len(x)), basis.blocks.largest
+    kernels.lengths[kernels.worth_threads(x, len(x))](rows_of(x), look_at(basis, anchor), room, weights[None, :], out)
+    return out
+
+
+def look_at(basis: Basis, anchor: Anchor | None) -> Lens:
+    return basis.lens if anchor is None else basis.lens_beside(*known_part(anchor, basis.blocks.dim))
 
 
 def uncertainty_rows(x: Features, anchor: Anchor | None, known: CostEllipsoids) -> FloatArray:
     """(rows,) u = ‖z‖ in the inverse data metric of the first ridge: the paper's ‖ψ(U⊥, φ)‖_{Λ⁻¹}."""
-    if isinstance(x, SparseRows):
-        assert isinstance(known.basis, TurnedBlocks)
-        return block_lengths(x, anchor, known.basis, known.weights[0])
-    assert not isinstance(known.basis, TurnedBlocks)
-    result = np.empty(len(x))
-    for rows, piece in pieces(x):
-        w = split(piece, anchor)[1] @ known.basis
-        result[rows] = np.sqrt((w * w) @ known.weights[0])
-    return result
-
-
-def block_lengths(x: SparseRows, anchor: Anchor | None, basis: TurnedBlocks, weights: FloatArray) -> FloatArray:
-    """(rows,) √Σ_i w_i² weights_i with w = Uᵀz, of sparse features x; ‖z‖ for weights that are all 1."""
-    return block_kernels.lengths(x, basis, *known_part(anchor, x.dim), weights[None, :])
+    return turned_lengths(x, anchor, known.basis, known.weights[0])
 
 
 def known_part(anchor: Anchor | None, dim: int) -> tuple[FloatArray, FloatArray]:
@@ -244,24 +221,28 @@ def bound_costs(
 
     ``wanted``: per decision layer (E,) the triplets to look at, by default all; the others get (−∞, ∞).
     """
-    graph = problem.graph
+    graph, last = problem.graph, problem.graph.terminal
     rows = _wanted_rows(graph, data, wanted)
-    done: dict[tuple[int, int], tuple[FloatArray, FloatArray]] = {}
+    tables = [*(layer.cost_features for layer in graph.layers), last.cost_features]
+    keys = [(data.regression(h), id(x)) for h, x in enumerate(tables)]
     known: dict[int, CostEllipsoids] = {}
-
-    def bounds(h: int, x: Features) -> tuple[FloatArray, FloatArray]:
-        r = data.regression(h)
-        if r not in known:
-            known[r] = data.ellipsoids(h, problem.limits, confidence)
-        if (r, id(x)) not in done:
-            done[r, id(x)] = bound_rows(x, graph.anchors[h], known[r], rows.get((r, id(x))))
-        return done[r, id(x)]
-
-    pairs = [bounds(h, layer.cost_features) for h, layer in enumerate(graph.layers)]
-    last_upper, last_lower = _terminal(graph, bounds)
+    done: dict[tuple[int, int], tuple[FloatArray, FloatArray]] = {}
+    for h, (x, key) in enumerate(zip(tables, keys, strict=True)):
+        if x is None or key in done:
+            continue
+        if key[0] not in known:
+            spread = float(data.spread[key[0]])
+            known[key[0]] = cost_ellipsoids(data.bank.turned(key[0]), spread, problem.limits, confidence)
+        done[key] = bound_rows(x, graph.anchors[h], known[key[0]], rows.get(key))
+    upper, lower = (tuple(done[key][i] for key in keys[:-1]) for i in (0, 1))
+    last_upper, last_lower = (_where_costed(last, done.get(keys[-1]), i) for i in (0, 1))
     rounding = CONTRADICTION * problem.cost_scales
-    consistent = all(kernels.possible(upper, lower, rounding) for upper, lower in done.values())
-    return CostBounds(tuple(u for u, _ in pairs), tuple(low for _, low in pairs), last_upper, last_lower, consistent)
+    consistent = all(kernels.possible(*both, rounding) for both in done.values())
+    return CostBounds(upper, lower, last_upper, last_lower, consistent)
+
+
+def _where_costed(last: Terminal, bounds: tuple[FloatArray, FloatArray] | None, i: int) -> FloatArray | None:
+    return None if bounds is None else np.where(last.has_cost[:, None], bounds[i], -np.inf)
 
 
 def _wanted_rows(
@@ -275,14 +256,3 @@ def _wanted_rows(
     if graph.terminal.cost_features is not None:  # a table that the last layer shares is wanted whole
         marks.pop((data.regression(graph.horizon - 1), id(graph.terminal.cost_features)), None)
     return {key: np.flatnonzero(mask) for key, mask in marks.items() if not mask.all()}
-
-
-def _terminal(
-    graph: LayeredGraph, bounds: Callable[[int, Features], tuple[FloatArray, FloatArray]]
-) -> tuple[FloatArray | None, FloatArray | None]:
-    last = graph.terminal
-    if last.cost_features is None:
-        return None, None
-    upper, lower = bounds(graph.horizon - 1, last.cost_features)
-    absent = ~last.has_cost[:, None]
-    return np.where(absent, -np.inf, upper), np.where(absent, -np.inf, lower)

@@ -1,221 +1,261 @@
-"""Compiled: bounds and expected values of many rows, block by block.
+"""Compiled: bounds and expected values of many rows, chunk by chunk.
 
-A block is turned into the eigenbasis by one matrix product, done by BLAS, and stays in the cache while a few more
-passes go over them; all ridges come out of the same turned rows. Blocks are cut by the shape of the features alone and
-write to their own places: the result does not depend on the number of threads. BLAS itself is held to one thread
-(surefoot.threads). Features that are stored in float32 become float64 block by block, in the cache: the result
-is that of the same numbers stored in float64.
+A chunk of dense rows is turned into the eigenbasis by one matrix product, done by BLAS, and stays in the cache while a
+few more passes go over it; all ellipsoids come out of the same turned rows. A sparse row is laid out inside its own
+block and turned there; in a block without data every direction is an eigenvector of eigenvalue zero, whose weight
+stands last. Chunks are cut by the shape of the features alone and write to their own places: the result does not depend
+on the number of threads. BLAS itself is held to one thread (surefoot.threads). Features that are stored in float32
+become float64 chunk by chunk, in the cache: the result is that of the same numbers stored in float64.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
+from surefoot.estimate.bank import NO_DATA, Lens
+from surefoot.estimate.blocks import Blocks, BlockShape
+from surefoot.estimate.update import NOWHERE, Rows, cost_row, rows_of, value_row
+from surefoot.model.features import Features
 from surefoot.model.graph import BoolArray, FloatArray, IntArray
-from surefoot.model.precision import FeatureArray
+from surefoot.model.sparse_rows import SparseRows
 from surefoot.threads import serial_and_parallel, usable_threads
 
-BLOCK = 8064  # numbers in a block of rows: two blocks fit the second cache; not a power of two, see _rows_per_block
+CHUNK = 8064  # numbers in a chunk of dense rows: two fit the second cache; not a power of two, see _rows_per_chunk
+SPARSE_ROWS = 512  # rows in a chunk of sparse ones
 WORTH_THREADS = 1 << 19  # numbers read: waking threads up takes longer than less work than this
+_PER_ENTRY = 8  # a stored entry is as much work as so many of a dense row
+
+
+class Seen(NamedTuple):
+    """A chunk of rows through a lens. (k weights, c centres)"""
+
+    rho: FloatArray  # (rows,)
+    u: FloatArray  # (k, rows)  √Σ_i w_i² weights_i,  w = Uᵀz
+    told: FloatArray  # (c, rows)  ⟨centre, w⟩
 
 
 @numba.njit(cache=True)
-def _rows_per_block(d: int) -> int:
+def _rows_per_chunk(d: int) -> int:
     """Few wide rows or many narrow ones; never a power of two, where columns would compete for the same cache lines."""
-    return max(56, BLOCK // d)
+    return max(56, CHUNK // d)
 
 
 @numba.njit(cache=True)
-def _square(w: FloatArray) -> None:
+def _chunk_of(x: Rows) -> int:
+    return _rows_per_chunk(x.values.shape[1]) if x.indptr.size == 0 else SPARSE_ROWS
+
+
+@numba.njit(cache=True)
+def _turn_dense(x: FloatArray, turn: FloatArray, weights: FloatArray, centres: FloatArray, seen: Seen) -> None:
+    """Of dense rows (rows, d): u and told, all at once."""
+    w = np.dot(x, turn)
+    if centres.shape[0]:
+        seen.told[:] = np.dot(centres, w.T)
     flat = w.reshape(-1)
     for i in range(flat.size):
         flat[i] = flat[i] * flat[i]
+    seen.u[:] = np.sqrt(np.dot(weights, w.T))
 
 
 @numba.njit(cache=True)
-def _root(u: FloatArray) -> None:
-    flat = u.reshape(-1)
-    for i in range(flat.size):
-        flat[i] = np.sqrt(flat[i])
+def _turn_row(
+    z: FloatArray, b: int, look: Lens, weights: FloatArray, centres: FloatArray, w: FloatArray, i: int, seen: Seen
+) -> None:
+    """Of a row z that lies in block b: column i of u and told."""
+    none = weights.shape[1] - 1
+    size, spot = 0, NO_DATA
+    if b != NOWHERE:
+        size, spot = look.shape.size[b], look.spot[b - look.block[1]]
+    seen.u[:, i] = 0.0
+    seen.told[:, i] = 0.0
+    if spot == NO_DATA:
+        for k in range(weights.shape[0]):
+            for n in range(size):
+                seen.u[k, i] += z[n] * z[n] * weights[k, none]
+            seen.u[k, i] = np.sqrt(seen.u[k, i])
+        return
+    basis = look.flat[look.entry[b - look.block[1]] :]
+    w[:size] = 0.0
+    for n in range(size):
+        if z[n] != 0.0:  # in a large block most of a row is zero
+            for p in range(size):
+                w[p] += basis[n * size + p] * z[n]
+    for k in range(weights.shape[0]):
+        for p in range(size):
+            seen.u[k, i] += w[p] * w[p] * weights[k, spot + p]
+        seen.u[k, i] = np.sqrt(seen.u[k, i])
+    for c in range(centres.shape[0]):
+        for p in range(size):
+            seen.told[c, i] += centres[c, spot + p] * w[p]
 
 
 @numba.njit(cache=True)
-def _bound_block(
-    x: FloatArray,  # (rows, dc)
-    turn: FloatArray,  # (dc, dc)  x·turn = Uᵀz
-    along: FloatArray,  # (1 + n·m, dc)  takes x to ρ, then to ⟨γ̂, z⟩ of every ridge and limit
-    weights: FloatArray,  # (1 + n, dc)  ones, then 1/(e + λ)
-    radii: FloatArray,  # (n, m)
-    guards: FloatArray,  # (n, m)
-    norms: FloatArray,  # (m,)
-    errors: FloatArray,  # (m,)
-    anchor_cost: FloatArray,  # (m,)
-    upper: FloatArray,  # (rows, m)
-    lower: FloatArray,  # (rows, m)
-) -> None:
-    rows, (n, m) = x.shape[0], radii.shape
-    w = np.dot(x, turn)
-    _square(w)
-    u = np.dot(weights, w.T)  # (1 + n, rows)  ‖z‖², then u² of every ridge
-    _root(u)
-    told = np.dot(along, x.T)
-    for j in range(m):
-        for r in range(rows):
-            reach = norms[j] * u[0, r] if norms[j] < np.inf else np.inf
-            upper[r, j] = reach
-            lower[r, j] = -reach
-        for k in range(n):
-            guarded, predicted = radii[k, j] + guards[k, j], 1 + k * m + j
-            for r in range(rows):
-                # np.minimum and np.maximum pass a NaN on, and a NaN certifies nothing
-                upper[r, j] = np.minimum(upper[r, j], told[predicted, r] + guarded * u[k + 1, r])
-                lower[r, j] = np.maximum(lower[r, j], told[predicted, r] - guarded * u[k + 1, r])
-        for r in range(rows):
-            known = told[0, r] * anchor_cost[j]
-            error = errors[j] * (1.0 + abs(told[0, r]))
-            upper[r, j] = known + upper[r, j] + error
-            lower[r, j] = known + lower[r, j] - error
+def _see(x: Rows, rows: IntArray, look: Lens, room: int, weights: FloatArray, centres: FloatArray) -> Seen:
+    """Rows (rising) of a table of costs, through a lens."""
+    n = rows.shape[0]
+    seen = Seen(np.empty(n), np.empty((weights.shape[0], n)), np.empty((centres.shape[0], n)))
+    if x.indptr.size == 0:
+        if rows[n - 1] - rows[0] == n - 1:
+            part = np.asarray(x.values[rows[0] : rows[0] + n], np.float64)  # in float64 already: itself, no copy
+        else:
+            part = np.empty((n, x.values.shape[1]))
+            for i in range(n):
+                part[i] = x.values[rows[i]]
+        seen.rho[:] = np.dot(part, look.direction[0])
+        _turn_dense(part, look.turn, weights, centres, seen)
+        return seen
+    z, w = np.empty(room), np.empty(room)
+    for i in range(n):
+        seen.rho[i], b = cost_row(x, rows[i], look.block[0], 0, look.anchor, look.direction, look.shape, z)
+        _turn_row(z, b, look, weights, centres, w, i, seen)
+    return seen
 
 
-def _bounds(
-    x: FeatureArray,  # (rows, dc)
-    turn: FloatArray,
-    along: FloatArray,
-    weights: FloatArray,
-    radii: FloatArray,
-    guards: FloatArray,
-    norms: FloatArray,
-    errors: FloatArray,
-    anchor_cost: FloatArray,
-    upper: FloatArray,  # (rows, m)
-    lower: FloatArray,  # (rows, m)
-) -> None:
-    """Fills upper and lower; see :func:`surefoot.estimate.costs.bound_rows`."""
-    step = _rows_per_block(x.shape[1])
-    blocks = (x.shape[0] + step - 1) // step
-    for b in numba.prange(blocks):
-        first = b * step
-        last = min(x.shape[0], first + step)
-        top, low = upper[first:last], lower[first:last]
-        block = np.asarray(x[first:last], np.float64)  # in float64 already: itself, no copy
-        _bound_block(block, turn, along, weights, radii, guards, norms, errors, anchor_cost, top, low)
+class Balls(NamedTuple):
+    """Ellipsoids of n ridges for m limits, as :func:`bounds` takes them."""
+
+    weights: FloatArray  # (1 + n, …)  ones, then 1/(e + λ)
+    centres: FloatArray  # (n·m, …)
+    radii: FloatArray  # (n, m)  guarded against rounding
+    norms: FloatArray  # (m,)
+    errors: FloatArray  # (m,)
+    anchor_cost: FloatArray  # (m,)
 
 
-def _bounds_of(
-    x: FeatureArray,
-    rows: IntArray,  # (n,)  the rows to look at
-    turn: FloatArray,
-    along: FloatArray,
-    weights: FloatArray,
-    radii: FloatArray,
-    guards: FloatArray,
-    norms: FloatArray,
-    errors: FloatArray,
-    anchor_cost: FloatArray,
-    upper: FloatArray,
-    lower: FloatArray,
-) -> None:
-    """:func:`_bounds` of some rows only: a block gathers them first."""
-    m = radii.shape[1]
-    step = _rows_per_block(x.shape[1])
-    blocks = (rows.shape[0] + step - 1) // step
-    for b in numba.prange(blocks):
-        first = b * step
-        n = min(rows.shape[0], first + step) - first
-        part = np.empty((n, x.shape[1]))
-        for r in range(n):
-            part[r] = x[rows[first + r]]
-        top, low = np.empty((n, m)), np.empty((n, m))
-        _bound_block(part, turn, along, weights, radii, guards, norms, errors, anchor_cost, top, low)
-        for r in range(n):
-            upper[rows[first + r]] = top[r]
-            lower[rows[first + r]] = low[r]
+def _bounds(x: Rows, rows: IntArray, look: Lens, room: int, balls: Balls, upper: FloatArray, lower: FloatArray) -> None:
+    """Fills upper and lower (…, m) of some rows: eq:estimatesafetyvalue, as surefoot.estimate.costs has it.
+
+    upper_j = ρ c⁰_j + min( L_j‖z‖ , min_k told_kj + radius_kj u_k ) + ζ_j (1 + |ρ|), and lower_j likewise.
+    """
+    step = _chunk_of(x)
+    for chunk in numba.prange((rows.shape[0] + step - 1) // step):
+        own = rows[chunk * step : min(rows.shape[0], (chunk + 1) * step)]
+        rho, u, told = _see(x, own, look, room, balls.weights, balls.centres)
+        norms, radii = balls.norms, balls.radii
+        n, m = radii.shape
+        for j in range(m):
+            top = norms[j] * u[0] if norms[j] < np.inf else np.full(own.shape[0], np.inf)
+            low = -top
+            for k in range(n):
+                radius, predicted, width = radii[k, j], told[k * m + j], u[k + 1]
+                for i in range(own.shape[0]):
+                    # np.minimum and np.maximum pass a NaN on, and a NaN certifies nothing
+                    top[i] = np.minimum(top[i], predicted[i] + radius * width[i])
+                    low[i] = np.maximum(low[i], predicted[i] - radius * width[i])
+            known, error = balls.anchor_cost[j], balls.errors[j]
+            for i in range(own.shape[0]):
+                upper[own[i], j] = rho[i] * known + top[i] + error * (1.0 + abs(rho[i]))
+                lower[own[i], j] = rho[i] * known + low[i] - error * (1.0 + abs(rho[i]))
+
+
+def _lengths(x: Rows, look: Lens, room: int, weights: FloatArray, out: FloatArray) -> None:
+    """Fills √Σ_i w_i² weights_i, w = Uᵀz, of every row."""
+    step, none = _chunk_of(x), np.empty((0, weights.shape[1]))
+    for chunk in numba.prange((out.shape[0] + step - 1) // step):
+        own = np.arange(chunk * step, min(out.shape[0], (chunk + 1) * step))
+        out[own[0] : own[-1] + 1] = _see(x, own, look, room, weights, none).u[0]
+
+
+class Ahead(NamedTuple):
+    """What may follow the pairs of one step, and what it is worth."""
+
+    following: IntArray  # (E,)
+    pair_ptr: IntArray  # (N+1,)
+    value: FloatArray  # (S',)
 
 
 def _expectations(
-    features: FeatureArray,  # (E, dp)
-    successor: IntArray,  # (E,)
-    pair_ptr: IntArray,  # (N+1,)
+    x: Rows,
+    ahead: Ahead,
     wanted: IntArray,  # (n,)  pairs
-    value: FloatArray,  # (S',)
-    basis: FloatArray,  # (dp, dp)  U
-    estimate: FloatArray,  # (dp,)  θ̂
-    weights: FloatArray,  # (dp,)  1/(e + λ₂)
+    look: Lens,
+    room: int,
+    weights: FloatArray,  # (1, …)  1/(e + λ₂)
+    centres: FloatArray,  # (1, …)  Uᵀθ̂
     radius: float,
     out: FloatArray,  # (N,)
 ) -> None:
-    """Fills the optimistic expected next value of the wanted pairs, clipped to V on each pair's support."""
-    d = features.shape[1]
-    step = _rows_per_block(d)
-    blocks = (wanted.shape[0] + step - 1) // step
-    for b in numba.prange(blocks):
-        first = b * step
-        rows = min(wanted.shape[0], first + step) - first
-        phi_v = np.zeros((rows, d))
-        lowest, highest = np.empty(rows), np.empty(rows)
-        for r in range(rows):
-            pair = wanted[first + r]
+    """Fills ⟨θ̂, φ_V⟩ + radius ‖φ_V‖_{A⁻¹} of the wanted pairs, clipped to V on each pair's support (eq:optqvalue)."""
+    step = _chunk_of(x)
+    for chunk in numba.prange((wanted.shape[0] + step - 1) // step):
+        own = wanted[chunk * step : min(wanted.shape[0], (chunk + 1) * step)]
+        n, dense = own.shape[0], x.indptr.size == 0
+        seen = Seen(np.empty(0), np.empty((1, n)), np.empty((1, n)))
+        phi_v, w = np.empty((n if dense else 1, room)), np.empty(room)
+        for i in range(n):
+            first, end = ahead.pair_ptr[own[i]], ahead.pair_ptr[own[i] + 1]
+            row = phi_v[i if dense else 0]
+            b = value_row(x, 0, ahead.following, 0, first, end, ahead.value, 0, look.block[0], look.shape, row)
+            if not dense:
+                _turn_row(row, b, look, weights, centres, w, i, seen)
+        if dense:
+            _turn_dense(phi_v, look.turn, weights, centres, seen)
+        for i in range(n):
             low, high = np.inf, -np.inf
-            for edge in range(pair_ptr[pair], pair_ptr[pair + 1]):
-                v = value[successor[edge]]
+            for edge in range(ahead.pair_ptr[own[i]], ahead.pair_ptr[own[i] + 1]):
+                v = ahead.value[ahead.following[edge]]
                 low, high = min(low, v), max(high, v)
-                for i in range(d):
-                    phi_v[r, i] += v * features[edge, i]
-            lowest[r], highest[r] = low, high
-        mean = np.dot(phi_v, estimate)
-        w = np.dot(phi_v, basis)
-        _square(w)
-        u = np.dot(w, weights)
-        _root(u)
-        for r in range(rows):
-            out[wanted[first + r]] = min(max(mean[r] + radius * u[r], lowest[r]), highest[r])
+            out[own[i]] = min(max(seen.told[0, i] + radius * seen.u[0, i], low), high)
 
 
 def _crossed(
     upper: FloatArray,  # (rows, m)
     lower: FloatArray,
     rounding: FloatArray,  # (m,)
-    found: BoolArray,  # (blocks,)  written
+    found: BoolArray,  # (parts,)  written
 ) -> None:
-    """Marks blocks of rows in which a lower bound lies above its upper beyond rounding, or one of them is a NaN."""
-    (n, m), blocks = upper.shape, len(found)
-    for b in numba.prange(blocks):
+    """Marks parts of the rows in which a lower bound lies above its upper beyond rounding, or one of them is a NaN."""
+    (n, m), parts = upper.shape, len(found)
+    for part in numba.prange(parts):
         wrong = False
-        for row in range(n * b // blocks, n * (b + 1) // blocks):
+        for row in range(n * part // parts, n * (part + 1) // parts):
             for j in range(m):
                 wrong |= not (lower[row, j] <= upper[row, j] + rounding[j])
-        found[b] = wrong
+        found[part] = wrong
 
 
-_bounds_all = serial_and_parallel(_bounds)
-_bounds_some = serial_and_parallel(_bounds_of)
-_expected = serial_and_parallel(_expectations)
+# Each for one thread and for several: picked by :func:`worth_threads`.
+bounds = serial_and_parallel(_bounds)
+lengths = serial_and_parallel(_lengths)
+expectations = serial_and_parallel(_expectations)
 _checked = serial_and_parallel(_crossed)
-
-
-def bounds(x: FeatureArray, rows: IntArray | None, *rest: FloatArray) -> None:
-    """:func:`_bounds` of all rows, or of the given ones, on threads where that pays."""
-    if rows is None:
-        _bounds_all[_worth_threads(x.size)](x, *rest)
-    else:
-        _bounds_some[_worth_threads(len(rows) * x.shape[1])](x, rows, *rest)
-
-
-def expectations(features: FeatureArray, successor: IntArray, pair_ptr: IntArray, wanted: IntArray, *rest: Any) -> None:
-    """:func:`_expectations`, on threads where that pays."""
-    work = len(wanted) * features.size // max(1, len(pair_ptr) - 1)
-    _expected[_worth_threads(work)](features, successor, pair_ptr, wanted, *rest)
 
 
 def possible(upper: FloatArray, lower: FloatArray, rounding: FloatArray) -> bool:
     """No lower bound lies above its upper by more than rounding (m,); False for a NaN."""
     found = np.empty(16, np.bool_)
-    _checked[_worth_threads(2 * upper.size)](upper, lower, rounding, found)
+    _checked[_enough(2 * upper.size)](upper, lower, rounding, found)
     return not found.any()
 
 
-def _worth_threads(numbers: int) -> bool:
+def worth_threads(x: Features, rows: int) -> bool:
+    """Is looking at so many rows of a table worth waking threads up?"""
+    per_entry = _PER_ENTRY if isinstance(x, SparseRows) else 1
+    return _enough(per_entry * x.size * rows // max(1, len(x)))
+
+
+def _enough(numbers: int) -> bool:
     return numbers >= WORTH_THREADS and usable_threads() > 1
+
+
+@numba.njit(cache=True)
+def _lay_out(
+    x: Rows, rows: IntArray, r: int, anchor: FloatArray, direction: FloatArray, shape: BlockShape, begin: Any, flat: Any
+) -> None:
+    for at in range(rows.shape[0]):
+        cost_row(x, rows[at], r, 0, anchor, direction, shape, flat[begin[at] : begin[at + 1]])
+
+
+def laid_out(
+    x: SparseRows, blocks: Blocks, r: int, anchor: FloatArray, direction: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """(block, where z begins, all z inside their blocks one after the other) of the rows that are not empty."""
+    rows = np.flatnonzero(np.diff(x.indptr))
+    block = blocks.shape.block[r, x.columns[x.indptr[rows]]]
+    begin = np.concatenate([[0], np.cumsum(blocks.shape.size[block])])
+    flat = np.empty(int(begin[-1]))
+    _lay_out(rows_of(x), rows, r, anchor[None], direction[None], blocks.shape, begin, flat)
+    return block, begin[:-1], flat

@@ -14,14 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot.estimate import block_kernels, kernels
-from surefoot.estimate.block_bank import BlockBank, TurnedBlocks
+from surefoot.estimate import kernels
+from surefoot.estimate.bank import Bank, Basis
 from surefoot.estimate.blocks import value_blocks
-from surefoot.estimate.counting import ValueState, compiled, count_value
-from surefoot.estimate.ridge import RidgeBank
+from surefoot.estimate.update import ValueState, count_value, rows_of
 from surefoot.model.graph import FloatArray, IntArray, Layer
 from surefoot.model.problem import Problem
-from surefoot.model.sparse_rows import SparseRows
 
 ValueRadius = Callable[[int, float], float]
 """(layer, logdet(A) − d log λ₂) → the radius of the ellipsoid around θ̂."""
@@ -41,18 +39,12 @@ class ValueData:
 
     def __init__(self, problem: Problem, ridge: float) -> None:
         self._pooled = problem.stationary_transitions
-        n = 1 if self._pooled else problem.horizon - 1
-        dim = problem.graph.transition_dim
-        self.bank: RidgeBank | BlockBank
-        if isinstance(problem.graph.layers[0].transition_features, SparseRows):
-            blocks = value_blocks(problem)
-            self.bank, room = BlockBank(blocks, 1, ridge), blocks.largest
-        else:
-            self.bank, room = RidgeBank(n, dim, 1, ridge), dim
+        self.bank = Bank(value_blocks(problem), 1, ridge)
         self.state = ValueState(
             regression=np.array([self.regression(h) for h in range(problem.horizon - 1)]),
             bank=self.bank.state,
-            phi_v=np.empty(room),
+            shape=self.bank.blocks.shape,
+            phi_v=np.empty(self.bank.blocks.largest),
             target=np.empty(1),
         )
 
@@ -63,36 +55,38 @@ class ValueData:
         """Count the transition of a pair along an edge, with the values (S',) of the plan in force."""
         first, end = layer.pair_ptr[pair], layer.pair_ptr[pair + 1]
         count_value(
-            compiled(layer.transition_features), 0, layer.successor, 0, first, end, edge, value, 0, h, *self.state
+            rows_of(layer.transition_features), 0, layer.successor, 0, first, end, edge, value, 0, h, self.state
         )
 
     def ellipsoids(self, confidence: ValueConfidence) -> tuple[ValueEllipsoid, ...]:
-        """One for each decision layer; layers that share a regression share the work."""
+        """One for each decision layer; layers that share a regression share the work.
+
+        θ̂ = (λ₂I + Σ φ_V φ_Vᵀ)⁻¹ Σ φ_V V(s')   (eq:estimatemodel), and its radius (S6).
+        """
         turned = [self.bank.turned(r) for r in range(len(self.bank.rows))]
         found = []
         for h, r in enumerate(self.state.regression.tolist()):
-            eigenvalues, basis, (rotated,) = turned[r]
+            eigenvalues, (rotated,) = turned[r].eigenvalues, turned[r].targets
             weights = 1.0 / (eigenvalues + confidence.ridge)
             ratio = float(np.log1p(eigenvalues / confidence.ridge).sum())
             radius = confidence.radius(h, ratio)
-            found.append(ValueEllipsoid(basis, weights, rotated * weights, radius, confidence.optimism))
+            found.append(ValueEllipsoid(turned[r].basis, weights, rotated * weights, radius, confidence.optimism))
         return tuple(found)
 
 
 @dataclass(frozen=True, eq=False)
 class ValueEllipsoid:
-    """Where the unknown μ of one layer may lie, in the eigenbasis of the data; sparse ones as for costs."""
+    """Where the unknown μ of one layer may lie, in the eigenbasis of the data; directions as for costs."""
 
-    basis: FloatArray | TurnedBlocks  # (dp, dp)
-    weights: FloatArray  # (dp,)   1 / (e + λ₂)
-    centre: FloatArray  # (dp,)   Uᵀ θ̂
+    basis: Basis  # U
+    weights: FloatArray  # (…,)   1 / (e + λ₂)
+    centre: FloatArray  # (…,)   Uᵀ θ̂
     radius: float
     optimism: float
 
     def contains(self, mu: FloatArray) -> bool:
         """‖μ − θ̂‖_A ≤ radius: the value event of spec 8."""
-        along = self.basis.turn(mu) if isinstance(self.basis, TurnedBlocks) else mu @ self.basis
-        gap = along - self.centre
+        gap = self.basis.turn(mu) - self.centre
         return bool(np.sqrt(((gap * gap) / self.weights).sum()) <= self.radius)
 
 
@@ -101,24 +95,20 @@ def expected_next_value(
 ) -> FloatArray:
     """(N,) optimistic ⟨μ, φ_V⟩ (eq:optqvalue) of the wanted pairs (default: all), NaN of the others.
 
-    Clipped to the range of V on the pair's own support: valid because P is a distribution on a known support.
+    ⟨θ̂, φ_V⟩ + optimism · radius · ‖φ_V‖_{A⁻¹}, clipped to the range of V on the pair's own support: valid because P is
+    a distribution on a known support.
     """
-    result, features = np.full(layer.n_pairs, np.nan), layer.transition_features
+    out, x = np.full(layer.n_pairs, np.nan), layer.transition_features
     wanted = np.arange(layer.n_pairs) if wanted is None else wanted
-    graph = (layer.successor, layer.pair_ptr, wanted, value)
-    radius = known.optimism * known.radius
-    if isinstance(features, SparseRows):
-        assert isinstance(known.basis, TurnedBlocks)
-        block_kernels.expectations(features, *graph, known.basis, known.weights[None, :], known.centre, radius, result)
-        return result
-    assert not isinstance(known.basis, TurnedBlocks)
-    kernels.expectations(
-        features,
-        *graph,
-        known.basis,
-        known.basis @ known.centre,
-        known.weights,
-        radius,
-        result,
+    kernels.expectations[kernels.worth_threads(x, len(wanted) * len(x) // max(1, layer.n_pairs))](
+        rows_of(x),
+        kernels.Ahead(layer.successor, layer.pair_ptr, value),
+        wanted,
+        known.basis.lens,
+        known.basis.blocks.largest,
+        known.weights[None, :],
+        known.centre[None, :],
+        known.optimism * known.radius,
+        out,
     )
-    return result
+    return out

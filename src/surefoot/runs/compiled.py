@@ -1,13 +1,13 @@
 """Compiled: all episodes between two plans, with the draws of the sampler and the updates of the learner.
 
 Bit for bit what the step-by-step path does: the same random streams in the same order (surefoot.worlds.sampler), the
-same compiled updates (surefoot.estimate.counting), the same test for a new plan.
+same compiled updates (surefoot.estimate.update), the same test for a new plan.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -16,7 +16,7 @@ from surefoot.agents.agent import Agent
 from surefoot.agents.learner import Learner
 from surefoot.errors import AssumptionBroken
 from surefoot.estimate.costs import CostData
-from surefoot.estimate.counting import CostState, Table, ValueState, bank_has_grown, compiled, count_cost, count_value
+from surefoot.estimate.update import CostState, Rows, ValueState, count_cost, count_value, has_grown, rows_of
 from surefoot.estimate.values import ValueData
 from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze, pool
 from surefoot.runs.record import EpisodeTable
@@ -70,60 +70,81 @@ def note(
         violations[k] += 1
 
 
+class Graph(NamedTuple):
+    """The steps one after the other; row h of the offsets says where each array's part of step h begins."""
+
+    offsets: IntArray  # (H, 8)
+    pair_ptr: IntArray
+    successor: IntArray
+    reward: FloatArray
+    cost_features: Rows
+    transition_features: Rows
+    terminal_reward: FloatArray
+    terminal_features: Rows
+    terminal_has_cost: BoolArray
+
+
+class Truth(NamedTuple):
+    """What the world hides."""
+
+    cumulative: FloatArray
+    costs: FloatArray
+    terminal_costs: FloatArray
+    scales: FloatArray
+    kind: int  # of the noise
+
+
+class Learning(NamedTuple):
+    """The plan in force, the statistics that observations change, and when the next plan is due."""
+
+    policy: IntArray  # the steps one after the other
+    value: FloatArray
+    learns: bool  # if not, the rest means nothing
+    costs: CostState
+    values: ValueState
+    planned_costs: FloatArray
+    planned_values: FloatArray
+    threshold: float
+
+
+class Record(NamedTuple):
+    """What is noted of every episode, and against which limits."""
+
+    starts: IntArray
+    bounds: FloatArray
+    thresholds: FloatArray
+    rewards: FloatArray
+    violations: IntArray
+    margins: FloatArray
+    highest: FloatArray
+
+
 @numba.njit(cache=True)
 def roll(
-    # the graph, layers one after the other; offsets (H, …) say where each layer's part of an array begins
-    offsets: IntArray,
-    pair_ptr: IntArray,
-    successor: IntArray,
-    reward: FloatArray,
-    cost_features: Table,
-    transition_features: Table,
-    terminal_reward: FloatArray,
-    terminal_features: Table,
-    terminal_has_cost: BoolArray,
-    # the truth
-    cumulative: FloatArray,
-    costs: FloatArray,
-    terminal_costs: FloatArray,
-    scales: FloatArray,
-    kind: int,
+    graph: Graph,
+    truth: Truth,
     transitions: np.random.Generator,
     noise: np.random.Generator,
-    # the plan, layers one after the other
-    policy: IntArray,
-    value: FloatArray,
-    # the learner: cost regressions, value regressions
-    learn: bool,
-    cost_state: CostState,
-    value_state: ValueState,
-    planned_cost: FloatArray,
-    planned_value: FloatArray,
-    threshold: float,
-    # the record
-    starts: IntArray,
+    learning: Learning,
+    record: Record,
     first: int,
     last: int,
-    bounds: FloatArray,
-    thresholds: FloatArray,
-    rewards: FloatArray,
-    violations: IntArray,
-    margins: FloatArray,
-    highest: FloatArray,
 ) -> tuple[int, bool, int, int]:
     """Plays episodes first … last-1; stops early when a new plan is due, or in a state without an action.
 
-    → (the next episode, is a plan due, layer and state without an action or -1, -1)
+    → (the next episode, is a plan due, step and state without an action or -1, -1)
     """
-    n_layers = offsets.shape[0] - 1
-    m = bounds.shape[0]
-    measured = np.empty(m)
-    cost_of, anchors, directions, anchor_costs, spread, cost_bank, z, rest = cost_state
-    value_of, value_bank, phi_v, target = value_state
+    # Taken out once: compiled code counts references to what it takes out of a tuple, each time.
+    offsets, pair_ptr, successor, reward, cost_rows, transition_rows, last_reward, last_rows, last_has_cost = graph
+    cumulative, costs, last_costs, scales, kind = truth
+    policy, value, learns, cost_state, value_state, planned_costs, planned_values, threshold = learning
+    starts, bounds, thresholds, rewards, violations, margins, highest = record
+    n_steps = offsets.shape[0] - 1
+    measured = np.empty(bounds.shape[0])
     for k in range(first, last):
         state = starts[k]
         total = 0.0
-        for h in range(n_layers):
+        for h in range(n_steps):
             pair = policy[offsets[h, STATES] + state]
             if pair < 0:
                 return k, False, h, state
@@ -133,67 +154,26 @@ def roll(
             edge = begin
             while u >= cumulative[offsets[h, CHANCES] + edge]:
                 edge += 1
-            cost_row = offsets[h, COSTS] + edge
-            measure(costs, cost_row, scales, kind, noise, measured)
-            note(k, costs, cost_row, measured, bounds, thresholds, violations, margins, highest)
+            row = offsets[h, COSTS] + edge
+            measure(costs, row, scales, kind, noise, measured)
+            note(k, costs, row, measured, bounds, thresholds, violations, margins, highest)
             total += reward[offsets[h, REWARDS] + pair]
-            following = successor[offsets[h, SUCCESSORS] + edge]
-            if learn:
-                count_cost(
-                    cost_features,
-                    offsets[h, COST_FEATURES] + edge,
-                    measured,
-                    h,
-                    cost_of,
-                    anchors,
-                    directions,
-                    anchor_costs,
-                    spread,
-                    cost_bank,
-                    z,
-                    rest,
-                )
-                count_value(
-                    transition_features,
-                    offsets[h, TRANSITION_FEATURES],
-                    successor,
-                    offsets[h, SUCCESSORS],
-                    begin,
-                    end,
-                    edge,
-                    value,
-                    offsets[h + 1, STATES],
-                    h,
-                    value_of,
-                    value_bank,
-                    phi_v,
-                    target,
-                )
-            state = following
-        total += terminal_reward[state]
-        if terminal_has_cost[state]:
-            measure(terminal_costs, state, scales, kind, noise, measured)
-            note(k, terminal_costs, state, measured, bounds, thresholds, violations, margins, highest)
-            if learn:
-                count_cost(
-                    terminal_features,
-                    state,
-                    measured,
-                    n_layers,
-                    cost_of,
-                    anchors,
-                    directions,
-                    anchor_costs,
-                    spread,
-                    cost_bank,
-                    z,
-                    rest,
-                )
+            if learns:
+                count_cost(cost_rows, offsets[h, COST_FEATURES] + edge, measured, h, cost_state)
+                at, follow, offset = offsets[h, TRANSITION_FEATURES], offsets[h, SUCCESSORS], offsets[h + 1, STATES]
+                count_value(transition_rows, at, successor, follow, begin, end, edge, value, offset, h, value_state)
+            state = successor[offsets[h, SUCCESSORS] + edge]
+        total += last_reward[state]
+        if last_has_cost[state]:
+            measure(last_costs, state, scales, kind, noise, measured)
+            note(k, last_costs, state, measured, bounds, thresholds, violations, margins, highest)
+            if learns:
+                count_cost(last_rows, state, measured, n_steps, cost_state)
         rewards[k] = total
-        if learn and (
+        if learns and (
             threshold == 0.0
-            or bank_has_grown(cost_bank, planned_cost, threshold)
-            or bank_has_grown(value_bank, planned_value, threshold)
+            or has_grown(cost_state.bank.log_det, planned_costs, threshold)
+            or has_grown(value_state.bank.log_det, planned_values, threshold)
         ):
             return k + 1, True, -1, -1
     return last, False, -1, -1
@@ -220,69 +200,44 @@ class Rollout:
             offsets[:-1, column] = where
         sizes = [graph.n_states(h) for h in range(graph.horizon)]
         offsets[:, STATES] = np.concatenate([[0], np.cumsum(sizes)])[:-1]
-        self._graph = (
-            offsets,
-            *(pools[column][0] for column in (POINTERS, SUCCESSORS, REWARDS)),
-            *(compiled(pools[column][0]) for column in (COST_FEATURES, TRANSITION_FEATURES)),
-            last.reward,
-            compiled(graph.layers[0].cost_features[:1] if last.cost_features is None else last.cost_features),
-            last.has_cost,
+        self._graph = Graph(
+            offsets=offsets,
+            pair_ptr=pools[POINTERS][0],
+            successor=pools[SUCCESSORS][0],
+            reward=pools[REWARDS][0],
+            cost_features=rows_of(pools[COST_FEATURES][0]),
+            transition_features=rows_of(pools[TRANSITION_FEATURES][0]),
+            terminal_reward=last.reward,
+            terminal_features=rows_of(
+                graph.layers[0].cost_features[:1] if last.cost_features is None else last.cost_features
+            ),
+            terminal_has_cost=last.has_cost,
         )
         costs = world.terminal_costs
-        self._truth = (
+        self._truth = Truth(
             pools[CHANCES][0],
             pools[COSTS][0],
             costs if costs is not None else freeze(np.zeros((1, len(problem.limits)))),
             np.array([limit.noise for limit in problem.limits]),
             NOISES.index(world.noise),
         )
-        self._bounds = np.array([limit.bound for limit in problem.limits])
-        self._thresholds = problem.violation_thresholds
-        self._learner = self._learning(agent)
-
-    def _learning(self, agent: Agent) -> tuple[Any, ...]:
-        """The learner's own arrays, which the roll-out changes in place; dummies for one that does not learn."""
-        problem = self._agent.problem
-        if not isinstance(agent, Learner):
-            costs = CostData(problem, 1.0)
-            values = ValueData(problem, 1.0)
-        else:
-            costs, values = agent.costs, agent.transitions
-        return (
-            isinstance(agent, Learner),
-            costs.state,
-            values.state,
-        )
+        self._limits = np.array([limit.bound for limit in problem.limits]), problem.violation_thresholds
+        learner = agent if isinstance(agent, Learner) else None  # the others get statistics that nobody reads
+        self._costs = CostData(problem, 1.0) if learner is None else learner.costs
+        self._values = ValueData(problem, 1.0) if learner is None else learner.transitions
 
     def play(self, table: EpisodeTable, first: int, last: int) -> tuple[int, bool]:
         """Episodes first … last-1 under the policy in force; → (the next episode, is a new plan due)."""
-        agent = self._agent
+        agent, costs, values = self._agent, self._costs.state, self._values.state
         policy = np.concatenate(agent.policy())
         if isinstance(agent, Learner):
-            value = np.concatenate(agent.plan.values.value)
-            planned = (agent.planned_cost_log_det, agent.planned_value_log_det, math.log1p(agent.replan_growth))
+            value, threshold = np.concatenate(agent.plan.values.value), math.log1p(agent.replan_growth)
+            planned = agent.planned_cost_log_det, agent.planned_value_log_det
+            learning = Learning(policy, value, True, costs, values, *planned, threshold)
         else:
-            value = np.zeros(1)
-            planned = (np.zeros(1), np.zeros(1), 1.0)
-        arguments: tuple[Any, ...] = (
-            *self._graph,
-            *self._truth,
-            *self._sampler.generators,
-            policy,
-            value,
-            *self._learner,
-            *planned,
-            table.start,
-            first,
-            last,
-            self._bounds,
-            self._thresholds,
-            table.reward,
-            table.violations,
-            table.margin,
-            table.highest,
-        )
-        done, due, h, stuck = roll(*arguments)
+            learning = Learning(policy, np.zeros(1), False, costs, values, np.zeros(1), np.zeros(1), 1.0)
+        record = Record(table.start, *self._limits, table.reward, table.violations, table.margin, table.highest)
+        done, due, h, stuck = roll(self._graph, self._truth, *self._sampler.generators, learning, record, first, last)
         if h >= 0:
             agent._choose(h, stuck)  # says what is wrong, as on the step-by-step path
             where = agent.problem.naming.at_state(h, stuck)

@@ -1,0 +1,212 @@
+"""Ridge statistics: what is kept of the data, and what plans are computed from.
+
+A bank holds R regressions of dimension d with m targets each:
+
+    G = Σ z zᵀ,   b_j = Σ z y_j,   a triangular factor of  λI + G,   and its log det
+
+block by block (surefoot.estimate.blocks); dense features are one block. G and b are sums with a running compensation,
+so that a million rows are as exact as one. The factor and its log det are updated by rank one per row and are used only
+to notice that the data have grown (spec 6, lazy replanning); bounds are computed from G anew at every plan, because an
+updated inverse drifts to the unsafe side. What is computed anew comes from the eigenvalues of G: they can be had
+however much larger than λ they are, where a Cholesky factor of λI + G cannot. Of G and the factor the lower triangles
+are kept.
+
+A block without data is never looked at: its eigenvalues are zero and its factor √λ I.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.estimate.blocks import Blocks, BlockShape, Run
+from surefoot.estimate.update import FACTOR, GRAM, BankState, add_row, has_grown
+from surefoot.model.graph import FloatArray, IntArray
+
+NO_DATA = -1
+
+
+class Bank:
+    """R ridge regressions with one kind of features."""
+
+    def __init__(self, blocks: Blocks, n_targets: int, ridge: float) -> None:
+        self.blocks, self.ridge = blocks, ridge  # the ridge of the factor
+        shape, n = blocks.shape, len(blocks.runs)
+        self.state = BankState(
+            squares=np.zeros((3, int(shape.entry[-1]))),
+            targets=np.zeros((2, n_targets, len(shape.column))),
+            log_det=np.zeros(n),
+            rows=np.zeros(n, np.int64),
+            counts=np.zeros(len(shape.size), np.int64),
+        )
+        for runs in blocks.runs:
+            for run in runs:
+                self._stack(FACTOR, run)[:] = np.sqrt(ridge) * np.eye(run.size)
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """(R,) observations of each regression."""
+        return self.state.rows
+
+    def add(self, r: int, b: int, z: FloatArray, y: FloatArray) -> None:
+        """Count one row with targets y (m,) in regression r; z is its part in block b, and is destroyed."""
+        add_row(r, b, *self.state, self.blocks.shape, z, y)
+
+    def log_det(self) -> FloatArray:
+        """(R,) log det(λI + G), up to its value without data."""
+        return self.state.log_det.copy()
+
+    def has_grown(self, planned: FloatArray, threshold: float) -> bool:
+        """True when some log det has grown by more than the threshold since it was ``planned`` (R,)."""
+        return bool(has_grown(self.state.log_det, planned, threshold))
+
+    def refresh(self) -> None:
+        """Compute factors and log dets anew from G: ends the drift of their updates."""
+        for r, runs in enumerate(self.blocks.runs):
+            self.state.log_det[r] = 0.0
+            for run in runs:
+                has = self._with_data(run)
+                if len(has):
+                    factors, growth = factored(self._stack(GRAM, run)[has], self.ridge)
+                    self._stack(FACTOR, run)[has] = factors
+                    self.state.log_det[r] += float(growth.sum())
+
+    def turned(self, r: int) -> Turned:
+        """Regression r in the eigenbasis of its data."""
+        first, end = (int(b) for b in self.blocks.first[r : r + 2])
+        spot, entry = np.full(end - first, NO_DATA), np.full(end - first, NO_DATA)
+        eigenvalues, bases, rotated = [], [], []
+        spots = entries = 0
+        for run in self.blocks.runs[r]:
+            has, size = self._with_data(run), run.size
+            if len(has) == 0:
+                continue
+            values, basis = _eigen(self._stack(GRAM, run)[has])
+            begin = int(self.blocks.shape.slot[run.first])
+            targets = self.state.targets[0, :, begin : begin + run.n * size].reshape(-1, run.n, size)[:, has]
+            eigenvalues.append(values.reshape(-1))
+            bases.append(basis.reshape(-1))
+            rotated.append((targets[:, :, None, :] @ basis).reshape(len(targets), -1))
+            spot[run.first - first + has] = spots + np.arange(len(has)) * size
+            entry[run.first - first + has] = entries + np.arange(len(has)) * size * size
+            spots, entries = spots + len(has) * size, entries + len(has) * size * size
+        if not self.blocks.whole:
+            eigenvalues.append(np.zeros(1))
+            rotated.append(np.zeros((self.state.targets.shape[1], 1)))
+        basis_of = Basis(self.blocks, r, spot, entry, np.concatenate([np.empty(0), *bases]))
+        return Turned(np.maximum(np.concatenate(eigenvalues), 0.0), basis_of, np.concatenate(rotated, axis=1))
+
+    def arrays(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
+        """Everything that a checkpoint must keep."""
+        return self.state._asdict()
+
+    def _with_data(self, run: Run) -> IntArray:
+        """Which blocks of a run, counted from its first, have seen a row; all where there is one per regression."""
+        if self.blocks.whole:
+            return np.arange(run.n)
+        return np.flatnonzero(self.state.counts[run.first : run.first + run.n])
+
+    def _stack(self, kind: int, run: Run) -> FloatArray:
+        """(n, size, size) the matrices of a run, in place."""
+        begin, end = self.blocks.shape.entry[[run.first, run.first + run.n]]
+        return self.state.squares[kind, begin:end].reshape(run.n, run.size, run.size)
+
+
+@dataclass(frozen=True, eq=False)
+class Turned:
+    """One regression in the eigenbasis of its data: the directions of blocks with data, then one for all the others.
+
+    Where every regression is one block there are no others.
+    """
+
+    eigenvalues: FloatArray  # (directions,)  e, that of blocks without data 0
+    basis: Basis  # U
+    targets: FloatArray  # (m, directions)  Uᵀb_j, likewise
+
+
+class Lens(NamedTuple):
+    """How compiled code looks at rows: as z = x − ρ x⁰, turned into the eigenbasis of one regression."""
+
+    anchor: FloatArray  # (1, d)  x⁰, zero without an anchor
+    direction: FloatArray  # (1, d)  x⁰/‖x⁰‖²
+    turn: FloatArray  # (d, d)  x·turn = Uᵀz where all is one block; else empty
+    block: NDArray[np.int64]  # (2,)  the regression and its first block
+    spot: NDArray[np.int64]  # these three as in Basis
+    entry: NDArray[np.int64]
+    flat: FloatArray
+    shape: BlockShape
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """The eigenbasis of one regression: that of every block with data; the others need none."""
+
+    blocks: Blocks
+    regression: int
+    spot: NDArray[np.int64]  # (blocks,)  where a block's eigenvalues begin, NO_DATA without data
+    entry: NDArray[np.int64]  # (blocks,)  where its basis begins
+    flat: FloatArray  # (Σ size²,)
+
+    @cached_property
+    def lens(self) -> Lens:
+        """For rows without an anchor."""
+        blocks, r, nothing = self.blocks, self.regression, np.zeros((1, self.blocks.dim))
+        turn = self.flat.reshape(blocks.dim, -1) if blocks.whole and len(self.flat) else np.empty((0, 0))
+        block = np.array([r, blocks.first[r]])
+        return Lens(nothing, nothing, turn, block, self.spot, self.entry, self.flat, blocks.shape)
+
+    def lens_beside(self, anchor: FloatArray, direction: FloatArray) -> Lens:
+        """For what rows have beside x⁰: Uᵀz = Uᵀx − ρ Uᵀx⁰."""
+        turn = self.lens.turn
+        if turn.size:
+            turn = turn - np.outer(direction, anchor @ turn)
+        return self.lens._replace(anchor=anchor[None], direction=direction[None], turn=turn)
+
+    def turn(self, vector: FloatArray) -> FloatArray:
+        """Uᵀv of a vector (d,): by direction, the one for all other blocks as a length."""
+        shape, first = self.blocks.shape, int(self.blocks.first[self.regression])
+        dim = self.blocks.dim
+        by_slot = vector[shape.column[self.regression * dim : (self.regression + 1) * dim]]
+        parts, left = [], by_slot.copy()
+        for run in self.blocks.runs[self.regression]:
+            own = slice(run.first - first, run.first - first + run.n)
+            has = np.flatnonzero(self.spot[own] != NO_DATA)
+            if len(has) == 0:
+                continue
+            begin = int(shape.slot[run.first]) - self.regression * dim
+            there = slice(begin, begin + run.n * run.size)
+            entry = int(self.entry[own][has[0]])
+            bases = self.flat[entry : entry + len(has) * run.size**2].reshape(-1, run.size, run.size)
+            parts.append((by_slot[there].reshape(run.n, 1, run.size)[has] @ bases).reshape(-1))
+            left[there].reshape(run.n, run.size)[has] = 0.0
+        return np.concatenate(parts if self.blocks.whole else [*parts, [np.linalg.norm(left)]])
+
+
+def factored(grams: FloatArray, ridge: float) -> tuple[FloatArray, FloatArray]:
+    """Of each G (n, d, d): a lower factor of λI + G with a positive diagonal, and (n,) log det(λI + G) − d log λ.
+
+    With G = U diag(e) Uᵀ the square of √(e+λ) Uᵀ is λI + G, and so is that of the triangle of its QR decomposition.
+    """
+    eigenvalues, basis = _eigen(grams)
+    if not np.isfinite(eigenvalues).all():  # growth of a NaN would never be noticed
+        raise np.linalg.LinAlgError("the eigenvalues of the data are not finite")
+    eigenvalues = np.maximum(eigenvalues, 0.0)
+    growth = np.log1p(eigenvalues / ridge).sum(axis=-1)
+    roots = np.sqrt(eigenvalues + ridge)
+    if grams.shape[-1] == 1:
+        return roots[..., None], growth
+    upper = np.linalg.qr(roots[..., None] * np.swapaxes(basis, -1, -2), mode="r")
+    signs = np.where(np.diagonal(upper, axis1=-2, axis2=-1) < 0.0, -1.0, 1.0)
+    lower = np.swapaxes(upper * signs[..., None], -1, -2)
+    return lower, growth
+
+
+def _eigen(grams: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(eigenvalues (n, d), eigenvectors (n, d, d)) from the lower triangles of G (n, d, d)."""
+    if grams.shape[-1] == 1:  # nothing to turn
+        return grams[..., 0], np.ones_like(grams)
+    return np.linalg.eigh(grams, UPLO="L")

@@ -1,0 +1,250 @@
+"""Compiled: one observation enters a regression. The step-by-step path and the compiled roll-out both call this."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.estimate.blocks import BlockShape
+from surefoot.model.features import Features
+from surefoot.model.graph import FloatArray, IntArray
+from surefoot.model.precision import FeatureArray
+from surefoot.model.sparse_rows import SparseRows
+
+NOWHERE = -1  #: the block of a row that is all zeros
+FAR = 1e100  #: a product of so much growth is taken to its logarithm before it overflows
+GRAM, GRAM_LOW, FACTOR = range(3)
+
+#: Compiled code counts references to every array that it takes out of a tuple, which takes longer than the work itself.
+#: Functions that make no array need not count.
+leaf = numba.njit(cache=True, _nrt=False)
+
+
+class Rows(NamedTuple):
+    """A table of features as compiled code reads it; without pointers it is dense."""
+
+    values: FeatureArray  # (n, d), or (entries, 1) of a sparse table
+    indptr: NDArray[np.int64]  # (n+1,), or empty
+    columns: NDArray[np.int32]  # (entries,), or empty
+
+
+def rows_of(table: Features) -> Rows:
+    """The same table, nothing copied."""
+    if isinstance(table, SparseRows):
+        return Rows(table.values[:, None], table.indptr, table.columns)
+    return Rows(table, *_DENSE)
+
+
+_DENSE = np.empty(0, np.int64), np.empty(0, np.int32)
+
+
+class BankState(NamedTuple):
+    """The statistics of R regressions with m targets, flat: block after block (surefoot.estimate.blocks)."""
+
+    squares: FloatArray  # (3, Σ size²)  Σ z zᵀ, its rounding error, a factor of λI + Σ z zᵀ: lower triangles
+    targets: FloatArray  # (2, m, R·d)  Σ z y_j by slot, and its rounding error
+    log_det: FloatArray  # (R,)  log det(λI + G) − d log λ
+    rows: NDArray[np.int64]  # (R,)  observations
+    counts: NDArray[np.int64]  # (B,)  those that have a part in the block
+
+
+@leaf
+def cost_row(
+    x: Rows,
+    e: int,
+    r: int,
+    h: int,
+    anchors: FloatArray,  # (…, dc)  row h: x⁰, zero without an anchor
+    directions: FloatArray,  # (…, dc)  row h: x⁰/‖x⁰‖²
+    shape: BlockShape,
+    z: FloatArray,  # (largest block,)
+) -> tuple[float, int]:
+    """(ρ, block) of row e, ρ = ⟨x, x⁰⟩/‖x⁰‖²; writes z = x − ρ x⁰ inside the block (spec 3)."""
+    rho = 0.0
+    if x.indptr.size == 0:  # all columns are one block, in order
+        for i in range(z.shape[0]):
+            rho += x.values[e, i] * directions[h, i]
+        for i in range(z.shape[0]):
+            z[i] = x.values[e, i] - rho * anchors[h, i]
+        return rho, r
+    first, end = x.indptr[e], x.indptr[e + 1]
+    if first == end:
+        return 0.0, NOWHERE
+    for k in range(first, end):
+        rho += x.values[k, 0] * directions[h, x.columns[k]]
+    b = shape.block[r, x.columns[first]]
+    size, slot = shape.size[b], shape.slot[b]
+    z[:size] = 0.0
+    for k in range(first, end):
+        z[shape.place[r, x.columns[k]]] = x.values[k, 0]
+    if rho != 0.0:  # then x has a column of x⁰, whose columns are all in this block
+        for i in range(size):
+            z[i] -= rho * anchors[h, shape.column[slot + i]]
+    return rho, b
+
+
+@leaf
+def value_row(
+    features: Rows,
+    at: int,  # where the step's rows begin in the table
+    following: IntArray,  # next states by edge, from ``begin`` on
+    begin: int,
+    first: int,
+    end: int,
+    value: FloatArray,  # of the next states, from ``offset`` on
+    offset: int,
+    r: int,
+    shape: BlockShape,
+    phi_v: FloatArray,  # (largest block,)
+) -> int:
+    """The block of φ_V = Σ_{s'} φ(s,a,s') V(s') over the step's edges first … end-1; writes it there (spec 6)."""
+    if features.indptr.size == 0:
+        phi_v[:] = 0.0
+        for edge in range(first, end):
+            v = value[offset + following[begin + edge]]
+            for i in range(phi_v.shape[0]):
+                phi_v[i] += v * features.values[at + edge, i]
+        return r
+    b = NOWHERE
+    for edge in range(first, end):
+        v = value[offset + following[begin + edge]]
+        for k in range(features.indptr[at + edge], features.indptr[at + edge + 1]):
+            if b == NOWHERE:
+                b = shape.block[r, features.columns[k]]
+                phi_v[: shape.size[b]] = 0.0
+            phi_v[shape.place[r, features.columns[k]]] += v * features.values[k, 0]
+    return b
+
+
+@leaf
+def add_row(
+    r: int,
+    b: int,
+    squares: FloatArray,
+    targets: FloatArray,
+    log_det: FloatArray,
+    rows: IntArray,
+    counts: IntArray,
+    shape: BlockShape,
+    z: FloatArray,  # (largest block,)  destroyed
+    y: FloatArray,  # (m,)
+) -> None:
+    """Regression r, block b: G += z zᵀ, b_j += y_j z (compensated), and the factor with its log det; in place.
+
+    The compensation is Knuth's two-sum: the low part collects what rounding took from the sum and is added back each
+    time, so that the two stand for the exact sum to about two roundings, whatever the number of rows.
+    """
+    rows[r] += 1
+    if b == NOWHERE:
+        return
+    counts[b] += 1
+    d, slot, entry = shape.size[b], shape.slot[b], shape.entry[b]
+    for i in range(d):
+        for k in range(i + 1):
+            at = entry + i * d + k
+            term = z[i] * z[k] + squares[GRAM_LOW, at]
+            old = squares[GRAM, at]
+            new = old + term
+            back = new - old
+            squares[GRAM_LOW, at] = (old - (new - back)) + (term - back)
+            squares[GRAM, at] = new
+    for j in range(y.shape[0]):
+        for i in range(slot, slot + d):
+            term = y[j] * z[i - slot] + targets[1, j, i]
+            old = targets[0, j, i]
+            new = old + term
+            back = new - old
+            targets[1, j, i] = (old - (new - back)) + (term - back)
+            targets[0, j, i] = new
+    # Rank-one update of a triangular factor by plane rotations: O(d²), and positive definite by construction.
+    growth = 1.0  # of the determinant
+    for i in range(d):
+        if z[i] == 0.0:
+            continue
+        old = squares[FACTOR, entry + i * d + i]
+        new = math.sqrt(old * old + z[i] * z[i])
+        cosine, sine = old / new, z[i] / new
+        squares[FACTOR, entry + i * d + i] = new
+        growth *= (new / old) * (new / old)
+        if growth > FAR:
+            log_det[r] += math.log(growth)
+            growth = 1.0
+        for k in range(i + 1, d):
+            at = entry + k * d + i
+            below = squares[FACTOR, at]
+            squares[FACTOR, at] = cosine * below + sine * z[k]
+            z[k] = cosine * z[k] - sine * below
+    log_det[r] += math.log(growth)
+
+
+@leaf
+def has_grown(log_det: FloatArray, planned: FloatArray, threshold: float) -> bool:
+    """True when some log det exceeds its value at the last plan by more than the threshold (spec 6)."""
+    for r in range(log_det.shape[0]):  # noqa: SIM110  (a generator would not compile)
+        if log_det[r] - planned[r] > threshold:
+            return True
+    return False
+
+
+class CostState(NamedTuple):
+    """The cost regressions, and room to work in."""
+
+    regression: NDArray[np.int64]  # (H,)  that of a step
+    anchors: FloatArray  # (H, dc)  x⁰, zero where there is no anchor
+    directions: FloatArray  # (H, dc)  x⁰/‖x⁰‖²
+    anchor_costs: FloatArray  # (H, m)  c⁰
+    spread: FloatArray  # (R,)  Σ (1 + |ρ|)²
+    bank: BankState
+    shape: BlockShape
+    z: FloatArray
+    rest: FloatArray  # (m,)
+
+
+class ValueState(NamedTuple):
+    """The value regressions, and room to work in."""
+
+    regression: NDArray[np.int64]  # (H-1,)
+    bank: BankState
+    shape: BlockShape
+    phi_v: FloatArray
+    target: FloatArray  # (1,)
+
+
+@leaf
+def count_cost(x: Rows, e: int, cost: FloatArray, h: int, state: CostState) -> None:
+    """Count the measured cost (m,) of row e of a table of features, seen at step h (spec 3)."""
+    regression, anchors, directions, anchor_costs, spread, bank, shape, z, rest = state
+    squares, targets, log_det, rows, counts = bank
+    r = regression[h]
+    rho, b = cost_row(x, e, r, h, anchors, directions, shape, z)
+    for j in range(rest.shape[0]):
+        rest[j] = cost[j] - rho * anchor_costs[h, j]
+    spread[r] += (1.0 + abs(rho)) * (1.0 + abs(rho))
+    add_row(r, b, squares, targets, log_det, rows, counts, shape, z, rest)
+
+
+@leaf
+def count_value(
+    x: Rows,
+    at: int,  # where the step's rows begin in the table
+    following: IntArray,
+    begin: int,  # where its next states begin
+    first: int,
+    end: int,
+    edge: int,
+    value: FloatArray,
+    offset: int,  # where the next step's values begin
+    h: int,
+    state: ValueState,
+) -> None:
+    """Count the transition along an edge, one of edges first … end-1 of its pair, at step h (spec 6)."""
+    regression, bank, shape, phi_v, target = state
+    squares, targets, log_det, rows, counts = bank
+    target[0] = value[offset + following[begin + edge]]
+    r = regression[h]
+    b = value_row(x, at, following, begin, first, end, value, offset, r, shape, phi_v)
+    add_row(r, b, squares, targets, log_det, rows, counts, shape, phi_v, target)

@@ -1,0 +1,49 @@
+"""Banks of dense regressions, and their flat statistics as matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surefoot.estimate.bank import Bank, Turned
+from surefoot.estimate.blocks import one_block_each
+from surefoot.estimate.update import FACTOR, GRAM, GRAM_LOW
+
+
+def dense_bank(n: int, dim: int, n_targets: int, ridge: float) -> Bank:
+    return Bank(one_block_each(dim, n), n_targets, ridge)
+
+
+def _matrices(bank: Bank, kind: int) -> np.ndarray:
+    dim = bank.blocks.dim
+    return bank.state.squares[kind].reshape(-1, dim, dim)
+
+
+def gram(bank: Bank) -> np.ndarray:
+    """(R, d, d) of a dense bank; below its diagonal is all that is kept."""
+    lower = _matrices(bank, GRAM)
+    assert not np.triu(lower, 1).any()
+    return lower + np.swapaxes(np.tril(lower, -1), 1, 2)
+
+
+def gram_low(bank: Bank) -> np.ndarray:
+    lower = _matrices(bank, GRAM_LOW)
+    return lower + np.swapaxes(np.tril(lower, -1), 1, 2)
+
+
+def factor(bank: Bank) -> np.ndarray:
+    """(R, d, d) in place."""
+    return _matrices(bank, FACTOR)
+
+
+def targets(bank: Bank) -> np.ndarray:
+    """(R, m, d)"""
+    m = bank.state.targets.shape[1]
+    return np.swapaxes(bank.state.targets[0].reshape(m, -1, bank.blocks.dim), 0, 1)
+
+
+def turned(gram: np.ndarray, targets: np.ndarray) -> Turned:
+    """A regression that has these sums, G (d, d) and b (m, d), in the eigenbasis of G."""
+    bank = dense_bank(1, len(gram), len(targets), 1.0)
+    bank.state.squares[GRAM] = np.tril(gram).reshape(-1)
+    bank.state.targets[0] = targets
+    return bank.turned(0)
