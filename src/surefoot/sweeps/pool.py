@@ -42,10 +42,8 @@ class _Worker:
             self.connection.send(message)
 
 
-def play_all(
-    tasks: Sequence[Task], jobs: int, root: Path, entered: Entered, display: Display, stop: Interrupt
-) -> None:
-    """Play the tasks in ``jobs`` processes, each of which makes the world itself; returns when all have ended or stopped."""
+def play_all(tasks: Sequence[Task], jobs: int, root: Path, entered: Entered, display: Display, stop: Interrupt) -> None:
+    """Play the tasks in ``jobs`` processes, which make the world themselves; returns when all have ended or stopped."""
     waiting = deque(tasks)
     workers: list[_Worker] = []
     try:
@@ -67,7 +65,7 @@ def play_all(
 def _start(root: Path) -> _Worker:
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
-    process = context.Process(target=spawned.main, args=(there, root), daemon=True)
+    process = context.Process(target=spawned.work, args=(there, root), daemon=True)
     process.start()
     there.close()  # so that its end, however it comes, is seen here
     return _Worker(process, here)

@@ -62,7 +62,7 @@ from surefoot.sweeps import folder as folders
 from surefoot.sweeps import locks, pool
 from surefoot.sweeps.display import Display
 from surefoot.sweeps.folder import Contender, Folder, Spec, open_folder
-from surefoot.sweeps.task import Played, Task, make_agent, play
+from surefoot.sweeps.task import Played, Task, make_agent, play_task
 from surefoot.worlds import registry as worlds
 from surefoot.worlds.world import World
 
@@ -220,7 +220,7 @@ def _play_here(tasks: Sequence[Task], world: World, enter: pool.Entered, display
     for task in tasks:
         if stop.requested:
             return
-        played = play(task, world, partial(display.advance, task.place.key), lambda: stop.requested)
+        played = play_task(task, world, partial(display.advance, task.place.key), lambda: stop.requested)
         display.end(task.place.key, played.done)
         enter(task, played)
         if not played.finished:

@@ -75,7 +75,7 @@ class World:
         with one_blas_thread():  # so that a world has the same bits in every process
             probabilities = tables.probability_tables(problem, mu)
             costs, terminal_costs = tables.cost_tables(problem, gamma, extra)
-        checks.check_anchors(problem, gamma)
+        checks.check_anchor_costs(problem, gamma)
         checks.check_fallback(problem, probabilities, costs, terminal_costs)
         self._set(
             problem=problem,
