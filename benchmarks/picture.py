@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.page import read
 from benchmarks.rows import Row, aim, duration, falls_short, has_aim, measured, plans
-from surefoot.report.plots import pyplot, save
+from surefoot.report.plots import pyplot, save_figure
 from surefoot.report.style import DARK, LIGHT, Paper
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
@@ -40,7 +40,7 @@ def draw(found: dict[str, Any], path: Path, paper: Paper = LIGHT) -> Path:
         )  # the long names below leave the width above alone
         _sizes(upper.subplots(), sizes)
         _aims(lower.subplots(), aims, paper)
-        return save(plt, figure, path)
+        return save_figure(plt, figure, path)
 
 
 # --- plans against their floors --------------------------------------------------------------------

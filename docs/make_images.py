@@ -49,7 +49,7 @@ def photograph_report() -> Path:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as play:
         runs = Path(folder) / "thermal"
         sweep(Spec("thermal/small", agents, range(3), 20_000), runs, progress=False)
-        page = html.write(runs)
+        page = html.write_page(runs)
         browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"])
         tab = browser.new_page(viewport={"width": 1200, "height": 900}, color_scheme="light")
         tab.goto(page.as_uri())

@@ -18,7 +18,7 @@ import pytest
 import surefoot as sf
 from surefoot.plan.why import Explanation, Kind, explain
 from surefoot.report import page as html
-from surefoot.report.explorer import known_of, reasons_of, text
+from surefoot.report.explorer import known_of, label_text, reasons_of
 from surefoot.runs import plans_kept as snapshots
 from surefoot.runs.plans_kept import Snapshot
 from tests.reports import make_runs
@@ -51,7 +51,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("reports")
-    return {world: html.write(make_runs(root / world.replace("/", "-"), world, ("lsvi-new",))) for world in WORLDS}
+    return {world: html.write_page(make_runs(root / world.replace("/", "-"), world, ("lsvi-new",))) for world in WORLDS}
 
 
 @contextmanager
@@ -171,7 +171,7 @@ def test_pointing_at_an_action_shows_its_bounds(browser: Any, pages: dict[str, P
                 assert len(rows) == len(edges)
                 for row, edge in zip(rows, edges, strict=True):
                     successor = world.problem.naming.states[3][int(graph.layers[2].successor[edge])]
-                    assert row[0] == text(successor)
+                    assert row[0] == label_text(successor)
                     numbers = kept[i].lower[2][edge, 0], world.costs[2][edge, 0], kept[i].upper[2][edge, 0]
                     assert all(near(shown, value) for shown, value in zip(row[2:5], numbers, strict=True))
 
@@ -207,16 +207,16 @@ def test_choosing_an_action_says_why(browser: Any, pages: dict[str, Path], name:
 def check_panel(tab: Any, found: Explanation) -> None:
     first = found.chain[0]
     verdict = "certified" if found.certified else "not certified"
-    assert tab.inner_text("#why h3") == f"Step {first.step}, state {text(first.state)}"
-    assert tab.inner_text("#why-title") == f"Action {text(first.action)}: {verdict}"
+    assert tab.inner_text("#why h3") == f"Step {first.step}, state {label_text(first.state)}"
+    assert tab.inner_text("#why-title") == f"Action {label_text(first.action)}: {verdict}"
     lines = tab.locator("#why-steps li").all_inner_texts()
     assert len(lines) == len(found.chain)
     for n, (line, step) in enumerate(zip(lines, found.chain, strict=True)):
         if n:
-            assert f"At step {step.step}, in state {text(step.state)}" in line
-            assert f"action {text(step.action)}:" in line
+            assert f"At step {step.step}, in state {label_text(step.state)}" in line
+            assert f"action {label_text(step.action)}:" in line
         if step.kind in (Kind.COST, Kind.PROVED, Kind.FUTURE):
-            assert text(step.successor) in line
+            assert label_text(step.successor) in line
         if step.kind in (Kind.COST, Kind.PROVED):
             assert step.limit in line
             assert f"the limit is {step.bound:g}" in line

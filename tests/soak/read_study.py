@@ -46,7 +46,7 @@ def read_often(folder: Path, reads: int, seed: int) -> tuple[int, int]:
             report = audit(path)
             assert report.clean, str(report)
             assert sf.Study.open(path, read_only=True, monitor_factory=Calm).standing.applied >= report.records
-            page.read(path / "journal.jsonl", 1)
+            page.read_history(path / "journal.jsonl", 1)
             done += 3
         assert writer.is_alive(), "the writer died"
     finally:

@@ -19,9 +19,9 @@ from surefoot import worlds
 from surefoot.agents.lsvi_new import LsviNew
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.monitor.evidence import begin_due, enter
-from surefoot.monitor.mixture import weigh
+from surefoot.monitor.mixture_kernels import weigh
 from surefoot.monitor.monitor import Monitor
+from surefoot.monitor.window_kernels import add_measurement, begin_due
 from surefoot.streams import stream
 from tests.unit.test_monitor import chain
 
@@ -46,7 +46,7 @@ def evidence_of(windows, declared, r, x, z, y, cost, rho, enough):  # type: igno
     track = np.full(len(r), np.inf)
     for t in range(len(r)):
         begin_due(windows, t, declared.ridges)
-        enter(windows, declared, r[t], x[t], z[t], y[t], cost[t], rho[t])
+        add_measurement(windows, declared, r[t], x[t], z[t], y[t], cost[t], rho[t])
         track[t] = weigh(windows, declared, r[t]).log_evidence
         if track[t] >= enough:
             break

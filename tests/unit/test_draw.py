@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.report.classes import Class, standing
-from surefoot.report.pictures.order import rows_of
+from surefoot.report.classes import Class, classify
+from surefoot.report.pictures.order import state_rows
 from surefoot.report.style import DARK, LIGHT
 from surefoot.worlds.registry import FAMILIES
 
@@ -86,7 +86,7 @@ def test_classes_compare_plan_and_truth() -> None:
     safe = sf.exact.safe_sets(world)[1]
     plan = sf.run(sf.LsviNew(world.problem), world, episodes=20, seed=0).plan
     assert plan is not None
-    view = standing(world, plan)
+    view = classify(world, plan)
     for h, kinds in enumerate(view.pairs):
         certified = plan.certified_sets.pairs[h]
         np.testing.assert_array_equal(kinds == Class.CERTIFIED, certified & safe[h])
@@ -100,14 +100,14 @@ def test_classes_compare_plan_and_truth() -> None:
 def test_what_is_allowed_but_unsafe_is_a_class_of_its_own() -> None:
     world = sf.worlds.make("thermal/testing")
     plan = sf.run(sf.agents.make("slucb-qvi", world.problem), world, episodes=400, seed=0).plan
-    assert standing(world, plan).count()[Class.WRONG] > 0
+    assert classify(world, plan).count()[Class.WRONG] > 0
 
 
 def test_rows_follow_the_size_of_labels() -> None:
-    rows = rows_of(sf.worlds.make("thermal/testing").problem)
+    rows = state_rows(sf.worlds.make("thermal/testing").problem)
     labels = sf.worlds.make("thermal/testing").problem.naming.states
     assert all(row == labels[h][i] for h, column in enumerate(rows) for i, row in enumerate(column))
-    assert rows_of(sf.worlds.make("figure1").problem)[-1] == [1.0]  # "end", in the middle of three
+    assert state_rows(sf.worlds.make("figure1").problem)[-1] == [1.0]  # "end", in the middle of three
 
 
 def test_the_registry_names_its_worlds() -> None:

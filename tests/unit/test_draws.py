@@ -207,4 +207,4 @@ def test_a_sweep_refuses_the_checkpoint_of_another_seed(tmp_path: Path) -> None:
     sf.run(sf.LsviNew(world.problem), world, 20, 4, checkpoint=spot.checkpoint)
     task = play.Task(spot, Contender("lsvi-new"), 30, False, 10.0)
     with pytest.raises(UnreadableFile, match=r"the checkpoint is of another seed.*4. Delete it"):
-        play.play(task, world, lambda done, line: None, lambda: False)
+        play.play_task(task, world, lambda done, line: None, lambda: False)

@@ -8,7 +8,7 @@ import pytest
 import surefoot as sf
 from surefoot import exact
 from surefoot.errors import InvalidInput
-from surefoot.worlds.named.lower_bound import lower_bound
+from surefoot.worlds.named.lower_bound import theorem3
 
 INSTANCES = ["1", "2"]
 C, C0, DELTA = 0.5, 0.1, 0.2  # c̄, c⁰, Δ
@@ -51,20 +51,20 @@ def test_what_is_safe_and_best(instance: str, safe: list[int], best: float) -> N
 
 
 def test_the_learner_is_told_the_same_in_both() -> None:
-    first, second = (lower_bound(instance) for instance in INSTANCES)
+    first, second = (theorem3(instance) for instance in INSTANCES)
     assert first.problem.digest == second.problem.digest
     assert first.digest != second.digest
 
 
 def test_only_the_fourth_tells_them_apart() -> None:
-    first, second = (lower_bound(instance) for instance in INSTANCES)
+    first, second = (theorem3(instance) for instance in INSTANCES)
     for one, two in zip(first.costs, second.costs, strict=True):
         assert np.flatnonzero(one != two).tolist() == [3]
 
 
 @pytest.mark.parametrize("noise_scale", [1.0, 0.001])
 def test_a_safe_learner_never_plays_it_and_pays_for_that_in_the_second(noise_scale: float, seed: int) -> None:
-    first, second = (lower_bound(instance, noise_scale=noise_scale) for instance in INSTANCES)
+    first, second = (theorem3(instance, noise_scale=noise_scale) for instance in INSTANCES)
     one = sf.run(sf.LsviNew(first.problem), first, episodes=500, seed=seed)
     two = sf.run(sf.LsviNew(second.problem), second, episodes=500, seed=seed)
     assert not one.violations.any()
@@ -76,7 +76,7 @@ def test_a_safe_learner_never_plays_it_and_pays_for_that_in_the_second(noise_sca
 
 
 def test_options() -> None:
-    world = lower_bound("2", horizon=3, actions=9, bound=0.4, fallback_cost=0.05, gap=0.3, noise="uniform")
+    world = theorem3("2", horizon=3, actions=9, bound=0.4, fallback_cost=0.05, gap=0.3, noise="uniform")
     assert world.problem.horizon == 3
     assert world.costs[0].ravel().tolist() == pytest.approx([0.05, 0.75, 0.05, 0.35] + [0.75] * 5)
 
@@ -96,5 +96,5 @@ def test_options() -> None:
 )
 def test_what_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        lower_bound(**options)
+        theorem3(**options)
     assert str(refused.value) == message

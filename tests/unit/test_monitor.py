@@ -13,9 +13,9 @@ import pytest
 from surefoot.errors import InvalidInput
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.monitor import evidence
-from surefoot.monitor.evidence import FIRST_LEVEL, UNUSED
+from surefoot.monitor import window_kernels as kernels
 from surefoot.monitor.monitor import SHARES, Alarm, Monitor, ridge_grid
+from surefoot.monitor.window_kernels import FIRST_LEVEL, UNUSED
 
 ALPHA = 0.01
 
@@ -439,7 +439,7 @@ def test_a_model_error_within_its_declaration_is_no_shift(seed: int, declared: b
 
 def test_weights_of_windows_add_up_to_a_half() -> None:
     starts = range(1 << FIRST_LEVEL, 1 << 20, 1 << FIRST_LEVEL)
-    weights = [evidence.window_of(t)[1] for t in starts]
+    weights = [kernels.window_of(t)[1] for t in starts]
     assert 0.4 < math.fsum(weights) < 0.5
     levels = sum(1 / ((k + 1) * (k + 2)) for k in range(10_000))
     assert levels == pytest.approx(1, abs=1e-3)  # of levels, and in the same way of starts within a level

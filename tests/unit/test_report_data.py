@@ -19,9 +19,9 @@ from surefoot.errors import SurefootError, UnreadableFile
 from surefoot.report import data
 from surefoot.report import page as html
 from surefoot.report.bound import paper_bound
-from surefoot.report.chart import Line
+from surefoot.report.chart import Curve
 from surefoot.report.charts import plain
-from surefoot.report.explorer import explorer, reasons_of, text, thinned
+from surefoot.report.explorer import explorer, label_text, reasons_of, thinned
 from surefoot.runs import plans_kept as snapshots
 from surefoot.runs.ledger import Ledger
 from tests.reports import EPISODES, SEEDS, make_runs
@@ -34,7 +34,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def page(runs: Path) -> Path:
-    return html.write(runs)
+    return html.write_page(runs)
 
 
 def ledgers(runs: Path, label: str) -> list[Ledger]:
@@ -42,7 +42,7 @@ def ledgers(runs: Path, label: str) -> list[Ledger]:
 
 
 def test_headlines_are_those_of_the_ledgers(runs: Path) -> None:
-    report = data.read(runs)
+    report = data.read_sweep(runs)
     assert [each.label for each in report.headlines] == ["lsvi-new", "fallback", "slucb-qvi"]
     for each in report.headlines:
         ends = [ledger.manifest["summary"] for ledger in ledgers(runs, each.label)]
@@ -57,7 +57,7 @@ def test_headlines_are_those_of_the_ledgers(runs: Path) -> None:
 
 
 def test_curves_are_those_of_the_ledgers(runs: Path) -> None:
-    report = data.read(runs)
+    report = data.read_sweep(runs)
     for line in report.chart("regret").lines:
         totals = np.cumsum([ledger.episodes["regret"] for ledger in ledgers(runs, line.label)], axis=1)
         at = np.array(line.episodes) - 1
@@ -73,7 +73,7 @@ def test_curves_are_those_of_the_ledgers(runs: Path) -> None:
 
 
 def test_csv_holds_what_the_chart_shows(runs: Path) -> None:
-    chart = data.read(runs).chart("violations")
+    chart = data.read_sweep(runs).chart("violations")
     rows = list(csv.DictReader(io.StringIO(chart.csv())))
     assert len(rows) == sum(len(line.episodes) for line in chart.lines)
     assert {row["line"] for row in rows} == {"lsvi-new", "fallback", "slucb-qvi"}
@@ -85,9 +85,9 @@ def test_slopes_are_fitted_over_the_last_decade() -> None:
     at = tuple(range(1, 2001))
     for power in (0.5, 1.0):
         total = tuple(3.0 * k**power for k in at)
-        assert data.fitted_slope(Line("x", "x", at, total, total, total)) == pytest.approx(power)
+        assert data.fitted_slope(Curve("x", "x", at, total, total, total)) == pytest.approx(power)
     flat = (0.0,) * 2000
-    assert data.fitted_slope(Line("x", "x", at, flat, flat, flat)) is None
+    assert data.fitted_slope(Curve("x", "x", at, flat, flat, flat)) is None
 
 
 def test_the_papers_bound_is_drawn_or_the_reason_is_given() -> None:
@@ -104,21 +104,21 @@ def test_times_are_a_service(runs: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(runs, copy)
     (copy / "times.json").unlink()
-    names = {chart.name for chart in data.read(runs).charts}
-    assert {chart.name for chart in data.read(copy).charts} == names - {"time"}
-    assert data.read(copy).headlines[0].seconds is None
+    names = {chart.name for chart in data.read_sweep(runs).charts}
+    assert {chart.name for chart in data.read_sweep(copy).charts} == names - {"time"}
+    assert data.read_sweep(copy).headlines[0].seconds is None
 
 
 def test_unfinished_runs_are_left_out_and_said_so(runs: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(runs, copy)
     shutil.rmtree(copy / "runs/fallback/seed-0001")
-    assert data.read(copy).notes == ("1 of 6 runs are not finished and are left out.",)
+    assert data.read_sweep(copy).notes == ("1 of 6 runs are not finished and are left out.",)
     shutil.rmtree(copy / "runs")
     with pytest.raises(SurefootError, match="no run is finished"):
-        data.read(copy)
+        data.read_sweep(copy)
     with pytest.raises(UnreadableFile, match="not a directory of runs"):
-        data.read(tmp_path / "nothing")
+        data.read_sweep(tmp_path / "nothing")
 
 
 # --- the explorer ---------------------------------------------------------------------------------------
@@ -163,8 +163,8 @@ def test_plans_that_do_not_fit_are_thinned(runs: Path, monkeypatch: pytest.Monke
 
 
 def test_labels_are_shown_as_people_write_them() -> None:
-    assert text(("east", 0.5)) == "(east, 0.5)"
-    assert text(3) == "3"
+    assert label_text(("east", 0.5)) == "(east, 0.5)"
+    assert label_text(3) == "3"
 
 
 # --- the page -------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def test_the_page_is_one_small_file_that_fetches_nothing(page: Path) -> None:
 
 def test_every_figure_lies_beside_the_page(page: Path) -> None:
     folder = page.parent / "report"
-    for name in [*(chart.name for chart in data.read(page.parent).charts), "world"]:
+    for name in [*(chart.name for chart in data.read_sweep(page.parent).charts), "world"]:
         for kind in ("svg", "png", "csv"):
             assert (folder / f"{name}.{kind}").stat().st_size > 0
     whole = page.read_text(encoding="utf-8")
@@ -199,7 +199,7 @@ def test_ids_of_the_page_are_unique(page: Path) -> None:
 
 
 def test_the_page_says_what_the_data_say(page: Path) -> None:
-    whole, report = page.read_text(encoding="utf-8"), data.read(page.parent)
+    whole, report = page.read_text(encoding="utf-8"), data.read_sweep(page.parent)
     learner = report.headlines[0]
     assert f"{learner.gap_closed:.0%} of the gap" in whole
     assert "every step safe with probability ≥ 0.95" in whole
@@ -216,7 +216,7 @@ def test_hostile_names_do_not_become_markup(page: Path) -> None:
 
 def test_a_second_report_replaces_the_first(runs: Path, page: Path) -> None:
     first = page.read_bytes()
-    assert html.write(runs).read_bytes() == first
+    assert html.write_page(runs).read_bytes() == first
 
 
 def test_numbers_on_axes() -> None:

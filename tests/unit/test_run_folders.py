@@ -80,8 +80,8 @@ def table(root: Path) -> None:
 
 
 READERS = {
-    "report": (html.write, (SWEEP,)),
-    "what the report says": (data.read, (TIMES, MANIFEST)),
+    "report": (html.write_page, (SWEEP,)),
+    "what the report says": (data.read_sweep, (TIMES, MANIFEST)),
     "export": (export, (SWEEP, POLICY)),
     "resume": (lambda root: resume(root, jobs=1, progress=False), (SWEEP,)),  # ledgers as the table reads them
     "table": (table, (SWEEP, TIMES, MANIFEST)),
@@ -126,7 +126,7 @@ def test_a_run_of_another_place_is_refused(runs: Path, tmp_path: Path) -> None:
     shutil.copytree(runs, root)
     (root / "runs/lsvi-new/seed-0000").rename(root / "spare")
     (root / "runs/fallback/seed-0000").rename(root / "runs/lsvi-new/seed-0000")
-    for reader in (html.write, table, READERS["resume"][0]):
+    for reader in (html.write_page, table, READERS["resume"][0]):
         with pytest.raises(
             UnreadableFile, match=r"not the one of this place.*agent 'fallback' where 'lsvi-new'.*Remove"
         ):
@@ -146,7 +146,7 @@ def test_a_summary_that_its_tables_contradict_is_refused(runs: Path, tmp_path: P
     for name, value in (("violations", 1), ("total_regret", 0.0), ("cost_event", False), ("value_event", False)):
         source.write_text(json.dumps({**manifest, "summary": {**manifest["summary"], name: value}}))
         with pytest.raises(UnreadableFile, match=rf"summary is of another run.*\$\.summary\.{name}"):
-            html.write(tmp_path / "runs")
+            html.write_page(tmp_path / "runs")
 
 
 def test_too_many_episodes_are_refused_before_they_are_laid_out() -> None:

@@ -168,6 +168,18 @@ def test_two_processes_give_the_same_bytes(whole: Path, tmp_path: Path) -> None:
     assert len(outcome.folder.times()) == 6
 
 
+def test_a_worker_refuses_a_world_that_is_not_the_sweep_s(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every worker makes the world itself; one that came out otherwise must not be played."""
+    manifest = json.loads((copy / "sweep.json").read_text(encoding="utf-8"))
+    manifest["world"]["options"] = {"bound": 0.61}
+    (copy / "sweep.json").write_text(json.dumps(manifest), encoding="utf-8")
+    shutil.rmtree(copy / "runs")
+    monkeypatch.setattr(folder.Folder, "world", lambda self: sf.worlds.make(WORLD))  # here all seems well
+    with pytest.raises(UnreadableFile, match="no longer the one of these runs"):
+        sweep.resume(copy, jobs=2)
+    assert not list((copy / "runs").rglob("manifest.json"))
+
+
 def test_a_worker_can_compile_in_a_script_that_imports_numba() -> None:
     """Spawned processes run the script's imports first: numba is loaded before the worker asks for one thread."""
     script = """
@@ -453,13 +465,7 @@ def test_a_full_disk(module: Any, name: str, whole: Path, tmp_path: Path, monkey
     assert left_over(root) == []
 
 
-def test_a_full_disk_in_a_worker_and_while_sharing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from surefoot.worlds import sharing
-
-    with monkeypatch.context() as patch:
-        patch.setattr(sharing, "write", full_disk)
-        with pytest.raises(UnwritableFile, match="the disk is full"):
-            sweep.sweep(small(), tmp_path / "a", jobs=2)
+def test_an_error_in_a_worker(tmp_path: Path) -> None:
     root = tmp_path / "b"
     sweep.sweep(small(20, seeds=[0], agents=[Contender("fallback")]), root, jobs=1)
     manifest = json.loads((root / "sweep.json").read_text(encoding="utf-8"))

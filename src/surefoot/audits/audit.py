@@ -27,7 +27,7 @@ from surefoot.audits.chain import NAME, VERSION, Record, Say, read_journal
 from surefoot.audits.declaration import Problem, Unreadable, read_problem
 from surefoot.audits.replay import Replay
 
-__all__ = ["AuditReport", "Finding", "Unreadable", "audit"]
+__all__ = ["AuditReport", "Breach", "Unreadable", "audit"]
 
 _SHOWN = 50  # exceptions in the text
 _COUNTS = (  # (as counted, as told)
@@ -56,7 +56,7 @@ _SNAPSHOT = re.compile(r"(\d{12,18})\.npz\Z")
 
 
 @dataclass(frozen=True)
-class Finding:
+class Breach:
     """Something that must not be."""
 
     record: int  # its number, from 0; the line in the journal is one more
@@ -72,7 +72,7 @@ class AuditReport:
     """What was found."""
 
     path: str
-    exceptions: list[Finding] = field(default_factory=list)
+    exceptions: list[Breach] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     records: int = 0
@@ -134,7 +134,7 @@ def audit(path: str | Path) -> AuditReport:
     report, kinds = AuditReport(str(folder)), list[str]()
 
     def wrong(n: int, what: str) -> None:
-        report.exceptions.append(Finding(n, kinds[n] if 0 <= n < len(kinds) else "?", what))
+        report.exceptions.append(Breach(n, kinds[n] if 0 <= n < len(kinds) else "?", what))
 
     snapshots = _snapshots(folder)  # before the journal is read: a study that goes on writes more of both
     replay: Replay | None = None

@@ -13,7 +13,7 @@ from surefoot.audits.chain import Record
 
 
 @dataclass
-class Episode:
+class Position:
     number: int
     step: int
     state: int

@@ -15,7 +15,7 @@ from surefoot.audits.answers import Declared, of_the_fallback
 from surefoot.audits.bounds import Confidence, Data, Plan, default_ridges, make_plan, paper_beta, paper_feature_bound
 from surefoot.audits.chain import Record, Say, compact
 from surefoot.audits.declaration import NONE, Problem, label
-from surefoot.audits.epoch import Episode, Epoch
+from surefoot.audits.epoch import Epoch, Position
 from surefoot.audits.imports import Measurements
 from surefoot.audits.offers import Certificate
 
@@ -27,7 +27,7 @@ class Replay:
         self._problem, self._wrong, self._opened = problem, wrong, opened
         self._declared = Declared(problem, opened, load)
         self.counts: Counter[str] = Counter()
-        self._episode: Episode | None = None
+        self._episode: Position | None = None
         self._ask: tuple[Record, int] | None = None  # pending, and the pair offered
         self._alarms: list[tuple[int, Record]] = []  # not acknowledged
         self._due: list[tuple[int, tuple[str, ...]]] = []  # (record, kinds): an alarm that must come next
@@ -134,7 +134,7 @@ class Replay:
         allowed = after in epoch.moments and after >= max(epoch.firm)
         self._expect(n, allowed, f"the plan in force cannot be the one of record {after}")
         epoch.plan = plan, after
-        self._episode = Episode(record["episode"], 0, state or 0)
+        self._episode = Position(record["episode"], 0, state or 0)
         if not self._alarms and not self._plan(after).possibly_consistent:
             self._wrong(n, f"the bounds of the plan of record {after} contradict each other, and no alarm was raised")
 
@@ -170,7 +170,7 @@ class Replay:
             "narrowed": bool(self._epoch.constants.get("skip_hopeless")),
         }
 
-    def _judge(self, n: int, here: Episode, pair: int, plan: Plan) -> None:
+    def _judge(self, n: int, here: Position, pair: int, plan: Plan) -> None:
         """Was this action certified when it was offered?"""
         h, epoch = here.step, self._epoch
         fallback = self._problem.layers[h].fallback[here.state]
@@ -370,7 +370,7 @@ class Replay:
 
     # --- places -----------------------------------------------------------------------------------------
 
-    def _here(self, n: int, record: Record) -> Episode:
+    def _here(self, n: int, record: Record) -> Position:
         """The episode, where the record says; where that is not where it is, it is said and believed."""
         h, state = record["step"], None
         if type(h) is int and 0 <= h < self._problem.horizon - 1:
@@ -381,12 +381,12 @@ class Replay:
         if here is None or here.lost or (here.step, here.state) != (h, state):
             where = "over" if here is None else f"at step {here.step}, state {self._name(here)!r}"
             self._wrong(n, f"it is of step {h}, state {record['state']!r}, the episode is {where}: records are missing")
-            here = self._episode = Episode(self.counts["begin"], h, state)
+            here = self._episode = Position(self.counts["begin"], h, state)
         if "episode" in record:
             self._expect(n, record["episode"] == here.number, f"the episode under way is {here.number}")
         return here
 
-    def _name(self, here: Episode) -> Any:
+    def _name(self, here: Position) -> Any:
         return self._problem.states[here.step][here.state]
 
 

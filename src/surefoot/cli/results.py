@@ -25,7 +25,7 @@ def report(folder: options.Folder) -> None:
         from surefoot.report import page as html  # type: ignore[attr-defined, unused-ignore]
     except ImportError as error:
         raise SurefootError("this installation writes no reports", got=str(error)) from error
-    typer.echo(f"report: {html.write(folder)}")
+    typer.echo(f"report: {html.write_page(folder)}")
 
 
 def study_report(
@@ -34,7 +34,7 @@ def study_report(
     """Write one self-contained page about a study: where it stands, its limits, its alarms, its audit."""
     from surefoot.report import study_page as study
 
-    typer.echo(f"report: {study.write(path)}")
+    typer.echo(f"report: {study.write_page(path)}")
 
 
 def export(

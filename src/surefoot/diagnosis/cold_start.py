@@ -59,7 +59,7 @@ class Needs:
     states: tuple[FloatArray, ...]  # H of (S,)
 
 
-def sweep(graph: LayeredGraph, needs: Tables) -> Needs:
+def backward(graph: LayeredGraph, needs: Tables) -> Needs:
     """The recursion above, from the needs of triplets and of last states."""
     states = [np.where(graph.terminal.fallback_reached | ~graph.terminal.has_cost, -np.inf, needs[-1])]
     pairs: list[FloatArray] = []
@@ -252,14 +252,14 @@ class Remedies:
     def smallest_bound(self, j: int) -> float | None:
         """The least c̄_j, all else kept; None if no c̄_j would do."""
         scores = [upper[:, j] for upper in self.upper]
-        found = least(self.graph, sweep(self.graph, self._unless_others_block(j, scores)))
+        found = least(self.graph, backward(self.graph, self._unless_others_block(j, scores)))
         lowest = [float(anchor.cost[j]) for anchor in self.graph.anchors if anchor is not None]
         return None if found == np.inf else max([found, *lowest])
 
     def largest_norm(self, j: int) -> float | None:
         """The largest L_j, all else kept; None if none would do that the anchors leave possible."""
         scores = [-roof[:, j] for roof in self._roofs]
-        found = -least(self.graph, sweep(self.graph, self._unless_others_block(j, scores)))
+        found = -least(self.graph, backward(self.graph, self._unless_others_block(j, scores)))
         return found + 0.0 if found >= self.least_norm(j) else None  # + 0.0: no −0
 
     def least_norm(self, j: int) -> float:
@@ -274,13 +274,13 @@ class Remedies:
 
     def common_raise(self) -> Needs:
         """By how much all bounds would have to grow together."""
-        return sweep(self.graph, [(upper - self.bounds).max(axis=1) for upper in self.upper])
+        return backward(self.graph, [(upper - self.bounds).max(axis=1) for upper in self.upper])
 
     def common_factor(self) -> float | None:
         """The largest factor on all norms together; None if none would do."""
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = [np.where(np.isnan(roof / self.norms), np.inf, roof / self.norms) for roof in self._roofs]
-        found = -least(self.graph, sweep(self.graph, [-share.min(axis=1) for share in shares]))
+        found = -least(self.graph, backward(self.graph, [-share.min(axis=1) for share in shares]))
         kept = all(found * norm >= self.least_norm(j) for j, norm in enumerate(self.norms.tolist()))
         return found if found > 0 and kept else None
 

@@ -111,7 +111,7 @@ class FallbackFault:
 
 
 @dataclass(frozen=True)
-class Paper:
+class PaperReport:
     """The constants of the paper's theorem (spec 6). Numbers are None where they are not defined."""
 
     episodes: int
@@ -154,7 +154,7 @@ class Diagnosis:
     forced: Forced
     fallback_fault: FallbackFault | None
     unreachable_states: int
-    paper: Paper
+    paper: PaperReport
     findings: tuple[Finding, ...]
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import replace
 from surefoot import theory
 from surefoot.checks import probability, whole
 from surefoot.diagnosis.cold_start import Remedies, certified_moves, describe_cold_start, prior
-from surefoot.diagnosis.diagnosis import Diagnosis, LayerReport, LimitReport, Paper
+from surefoot.diagnosis.diagnosis import Diagnosis, LayerReport, LimitReport, PaperReport
 from surefoot.diagnosis.findings import judge
 from surefoot.diagnosis.forced import describe_forced, find_fallback_fault, lost_actions, lost_sets
 from surefoot.diagnosis.rank import describe_features
@@ -97,7 +97,7 @@ def _layers(problem: Problem, certified: Certified, lost: Certified) -> tuple[La
     return tuple(reports)
 
 
-def describe_paper(problem: Problem, failure_probability: float, episodes: int) -> Paper:
+def describe_paper(problem: Problem, failure_probability: float, episodes: int) -> PaperReport:
     """The paper's constants with λ₀ = b_β = δ̃ = 1 (spec 6), and whether a run could use them."""
     try:
         constants = constants_for(
@@ -111,10 +111,10 @@ def describe_paper(problem: Problem, failure_probability: float, episodes: int) 
             ridge=None,
         )
     except InvalidInput as error:
-        return Paper(episodes, False, (str(error),), None)
+        return PaperReport(episodes, False, (str(error),), None)
     cap = constants.cap_warning()
     reasons = (*constants.problems(), *([] if cap is None else [cap]))
-    return Paper(
+    return PaperReport(
         episodes=episodes,
         usable=not reasons,
         reasons=reasons,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from surefoot.checks import promised
 from surefoot.diagnosis.diagnosis import Diagnosis, Finding, LimitReport, Regression
-from surefoot.diagnosis.text import layer_range, number, rounded_down, rounded_up
+from surefoot.diagnosis.text import digits, layer_range, rounded_down, rounded_up
 
 _GRAVITY = ("problem", "warning", "ok", "note")
 
@@ -29,7 +29,7 @@ def _fallback(found: Diagnosis) -> Iterator[Finding]:
         yield Finding(
             "problem",
             f"The declaration contradicts the fallback: {fault.where}: limit {fault.limit!r} is at least "
-            f"{number(fault.lowest)} there, whatever the truth, and its bound is {number(fault.bound)} "
+            f"{digits(fault.lowest)} there, whatever the truth, and its bound is {digits(fault.bound)} "
             f"({_count(fault.triplets, 'such place')}).",
             "Correct the anchor, the norm, the bound or the fallback, or take the successor out of the support.",
         )
@@ -55,8 +55,8 @@ def _cold_start(found: Diagnosis) -> Iterator[Finding]:
     place = f"step {near.step}, state {near.state!r}, action {near.action!r}"
     later = f", by a step that may follow: {near.where}" if near.later else ""
     nearest = (
-        f"Closest is {place}: over limit {near.limit!r} by {number(near.excess)} "
-        f"(upper bound {number(near.upper)}, bound {number(near.bound)}){later}."
+        f"Closest is {place}: over limit {near.limit!r} by {digits(near.excess)} "
+        f"(upper bound {digits(near.upper)}, bound {digits(near.bound)}){later}."
     )
     if start.opens_with_fallback_data == "possible":
         level, verdict = "warning", "It cannot move before any data; the fallback's own data may open it."
@@ -80,9 +80,9 @@ def _remedy(found: Diagnosis) -> str:
 
 def _single(limit: LimitReport) -> Iterator[str]:
     if limit.largest_norm is not None:
-        yield f"{limit.name!r} norm ≤ {rounded_down(limit.largest_norm)} (now {number(limit.norm)})"
+        yield f"{limit.name!r} norm ≤ {rounded_down(limit.largest_norm)} (now {digits(limit.norm)})"
     if limit.smallest_bound is not None:
-        yield f"{limit.name!r} bound ≥ {rounded_up(limit.smallest_bound)} (now {number(limit.bound)})"
+        yield f"{limit.name!r} bound ≥ {rounded_up(limit.smallest_bound)} (now {digits(limit.bound)})"
 
 
 def _forced(found: Diagnosis) -> Iterator[Finding]:

@@ -50,14 +50,14 @@ def _limits(found: Diagnosis) -> str:
         rows.append(
             [
                 limit.name,
-                number(limit.bound),
-                number(limit.norm),
-                number(limit.noise),
+                digits(limit.bound),
+                digits(limit.norm),
+                digits(limit.noise),
                 "–" if limit.smallest_bound is None else rounded_up(limit.smallest_bound),
                 "–" if limit.largest_norm is None else rounded_down(limit.largest_norm),
             ]
         )
-    return f"Before any data, all else kept (– where this alone would not do)\n{table(rows)}"
+    return f"Before any data, all else kept (– where this alone would not do)\n{columns(rows)}"
 
 
 def _layers(found: Diagnosis) -> str:
@@ -71,7 +71,7 @@ def _layers(found: Diagnosis) -> str:
         half = _MOST_LAYERS // 2
         rows = [*rows[:half], ["…"] * len(head), *rows[1 - half :]]
     legend = "moves: actions beyond the fallback's, certified before any data; never: states that no data can certify"
-    return f"{table([head, *rows])}\n{legend}"
+    return f"{columns([head, *rows])}\n{legend}"
 
 
 def _cells(layer: LayerReport, each: bool, columns: int) -> list[str]:
@@ -79,7 +79,7 @@ def _cells(layer: LayerReport, each: bool, columns: int) -> list[str]:
     counts += [layer.moves, layer.never_states]
     slack = ["–"] * columns
     if layer.slack is not None:
-        slack = [number(value) for value in (layer.slack if each else [min(layer.slack)])]
+        slack = [digits(value) for value in (layer.slack if each else [min(layer.slack)])]
     return [*map(str, counts), *slack]
 
 
@@ -92,7 +92,7 @@ def _features(found: Diagnosis) -> str:
     ):
         rows.append([name, str(dim), _ranks(regressions), _pooling(regressions)])
     shared = "\ntransitions use the cost features" if features.shared else ""
-    return table(rows) + shared
+    return columns(rows) + shared
 
 
 def _ranks(regressions: Sequence[Regression]) -> str:
@@ -117,20 +117,20 @@ def _paper(found: Diagnosis) -> str:
         ["d", "ridge", "D", "β", "K′", "K′ ≤ K from", "κ", "largest Δφ", "least gap", "least gap⁺"],
         [
             str(paper.dimension),
-            *(number(value) for value in (paper.ridge, paper.feature_bound, paper.beta)),
+            *(digits(value) for value in (paper.ridge, paper.feature_bound, paper.beta)),
             str(paper.initial_episodes),
             "over 10¹⁸" if enough is None else str(enough),
-            *(number(value) for value in (paper.kappa, max(paper.delta_phi))),
-            *(number(value) for value in (min(paper.gaps), min(paper.future_gaps))),
+            *(digits(value) for value in (paper.kappa, max(paper.delta_phi))),
+            *(digits(value) for value in (min(paper.gaps), min(paper.future_gaps))),
         ],
     ]
-    return f"{head}\n{table(rows)}"
+    return f"{head}\n{columns(rows)}"
 
 
 # --- small pieces -------------------------------------------------------------------------------------------
 
 
-def table(rows: Sequence[Sequence[str]]) -> str:
+def columns(rows: Sequence[Sequence[str]]) -> str:
     """Columns, the first to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
@@ -153,7 +153,7 @@ def layer_range(layers: Sequence[int]) -> str:
     )
 
 
-def number(value: float | None) -> str:
+def digits(value: float | None) -> str:
     return "–" if value is None else f"{value:.4g}"
 
 

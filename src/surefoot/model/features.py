@@ -16,12 +16,12 @@ Features = FeatureArray | SparseRows
 
 def product(x: Features, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """x @ matrix, of a matrix (d, m) or a vector (d,), in float64."""
-    return x @ matrix if isinstance(x, SparseRows) else precision.product(x, matrix)
+    return x @ matrix if isinstance(x, SparseRows) else precision.dense_product(x, matrix)
 
 
 def row_norms(x: Features) -> NDArray[np.float64]:
     """(rows,) the length of every row."""
-    return x.norms() if isinstance(x, SparseRows) else precision.lengths(x)
+    return x.norms() if isinstance(x, SparseRows) else precision.dense_norms(x)
 
 
 def row_distances(x: Features, some: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float64]:

@@ -245,29 +245,6 @@ def pool(arrays: Iterable[Any]) -> tuple[Any, IntArray]:
         offsets.append(begins[id(array)])
     if len(distinct) == 1:
         flat = distinct[0]
-    elif isinstance(distinct[0], SparseRows):
-        flat = stacked(distinct)
     else:
-        flat = _as_one(distinct)
-        flat = np.concatenate(distinct) if flat is None else flat
+        flat = stacked(distinct) if isinstance(distinct[0], SparseRows) else np.concatenate(distinct)
     return freeze(flat), np.array(offsets, np.int64)
-
-
-def _as_one(arrays: list[NDArray[Any]]) -> NDArray[Any] | None:
-    """One view of arrays that lie one after the other in the same memory, as mapped ones do; None where they do not."""
-    first, owner = arrays[0], _owner(arrays[0])
-    end = first.__array_interface__["data"][0]
-    for array in arrays:
-        alike = array.dtype == first.dtype and array.shape[1:] == first.shape[1:] and array.flags.c_contiguous
-        if not alike or array.__array_interface__["data"][0] != end or _owner(array) is not owner:
-            return None
-        end += array.nbytes
-    shape = (sum(map(len, arrays)), *first.shape[1:])
-    steps = np.empty((2, *first.shape[1:]), first.dtype).strides  # those of a single row may be anything
-    return np.lib.stride_tricks.as_strided(first, shape, steps, writeable=False)
-
-
-def _owner(array: NDArray[Any]) -> NDArray[Any]:
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array

@@ -25,7 +25,7 @@ def pieces(x: FeatureArray) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         yield rows, np.asarray(x[rows], np.float64)
 
 
-def lengths(x: FeatureArray) -> NDArray[np.float64]:
+def dense_norms(x: FeatureArray) -> NDArray[np.float64]:
     """(n,) the length of every row."""
     result = np.empty(len(x))
     for rows, piece in pieces(x):
@@ -33,7 +33,7 @@ def lengths(x: FeatureArray) -> NDArray[np.float64]:
     return np.sqrt(result, out=result)
 
 
-def product(x: FeatureArray, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def dense_product(x: FeatureArray, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """x @ matrix, of a matrix (d, m) or a vector (d,)."""
     result = np.empty((len(x), *matrix.shape[1:]))
     for rows, piece in pieces(x):

@@ -33,7 +33,7 @@ from surefoot.model.rules import (
     check_scales,
     follow_fallback,
 )
-from surefoot.model.seals import Seal, taken_over, verify
+from surefoot.model.seals import Seal, check_seals, taken_over
 from surefoot.model.sparse_rows import Taker
 from surefoot.tolerances import VIOLATION
 
@@ -339,7 +339,7 @@ class Problem:
 
     def verify(self) -> None:
         """Raise AssumptionBroken if an array that was too large to copy has changed since it was declared."""
-        verify(self.seals)
+        check_seals(self.seals)
 
     def stored_in_float32(self) -> Problem:
         """The same problem with its features stored in float32: half the memory, and all arithmetic in float64 still.

@@ -69,7 +69,7 @@ def taken_over(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Seal
     return own, tuple(seals)
 
 
-def verify(seals: Iterable[Seal]) -> None:
+def check_seals(seals: Iterable[Seal]) -> None:
     """Raise if a sealed array is no longer what was declared."""
     for seal in seals:
         if _checksum(seal.array) != seal.checksum:

@@ -92,9 +92,9 @@ from surefoot.errors import InvalidInput
 from surefoot.model.graph import FloatArray
 from surefoot.model.precision import FeatureArray
 from surefoot.model.problem import Problem
-from surefoot.monitor import evidence
-from surefoot.monitor.evidence import FIRST_LEVEL, UNUSED, Declared, Windows
-from surefoot.monitor.mixture import ALL, NOTHING, SHIFT, Finding, weigh
+from surefoot.monitor import window_kernels as kernels
+from surefoot.monitor.mixture_kernels import ALL, NOTHING, SHIFT, Verdict, weigh
+from surefoot.monitor.window_kernels import FIRST_LEVEL, UNUSED, DeclaredModel, Windows
 
 SHARES = (0.75, 0.3, 0.1, 0.03)  #: the s of step 6
 
@@ -126,7 +126,7 @@ class Monitor:
         longest = graph.largest_cost_norm() or 1.0
         noises, norms = np.array([limit.noise for limit in limits]), np.array([limit.norm for limit in limits])
         self._thresholds = problem.violation_thresholds
-        self._declared = Declared(
+        self._declared = DeclaredModel(
             noises=noises,
             norms=norms,
             errors=np.array([limit.misspecification for limit in limits]),
@@ -143,7 +143,7 @@ class Monitor:
                 self._anchors[h], self._anchor_costs[h] = anchor.features, anchor.cost
                 self._directions[h] = anchor.features / float(anchor.features @ anchor.features)
         self._windows = self._room(1)
-        self._finding = NOTHING
+        self._verdict = NOTHING
 
     # --- what is told -----------------------------------------------------------------------------------
 
@@ -173,10 +173,10 @@ class Monitor:
         z, y = x - rho * self._anchors[h], values - rho * self._anchor_costs[h]
         r = 0 if self.problem.stationary_costs else h
         self._begin_window()
-        evidence.enter(self._windows, self._declared, r, x, z, y, values, rho)
+        kernels.add_measurement(self._windows, self._declared, r, x, z, y, values, rho)
         self.measurements += 1
         shifted = r if self.measurements % self._stride == 0 else UNUSED
-        self._finding = Finding(*weigh(self._windows, self._declared, shifted))
+        self._verdict = Verdict(*weigh(self._windows, self._declared, shifted))
         return self._limit_alarm(values) or self._contradiction() or self._residual_alarm()
 
     # --- the two tests ----------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ class Monitor:
     @property
     def log_evidence(self) -> float:
         """The logarithm of the mixture of step 6; an alarm is raised at log(2/α)."""
-        return self._finding.log_evidence
+        return self._verdict.log_evidence
 
     @property
     def log_threshold(self) -> float:
@@ -224,7 +224,7 @@ class Monitor:
         )
 
     def _contradiction(self) -> Alarm | None:
-        j, w, r = evidence.contradiction(self._windows, self._declared)
+        j, w, r = kernels.contradiction(self._windows, self._declared)
         if j == UNUSED:
             return None
         limit, rows = self.problem.limits[j], int(self._windows.rows[w, r])
@@ -239,7 +239,7 @@ class Monitor:
     def _residual_alarm(self) -> Alarm | None:
         if not self.log_evidence >= self.log_threshold:
             return None
-        found = self._finding
+        found = self._verdict
         limit = self.problem.limits[found.limit]
         scatter = self._scatter(found.window, found.regression, found.limit)
         details = self._window_details(found.limit, found.window, found.regression)
@@ -288,7 +288,7 @@ class Monitor:
 
     def _room(self, n: int) -> Windows:
         dim, m, ridges = self.problem.graph.cost_dim, len(self._thresholds), len(self._declared.ridges)
-        return evidence.no_windows(n, ridges, 1 if self.problem.stationary_costs else self.problem.horizon, dim, m)
+        return kernels.no_windows(n, ridges, 1 if self.problem.stationary_costs else self.problem.horizon, dim, m)
 
     def _begin_window(self) -> None:
         """The window that starts here, if one does; those of a power of two are needed from that number on."""
@@ -300,7 +300,7 @@ class Monitor:
             for old, new in zip(self._windows, larger, strict=True):
                 new[: len(old)] = old
             self._windows = larger
-        evidence.begin_due(self._windows, self.measurements, self._declared.ridges)
+        kernels.begin_due(self._windows, self.measurements, self._declared.ridges)
 
     # --- checkpoints ------------------------------------------------------------------------------------
 
@@ -326,7 +326,7 @@ class Monitor:
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput("the monitor's state does not fit this problem", got=str(error)) from None
         self._windows, self.measurements = empty, int(measurements)
-        self._finding = Finding(*weigh(self._windows, self._declared, UNUSED))
+        self._verdict = Verdict(*weigh(self._windows, self._declared, UNUSED))
 
 
 def ridge_grid(noises: FloatArray, norms: FloatArray, longest: float) -> FloatArray:

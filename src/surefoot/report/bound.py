@@ -7,10 +7,10 @@ import numpy as np
 from surefoot.errors import SurefootError
 from surefoot.model.problem import Problem
 from surefoot.plan.paper import constants_for
-from surefoot.report.chart import Line
+from surefoot.report.chart import Curve
 
 
-def paper_bound(problem: Problem, failure_probability: float, episodes: int) -> tuple[Line | None, str]:
+def paper_bound(problem: Problem, failure_probability: float, episodes: int) -> tuple[Curve | None, str]:
     """eq:regret as a function of K, with the paper's usual constants; or None and why not."""
     at = np.unique(np.geomspace(max(1, episodes // 1000), episodes, 25).astype(np.int64)).tolist()
     values = []
@@ -34,4 +34,4 @@ def paper_bound(problem: Problem, failure_probability: float, episodes: int) -> 
     note = "The paper's bound (eq:regret) is drawn" + (
         "; it exceeds what any policy can lose, and says nothing at this size." if vacuous else "."
     )
-    return Line("the paper's bound", "", tuple(at), curve, curve, curve), note
+    return Curve("the paper's bound", "", tuple(at), curve, curve, curve), note

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Line:
+class Curve:
     """A curve over episodes: the median over seeds, and the range from the least to the most."""
 
     label: str
@@ -27,7 +27,7 @@ class Chart:
     title: str
     y: str
     caption: str
-    lines: tuple[Line, ...]
+    lines: tuple[Curve, ...]
     levels: tuple[tuple[str, float], ...] = ()  # horizontal lines
     log_x: bool = True
     y_scale: str = "linear"  # "linear", "log" or "symlog"

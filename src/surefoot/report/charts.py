@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from surefoot.report.chart import Chart, Line
-from surefoot.report.style import Paper, literal, look
+from surefoot.report.chart import Chart, Curve
+from surefoot.report.style import Paper, literal, look_of
 
 
-def figure(plt: Any, chart: Chart, paper: Paper) -> Any:
+def chart_figure(plt: Any, chart: Chart, paper: Paper) -> Any:
     """One chart. Made for the width of a phone, so that its text can be read there."""
     result, axes = plt.subplots(figsize=(5.6, 3.7), layout="constrained")
     for n, line in enumerate(chart.lines):
@@ -54,10 +54,10 @@ def plain(value: float) -> str:
     return f"{value:g}".replace("-", "−")
 
 
-def _draw(axes: Any, line: Line, n: int, paper: Paper) -> None:
-    colour, dashes, marker = look(line.agent, n) if line.agent else (paper.ink, (0, (1, 1)), "")
+def _draw(axes: Any, line: Curve, n: int, paper: Paper) -> None:
+    colour, dashes, marker = look_of(line.agent, n) if line.agent else (paper.ink, (0, (1, 1)), "")
     if line.label != line.agent and line.agent:  # the same agent twice: its options differ, and so must its look
-        colour, dashes, marker = look(line.label, n)
+        colour, dashes, marker = look_of(line.label, n)
     axes.fill_between(line.episodes, line.low, line.high, color=colour, alpha=0.18, linewidth=0)
     every = max(1, len(line.episodes) // 6)
     axes.plot(

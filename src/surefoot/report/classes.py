@@ -38,7 +38,7 @@ NAMES_OF_FALLBACK = {**NAMES, Class.CERTIFIED: "the fallback's, safe by assumpti
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class View:
     """A world at one moment of learning."""
 
     world: World
@@ -98,7 +98,7 @@ class Standing:
         return {kind: int((everything == kind).sum()) for kind in Class}
 
 
-def standing(world: World, plan: Plan | Snapshot | None = None) -> Standing:
+def classify(world: World, plan: Plan | Snapshot | None = None) -> View:
     """Of a plan, or of a plan that was kept; without one, of the fallback."""
     graph = world.problem.graph
     if plan is None:
@@ -108,11 +108,11 @@ def standing(world: World, plan: Plan | Snapshot | None = None) -> Standing:
     return _compare(world, plan.certified_sets, plan.values.action, True)
 
 
-def _compare(world: World, known: Certified, action: tuple[IntArray, ...], learned: bool) -> Standing:
+def _compare(world: World, known: Certified, action: tuple[IntArray, ...], learned: bool) -> View:
     safe_states, safe_pairs = safe_sets(world)
     pairs = tuple(_classes(c, s) for c, s in zip(known.pairs, safe_pairs, strict=True))
     states = tuple(_classes(c, s) for c, s in zip(known.states, safe_states, strict=True))
-    return Standing(world, pairs, states, action, learned)
+    return View(world, pairs, states, action, learned)
 
 
 def _classes(certified: BoolArray, safe: BoolArray) -> IntArray:

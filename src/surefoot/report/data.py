@@ -1,7 +1,7 @@
 """What a report says, before any drawing: a headline per agent and charts as plain numbers.
 
 The page, the figures (SVG, PNG) and the tables (CSV) are all made from these, so that they cannot disagree.
-:func:`read` takes the directory of a sweep (:mod:`surefoot.sweeps.sweep`) and looks at its finished runs only.
+:func:`read_sweep` takes the directory of a sweep (:mod:`surefoot.sweeps.sweep`) and looks at its finished runs only.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from surefoot.errors import SurefootError
 from surefoot.report.bound import paper_bound
-from surefoot.report.chart import Chart, Line
+from surefoot.report.chart import Chart, Curve
 from surefoot.runs.ledger import Ledger
 from surefoot.sweeps.folder import Folder, open_folder
 from surefoot.worlds import registry as worlds
@@ -71,7 +71,7 @@ class Report:
         return next(chart for chart in self.charts if chart.name == name)
 
 
-def read(directory: str | Path) -> Report:
+def read_sweep(directory: str | Path) -> Report:
     """The finished runs of a directory, summed up."""
     folder = open_folder(directory)
     done: dict[str, list[tuple[str, Ledger]]] = {}
@@ -125,7 +125,7 @@ def _failure_probability(groups: Mapping[str, Sequence[Ledger]]) -> float:
 # --- headlines ------------------------------------------------------------------------------------------
 
 
-def _headline(line: Line, ledgers: Sequence[Ledger], seconds: Sequence[float]) -> Headline:
+def _headline(line: Curve, ledgers: Sequence[Ledger], seconds: Sequence[float]) -> Headline:
     ends = [ledger.manifest["summary"] for ledger in ledgers]
     with_bounds = any(len(ledger.plans["number"]) for ledger in ledgers)
     return Headline(
@@ -154,16 +154,16 @@ def moments(episodes: int) -> NDArray[np.int64]:
     return np.unique(np.concatenate([even, growing]).round().astype(np.int64))
 
 
-def _band(label: str, agent: str, at: NDArray[np.int64], rows: Sequence[NDArray[Any]]) -> Line:
+def _band(label: str, agent: str, at: NDArray[np.int64], rows: Sequence[NDArray[Any]]) -> Curve:
     table = np.stack(rows).astype(np.float64)
     low, middle, high = table.min(axis=0), np.median(table, axis=0), table.max(axis=0)
-    return Line(label, agent, tuple(at.tolist()), tuple(low.tolist()), tuple(middle.tolist()), tuple(high.tolist()))
+    return Curve(label, agent, tuple(at.tolist()), tuple(low.tolist()), tuple(middle.tolist()), tuple(high.tolist()))
 
 
 Column = Callable[[Ledger, NDArray[np.int64]], NDArray[Any]]
 
 
-def _lines(groups: Mapping[str, Sequence[Ledger]], agents: Mapping[str, str], column: Column) -> tuple[Line, ...]:
+def _lines(groups: Mapping[str, Sequence[Ledger]], agents: Mapping[str, str], column: Column) -> tuple[Curve, ...]:
     lines = []
     for label, ledgers in groups.items():
         at = moments(min(len(ledger.episodes["regret"]) for ledger in ledgers))
@@ -175,11 +175,11 @@ def _total(name: str) -> Column:
     return lambda ledger, at: np.cumsum(ledger.episodes[name], dtype=np.float64)[at - 1]
 
 
-def _regret(groups: Mapping[str, Sequence[Ledger]], agents: Mapping[str, str]) -> tuple[Line, ...]:
+def _regret(groups: Mapping[str, Sequence[Ledger]], agents: Mapping[str, str]) -> tuple[Curve, ...]:
     return _lines(groups, agents, _total("regret"))
 
 
-def _regret_charts(lines: tuple[Line, ...], bound: tuple[Line | None, str]) -> tuple[Chart, Chart]:
+def _regret_charts(lines: tuple[Curve, ...], bound: tuple[Curve | None, str]) -> tuple[Chart, Chart]:
     top = max(1e-9, max(max(line.high) for line in lines))
     gone = [line for line in lines if line.low[-1] < -0.15 * top]
     cut = "".join(f" {line.label} ends at {line.middle[-1]:,.0f}.".replace(" -", " −") for line in gone)
@@ -212,7 +212,7 @@ def _regret_charts(lines: tuple[Line, ...], bound: tuple[Line | None, str]) -> t
     return linear, log
 
 
-def fitted_slope(line: Line) -> float | None:
+def fitted_slope(line: Curve) -> float | None:
     """Of log total over log episodes, by least squares over the last decade; None where a total is not above 0."""
     at, total = np.array(line.episodes), np.array(line.middle)
     late = at >= at[-1] / 10

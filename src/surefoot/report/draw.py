@@ -1,7 +1,7 @@
 """Pictures of worlds: ``sf.draw(world, plan)`` shows what is certified, what could be, and what never will be.
 
-Each kind of world has a picture of its own (a module ``draw_…`` beside this one), by the id under which the registry
-made it. Any other is drawn as its layered graph, or, when that is too large to read, as counts per layer.
+Each kind of world has a picture of its own (in :mod:`surefoot.report.pictures`), by the id under which the registry made
+it. Any other is drawn as its layered graph, or, when that is too large to read, as counts per layer.
 Nothing relies on colour alone: squares that are certified are plain, those that could be are hatched, unsafe ones
 crossed out.
 """
@@ -14,13 +14,13 @@ from typing import Any
 
 from surefoot.errors import InvalidInput
 from surefoot.plan.plan import Plan
-from surefoot.report.classes import Standing, standing
-from surefoot.report.plots import pyplot, save
+from surefoot.report.classes import View, classify
+from surefoot.report.plots import pyplot, save_figure
 from surefoot.report.style import LIGHT, Paper
 from surefoot.runs.plans_kept import Snapshot
 from surefoot.worlds.world import World
 
-KINDS = {"thermal": "heat", "driving": "driving", "rover": "rover", "power": "power"}
+KINDS = {"thermal": "heat", "driving": "road", "rover": "terrain", "power": "grid"}
 
 
 def draw(
@@ -40,14 +40,14 @@ def draw(
         raise InvalidInput("the plan is of another problem", got=repr(plan.problem), fix="Draw it with its own world.")
     plt, context = pyplot(paper)
     with context:
-        figure = figure_of(plt, standing(world, plan), paper)
+        figure = figure_of(plt, classify(world, plan), paper)
         if path is not None:
-            return save(plt, figure, Path(path))
+            return save_figure(plt, figure, Path(path))
         plt.close(figure)  # the caller holds it; pyplot need not
         return figure
 
 
-def figure_of(plt: Any, view: Standing, paper: Paper) -> Any:
+def figure_of(plt: Any, view: View, paper: Paper) -> Any:
     """The picture of a world, by its kind."""
     kind = KINDS.get((view.world.name or "").partition("/")[0], "layers")
     module = importlib.import_module(f"surefoot.report.pictures.{kind}")

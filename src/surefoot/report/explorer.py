@@ -22,7 +22,7 @@ from surefoot.model.graph import NO_ACTION, IntArray
 from surefoot.model.labels import Label
 from surefoot.plan.certify import Certified
 from surefoot.plan.why import Reasons, reasons
-from surefoot.report.pictures.order import rows_of
+from surefoot.report.pictures.order import state_rows
 from surefoot.runs.plans_kept import Snapshot
 from surefoot.worlds.world import World
 
@@ -94,12 +94,14 @@ def _graph(world: World) -> dict[str, Any]:
     actions: dict[str, int] = {}
     labels: dict[str, int] = {}
     named = [
-        actions.setdefault(text(problem.naming.action(layer, h, pair)), len(actions))
+        actions.setdefault(label_text(problem.naming.action(layer, h, pair)), len(actions))
         for h, layer in enumerate(graph.layers)
         for pair in range(layer.n_pairs)
     ]
     called = [
-        labels.setdefault(text(names[i]), len(labels)) for names in problem.naming.states for i in range(len(names))
+        labels.setdefault(label_text(names[i]), len(labels))
+        for names in problem.naming.states
+        for i in range(len(names))
     ]
     successor = np.concatenate([layer.successor + begins[h + 1] for h, layer in enumerate(graph.layers)])
     fallbacks = np.concatenate([_marked(layer.n_pairs, layer.fallback_pairs()) for layer in graph.layers])
@@ -133,9 +135,9 @@ def _joined(pointers: Sequence[IntArray]) -> IntArray:
     return np.concatenate([[0], np.cumsum(lengths)])
 
 
-def text(label: Label) -> str:
+def label_text(label: Label) -> str:
     """A label as the page shows it."""
-    return "(" + ", ".join(map(text, label)) + ")" if isinstance(label, tuple) else str(label)
+    return "(" + ", ".join(map(label_text, label)) + ")" if isinstance(label, tuple) else str(label)
 
 
 def reasons_of(world: World, snapshot: Snapshot) -> Reasons:
@@ -207,7 +209,7 @@ def view_of(world: World) -> dict[str, Any]:
             "own speed, 0 m/s at the bottom, in steps of 5 m/s",
             [f"car in front: {lead} m/s" for lead in leads],
         )
-    rows = rows_of(problem)
+    rows = state_rows(problem)
     flip = kind == "thermal"  # hot on top
     high = max(max(column) for column in rows)
     places = [(float(h), high - row if flip else row, 0) for h, column in enumerate(rows) for row in column]

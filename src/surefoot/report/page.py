@@ -20,8 +20,8 @@ from typing import Any
 
 from surefoot.report import charts
 from surefoot.report.chart import Chart
-from surefoot.report.classes import standing
-from surefoot.report.data import Headline, Report, read
+from surefoot.report.classes import classify
+from surefoot.report.data import Headline, Report, read_sweep
 from surefoot.report.draw import figure_of
 from surefoot.report.explorer import explorer
 from surefoot.report.plots import pyplot
@@ -38,9 +38,9 @@ _MARKED = Paper("page", background="#fdfcfb", ink="#010203", faint="#c9c8c7")
 _MARKS = {"background": _MARKED.background, "ink": _MARKED.ink, "faint": _MARKED.faint}
 
 
-def write(directory: str | Path) -> Path:
+def write_page(directory: str | Path) -> Path:
     """Write the report of a directory of runs; an older one is replaced. → the page."""
-    report = read(directory)
+    report = read_sweep(directory)
     root = report.folder.root
     kept, label, seed = _snapshots(report)
     with writing(root):
@@ -71,11 +71,11 @@ def _snapshots(report: Report) -> tuple[list[Snapshot], str, int]:
 
 def _write_chart(chart: Chart, folder: Path) -> str:
     write_text(folder / f"{chart.name}.csv", chart.csv())
-    return _write_figure(lambda plt, paper: charts.figure(plt, chart, paper), chart.name, folder)
+    return _write_figure(lambda plt, paper: charts.chart_figure(plt, chart, paper), chart.name, folder)
 
 
 def _write_world(report: Report, kept: list[Snapshot], folder: Path) -> str:
-    view = standing(report.world, kept[-1] if kept else None)
+    view = classify(report.world, kept[-1] if kept else None)
     write_text(folder / "world.csv", view.csv())
     return _write_figure(lambda plt, paper: figure_of(plt, view, paper), "world", folder)
 

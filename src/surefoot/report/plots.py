@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.errors import SurefootError
-from surefoot.report.style import LIGHT, Paper, look, parameters
+from surefoot.report.style import LIGHT, Paper, look_of, parameters
 from surefoot.report.summary import band
 from surefoot.runs.ledger import Ledger
 from surefoot.runs.run import Run
@@ -39,11 +39,11 @@ def comparison(runs: Mapping[str, Sequence[Run | Ledger]], title: str, path: Pat
         figure.suptitle(title, x=0.01, ha="left", fontsize=12.5)
         handles, labels = left.get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
-        return save(plt, figure, path)
+        return save_figure(plt, figure, path)
 
 
 def _draw_band(axes: Any, columns: Sequence[Any], agent: str, n: int) -> None:
-    colour, dashes, marker = look(agent, n)
+    colour, dashes, marker = look_of(agent, n)
     curve = band(columns)
     axes.fill_between(curve.episodes, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0)
     every = max(1, len(curve.episodes) // 7)
@@ -60,7 +60,7 @@ def _draw_band(axes: Any, columns: Sequence[Any], agent: str, n: int) -> None:
     )
 
 
-def save(plt: Any, figure: Any, path: Path) -> Path:
+def save_figure(plt: Any, figure: Any, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     metadata = {"Date": None} if path.suffix == ".svg" else None  # the same picture, the same bytes
     figure.savefig(path, dpi=150, metadata=metadata)

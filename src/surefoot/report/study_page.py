@@ -15,7 +15,7 @@ from typing import Any
 from surefoot.audits.audit import AuditReport, Unreadable, audit
 from surefoot.model.problem import Problem
 from surefoot.report import charts
-from surefoot.report.chart import Chart, Line
+from surefoot.report.chart import Chart, Curve
 from surefoot.report.page import filled, shipped, svg_of
 from surefoot.report.style import encodable
 from surefoot.storage.atomic import write_text, writing
@@ -39,7 +39,7 @@ class History:
     events: list[tuple[str, str, str]] = field(default_factory=list)  # time, kind, words
 
 
-def read(journal: Path, n_limits: int) -> History:
+def read_history(journal: Path, n_limits: int) -> History:
     """Follow the journal as far as it is whole; what is wrong with the rest is the audit's business."""
     history = History()
     episode, asks, own = 0, 0, 0
@@ -85,9 +85,9 @@ def limit_charts(problem: Problem, history: History) -> list[Chart]:
     """Per limit: what was measured and what was promised, episode by episode."""
     at = tuple(history.episodes)
 
-    def line(label: str, look: str, values: list[float]) -> Line:
+    def line(label: str, look: str, values: list[float]) -> Curve:
         numbers = tuple(value if abs(value) < _DRAWN else float("nan") for value in values)
-        return Line(label, look, at, numbers, numbers, numbers)
+        return Curve(label, look, at, numbers, numbers, numbers)
 
     return [
         Chart(
@@ -110,16 +110,16 @@ def limit_charts(problem: Problem, history: History) -> list[Chart]:
     ]
 
 
-def write(path: str | Path) -> Path:
+def write_page(path: str | Path) -> Path:
     """Write the report of a study, also while another process runs it. → the page."""
     folder = Path(path)
     study = Study.open(folder, read_only=True)
     problem, status = study.problem, study.status()
-    history = read(folder / "journal.jsonl", len(problem.limits))
+    history = read_history(folder / "journal.jsonl", len(problem.limits))
     figures = []
     if history.episodes:
         for chart in limit_charts(problem, history):
-            svg = svg_of(lambda plt, paper, chart=chart: charts.figure(plt, chart, paper), chart.name)  # type: ignore[misc]
+            svg = svg_of(lambda plt, paper, chart=chart: charts.chart_figure(plt, chart, paper), chart.name)  # type: ignore[misc]
             figures.append(
                 f"<figure><h3>{escape(chart.title)}</h3>{svg}<p class='quiet'>{escape(chart.caption)}</p></figure>"
             )

@@ -26,7 +26,7 @@ from surefoot.worlds.world import World
 if TYPE_CHECKING:
     from surefoot.runs.ledger import Ledger
 
-MANIFEST, TIMES, RUNS, SHARED = "sweep.json", "times.json", "runs", ".shared-"
+MANIFEST, TIMES, RUNS = "sweep.json", "times.json", "runs"
 FORMAT, VERSION = "surefoot-sweep", 1
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}\Z")
@@ -370,7 +370,7 @@ def clean(folder: Folder) -> None:
 
 def _leftovers(folder: Folder) -> Iterator[Path]:
     root = folder.root
-    for pattern in (f"{SHARED}*", ".old-*", f".{MANIFEST}-*", f".{TIMES}-*"):
+    for pattern in (".old-*", f".{MANIFEST}-*", f".{TIMES}-*"):
         yield from root.glob(pattern)
     for label in folder.labels:
         yield from (root / RUNS / label).glob(".seed-*")

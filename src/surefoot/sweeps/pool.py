@@ -42,15 +42,13 @@ class _Worker:
             self.connection.send(message)
 
 
-def play_all(
-    tasks: Sequence[Task], jobs: int, root: Path, shared: Path, entered: Entered, display: Display, stop: Interrupt
-) -> None:
-    """Play the tasks in ``jobs`` processes, on the world that was shared; returns when all have ended or stopped."""
+def play_all(tasks: Sequence[Task], jobs: int, root: Path, entered: Entered, display: Display, stop: Interrupt) -> None:
+    """Play the tasks in ``jobs`` processes, which make the world themselves; returns when all have ended or stopped."""
     waiting = deque(tasks)
     workers: list[_Worker] = []
     try:
         for _ in range(min(jobs, len(tasks))):
-            workers.append(_start(root, shared))
+            workers.append(_start(root))
         for each in workers:
             each.give(waiting)
         _attend(workers, waiting, entered, display, stop)
@@ -64,10 +62,10 @@ def play_all(
             each.connection.close()
 
 
-def _start(root: Path, shared: Path) -> _Worker:
+def _start(root: Path) -> _Worker:
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
-    process = context.Process(target=spawned.main, args=(there, root, shared), daemon=True)
+    process = context.Process(target=spawned.work, args=(there, root), daemon=True)
     process.start()
     there.close()  # so that its end, however it comes, is seen here
     return _Worker(process, here)

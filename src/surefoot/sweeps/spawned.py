@@ -16,7 +16,7 @@ from pathlib import Path
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
-def main(connection: Connection, root: Path, shared: Path) -> None:
+def work(connection: Connection, root: Path) -> None:
     """Play what comes through the connection until None comes. Signals are the parent's business, which has them too
     when they go to all; only a run under way listens, to stop between two episodes."""
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -28,7 +28,7 @@ def main(connection: Connection, root: Path, shared: Path) -> None:
 
     try:
         with locks.working(root):
-            worker.serve(connection, shared)
+            worker.play_tasks(connection, root)
     except (KeyboardInterrupt, EOFError, BrokenPipeError):  # told twice to stop, or left alone
         with contextlib.suppress(OSError):
             connection.close()
@@ -37,7 +37,7 @@ def main(connection: Connection, root: Path, shared: Path) -> None:
 
 def one_thread() -> None:
     """By the environment, for libraries to come. A script that imports numba has it loaded here already, and numba
-    refuses to compile once its variable no longer says what it started with; ``worker.serve`` sets it then."""
+    refuses to compile once its variable no longer says what it started with; ``worker.play_tasks`` sets it then."""
     loaded = "numba" in sys.modules
     for name in ONE_THREAD:
         if not (loaded and name.startswith("NUMBA")):

@@ -13,7 +13,7 @@
         snapshots/plan-000017.npz       some of its plans, for the explorer (surefoot.runs.plans_kept)
       runs/LABEL/seed-0003.checkpoint   a run under way; gone when it is finished
       runs/LABEL/seed-0003.snapshots/   its snapshots so far; they move into the finished run
-      .lock, .workers, .shared-*        who works here; what worker processes share (gone at the end)
+      .lock, .workers                   who works here
 
 ``sweep.json``::
 
@@ -44,7 +44,6 @@ from __future__ import annotations
 
 import os
 import platform
-import tempfile
 import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -62,10 +61,9 @@ from surefoot.storage.atomic import writing
 from surefoot.sweeps import folder as folders
 from surefoot.sweeps import locks, pool
 from surefoot.sweeps.display import Display
-from surefoot.sweeps.folder import SHARED, Contender, Folder, Spec, open_folder
-from surefoot.sweeps.task import Played, Task, make_agent, play
+from surefoot.sweeps.folder import Contender, Folder, Spec, open_folder
+from surefoot.sweeps.task import Played, Task, make_agent, play_task
 from surefoot.worlds import registry as worlds
-from surefoot.worlds import sharing
 from surefoot.worlds.world import World
 
 __all__ = ["Contender", "Folder", "Outcome", "Spec", "open_folder", "resume", "sweep"]
@@ -123,7 +121,9 @@ def sweep(
         folders.refuse_taken(root, force)  # again, now that nobody else can come between
         manifest, more = _manifest(spec, world)
         found = folders.create(root, manifest)
-        return _play_missing(found, world, workers, pause, progress, (*notes, *more))
+        here = world if workers == 1 else None
+        del world  # workers make their own; a copy here would be one too many
+        return _play_missing(found, here, workers, pause, progress, (*notes, *more))
 
 
 def resume(
@@ -144,7 +144,10 @@ def resume(
         spec, world = found.spec, found.world()
         for place in found.finished():
             found.ledger(place)  # a damaged one is found before hours are spent on the others
-        return _play_missing(found, world, workers, pause, progress, tuple(_try_agents(spec, world)))
+        notes = tuple(_try_agents(spec, world))
+        here = world if workers == 1 else None
+        del world
+        return _play_missing(found, here, workers, pause, progress, notes)
 
 
 def _jobs(jobs: int | None) -> int:
@@ -186,7 +189,7 @@ def _manifest(spec: Spec, world: World) -> tuple[dict[str, Any], list[str]]:
 
 
 def _play_missing(
-    found: Folder, world: World, jobs: int, pause: float, progress: bool | None, notes: tuple[str, ...]
+    found: Folder, world: World | None, jobs: int, pause: float, progress: bool | None, notes: tuple[str, ...]
 ) -> Outcome:
     folders.clean(found)
     spec, keeping = found.spec, found.manifest["snapshots"]["seeds"]
@@ -204,11 +207,10 @@ def _play_missing(
 
     with Interrupt() as stop, Display(len(tasks), spec.episodes, progress) as display:
         if min(jobs, len(tasks)) > 1:
-            with writing(found.root), tempfile.TemporaryDirectory(prefix=SHARED, dir=found.root) as shared:
-                sharing.write(world, Path(shared))
-                pool.play_all(tasks, jobs, found.root, Path(shared), enter, display, stop)
-        else:
-            _play_here(tasks, world, enter, display, stop)
+            with writing(found.root):
+                pool.play_all(tasks, jobs, found.root, enter, display, stop)
+        elif tasks:
+            _play_here(tasks, world or found.world(), enter, display, stop)
     finished = len(found.finished())
     return Outcome(found, finished, len(places), stop.number if finished < len(places) else 0, notes)
 
@@ -218,7 +220,7 @@ def _play_here(tasks: Sequence[Task], world: World, enter: pool.Entered, display
     for task in tasks:
         if stop.requested:
             return
-        played = play(task, world, partial(display.advance, task.place.key), lambda: stop.requested)
+        played = play_task(task, world, partial(display.advance, task.place.key), lambda: stop.requested)
         display.end(task.place.key, played.done)
         enter(task, played)
         if not played.finished:

@@ -63,7 +63,7 @@ def make_agent(contender: Contender, problem: Problem, episodes: int) -> Agent:
     return agents.make(contender.agent, problem, **options)
 
 
-def play(task: Task, world: World, tell: Tell, stop: Stop) -> Played:
+def play_task(task: Task, world: World, tell: Tell, stop: Stop) -> Played:
     """Play a run to its end or until ``stop()``; either way all that is done is on disk."""
     place = task.place
     with writing(place.folder.parent):
@@ -83,7 +83,7 @@ def play(task: Task, world: World, tell: Tell, stop: Stop) -> Played:
         watch.keep()
     else:
         try:
-            finish(run, agent, place, recorder)
+            finish_run(run, agent, place, recorder)
         except OSError:
             with contextlib.suppress(OSError):
                 watch.keep()
@@ -156,7 +156,7 @@ class _Watch:
         return f"regret {session.table.regret[session.done - 1]:.3g}, violations {self._violations}"
 
 
-def finish(run: Run, agent: Agent, place: RunPlace, recorder: Recorder | None) -> None:
+def finish_run(run: Run, agent: Agent, place: RunPlace, recorder: Recorder | None) -> None:
     """Write the run's folder beside its place and move it there, whole; then drop what only a restart needs."""
     beside = place.folder.with_name(f".{place.folder.name}-{secrets.token_hex(4)}")
     with writing(place.folder):

@@ -14,20 +14,20 @@ import numba
 
 from surefoot import errors
 from surefoot.errors import SurefootError
-from surefoot.sweeps.task import Task, play
+from surefoot.sweeps.folder import open_folder
+from surefoot.sweeps.task import Task, play_task
 from surefoot.threads import one_blas_thread
-from surefoot.worlds import sharing
 
 STOP = "stop"
 ADVANCED, ENDED, FAILED = "advanced", "ended", "failed"
 
 
-def serve(connection: Connection, shared: Path) -> None:
-    """Until None comes."""
+def play_tasks(connection: Connection, root: Path) -> None:
+    """Make the world of the sweep in ``root`` and play what comes, until None comes."""
     numba.set_num_threads(1)
     with one_blas_thread():  # for libraries that were loaded before the environment was set
         try:
-            world = sharing.read(shared)
+            world = open_folder(root).world()
         except Exception as error:
             connection.send(packed(error))
             return
@@ -44,7 +44,7 @@ def _answer(task: Task, world: Any, connection: Connection) -> tuple[Any, ...]:
         return connection.poll() and connection.recv() == STOP
 
     try:
-        return (ENDED, play(task, world, tell, stop))
+        return (ENDED, play_task(task, world, tell, stop))
     except Exception as error:
         return packed(error)
 

@@ -124,7 +124,7 @@ def check_noise(noise: str | None) -> str:
     return noise
 
 
-def check_anchors(problem: Problem, cost: FloatArray) -> None:
+def check_anchor_costs(problem: Problem, cost: FloatArray) -> None:
     """|⟨γ, x⁰⟩ − c⁰| is rounding, plus the declared misspecification (spec 3 includes the anchor's cost)."""
     for h, anchor in enumerate(problem.graph.anchors):
         if anchor is None:

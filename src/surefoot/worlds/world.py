@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
+from surefoot.threads import one_blas_thread
 from surefoot.worlds import truth_rules as checks
 from surefoot.worlds import truth_tables as tables
 from surefoot.worlds.sampler import Sampler
@@ -71,9 +72,10 @@ class World:
         mu = checks.transition_parameters(problem, transition)
         gamma = checks.cost_parameters(problem, cost)
         extra = None if deviation is None else checks.deviations(problem, deviation)
-        probabilities = tables.probability_tables(problem, mu)
-        costs, terminal_costs = tables.cost_tables(problem, gamma, extra)
-        checks.check_anchors(problem, gamma)
+        with one_blas_thread():  # so that a world has the same bits in every process
+            probabilities = tables.probability_tables(problem, mu)
+            costs, terminal_costs = tables.cost_tables(problem, gamma, extra)
+        checks.check_anchor_costs(problem, gamma)
         checks.check_fallback(problem, probabilities, costs, terminal_costs)
         self._set(
             problem=problem,

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.report.classes import Class, Standing
+from surefoot.report.classes import Class, View
 from surefoot.report.pictures.marks import box, draw_path, ink_on, legend, path_handle, path_name, title_of
 from surefoot.report.style import Paper
 
 
-def figure(plt: Any, view: Standing, paper: Paper) -> Any:
+def figure(plt: Any, view: View, paper: Paper) -> Any:
     """A square per step and heat; the number is the largest certified power, in parts of full power."""
     problem = view.world.problem
     horizon, strongest = problem.horizon, len(problem.actions(0, problem.starts[0])) - 1
@@ -51,7 +51,7 @@ def figure(plt: Any, view: Standing, paper: Paper) -> Any:
     return result
 
 
-def _largest_power(view: Standing, h: int, state: int) -> int | None:
+def _largest_power(view: View, h: int, state: int) -> int | None:
     layer = view.world.problem.graph.layers[h]
     pairs = np.arange(layer.state_ptr[state], layer.state_ptr[state + 1])
     kept = pairs[np.isin(view.pairs[h][pairs], [Class.CERTIFIED, Class.WRONG])]

@@ -8,15 +8,15 @@ import numpy as np
 
 from surefoot.model.graph import NO_ACTION
 from surefoot.model.labels import Label
-from surefoot.report.classes import Class, Standing
+from surefoot.report.classes import Class, View
 from surefoot.report.pictures.marks import FILLS, HATCHES, PATH, box, ink_on, legend, looks, plate, title_of
-from surefoot.report.pictures.order import rows_of
+from surefoot.report.pictures.order import state_rows
 from surefoot.report.style import Paper
 
 READABLE = {"states": 8, "pairs": 140, "edges": 260, "layers": 12}
 
 
-def figure(plt: Any, view: Standing, paper: Paper) -> Any:
+def figure(plt: Any, view: View, paper: Paper) -> Any:
     graph = view.world.problem.graph
     size = {
         "states": max(graph.n_states(h) for h in range(graph.horizon)),
@@ -29,7 +29,7 @@ def figure(plt: Any, view: Standing, paper: Paper) -> Any:
     return _counts(plt, view, paper)
 
 
-def _counts(plt: Any, view: Standing, paper: Paper) -> Any:
+def _counts(plt: Any, view: View, paper: Paper) -> Any:
     """Stacked bars: how many actions of each layer are in each class."""
     layers = len(view.pairs)
     result, axes = plt.subplots(figsize=(min(11.0, max(6.4, 0.35 * layers + 3)), 4.6), layout="constrained")
@@ -48,10 +48,10 @@ def _counts(plt: Any, view: Standing, paper: Paper) -> Any:
     return result
 
 
-def _graph(plt: Any, view: Standing, paper: Paper) -> Any:
+def _graph(plt: Any, view: View, paper: Paper) -> Any:
     """States are squares, in columns by layer; actions are circles; lines lead to what may follow."""
     problem, graph = view.world.problem, view.world.problem.graph
-    rows = rows_of(problem)
+    rows = state_rows(problem)
     n_rows = 1 + max(max(column) for column in rows)
     crowded = [int(np.diff(layer.state_ptr).max()) for layer in graph.layers if layer.n_states > 1]
     gap = max([1.0, *(0.42 * most for most in crowded)])  # so that circles of two neighbours stay apart
@@ -112,7 +112,7 @@ def _graph(plt: Any, view: Standing, paper: Paper) -> Any:
     return result
 
 
-def _action(axes: Any, view: Standing, h: int, pair: int, state: tuple[float, float], at: Any, paper: Paper) -> None:
+def _action(axes: Any, view: View, h: int, pair: int, state: tuple[float, float], at: Any, paper: Paper) -> None:
     problem = view.world.problem
     kind = Class(int(view.pairs[h][pair]))
     axes.plot([state[0], at[0]], [state[1], at[1]], color=paper.ink, linewidth=0.7, alpha=0.6, zorder=0.5)
@@ -136,7 +136,7 @@ def _action(axes: Any, view: Standing, h: int, pair: int, state: tuple[float, fl
         axes.scatter(*at, s=150, marker="x", color=FILLS[kind], linewidth=1.3, zorder=3.5, alpha=0.8)
 
 
-def _path_handle(view: Standing) -> Any:
+def _path_handle(view: View) -> Any:
     from matplotlib.lines import Line2D
 
     label = "most likely path of the plan" if view.learned else "most likely path of the fallback"

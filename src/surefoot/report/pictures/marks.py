@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from surefoot.report.classes import Class, Standing
+from surefoot.report.classes import Class, View
 from surefoot.report.style import Paper
 
 # Okabe and Ito's blue, orange and vermilion, and black for what must not be; each with a hatching of its own.
@@ -48,7 +48,7 @@ def plate(paper: Paper) -> dict[str, Any]:
     return {"facecolor": paper.background, "edgecolor": "none", "pad": 1.2, "alpha": 0.85}
 
 
-def legend(figure: Any, view: Standing, paper: Paper, more: Iterable[Any] = (), columns: int = 4) -> None:
+def legend(figure: Any, view: View, paper: Paper, more: Iterable[Any] = (), columns: int = 4) -> None:
     """The classes that occur, as in the picture, and whatever else is shown."""
     from matplotlib.patches import Patch
 
@@ -74,11 +74,11 @@ def draw_path(axes: Any, xs: list[float], ys: list[float], paper: Paper) -> None
     line.set_path_effects([Stroke(linewidth=4.6, foreground=paper.background), Normal()])
 
 
-def path_name(view: Standing) -> str:
+def path_name(view: View) -> str:
     return "most likely path of the plan" if view.learned else "most likely path of the fallback"
 
 
-def title_of(view: Standing, what: str) -> str:
+def title_of(view: View, what: str) -> str:
     """The world's id, what the picture is of, and how much is certified."""
     count = view.count()
     safe = count[Class.CERTIFIED] + count[Class.OPEN]

@@ -57,23 +57,23 @@ from surefoot.model.problem import Problem
 from surefoot.worlds.mismatch import allowance, mismatched
 from surefoot.worlds.world import World
 
-__all__ = ["first", "lower_bound", "second"]
+__all__ = ["first", "second", "theorem3"]
 
 INSTANCES = ("1", "2")
 START, STAY = 0, "stay"
 
 
 def first(**options: Any) -> World:
-    """lower-bound/1: a(4) is unsafe. The options are those of :func:`lower_bound`."""
-    return lower_bound("1", **options)
+    """lower-bound/1: a(4) is unsafe. The options are those of :func:`theorem3`."""
+    return theorem3("1", **options)
 
 
 def second(**options: Any) -> World:
-    """lower-bound/2: a(4) is safe, and no safe learner can know. The options are those of :func:`lower_bound`."""
-    return lower_bound("2", **options)
+    """lower-bound/2: a(4) is safe, and no safe learner can know. The options are those of :func:`theorem3`."""
+    return theorem3("2", **options)
 
 
-def lower_bound(
+def theorem3(
     instance: str = "1",
     *,
     horizon: int = 6,

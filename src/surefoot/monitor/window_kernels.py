@@ -25,7 +25,7 @@ UNUSED = -1  #: the start of a window that has not begun
 EPSILON = 16.0 * float(np.finfo(np.float64).eps)  #: more than one rotation can lose, relative to its row
 
 
-class Declared(NamedTuple):
+class DeclaredModel(NamedTuple):
     """What the problem declares, and what it is tested with."""
 
     noises: FloatArray  # (m,)   σ
@@ -78,7 +78,7 @@ def window_of(t: int) -> tuple[int, float]:
 
 
 @numba.njit(cache=True)
-def begin(windows: Windows, w: int, start: int, weight: float, ridges: FloatArray) -> None:
+def begin_window(windows: Windows, w: int, start: int, weight: float, ridges: FloatArray) -> None:
     """Window w forgets what it has seen and begins after ``start`` measurements."""
     windows.start[w] = start
     windows.log_weight[w] = math.log(weight)
@@ -99,16 +99,16 @@ def begin(windows: Windows, w: int, start: int, weight: float, ridges: FloatArra
 def begin_due(windows: Windows, t: int, ridges: FloatArray) -> None:
     """Begin the window, if any, that starts after t measurements; there must be room for it."""
     if t == 0:
-        begin(windows, 0, 0, 0.5, ridges)
+        begin_window(windows, 0, 0, 0.5, ridges)
     elif t % (1 << FIRST_LEVEL) == 0:
         w, weight = window_of(t)
-        begin(windows, w, t, weight, ridges)
+        begin_window(windows, w, t, weight, ridges)
 
 
 @numba.njit(cache=True)
-def enter(
+def add_measurement(
     windows: Windows,
-    declared: Declared,
+    declared: DeclaredModel,
     r: int,
     x: FloatArray,
     z: FloatArray,
@@ -174,7 +174,7 @@ def rotate(triangle: FloatArray, fitted: FloatArray, row: FloatArray, rest: Floa
 
 
 @numba.njit(cache=True)
-def contradiction(windows: Windows, declared: Declared) -> tuple[int, int, int]:
+def contradiction(windows: Windows, declared: DeclaredModel) -> tuple[int, int, int]:
     """(limit, window, regression) where noiseless measurements contradict the model, UNUSED three times if none."""
     for j in range(declared.noises.shape[0]):
         if declared.noises[j] > 0.0:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from surefoot.report.classes import Standing
+from surefoot.report.classes import View
 from surefoot.report.pictures.marks import box, draw_path, legend, path_handle, path_name, title_of
 from surefoot.report.style import Paper
 from surefoot.worlds.named.driving import CELL, CRASH, GRADE, collision_is_inevitable
 
 
-def figure(plt: Any, view: Standing, paper: Paper) -> Any:
+def figure(plt: Any, view: View, paper: Paper) -> Any:
     """A square per gap and own speed, at the first step at which it can occur; there, most lies ahead of it."""
     from matplotlib.lines import Line2D
 

@@ -16,7 +16,7 @@ import numba
 import numpy as np
 
 from surefoot.model.graph import FloatArray
-from surefoot.monitor.evidence import EPSILON, Declared, Windows, rotate
+from surefoot.monitor.window_kernels import EPSILON, DeclaredModel, Windows, rotate
 
 _MULTIPLIER = 0.01  # of the smallest ridge: what ‖γ‖ ≤ L is weighed with
 
@@ -32,7 +32,7 @@ def common_fit(windows: Windows, ridge: float, r: int) -> tuple[FloatArray, Floa
 
 @numba.njit(cache=True)
 def log_shift(
-    windows: Windows, declared: Declared, w: int, r: int, whole: FloatArray, centres: FloatArray
+    windows: Windows, declared: DeclaredModel, w: int, r: int, whole: FloatArray, centres: FloatArray
 ) -> FloatArray:
     """(m,) log E of a change in regression r when window w began; −∞ where nothing can be said. O(d³).
 

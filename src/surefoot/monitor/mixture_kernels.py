@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from surefoot.monitor.evidence import UNUSED, Declared, Windows
-from surefoot.monitor.shifts import common_fit, log_shift
+from surefoot.monitor.shift_kernels import common_fit, log_shift
+from surefoot.monitor.window_kernels import UNUSED, DeclaredModel, Windows
 
 ALL = -1  #: in place of a regression: all of them together
 SHIFT = -1  #: in place of a share s: the evidence for a shift
@@ -17,7 +17,7 @@ SHIFT = -1  #: in place of a share s: the evidence for a shift
 _HUGE = 1e300  # in place of an infinite logarithm
 
 
-class Finding(NamedTuple):
+class Verdict(NamedTuple):
     """The mixture's logarithm, and the part of it that says most."""
 
     log_evidence: float
@@ -27,7 +27,7 @@ class Finding(NamedTuple):
     share: int  # which s, or SHIFT
 
 
-NOTHING = Finding(-math.inf, UNUSED, UNUSED, ALL, SHIFT)
+NOTHING = Verdict(-math.inf, UNUSED, UNUSED, ALL, SHIFT)
 
 
 class Sum(NamedTuple):
@@ -53,7 +53,7 @@ def _with(mix: Sum, value: float, limit: int, window: int, regression: int, shar
 
 
 @numba.njit(cache=True)
-def weigh(windows: Windows, declared: Declared, shifted: int) -> Finding:
+def weigh(windows: Windows, declared: DeclaredModel, shifted: int) -> Verdict:
     """The mixture of scatter, over all limits with noise, windows, shares and regressions, with ½, and of shifts in
     regression ``shifted``, over limits and windows, with ½; these are left out where it is UNUSED.
     """
@@ -80,7 +80,7 @@ def weigh(windows: Windows, declared: Declared, shifted: int) -> Finding:
                 if noises[j] > 0.0:
                     mix = _with(mix, weight + found[j], j, w, shifted, SHIFT)
     log_evidence = mix.top + math.log(mix.total) if mix.total > 0.0 else -np.inf
-    return Finding(log_evidence, mix.limit, mix.window, mix.regression, mix.share)
+    return Verdict(log_evidence, mix.limit, mix.window, mix.regression, mix.share)
 
 
 @numba.njit(cache=True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.model.graph import FloatArray
-from surefoot.report.classes import Standing
+from surefoot.report.classes import View
 from surefoot.report.pictures.marks import PATH, box, draw_path, legend, path_handle, path_name, plate, title_of
 from surefoot.report.style import OTHERS, Paper
 from surefoot.worlds.named.power import Picture, picture
@@ -15,7 +15,7 @@ from surefoot.worlds.named.power import Picture, picture
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 
 
-def figure(plt: Any, view: Standing, paper: Paper) -> Any:
+def figure(plt: Any, view: View, paper: Paper) -> Any:
     known = picture(view.world)
     loads = _loadings(view, known)
     result = plt.figure(figsize=(12.4, 6.6), layout="constrained")
@@ -33,7 +33,7 @@ def figure(plt: Any, view: Standing, paper: Paper) -> Any:
     return result
 
 
-def _loadings(view: Standing, known: Picture) -> FloatArray:
+def _loadings(view: View, known: Picture) -> FloatArray:
     """(periods, L) along the most likely path."""
     problem, rows = view.world.problem, []
     for at, (h, state) in enumerate(view.path[:-1]):
@@ -48,7 +48,7 @@ def _hours(known: Picture, period: int) -> str:
     return f"{period * length}–{(period + 1) * length} h"
 
 
-def _grid(axes: Any, view: Standing, known: Picture, loads: FloatArray, period: int, paper: Paper) -> None:
+def _grid(axes: Any, view: View, known: Picture, loads: FloatArray, period: int, paper: Paper) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
@@ -135,7 +135,7 @@ def _day(axes: Any, known: Picture, loads: FloatArray, tight: int, paper: Paper)
     axes.legend(fontsize=9, ncols=3, loc="lower right", frameon=True, facecolor=paper.background, edgecolor="none")
 
 
-def _charge(axes: Any, view: Standing, known: Picture, paper: Paper) -> None:
+def _charge(axes: Any, view: View, known: Picture, paper: Paper) -> None:
     """Steps over charge; within a square from left to right the levels of demand, low to high."""
     problem, levels = view.world.problem, known.layout.levels
     for h in range(problem.horizon):

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.report.classes import Class, Standing
+from surefoot.report.classes import Class, View
 from surefoot.report.pictures.marks import box, draw_path, legend, path_handle, path_name, title_of
 from surefoot.report.style import Paper
 from surefoot.worlds.named.rover import craters, relief
 
 
-def figure(plt: Any, view: Standing, paper: Paper) -> Any:
+def figure(plt: Any, view: View, paper: Paper) -> Any:
     """Cells at the first sol at which they can be reached, over the elevation; there, most lies ahead of them."""
     from matplotlib.colors import LightSource
     from matplotlib.lines import Line2D
