@@ -36,7 +36,7 @@ def left_over(root: Path) -> list[str]:
     return [
         str(path.relative_to(root))
         for path in root.rglob("*")
-        if path.name.startswith((".shared", ".old", ".seed", ".sweep", ".times"))
+        if path.name.startswith((".shared", ".old", ".seed", ".surefoot"))
         or path.suffix in (".checkpoint", ".snapshots")
     ]
 
