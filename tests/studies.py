@@ -309,6 +309,12 @@ class LossyDisk(FileLayer):
         for entry in path.iterdir():
             self._entries[entry] = None if entry.is_dir() else entry.stat().st_ino
 
+    def move(self, source: Path, target: Path) -> None:
+        """What was synced in a folder goes with it."""
+        super().move(source, target)
+        below = {path: target / path.relative_to(source) for path in self._entries if path.is_relative_to(source)}
+        self._entries = {below.get(path, path): inode for path, inode in self._entries.items()}
+
     def after_power_cut(self, root: Path, target: Path) -> None:
         """Lay out below ``target`` what is left of ``root``."""
         live = {p.stat().st_ino: p.read_bytes() for p in root.rglob("*") if p.is_file()} if root.exists() else {}

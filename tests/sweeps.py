@@ -36,7 +36,7 @@ def left_over(root: Path) -> list[str]:
     return [
         str(path.relative_to(root))
         for path in root.rglob("*")
-        if path.name.startswith((".old", ".seed", ".sweep", ".times")) or path.suffix in (".checkpoint", ".snapshots")
+        if path.name.startswith((".old", ".seed", ".surefoot")) or path.suffix in (".checkpoint", ".snapshots")
     ]
 
 

@@ -94,13 +94,13 @@ def test_a_finished_run_may_go_on(seed: int, tmp_path: Path) -> None:
 def test_checkpoints_on_the_way(compiled: bool, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world, path = sf.worlds.make("thermal/testing"), tmp_path / "c"
     kept: list[int] = []
-    real = checkpoints.save
+    real = checkpoints.save_checkpoint
 
     def save(where: Path, session: Any) -> None:
         real(where, session)
         kept.append(session.done)
 
-    monkeypatch.setattr(checkpoints, "save", save)
+    monkeypatch.setattr(checkpoints, "save_checkpoint", save)
     one = sf.run(sf.LsviNew(world.problem), world, 100, seed, checkpoint=path, checkpoint_every=33, compiled=compiled)
     assert kept == [33, 66, 99, 100]
     assert_same_run(one, sf.run(sf.LsviNew(world.problem), world, 100, seed))
@@ -190,13 +190,13 @@ def test_truncation_is_refused(saved: Path) -> None:
 
 def test_a_changed_byte_is_refused_or_changes_nothing(saved: Path, seed: int) -> None:
     world, whole = thermal(), saved.read_bytes()
-    good = checkpoints.load(saved, sf.LsviNew(world.problem), world)
+    good = checkpoints.load_checkpoint(saved, sf.LsviNew(world.problem), world)
     places = np.random.default_rng(seed).integers(len(whole), size=150).tolist()
     refused = 0
     for place in places:
         saved.write_bytes(whole[:place] + bytes([whole[place] ^ 32]) + whole[place + 1 :])
         try:
-            found = checkpoints.load(saved, sf.LsviNew(world.problem), world)
+            found = checkpoints.load_checkpoint(saved, sf.LsviNew(world.problem), world)
         except UnreadableFile:
             refused += 1
         else:  # a date, an attribute: bytes of the archive that say nothing
@@ -206,11 +206,11 @@ def test_a_changed_byte_is_refused_or_changes_nothing(saved: Path, seed: int) ->
 
 def rewrite(path: Path, change: Any) -> None:
     """The same archive with a changed header, its checksums right."""
-    with npz.opened(path, 1 << 20) as (text, members):
-        header, arrays = json.loads(text), dict(members())
+    with npz.opened(path) as (header, members):
+        arrays = dict(members())
     change(header, arrays)
     with path.open("wb") as stream:
-        npz.write(stream, json.dumps(header).encode(), arrays)
+        npz.write_archive(stream, json.dumps(header).encode(), arrays)
 
 
 def edit_draws(header: Any, arrays: Any, change: Any) -> None:
@@ -261,7 +261,7 @@ def test_a_write_that_fails_leaves_the_old_one(
     step: str, saved: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, before = thermal(), saved.read_bytes()
-    real = npz.write
+    real = npz.write_archive
 
     def fail(*arguments: Any, **options: Any) -> None:
         if step == "write":  # half of it is already on disk
@@ -270,7 +270,7 @@ def test_a_write_that_fails_leaves_the_old_one(
 
     with monkeypatch.context() as patch:
         if step == "write":
-            patch.setattr(npz, "write", fail)
+            patch.setattr(npz, "write_archive", fail)
         else:
             patch.setattr(os, step, fail)
         with pytest.raises(OSError, match="no space left"):
@@ -367,8 +367,8 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path: Path) -> None:
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     assert out == "stopped at once\n"
-    with npz.opened(path, 1 << 20) as (text, _):
-        assert json.loads(text)["manifest"]["done"] == 20  # the last regular one, whole
+    with npz.opened(path) as (header, _):
+        assert header["manifest"]["done"] == 20  # the last regular one, whole
     assert [file.name for file in tmp_path.iterdir()] == ["checkpoint"]
 
 

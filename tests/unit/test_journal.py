@@ -73,7 +73,7 @@ def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
     number = 0.1 + 0.2
     details = {"x": [number, 5e-324, -0.0, 1e300], "n": 2**62}
     written = book.append("alarm", {"alarm": "cost", "record": 0, "message": "é", "details": details})
-    read = next(journals.read(tmp_path / journals.NAME, Quick())).record(tmp_path)
+    read = next(journals.read_lines(tmp_path / journals.NAME, Quick())).record(tmp_path)
     assert written == read
     assert read["details"] == details
     assert str(read["details"]["x"][2]) == "-0.0"
@@ -165,7 +165,7 @@ def test_a_line_that_was_dropped_and_the_rest_renumbered_does_not_follow(tmp_pat
 def test_a_record_of_the_future_is_refused_where_it_is_read(tmp_path: Path) -> None:
     body = b'{"n":0,"time":"2027-01-15T08:00:00.500000Z","kind":"dance","previous":"' + b"0" * 64 + b'"}'
     put(tmp_path, body[:-1] + b',"hash":"' + hashlib.sha256(body).hexdigest().encode() + b'"}\n')
-    line = next(journals.read(tmp_path / journals.NAME, Quick()))
+    line = next(journals.read_lines(tmp_path / journals.NAME, Quick()))
     with pytest.raises(UnreadableFile, match=r"line 1.*no such kind of record"):
         line.record(tmp_path / journals.NAME)
 
@@ -229,7 +229,7 @@ def test_times_that_go_back_without_a_word_are_the_work_of_a_hand(tmp_path: Path
 @pytest.mark.parametrize("seconds", [-6e10, 0.0, 2.5e11])
 def test_every_time_that_a_clock_can_give_is_read_again(tmp_path: Path, seconds: float) -> None:
     Journal(tmp_path / journals.NAME, Quick(), lambda: seconds).append("abort", ABORT)
-    (line,) = journals.read(tmp_path / journals.NAME, Quick())
+    (line,) = journals.read_lines(tmp_path / journals.NAME, Quick())
     assert records.time_seconds(line.record(tmp_path)["time"]) == seconds
 
 

@@ -137,10 +137,10 @@ def test_an_unfinished_ledger_is_refused(
     run = played(seed)
     with monkeypatch.context() as patch:
 
-        def fail(self: Path, *args: Any, **options: Any) -> int:
+        def fail(path: Path, text: str) -> None:
             raise OSError("no space left")
 
-        patch.setattr(Path, "write_text", fail)
+        patch.setattr(ledgers, "write_text", fail)
         with pytest.raises(OSError, match="no space left"):
             run.save(tmp_path / "ledger", format=format)
     refused(tmp_path / "ledger", "not a ledger", "no manifest.json")

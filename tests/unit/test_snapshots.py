@@ -40,8 +40,8 @@ def test_round_trip(options: dict[str, Any], seed: int, tmp_path: Path) -> None:
     problem = world.problem
     for number, (plan, first) in recorded(world, 30, seed).items():
         path = tmp_path / snapshots.file_name(number)
-        snapshots.save(plan, first, path)
-        found = snapshots.load(path, problem)
+        snapshots.save_snapshot(plan, first, path)
+        found = snapshots.load_snapshot(path, problem)
         assert (found.number, found.first_episode, found.consistent) == (number, first, plan.consistent)
         expected = {
             "certified_pairs": plan.certified_sets.pairs,
@@ -68,24 +68,24 @@ def test_the_same_plan_gives_the_same_bytes(seed: int, tmp_path: Path) -> None:
     world = certified_world(62_000 + seed)
     for name in ("a", "b"):
         plan, first = recorded(world, 20, seed)[1]
-        snapshots.save(plan, first, tmp_path / name)
+        snapshots.save_snapshot(plan, first, tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
 def test_a_bad_file_is_named(seed: int, tmp_path: Path) -> None:
     world, path = certified_world(63_000 + seed), tmp_path / "plan-000001.npz"
     plan, first = recorded(world, 5, seed)[1]
-    snapshots.save(plan, first, path)
+    snapshots.save_snapshot(plan, first, path)
     with pytest.raises(UnreadableFile, match=r"plan-000001.npz.*another problem"):
-        snapshots.load(path, certified_world(63_500 + seed).problem)
+        snapshots.load_snapshot(path, certified_world(63_500 + seed).problem)
     whole = path.read_bytes()
     for kept in (0, 10, len(whole) // 2):
         path.write_bytes(whole[:kept])
         with pytest.raises(UnreadableFile, match=r"plan-000001\.npz"):
-            snapshots.load(path, world.problem)
+            snapshots.load_snapshot(path, world.problem)
     path.unlink()
     with pytest.raises(UnreadableFile, match=r"plan-000001\.npz"):
-        snapshots.load(path, world.problem)
+        snapshots.load_snapshot(path, world.problem)
 
 
 # ---------------------------------------------------------------- which are kept

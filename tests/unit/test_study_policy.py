@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 import surefoot as sf
-from surefoot.errors import InvalidInput, UnwritableFile
+from surefoot.errors import InvalidInput, UnreadableFile, UnwritableFile
+from surefoot.plan.policy_document import load_policy, save_policy
+from surefoot.runs.last_policy import save_last_policy
+from surefoot.study.exporting import document
 from tests.saved_problems import labelled
 from tests.studies import Calm, Plant, Quick, go_on, kettle
 
@@ -34,11 +37,11 @@ def test_json_says_for_every_state_what_the_plan_says(study: sf.Study, tmp_path:
     assert study.export_policy(tmp_path / "policy.json") == tmp_path / "policy.json"
     policy = json.loads((tmp_path / "policy.json").read_text())
     problem, plan = study.problem, study.standing.agent.plan
-    assert (policy["format"], policy["version"], policy["problem"]) == ("surefoot-policy", 1, problem.digest)
-    assert (policy["plan"], policy["epoch"], policy["safe_mode"]) == (plan.number, 0, False)
+    assert (policy["format"], policy["version"], policy["problem"]) == ("surefoot-policy", 2, problem.digest)
+    assert (policy["plan"], policy["source"]["epoch"], policy["safe_mode"]) == (plan.number, 0, False)
     assert policy["limits"] == [{"name": "limit 0", "bound": 0.5}]
-    assert len(policy["layers"]) == 2
-    for h, layer in enumerate(policy["layers"]):
+    assert len(policy["steps"]) == 2
+    for h, layer in enumerate(policy["steps"]):
         named = {json.dumps(entry["state"]): entry for entry in layer}
         for state in [problem.states(h)[i] for i in range(len(problem.states(h)))]:
             entry = named.pop(json.dumps(state), None)
@@ -93,8 +96,8 @@ def test_in_safe_mode_the_fallback_alone_is_exported(study: sf.Study, tmp_path: 
     study.export_policy(tmp_path / "policy.json")
     policy = json.loads((tmp_path / "policy.json").read_text())
     assert policy["safe_mode"] is True
-    assert {entry["action"] for layer in policy["layers"] for entry in layer} == {"wait"}
-    assert all(entry["fallback"] for layer in policy["layers"] for entry in layer)
+    assert {entry["action"] for layer in policy["steps"] for entry in layer} == {"wait"}
+    assert all(entry["fallback"] for layer in policy["steps"] for entry in layer)
 
 
 def test_a_policy_that_depends_on_the_start_asks_for_it(tmp_path: Path) -> None:
@@ -105,8 +108,67 @@ def test_a_policy_that_depends_on_the_start_asks_for_it(tmp_path: Path) -> None:
     one = sf.Study.open(tmp_path / "one", world.problem, **options)
     one.export_policy(tmp_path / "a.json", start=0)
     one.export_policy(tmp_path / "b.json")
-    a, b = (json.loads((tmp_path / name).read_text())["layers"] for name in ("a.json", "b.json"))
+    a, b = (json.loads((tmp_path / name).read_text())["steps"] for name in ("a.json", "b.json"))
     assert a == b
+
+
+def test_it_is_the_document_that_a_run_ends_with(study: sf.Study, tmp_path: Path) -> None:
+    """One format: what a study exports and what a run writes have the same entries, and one reader takes both."""
+    study.export_policy(tmp_path / "policy.json")
+    world = kettle()
+    agent = sf.LsviNew(world.problem)
+    save_last_policy(agent, sf.run(agent, world, 20, 0), tmp_path / "run.json")
+    ours, theirs = load_policy(tmp_path / "policy.json"), load_policy(tmp_path / "run.json")
+    assert ours == document(study.standing)
+    assert list(ours) == list(theirs)
+    assert (ours["source"]["kind"], theirs["source"]["kind"]) == ("study", "run")
+    assert {tuple(entry) for each in (ours, theirs) for step in each["steps"] for entry in step} == {
+        ("state", "action", "value", "margin", "certified", "fallback")
+    }
+    again = dict(ours)
+    save_policy(tmp_path / "again.json", again, again.pop("steps"))
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "policy.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"version": 1}, "written by an older version: 1.*export it again"),
+        ({"version": 3}, "written by a newer version: 3.*Upgrade"),
+        ({"format": "surefoot-problem"}, "not a policy"),
+        ({"layers": []}, "unknown entry.*layers"),
+        ({"source": {"kind": "dream"}}, "run or study"),
+        ({"guaranteed": "yes"}, "true or false"),
+        ({"steps": [[{"state": "s"}]]}, r"steps\[0\]\[0\].*no 'action'"),
+    ],
+)
+def test_what_is_not_such_a_document_is_refused(
+    change: dict[str, Any], words: str, study: sf.Study, tmp_path: Path
+) -> None:
+    (tmp_path / "p.json").write_text(json.dumps({**document(study.standing), **change}))
+    with pytest.raises(UnreadableFile, match=f"the policy cannot be read: .*{words}"):
+        load_policy(tmp_path / "p.json")
+
+
+def test_two_actions_for_one_state_are_refused(study: sf.Study, tmp_path: Path) -> None:
+    found = document(study.standing)
+    found["steps"][0].append({**found["steps"][0][0], "action": "heat"})
+    (tmp_path / "p.json").write_text(json.dumps(found))
+    with pytest.raises(UnreadableFile, match="a state is there twice"):
+        load_policy(tmp_path / "p.json")
+
+
+def test_nothing_that_a_document_says_becomes_code(study: sf.Study, tmp_path: Path) -> None:
+    """The texts of a stranger's file stay texts in the Python module that is made of it."""
+    bad = '""" + str(1 / 0) #'
+    found = {**document(study.standing), "guarantee": bad, "agent": bad, "problem": bad}
+    (tmp_path / "p.json").write_text(json.dumps(found))
+    head = load_policy(tmp_path / "p.json")
+    save_policy(tmp_path / "policy.py", head, head.pop("steps"))
+    namespace: dict[str, Any] = {}
+    exec((tmp_path / "policy.py").read_text(), namespace)
+    assert (namespace["GUARANTEE"], namespace["PROBLEM"], namespace["PLAN"]["agent"]) == (bad, bad, bad)
+    assert namespace["action"](1, ("warm", 1)) == study.standing.agent.plan.action(1, ("warm", 1))
 
 
 def test_where_it_cannot_be_written(study: sf.Study, tmp_path: Path) -> None:

@@ -19,10 +19,11 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidInput, OutOfOrder, SurefootError, UnreadableFile, UnwritableFile
-from surefoot.runs import checkpoint as checkpoints
 from surefoot.runs import ledger
 from surefoot.runs import plans_kept as snapshots
 from surefoot.runs.ledger import Ledger
+from surefoot.storage import archive
+from surefoot.storage.disk import FileLayer
 from surefoot.sweeps import display, folder, locks, sweep
 from surefoot.sweeps import task as play
 from surefoot.sweeps.sweep import Contender, Spec
@@ -99,9 +100,10 @@ def test_the_policy_is_that_of_the_last_plan(whole: Path) -> None:
     assert plan is not None
     document = json.loads((whole / "runs/lsvi-new/seed-0003/policy.json").read_text(encoding="utf-8"))
     assert document["plan"] == plan.number
-    assert (document["seed"], document["episodes"], document["guaranteed"]) == (3, 150, True)
+    assert document["source"] == {"kind": "run", "world": world.digest, "seed": 3, "episodes": 150}
+    assert document["guaranteed"] is True
     count = 0
-    for h, entries in enumerate(document["layers"]):
+    for h, entries in enumerate(document["steps"]):
         for entry in entries:
             s, a = entry["state"], entry["action"]
             assert a == plan.action(h, s)
@@ -118,20 +120,20 @@ def test_the_policy_of_an_agent_without_plans(tmp_path: Path) -> None:
     sweep.sweep(small(agents=[Contender("fallback")], seeds=[1]), tmp_path / "s", jobs=1)
     document = json.loads((tmp_path / "s/runs/fallback/seed-0001/policy.json").read_text(encoding="utf-8"))
     assert document["plan"] is None
-    entry = document["layers"][0][0]
+    entry = document["steps"][0][0]
     assert entry == {**entry, "value": None, "margin": None, "certified": True, "fallback": True}
 
 
 def test_a_large_policy_holds_only_what_it_reaches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from surefoot.runs import policy
+    from surefoot.plan import policy_document
 
-    monkeypatch.setattr(policy, "MOST_STATES", 3)
+    monkeypatch.setattr(policy_document, "MOST_STATES", 3)
     sweep.sweep(small(agents=[Contender("lsvi-new")], seeds=[1]), tmp_path / "s", jobs=1)
     document = json.loads((tmp_path / "s/runs/lsvi-new/seed-0001/policy.json").read_text(encoding="utf-8"))
     problem = sf.worlds.make(WORLD).problem
     assert document["states"] == "reached"
     reached = set(problem.starts)
-    for h, entries in enumerate(document["layers"]):
+    for h, entries in enumerate(document["steps"]):
         assert {entry["state"] for entry in entries} == reached
         reached = {s2 for entry in entries for s2 in problem.successors(h, entry["state"], entry["action"])}
 
@@ -443,11 +445,12 @@ def full_disk(*words: Any, **options: Any) -> Any:
     ("module", "name"),
     [
         (ledger, "_write_parquet"),
-        (checkpoints, "write_atomically"),
-        (snapshots, "save"),
-        (play.policy, "save"),
+        (archive, "write_archive"),
+        (snapshots, "save_snapshot"),
+        (play, "save_last_policy"),
         (folder, "write_text"),
-        (play, "sync_tree"),
+        (FileLayer, "fsync"),
+        (FileLayer, "move"),
     ],
 )
 def test_a_full_disk(module: Any, name: str, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput
+from surefoot.storage.strict_json import parse_json
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def from_array(array: NDArray[Any]) -> Draws | None:
         text = bytes(array.tolist())
         if not text:
             return None
-        found = Draws(**json.loads(text))
+        found = Draws(**parse_json(text))
         numbers = (*found.seeds, found.played, found.episodes)
         plain = isinstance(found.world, str) and isinstance(found.state, dict) and isinstance(found.seeds, list)
         if not plain or not found.seeds or not all(type(number) is int and number >= 0 for number in numbers):

@@ -164,11 +164,11 @@ def read_problem(path: Path) -> Problem:
     """A problem from its .json or .npz file; anything that is not one raises Unreadable."""
     try:
         if path.suffix == ".json":
-            document, size = strict_json.read(path)
+            document, size = strict_json.read_json(path)
             return _built(document, document.get("arrays", {}), size)
-        with npz.opened(path, strict_json.MAX_BYTES) as (header, open_members):
+        with npz.opened(path) as (header, open_members):
             members = open_members()
-            return _built(strict_json.parse(header), members, members.size)
+            return _built(header, members, members.size)
     except _DAMAGE as error:
         raise Unreadable(f"the problem {path} cannot be read: {error!r}") from error
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from surefoot.cli import options
-from surefoot.errors import InvalidInput, SurefootError, UnreadableFile
+from surefoot.errors import InvalidInput, SurefootError
 
 if TYPE_CHECKING:
     from surefoot.sweeps.folder import Folder, RunPlace
@@ -39,22 +39,23 @@ def study_report(
 
 def export(
     folder: Annotated[Path, typer.Argument(help="A directory of runs, or of one run.", show_default=False)],
-    policy: Annotated[Path, typer.Option(help="The file to write.")] = Path("policy.json"),
+    policy: Annotated[Path, typer.Option(help="The .json or .py file to write.")] = Path("policy.json"),
     agent: Annotated[str, typer.Option(help="The label of the agent.", show_default="the guaranteed learner")] = "",
     seed: Annotated[int | None, typer.Option(help="Of the run.", show_default="the first")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
 ) -> None:
     """Write the learned certified policy: for each state its action, its value and its margin to each limit."""
-    from surefoot.storage.atomic import write_text, writing
+    from surefoot.plan.policy_document import load_policy, save_policy
+    from surefoot.storage.atomic import writing
 
-    source = _policy_of(folder, agent, seed)
-    document = _read(source)
+    document = load_policy(_policy_of(folder, agent, seed))
+    steps = document.pop("steps")
     if policy.exists() and not force:
         raise InvalidInput("the file is there already", got=str(policy), fix="Choose another, or use --force.")
     with writing(policy):
-        write_text(policy, source.read_text(encoding="utf-8"))
-    states = sum(len(layer) for layer in document["layers"])
-    typer.echo(f"{policy}: {document['agent']}, seed {document['seed']}, {states} states; {document['promise']}")
+        save_policy(policy, document, steps)
+    states, seed = sum(map(len, steps)), document["source"].get("seed")
+    typer.echo(f"{policy}: {document['agent']}, seed {seed}, {states} states; {document['promise']}")
 
 
 def _policy_of(folder: Path, agent: str, seed: int | None) -> Path:
@@ -95,30 +96,10 @@ def _chosen(found: Folder, agent: str) -> str:
 
 def _promises(place: RunPlace) -> bool:
     """A finished run of an agent that learns, with a guarantee."""
-    document = _read(place.folder / "policy.json")
+    from surefoot.plan.policy_document import load_policy
+
+    document = load_policy(place.folder / "policy.json")
     return bool(document["guaranteed"]) and document["plan"] is not None
-
-
-def _read(source: Path) -> dict[str, Any]:
-    from surefoot.model import checked
-    from surefoot.storage import strict_json
-
-    try:
-        document = checked.entries(strict_json.read(source)[0], "$", ("format", *_POLICY))
-        if document["format"] != "surefoot-policy":
-            raise UnreadableFile("not a policy")
-        for h, layer in enumerate(checked.sequence(document["layers"], "$.layers")):
-            checked.sequence(layer, f"$.layers[{h}]")
-        for name in ("agent", "promise"):
-            checked.text(document[name], f"$.{name}")
-        checked.whole(document["seed"], "$.seed")
-        checked.flag(document["guaranteed"], "$.guaranteed")
-    except (OSError, UnreadableFile) as error:
-        raise UnreadableFile("the policy cannot be read", where=str(source), got=str(error)[:300]) from error
-    return document
-
-
-_POLICY = ("agent", "seed", "promise", "guaranteed", "plan", "layers")  # what is said of a policy
 
 
 def bench(context: typer.Context) -> None:

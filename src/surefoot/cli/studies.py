@@ -117,7 +117,7 @@ def policy(
     out: Annotated[Path | None, typer.Argument(help="A .json or .py file; printed as JSON when left out.")] = None,
 ) -> None:
     """Export the certified greedy policy; the file needs no surefoot."""
-    from surefoot.study.policy import document
+    from surefoot.study.exporting import document
     from surefoot.study.study import Study
 
     study = Study.open(path, read_only=True)

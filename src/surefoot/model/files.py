@@ -7,11 +7,8 @@ is truncated, corrupted, hostile or too new is refused without running or unfold
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
-import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -27,28 +24,25 @@ from surefoot.model import checked
 from surefoot.model.document import Document, arrays_in, check_version, from_document, to_document
 from surefoot.model.problem import Problem
 from surefoot.storage import archive as npz
-from surefoot.storage import strict_json
+from surefoot.storage import disk, strict_json
+from surefoot.storage.disk import FileLayer
 
 _RESTORE = "Restore it from a copy, or save the problem anew."
 _LEAST_BUDGET = 1 << 20
 _HASHED = 1 << 20  # numbers at a time: float32 becomes float64 to be hashed
 
 
-def save(problem: Problem, path: Path) -> Path:
+def save_problem(problem: Problem, path: Path, layer: FileLayer | None = None) -> Path:
     """Write the problem to ``path`` in the format of its suffix, whole or not at all; returns ``path``."""
     suffix = _suffix(path)
     document = to_document(problem)
     document["digest"] = problem.digest
-    if suffix == ".json":
-        _replace(path, partial(_write, data=_as_json(document)))
-    else:
-        header, arrays = _as_archive(document)
-        _replace(path, partial(npz.write, header=header, arrays=arrays))
+    (layer or disk.DISK).replace(path, _as_json(document) if suffix == ".json" else _as_archive(document))
     return path
 
 
-def load(path: Path) -> Problem:
-    """Read what :func:`save` wrote, every rule checked anew; anything else raises UnreadableFile."""
+def load_problem(path: Path) -> Problem:
+    """Read what :func:`save_problem` wrote, every rule checked anew; anything else raises UnreadableFile."""
     suffix = _suffix(path)
     if path.exists() and not path.is_file():  # a pipe or device might never end
         raise UnreadableFile("not a regular file", where=str(path), fix="Give the path of a saved problem.")
@@ -129,18 +123,19 @@ def _as_json(document: Document) -> bytes:
     return _checked_text(document, write_array, ".json")
 
 
-def _as_archive(document: Document) -> tuple[bytes, Mapping[str, NDArray[Any]]]:
+def _as_archive(document: Document) -> Callable[[BinaryIO], None]:
     arrays = {id(array): array for array in arrays_in(document)}
     names = {key: f"a{i}" for i, key in enumerate(arrays)}
     header = _checked_text(document, lambda array: {"array": names[id(array)]}, ".npz")
     size = len(header) + sum(array.nbytes + npz.MEMBER_BYTES for array in arrays.values())
     if len(names) > npz.MAX_MEMBERS or size > npz.MAX_BYTES:
         raise _too_large(".npz")
-    return header, {names[key]: array for key, array in arrays.items()}
+    members = {names[key]: array for key, array in arrays.items()}
+    return partial(npz.write_archive, header=header, arrays=members)
 
 
 def _checked_text(document: Document, write_array: Callable[[Any], object], suffix: str) -> bytes:
-    """JSON with a line for each entry and layer; refused if load would refuse it."""
+    """JSON with a line for each entry and layer; refused if it could not be loaded."""
 
     def line(value: object) -> str:
         return json.dumps(value, default=write_array, ensure_ascii=False, allow_nan=False)
@@ -166,37 +161,11 @@ def _too_large(suffix: str) -> InvalidInput:
     return InvalidInput(f"the problem is too large for a {suffix} file", fix=fix)
 
 
-def _write(stream: BinaryIO, data: bytes) -> None:
-    stream.write(data)
-
-
-def _replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write beside the target and move into its place, so that it is always the old or the new one whole."""
-    target = path.resolve()  # a link stays a link
-    beside = target.parent / f".surefoot-{secrets.token_hex(8)}.tmp"
-    try:
-        with open(beside, "xb") as stream:
-            write(stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(beside, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            beside.unlink(missing_ok=True)
-        raise
-    with contextlib.suppress(OSError):  # not every system can sync a directory
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
 # --- reading --------------------------------------------------------------------------------------------
 
 
 def _load_json(path: Path) -> Problem:
-    value, size = strict_json.read(path, fix="Save it as .npz.")
+    value, size = strict_json.read_json(path, fix="Save it as .npz.")
     document = check_version(value)
     stored = document.get("arrays", {})
     if not isinstance(stored, dict):
@@ -205,8 +174,8 @@ def _load_json(path: Path) -> Problem:
 
 
 def _load_archive(path: Path) -> Problem:
-    with npz.opened(path, strict_json.MAX_BYTES) as (header, open_members):
-        document = check_version(strict_json.parse(header, npz.HEADER))
+    with npz.opened(path) as (header, open_members):
+        document = check_version(header)
         if "arrays" in document:
             raise UnreadableFile("unknown entry", where=f"{npz.HEADER}, $", got="'arrays'")
         members = open_members()

@@ -371,14 +371,14 @@ class Problem:
         """Write the problem to ``path``: JSON for ``.json``, arrays for ``.npz``; exact, versioned, no pickle."""
         from surefoot.model import files
 
-        return files.save(self, Path(path))
+        return files.save_problem(self, Path(path))
 
     @staticmethod
     def load(path: str | Path) -> Problem:
         """Read a problem that :meth:`save` wrote, validated anew; a bad file is an error, never code run."""
         from surefoot.model import files
 
-        return files.load(Path(path))
+        return files.load_problem(Path(path))
 
     @cached_property
     def digest(self) -> str:

@@ -53,7 +53,7 @@ def read_history(journal: Path, n_limits: int) -> History:
             history.promised.append(promised)
             history.learned.append(own / asks)
 
-    for line in journals.read(journal, FileLayer(), end=journals.scan(journal, FileLayer()).size):
+    for line in journals.read_lines(journal, FileLayer(), end=journals.scan(journal, FileLayer()).size):
         record = line.record(journal)
         kind = record["kind"]
         if kind == "begin":

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
     from surefoot.runs.runner import Session
 
 VERSION = 3
-MAX_HEADER = 64 << 20
 DECISIVE = ("problem", "limits", "world", "noise", "agent", "constants")  # of a manifest: what decides the run
 
 
@@ -39,7 +35,7 @@ class Saved:
     agent: dict[str, NDArray[Any]]
 
 
-def save(path: Path, session: Session) -> None:
+def save_checkpoint(path: Path, session: Session) -> None:
     """Write a session's state between two episodes."""
     agent, done = session.agent, session.done
     groups = {
@@ -51,35 +47,12 @@ def save(path: Path, session: Session) -> None:
         "format": "surefoot-checkpoint",
         "version": VERSION,
         "manifest": session.manifest(),
-        "shapes": {g: {name: list(a.shape) for name, a in arrays.items()} for g, arrays in groups.items()},
+        "shapes": npz.shapes_of(groups),
     }
-    flat = {
-        member(group, i): array.reshape(-1)
-        for group, arrays in groups.items()
-        for i, array in enumerate(arrays.values())
-    }
-    write_atomically(path, json.dumps(header, sort_keys=False).encode(), flat)
+    npz.save_archive(path, header, npz.flattened(groups))
 
 
-def member(group: str, i: int) -> str:
-    return f"{group}_{i}"
-
-
-def write_atomically(path: Path, header: bytes, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """The old file stays until the new one is complete on disk."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            npz.write(stream, header, arrays)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-
-
-def load(path: Path, agent: Agent, world: World) -> Saved:
+def load_checkpoint(path: Path, agent: Agent, world: World) -> Saved:
     """Read a checkpoint and refuse one that another problem, agent or constant made."""
     try:
         manifest, saved = _read(path)
@@ -92,18 +65,10 @@ def load(path: Path, agent: Agent, world: World) -> Saved:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], Saved]:
-    with npz.opened(path, MAX_HEADER) as (text, open_members):
-        header = json.loads(text)
+    with npz.opened(path) as (header, open_members):
         if header["format"] != "surefoot-checkpoint" or header["version"] != VERSION:
             raise UnreadableFile("not a checkpoint of this version")
-        members = open_members()
-        groups = {
-            group: {
-                name: members[member(group, i)].reshape(shape)
-                for i, (name, shape) in enumerate(header["shapes"][group].items())
-            }
-            for group in ("table", "plans", "agent")
-        }
+        groups = open_members().groups(header["shapes"], ("table", "plans", "agent"))
     manifest = header["manifest"]
     saved = Saved(int(manifest["episodes"]), int(manifest["done"]), **groups)
     for name, column in EpisodeTable.blank(0, len(manifest["limits"])).columns().items():

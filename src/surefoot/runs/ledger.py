@@ -13,10 +13,10 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +25,15 @@ from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.model import checked
-from surefoot.runs.checkpoint import write_atomically
 from surefoot.runs.record import EpisodeTable, PlanTable
 from surefoot.runs.run import FORMAT, VERSION, Run
 from surefoot.storage import archive as npz
-from surefoot.storage import strict_json
+from surefoot.storage import disk, strict_json
+from surefoot.storage.atomic import write_text
 
 FORMATS = ("parquet", "npz")
 UNFOLDED = 64  #: a Parquet table may be so many times as large as its file,
 LEAST_BUDGET = 256 << 20  #: or have so many bytes
-
-_MAX_HEADER = 16 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +56,10 @@ class Ledger:
 
     @staticmethod
     def load(path: str | Path) -> Ledger:
-        return load(Path(path))
+        return load_ledger(Path(path))
 
 
-def save(run: Run, path: Path, format: str | None) -> Path:
+def save_ledger(run: Run, path: Path, format: str | None) -> Path:
     """Write a run's ledger; an existing directory is never overwritten."""
     if format is None:
         format = "parquet" if importlib.util.find_spec("pyarrow") else "npz"
@@ -70,7 +68,7 @@ def save(run: Run, path: Path, format: str | None) -> Path:
     if format == "parquet" and not importlib.util.find_spec("pyarrow"):
         raise InvalidInput("Parquet needs pyarrow", fix="pip install 'surefoot[parquet]', or use format='npz'.")
     try:
-        path.mkdir(parents=True)
+        disk.DISK.mkdir(path, new=True)
     except FileExistsError:
         raise InvalidInput("a ledger is there already", got=str(path), fix="Choose a new directory.") from None
     limits = [limit["name"] for limit in run.manifest["limits"]]
@@ -79,15 +77,12 @@ def save(run: Run, path: Path, format: str | None) -> Path:
         if format == "parquet":
             _write_parquet(path / f"{name}.parquet", columns)
         else:
-            names = json.dumps({"columns": list(columns)}).encode()
             arrays = {f"c{i}": np.ascontiguousarray(column) for i, column in enumerate(columns.values())}
-            write_atomically(path / f"{name}.npz", names, arrays)
+            npz.save_archive(path / f"{name}.npz", {"columns": list(columns)}, arrays)
     digests = {file.name: _digest(file) for file in sorted(path.iterdir())}
     manifest = {**run.manifest, "summary": _summary(run), "tables": format, "sha256": digests}
     text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
-    temporary = path / ".manifest.json"
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path / "manifest.json")  # last: a ledger without it is not finished
+    write_text(path / "manifest.json", text)  # last: a ledger without it is not finished
     return path
 
 
@@ -122,9 +117,10 @@ def _write_parquet(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
     import pyarrow.parquet
 
     table = pyarrow.table({name: pyarrow.array(column) for name, column in columns.items()})
-    pyarrow.parquet.write_table(table, path, compression="none")
+    write = partial(pyarrow.parquet.write_table, table, compression="none")
+    disk.DISK.replace(path, write)
     if table.nbytes > _budget(path):  # encoded so well that it would be refused: write it out
-        pyarrow.parquet.write_table(table, path, compression="none", use_dictionary=False)
+        disk.DISK.replace(path, partial(write, use_dictionary=False))
 
 
 def _budget(path: Path) -> int:
@@ -132,13 +128,13 @@ def _budget(path: Path) -> int:
     return max(LEAST_BUDGET, UNFOLDED * path.stat().st_size)
 
 
-def load(path: Path) -> Ledger:
+def load_ledger(path: Path) -> Ledger:
     """Read a ledger; one that is unfinished or damaged is an error that says which file."""
     source = path / "manifest.json"
     if not source.is_file():
         raise UnreadableFile("not a ledger", where=str(path), got="it has no manifest.json")
     with _blaming(source):
-        manifest = _checked(strict_json.read(source)[0])
+        manifest = _checked(strict_json.read_json(source)[0])
         read = {"parquet": _read_parquet, "npz": _read_npz}[manifest["tables"]]
     tables: dict[str, dict[str, NDArray[Any]]] = {}
     for name, kinds in _expected(manifest).items():
@@ -278,6 +274,6 @@ def _refuse_columns(found: Kinds, wanted: Kinds) -> None:
 
 
 def _read_npz(path: Path, kinds: Kinds) -> dict[str, NDArray[Any]]:
-    with npz.opened(path, _MAX_HEADER) as (text, open_members):
+    with npz.opened(path) as (header, open_members):
         members = open_members()
-        return {name: members[f"c{i}"] for i, name in enumerate(strict_json.parse(text)["columns"])}
+        return {name: members[f"c{i}"] for i, name in enumerate(header["columns"])}

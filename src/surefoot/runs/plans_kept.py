@@ -17,17 +17,15 @@ hold all layers one after the other, in graph order (:mod:`surefoot.model.graph`
     action            i8    (ΣS,)     decision layers      the pair played, numbered within its layer; -1: none
     terminal_upper, terminal_lower  f8 (S, m)   only where the last layer has a cost; -inf in states without one
 
-:func:`load` cuts them into layers again. How many plans a run makes is not known before, so the :class:`Recorder` keeps
-every plan and drops, beyond ``MOST``, the one whose neighbours are closest: in the logarithm of the episode and in the
-number of certified pairs, each as a share of the way so far. The first and the last are never dropped. The choice
-depends on the run's table of plans alone, so that a resumed run keeps the very same ones.
+:func:`load_snapshot` cuts them into layers again. How many plans a run makes is not known before, so the
+:class:`Recorder` keeps every plan and drops, beyond ``MOST``, the one whose neighbours are closest: in the logarithm of
+the episode and in the number of certified pairs, each as a share of the way so far. The first and the last are never
+dropped. The choice depends on the run's table of plans alone, so that a resumed run keeps the very same ones.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,14 +37,12 @@ from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.model.graph import BoolArray, FloatArray, IntArray, LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.plan.plan import Plan
-from surefoot.runs.checkpoint import write_atomically
 from surefoot.runs.record import PlanTable
 from surefoot.storage import archive as npz
+from surefoot.storage import disk
 
 MOST = 24  #: files per run
 MOST_TRIPLETS = 20_000  #: of a problem, all layers together; larger ones keep no snapshots
-
-_MAX_HEADER = 1 << 20
 
 
 def too_large(problem: Problem) -> str:
@@ -84,14 +80,14 @@ class Snapshot:
 
 def load_all(folder: Path, problem: Problem) -> list[Snapshot]:
     """The snapshots in a folder, by plan number; an empty list where there is no folder."""
-    return [load(path, problem) for path in sorted(folder.glob("plan-*.npz"))]
+    return [load_snapshot(path, problem) for path in sorted(folder.glob("plan-*.npz"))]
 
 
-def load(path: Path, problem: Problem) -> Snapshot:
+def load_snapshot(path: Path, problem: Problem) -> Snapshot:
     """Read a snapshot of the given problem's plan."""
     try:
-        with npz.opened(path, _MAX_HEADER) as (text, open_members):
-            header, arrays = json.loads(text), dict(open_members())
+        with npz.opened(path) as (header, open_members):
+            arrays = dict(open_members())
         if header["format"] != "surefoot-plan" or header["version"] != 1:
             raise UnreadableFile("not a snapshot of this version")
         if header["problem"] != problem.digest:
@@ -130,7 +126,7 @@ def _cut(header: dict[str, Any], arrays: dict[str, NDArray[Any]], graph: Layered
 # --- writing --------------------------------------------------------------------------------------------
 
 
-def save(plan: Plan, first_episode: int, path: Path) -> None:
+def save_snapshot(plan: Plan, first_episode: int, path: Path) -> None:
     """Write a plan, whole or not at all."""
     graph, bounds = plan.problem.graph, plan.bounds
     header = {
@@ -153,7 +149,7 @@ def save(plan: Plan, first_episode: int, path: Path) -> None:
     for name, table in (("terminal_upper", bounds.terminal_upper), ("terminal_lower", bounds.terminal_lower)):
         if table is not None:
             arrays[name] = table
-    write_atomically(path, json.dumps(header).encode(), arrays)
+    npz.save_archive(path, header, arrays)
 
 
 @dataclass
@@ -189,10 +185,10 @@ class Recorder:
 
     def flush(self) -> None:
         """Write what is not yet on disk. Call it before a checkpoint."""
-        self._folder.mkdir(parents=True, exist_ok=True)
+        disk.DISK.mkdir(self._folder)
         for kept in self._kept:
             if kept.plan is not None:
-                save(kept.plan, kept.first_episode, self._folder / file_name(kept.number))
+                save_snapshot(kept.plan, kept.first_episode, self._folder / file_name(kept.number))
                 kept.plan = None
 
     def tidy(self) -> None:
@@ -207,13 +203,13 @@ class Recorder:
         ended = Recorder(self._folder, self._most)
         ended._kept = list(self._kept)
         ended(last, episodes)
-        folder.mkdir()
+        disk.DISK.mkdir(folder)
         for kept in ended._kept:
             name = file_name(kept.number)
             if kept.plan is not None:
-                save(kept.plan, kept.first_episode, folder / name)
+                save_snapshot(kept.plan, kept.first_episode, folder / name)
             elif (self._folder / name).exists():
-                shutil.copyfile(self._folder / name, folder / name)
+                disk.DISK.replace(folder / name, (self._folder / name).read_bytes())
 
     def _add(self, new: _Kept) -> None:
         self._kept.append(new)

@@ -97,7 +97,7 @@ class Run:
         """Write the ledger to a new directory: Parquet where pyarrow is installed, else NPZ."""
         from surefoot.runs import ledger
 
-        return ledger.save(self, Path(path), format)
+        return ledger.save_ledger(self, Path(path), format)
 
     @property
     def failed_replans(self) -> int:

@@ -92,7 +92,7 @@ def resume(
     """
     from surefoot.runs import checkpoint as checkpoints
 
-    saved = checkpoints.load(Path(path), agent, world)
+    saved = checkpoints.load_checkpoint(Path(path), agent, world)
     session = Session.resumed(saved, agent, world, saved.episodes if episodes is None else episodes)
     session.recorder = recorder
     return session.play(compiled, progress, path, checkpoint_every)
@@ -330,4 +330,4 @@ class Session:
     def save(self, path: Path) -> None:
         from surefoot.runs import checkpoint as checkpoints
 
-        checkpoints.save(path, self)
+        checkpoints.save_checkpoint(path, self)

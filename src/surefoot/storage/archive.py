@@ -7,11 +7,12 @@ into more than its own size, and a large array is read straight into its place.
 from __future__ import annotations
 
 import io
+import json
 import math
 import os
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import UnreadableFile
+from surefoot.storage import disk, strict_json
 
 HEADER = "header.json"
 MAX_BYTES = 16 << 30  # of a whole file
@@ -30,7 +32,7 @@ MEMBER_BYTES = 512  # at most, what a member takes beside its content
 _DIRECTORY_BYTES = 16 << 20  # room for MAX_MEMBERS entries of at most 128 bytes
 _CHUNK = 1 << 20
 _MEMBER = re.compile(r"([A-Za-z0-9_]{1,64})\.npy\Z")
-# Only what write() produces: dtypes without code in them, C order, one or two axes.
+# Only what write_archive() produces: dtypes without code in them, C order, one or two axes.
 _NPY = re.compile(
     rb"\{'descr': '(<f8|<f4|<i8|<i4|\|b1)', 'fortran_order': False, "
     rb"'shape': \((\d{1,18}),(?: (\d{1,18}))?\), \} *\n\Z"
@@ -38,7 +40,16 @@ _NPY = re.compile(
 _NPY_START = b"\x93NUMPY\x01\x00"  # format 1.0; a little-endian uint16, the header's length, follows
 
 
-def write(stream: BinaryIO, header: bytes, arrays: Mapping[str, NDArray[Any]]) -> None:
+Arrays = Mapping[str, NDArray[Any]]
+Groups = Mapping[str, Arrays]
+
+
+def save_archive(path: Path, header: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write an archive as a file, whole or not at all."""
+    disk.DISK.replace(path, partial(write_archive, header=json.dumps(header).encode(), arrays=arrays))
+
+
+def write_archive(stream: BinaryIO, header: bytes, arrays: Arrays) -> None:
     """Write an archive; the same content gives the same bytes."""
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(_entry(HEADER), header)
@@ -53,8 +64,26 @@ def _entry(name: str) -> zipfile.ZipInfo:
     return zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
 
 
+def shapes_of(groups: Groups) -> dict[str, dict[str, list[int]]]:
+    """The entry of a header from which :meth:`Members.groups` gives groups of arrays of any shape back."""
+    return {group: {name: list(array.shape) for name, array in arrays.items()} for group, arrays in groups.items()}
+
+
+def flattened(groups: Groups) -> dict[str, NDArray[Any]]:
+    """The arrays of all groups as members of one archive."""
+    return {
+        _member(group, i): np.ascontiguousarray(array).reshape(-1)
+        for group, arrays in groups.items()
+        for i, array in enumerate(arrays.values())
+    }
+
+
+def _member(group: str, i: int) -> str:
+    return f"{group}_{i}"
+
+
 @contextmanager
-def opened(path: Path, max_header: int) -> Iterator[tuple[bytes, Callable[[], Members]]]:
+def opened(path: Path) -> Iterator[tuple[Any, Callable[[], Members]]]:
     """The header, and what opens the arrays: a caller looks at the header's version first."""
     with _Guarded(io.FileIO(path)) as file:
         if file.size > MAX_BYTES:
@@ -66,12 +95,12 @@ def opened(path: Path, max_header: int) -> Iterator[tuple[bytes, Callable[[], Me
         if header is None:
             raise UnreadableFile("a member is missing", got=f"no {HEADER!r}")
         _refuse_compressed(header)
-        if header.file_size > max_header:
-            got = f"{header.file_size} bytes, {max_header} are read at most"
+        if header.file_size > strict_json.MAX_BYTES:
+            got = f"{header.file_size} bytes, {strict_json.MAX_BYTES} are read at most"
             raise UnreadableFile("the header is too large", where=HEADER, got=got)
         with _translated(HEADER), archive.open(header) as member:
             text = b"".join(_chunks(member, header.file_size))
-        yield text, partial(Members, archive, file.size)
+        yield strict_json.parse_json(text, HEADER), partial(Members, archive, file.size)
 
 
 def _refuse_compressed(info: zipfile.ZipInfo) -> None:
@@ -115,6 +144,15 @@ class Members(Mapping[str, NDArray[Any]]):
         info = self._entries[name]
         with _translated(info.filename), self._archive.open(info) as member:
             return _read_array(member, info)
+
+    def groups(self, shapes: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """What :func:`flattened` put in, in the shapes that :func:`shapes_of` noted."""
+        return {
+            group: {
+                name: self[_member(group, i)].reshape(shape) for i, (name, shape) in enumerate(shapes[group].items())
+            }
+            for group in names
+        }
 
 
 def _read_array(member: IO[bytes], info: zipfile.ZipInfo) -> NDArray[Any]:
@@ -175,3 +213,9 @@ def _translated(place: str) -> Iterator[None]:
         raise
     except Exception as error:  # zipfile meets damage with a dozen types, from EOFError to struct.error
         raise UnreadableFile("the archive is damaged", where=place, got=str(error)) from error
+
+
+def read_foreign(path: Path, names: Sequence[str]) -> list[NDArray[Any]]:
+    """Arrays of an ``.npz`` that another package ships; nothing in it is run."""
+    with np.load(path, allow_pickle=False) as file:
+        return [file[name] for name in names]

@@ -1,4 +1,7 @@
-"""Every touch of the disk by a study goes through here, so that tests can put a disk that fails in its place."""
+"""Everything is written through here, so that tests can put a disk that fails in its place.
+
+A study is given its disk; whatever else is saved (problems, runs, policies, pages) goes to :data:`DISK`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import contextlib
 import errno
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,6 +17,8 @@ try:
     from fcntl import F_FULLFSYNC, fcntl  # type: ignore[attr-defined, unused-ignore]
 except ImportError:  # only where fsync does not reach the platter
     F_FULLFSYNC = None
+
+BESIDE = ".surefoot-"  #: how a file is called that is not complete; a killed process may leave it
 
 
 class FileLayer:
@@ -50,8 +56,8 @@ class FileLayer:
     def read(self, path: Path) -> BinaryIO:
         return path.open("rb")
 
-    def mkdir(self, path: Path) -> None:
-        """Make a folder that survives a loss of power, with all that leads to it.
+    def mkdir(self, path: Path, *, new: bool = False) -> None:
+        """Make a folder that survives a loss of power, with all that leads to it. ``new``: it must not exist yet.
 
         One level at a time, each synced before the next; and the first that exists is synced too, since a process may
         have made it and died before it came to that.
@@ -59,29 +65,35 @@ class FileLayer:
         levels = [path, *path.parents]
         first = next((i for i, folder in enumerate(levels) if folder.exists()), len(levels) - 1)
         for folder in reversed(levels[: first + 1]):
-            folder.mkdir(exist_ok=True)
+            folder.mkdir(exist_ok=not new or folder != path)
             self.fsync_dir(folder.parent)
 
-    def replace(self, path: Path, data: bytes) -> None:
-        """Write a file beside the target, sync it, and move it into its place, synced too."""
-        beside = path.parent / f".{path.name}-{secrets.token_hex(4)}.tmp"
+    def replace(self, path: Path, content: bytes | Callable[[BinaryIO], object]) -> None:
+        """The atomic writer: bytes, or what a function writes, become a file; until then the old one stays.
+
+        Written beside the target, synced, moved into its place, and that synced too. A link stays a link.
+        """
+        target = _behind(path)
+        beside = target.parent / f"{BESIDE}{secrets.token_hex(8)}.tmp"
         try:
-            with beside.open("xb") as stream:
-                stream.write(data)
-            self.fsync_path(beside)
-            os.replace(beside, path)
+            with beside.open("x+b") as stream:
+                if callable(content):
+                    content(stream)
+                else:
+                    stream.write(content)
+                stream.flush()
+                self.fsync(stream.fileno())
+            os.replace(beside, target)
         except BaseException:
             with contextlib.suppress(OSError):
                 beside.unlink(missing_ok=True)
             raise
-        self.fsync_dir(path.parent)
+        self.fsync_dir(target.parent)
 
-    def fsync_path(self, path: Path) -> None:
-        file = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
-        try:
-            self.fsync(file)
-        finally:
-            os.close(file)
+    def move(self, source: Path, target: Path) -> None:
+        """Give a folder, whose files are synced, another name beside its own."""
+        os.rename(source, target)
+        self.fsync_dir(target.parent)
 
     def fsync_dir(self, path: Path) -> None:
         """Make the folder's entries survive; nothing is done where a system cannot open or sync folders."""
@@ -99,3 +111,14 @@ class FileLayer:
 
     def remove(self, path: Path) -> None:
         path.unlink(missing_ok=True)
+
+
+def _behind(path: Path) -> Path:
+    """What a link points to, else the path."""
+    found = Path(os.path.realpath(path)) if path.is_symlink() else path
+    if found.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return found
+
+
+DISK = FileLayer()

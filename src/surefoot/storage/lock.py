@@ -1,4 +1,4 @@
-"""One writer at a time. The system lets go of the lock when its process dies, however it dies."""
+"""One process at a time. The system lets go of a lock when its holder dies, however it dies."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ import json
 import os
 import socket
 import sys
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from surefoot.errors import OutOfOrder
+from surefoot.errors import OutOfOrder, UnreadableFile
+from surefoot.storage.strict_json import parse_json
 
 if sys.platform == "win32":
     import msvcrt
 
-    def _take(file: int) -> bool:
+    def _take(file: int, shared: bool) -> bool:
+        if shared:  # Windows has no shared locks
+            return True
         os.lseek(file, 1 << 20, os.SEEK_SET)  # far behind the text, which stays readable
         try:
             msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
@@ -25,19 +29,26 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _take(file: int) -> bool:
+    def _take(file: int, shared: bool) -> bool:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         return True
 
 
 class Lock:
-    """Held from :meth:`take` to :meth:`release`. The file says who holds it, or held it and died."""
+    """Held from :meth:`take` to :meth:`release`, or within ``with``. The file says who holds it, or held it and died.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    Args:
+        busy, fix: the error when another process has it.
+        shared: together with others who share it; nobody is named.
+        patience: seconds to wait for it.
+    """
+
+    def __init__(self, path: Path, *, busy: str, fix: str, shared: bool = False, patience: float = 0.0) -> None:
+        self._path, self._busy, self._fix = path, busy, fix
+        self._shared, self._patience = shared, patience
         self._file: int | None = None
         self._process = os.getpid()
 
@@ -45,50 +56,62 @@ class Lock:
         """Take the lock, or refuse and say who has it. → a remark when a dead process left it, else ''."""
         file = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
         try:
-            if not _take(file):
-                raise OutOfOrder(
-                    "the study is open elsewhere",
-                    where=str(self._path.parent),
-                    got=_who(_read(file)),
-                    fix="Close it there, or open it here with read_only=True.",
-                )
-            left = _read(file)
-            _write(file, {"pid": os.getpid(), "host": socket.gethostname()})
+            self._wait(file)
+            left = None if self._shared else _read_owner(file)
+            if not self._shared:
+                _write_owner(file)
         except BaseException:
             os.close(file)
             raise
         self._file = file
         return f"the lock was left by {_who(left)}, which is gone; it was taken over" if left else ""
 
+    def _wait(self, file: int) -> None:
+        deadline = time.monotonic() + self._patience
+        while not _take(file, self._shared):
+            if time.monotonic() >= deadline:
+                where = str(self._path.parent)
+                raise OutOfOrder(self._busy, where=where, got=_who(_read_owner(file)), fix=self._fix)
+            time.sleep(0.05)
+
     def release(self) -> None:
         if self._file is not None:
-            if os.getpid() == self._process:  # a forked copy only closes its own end
-                os.ftruncate(self._file, 0)
+            if os.getpid() == self._process and not self._shared:  # a forked copy only closes its own end
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._file, 0)
             os.close(self._file)
             self._file = None
+
+    def __enter__(self) -> Self:
+        self.take()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
     def __del__(self) -> None:
         """A study that nobody holds any more, as when a notebook's cell is run again, lets go of its lock."""
         self.release()
 
 
-def _read(file: int) -> dict[str, Any] | None:
+def _read_owner(file: int) -> dict[str, Any] | None:
+    """None: nobody. Without entries: somebody who did not say."""
     os.lseek(file, 0, os.SEEK_SET)
     data = os.read(file, 4096)
     if not data:
         return None
     try:
-        found = json.loads(data)
-    except ValueError:
+        found = parse_json(data)
+    except UnreadableFile:
         found = {}
     return found if isinstance(found, dict) else {}
 
 
-def _write(file: int, owner: dict[str, Any]) -> None:
+def _write_owner(file: int) -> None:
     os.ftruncate(file, 0)
     os.lseek(file, 0, os.SEEK_SET)
     with contextlib.suppress(OSError):  # a full disk: the lock holds, it only does not say whose it is
-        os.write(file, json.dumps(owner).encode())
+        os.write(file, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode())
 
 
 def _who(owner: dict[str, Any] | None) -> str:

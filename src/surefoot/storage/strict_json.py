@@ -6,6 +6,7 @@ Nothing that JSON leaves open is accepted: no NaN, no entry twice, no number of 
 from __future__ import annotations
 
 import json
+import math
 import reprlib
 from pathlib import Path
 from typing import Any
@@ -17,24 +18,26 @@ MAX_BYTES = 64 << 20
 MAX_BRACKETS = 4 << 20
 
 
-def read(path: Path, fix: str = "") -> tuple[Any, int]:
+def read_json(path: Path, fix: str = "") -> tuple[Any, int]:
     """The value in a file, and the file's size; no more of it is read than is accepted. ``fix``: for one too large."""
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
-    return parse(data, fix=fix), len(data)
+    return parse_json(data, fix=fix), len(data)
 
 
 def too_large(data: bytes) -> bool:
     return len(data) > MAX_BYTES or data.count(b"[") + data.count(b"{") > MAX_BRACKETS
 
 
-def parse(data: bytes, where: str = "", fix: str = "") -> Any:
-    """The value, or UnreadableFile."""
-    if too_large(data):
+def parse_json(data: bytes, where: str = "", fix: str = "", bounded: bool = True) -> Any:
+    """The value, or UnreadableFile. ``bounded=False``: of any size, where it is known that we wrote it."""
+    if bounded and too_large(data):
         got = f"at most {MAX_BYTES} bytes and {MAX_BRACKETS} brackets are read"
         raise UnreadableFile("the JSON is too large", where=where, got=got, fix=fix)
     try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
+        return json.loads(
+            data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite
+        )
     except UnicodeDecodeError as error:
         raise UnreadableFile("not UTF-8 text", where=where, got=f"byte {error.start}") from None
     except json.JSONDecodeError as error:
@@ -50,6 +53,14 @@ def parse(data: bytes, where: str = "", fix: str = "") -> Any:
         raise UnreadableFile("a number is too large", where=where, got=str(error)) from None
 
 
+def parse_object(data: bytes, bounded: bool = True) -> dict[str, Any]:
+    """The same, of an object."""
+    found = parse_json(data, bounded=bounded)
+    if not isinstance(found, dict):
+        raise UnreadableFile("not a JSON object", got=reprlib.repr(found))
+    return found
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
@@ -61,3 +72,10 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> Any:
     raise UnreadableFile("a number is not finite", got=name)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise UnreadableFile("a number is not finite", got=text[:40])
+    return number

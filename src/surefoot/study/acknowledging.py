@@ -40,7 +40,7 @@ def entries(standing: Standing, answer: Answer, path: Path, layer: FileLayer, n:
     if discard or new is not old:
         constants = _tried(standing, new, discard)
     if new is not old:
-        name = opening.save_problem(path, new, layer, f"problem-{n}")
+        name = opening.keep_problem(path, new, layer, f"problem-{n}")
     return {
         "reason": answer.reason,
         "alarms": [at for at, _ in standing.alarms],

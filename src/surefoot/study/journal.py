@@ -48,7 +48,7 @@ class Line:
             raise _damaged(path, self.n, self.offset, str(error)) from error
 
 
-def read(path: Path, layer: FileLayer, *, offset: int = 0, end: int | None = None, n: int = 0) -> Iterator[Line]:
+def read_lines(path: Path, layer: FileLayer, *, offset: int = 0, end: int | None = None, n: int = 0) -> Iterator[Line]:
     """Lines that :func:`scan` has verified, from a byte offset on, which is where record n begins."""
     with layer.read(path) as stream:
         stream.seek(offset)

@@ -5,6 +5,7 @@ Cells are read strictly: what is not written as a number or as one of the proble
 
 from __future__ import annotations
 
+import codecs
 import csv
 import json
 import re
@@ -17,6 +18,7 @@ import numpy as np
 
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.model.labels import shown
+from surefoot.storage.strict_json import parse_object
 from surefoot.study import records
 
 MOST_ROWS = 1_000_000  #: in one import, which is one record of the journal
@@ -77,7 +79,7 @@ def _json_lines(path: Path) -> Iterator[Row]:
         for i, line in enumerate(stream):
             if line.strip():
                 try:
-                    row = records.parse(line)
+                    row = parse_object(line if i else line.removeprefix(codecs.BOM_UTF8))
                 except UnreadableFile as error:
                     raise UnreadableFile(error.rule, where=f"{path}, line {i + 1}", got=error.got) from None
                 yield f"line {i + 1}", row

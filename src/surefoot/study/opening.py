@@ -16,6 +16,7 @@ from surefoot.agents.look_ahead import LookAhead
 from surefoot.agents.lsvi_new import LsviNew
 from surefoot.checks import probability
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile, UnwritableFile
+from surefoot.model import files
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.monitor.watching import MonitorFactory
@@ -77,6 +78,11 @@ def refuse_foreign(path: Path) -> None:
         strange = sorted(p.name for p in path.iterdir() if p.name not in _OURS and not p.name.startswith("."))
         if strange:
             raise InvalidInput("the folder holds other things", where=str(path), got=", ".join(strange[:5]))
+
+
+def study_lock(path: Path) -> Lock:
+    fix = "Close it there, or open it here with read_only=True."
+    return Lock(path / "lock", busy="the study is open elsewhere", fix=fix)
 
 
 def enter(path: Path, lock: Lock, layer: FileLayer) -> str:
@@ -153,7 +159,7 @@ def first_record(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorF
         raise
     except (TypeError, ValueError, ArithmeticError, LookupError) as error:
         raise InvalidInput("not options of the agent", got=str(error), fix=f"See those of {agent}.") from None
-    save_problem(path, problem, layer)
+    keep_problem(path, problem, layer)
     return standing, {
         "version": VERSION,
         "surefoot": surefoot.__version__,
@@ -193,13 +199,12 @@ def problem_file(problem: Problem, stem: str = "problem") -> str:
     return f"{stem}.json" if entries <= _JSON_ENTRIES else f"{stem}.npz"
 
 
-def save_problem(path: Path, problem: Problem, layer: FileLayer, stem: str = "problem") -> str:
+def keep_problem(path: Path, problem: Problem, layer: FileLayer, stem: str = "problem") -> str:
     """Put the problem beside the journal, on disk for good; returns the file's name."""
     name = problem_file(problem, stem)
     other = f"{stem}.npz" if name.endswith(".json") else f"{stem}.json"
     try:
-        problem.save(path / name)
-        layer.fsync_path(path / name)
+        files.save_problem(problem, path / name, layer)
         layer.remove(path / other)  # of an attempt that never came to its first record
         layer.fsync_dir(path)
     except OSError as error:
@@ -318,7 +323,7 @@ def replay(path: Path, standing: Standing, scan: Scan, layer: FileLayer, after: 
         return
     name = path / journals.NAME
     standing.applied = after.n + 1
-    for line in journals.read(name, layer, offset=after.end, end=scan.size, n=after.n + 1):
+    for line in journals.read_lines(name, layer, offset=after.end, end=scan.size, n=after.n + 1):
         record = line.record(name)
         try:
             standing.apply(record)

@@ -88,6 +88,7 @@ from typing import Any
 
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.model.labels import Label, check_label
+from surefoot.storage.strict_json import parse_object
 
 VERSION = 3
 FIRST = "0" * 64  #: what stands before the first record
@@ -169,7 +170,7 @@ def hash_in(line: bytes) -> str:
 
 def decode(line: bytes) -> Record:
     """The record of a verified line, with the entries of its kind and no others."""
-    record = parse(line)
+    record = parse_object(line, bounded=False)
     kind = record.get("kind")
     if type(kind) is not str or kind not in FIELDS:
         raise UnreadableFile("no such kind of record", got=shorten(kind), fix="Upgrade surefoot to read it.")
@@ -179,39 +180,6 @@ def decode(line: bytes) -> Record:
     if type(record["time"]) is not str or not _TIME.match(record["time"]):
         raise UnreadableFile("not a time", got=shorten(record["time"]))
     return record
-
-
-def parse(text: bytes | str) -> Record:
-    """A JSON object without anything that JSON leaves open: no NaN, no key twice, no numbers that overflow."""
-    try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
-    except RecursionError:
-        raise UnreadableFile("the JSON is nested too deeply") from None
-    except UnreadableFile:
-        raise
-    except ValueError as error:
-        raise UnreadableFile("not valid JSON", got=str(error)[:200]) from None
-    if not isinstance(value, dict):
-        raise UnreadableFile("not a JSON object", got=shorten(value))
-    return value
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> Record:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise UnreadableFile("an entry is there twice", got=shorten([key for key, _ in pairs]))
-    return found
-
-
-def _no_constant(name: str) -> object:
-    raise UnreadableFile("a number is not finite", got=name)
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if number in (float("inf"), float("-inf")):
-        raise UnreadableFile("a number is not finite", got=text[:40])
-    return number
 
 
 def shorten(value: object) -> str:

@@ -74,7 +74,7 @@ class Known:
     def of(cls, path: Path, layer: FileLayer, last: int) -> Known:
         """What a journal holds, of every epoch; ``last`` is the last step, H−1."""
         known = cls()
-        for line in journals.read(path, layer):
+        for line in journals.read_lines(path, layer):
             if any(kind in line.text[:80] for kind in _KINDS):
                 known._enter(line.record(path), last)
         return known

@@ -11,14 +11,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
-import json
 import re
-import zipfile
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from surefoot.errors import SurefootError, UnreadableFile
 from surefoot.storage import archive as npz
@@ -37,7 +31,6 @@ _BYTES_PER_ROW = 4_096  # of snapshots, at most
 
 _FORMAT = "surefoot-snapshot"
 _NAME = re.compile(r"(\d{12,18})\.npz\Z")
-_MAX_HEADER = 64 << 20
 _SCALARS = (
     "epoch",
     "monitor_number",
@@ -55,7 +48,6 @@ _SCALARS = (
     "outside",
     "discarded_at",
 )
-_GROUPS = ("agent", "monitor")
 
 
 def name(n: int) -> str:
@@ -72,44 +64,27 @@ def pack(standing: Standing, digest: str) -> bytes:
         **{key: getattr(standing, key) for key in _SCALARS},
         "alarms": [[n, raised.entries()] for n, raised in standing.alarms],
         "drifted": standing.drifted,
-        "shapes": {g: {key: list(array.shape) for key, array in arrays.items()} for g, arrays in groups.items()},
-    }
-    flat = {
-        _member(group, i): np.ascontiguousarray(array).reshape(-1)
-        for group, arrays in groups.items()
-        for i, array in enumerate(arrays.values())
+        "shapes": npz.shapes_of(groups),
     }
     stream = io.BytesIO()
-    npz.write(stream, compact(header).encode("ascii"), flat)
+    npz.write_archive(stream, compact(header).encode("ascii"), npz.flattened(groups))
     return stream.getvalue()
-
-
-def _member(group: str, i: int) -> str:
-    return f"{group}_{i}"
 
 
 def unpack(path: Path, digest: str, standing: Standing) -> None:
     """Put a fresh standing where a snapshot says. The file's bytes were verified before."""
     try:
-        with npz.opened(path, _MAX_HEADER) as (text, open_members):
-            header = json.loads(text)
+        with npz.opened(path) as (header, open_members):
             if header["format"] != _FORMAT or header["version"] != VERSION or header["problem"] != digest:
                 raise UnreadableFile("a snapshot of another kind", where=path.name)
-            members = open_members()
-            groups: dict[str, dict[str, NDArray[Any]]] = {
-                group: {
-                    key: members[_member(group, i)].reshape(shape)
-                    for i, (key, shape) in enumerate(header["shapes"][group].items())
-                }
-                for group in _GROUPS
-            }
+            groups = open_members().groups(header["shapes"], ("agent", "monitor"))
         standing.resume(
             {key: header[key] for key in (*_SCALARS, "drifted")},
             [(n, _raised(entries)) for n, entries in header["alarms"]],
             groups["agent"],
             groups["monitor"],
         )
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
         raise UnreadableFile("the snapshot cannot be read", where=path.name, got=repr(error)[:200]) from error
 
 

@@ -96,7 +96,7 @@ class Study:
             opening.refuse_sparse(problem)  # before there is a folder
         wishes = opening.Wishes(problem, failure_probability, false_alarm, opening.agent_name(agent), agent_options)
         monitor = monitor_factory or opening.usual_monitor
-        lock = Lock(path / "lock")
+        lock = opening.study_lock(path)
         if read_only:
             standing, remarks = opening.look(path, wishes, layer, monitor)
             study = cls(path, layer, standing, None, lock)
@@ -315,11 +315,11 @@ class Study:
             return Imported.of(self._do("import", found), partly, standing)
 
     def export_policy(self, path: str | Path, *, start: Label = None) -> Path:
-        """The certified greedy policy as ``.json`` or as a ``.py`` that needs nothing: :mod:`surefoot.study.policy`."""
-        from surefoot.study import policy
+        """The certified greedy policy, ``.json`` or ``.py``; it needs no surefoot: :mod:`…plan.policy_document`."""
+        from surefoot.study import exporting
 
         with self._calls:
-            return policy.export(self._standing, Path(path), start)
+            return exporting.export(self._standing, Path(path), start)
 
     # --- inside -----------------------------------------------------------------------------------------
 

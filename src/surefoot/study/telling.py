@@ -101,7 +101,7 @@ def told_before(
 def _find(path: Path, layer: FileLayer, n: int, name: str) -> tuple[Record, Record | None]:
     """An old ask, which is record n, and its tell; None when the episode was aborted before. Reads the journal."""
     ask: Record | None = None
-    for line in journals.read(path, layer):
+    for line in journals.read_lines(path, layer):
         if line.n < n:
             continue
         record = line.record(path)

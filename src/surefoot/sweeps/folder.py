@@ -18,7 +18,7 @@ from surefoot.agents import registry as agents
 from surefoot.checks import check_options, whole
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile
 from surefoot.model import checked
-from surefoot.storage import strict_json
+from surefoot.storage import disk, strict_json
 from surefoot.storage.atomic import write_text, writing
 from surefoot.worlds import registry as worlds
 from surefoot.worlds.world import World
@@ -206,7 +206,7 @@ class Folder:
         episodes, world = self.manifest["episodes"], self.manifest["world"]["digest"]
         wanted = {"agent": agent, "seed": place.seed, "episodes": episodes, "done": episodes, "world": world}
         try:
-            found = ledger.load(place.folder)
+            found = ledger.load_ledger(place.folder)
             for name, value in wanted.items():
                 if found.manifest[name] != value:
                     got = f"{name} {checked.short(found.manifest[name])} where {checked.short(value)} is expected"
@@ -221,7 +221,7 @@ class Folder:
     def times(self) -> dict[str, Any]:
         """By ``LABEL/seed-0003``; empty when there are none, or none that can be read."""
         with contextlib.suppress(OSError, UnreadableFile):
-            document = checked.entries(strict_json.read(self.root / TIMES)[0], "$", ("runs",))
+            document = checked.entries(strict_json.read_json(self.root / TIMES)[0], "$", ("runs",))
             runs = checked.entries(document["runs"], "$.runs", ())
             known = {place.key for place in self.places()}
             return {key: entry for key, entry in runs.items() if key in known and _is_time(entry)}
@@ -265,7 +265,7 @@ def open_folder(root: str | Path) -> Folder:
         got = f"it has no {MANIFEST}" if root.is_dir() else "no such directory"
         raise UnreadableFile("not a directory of runs", where=str(root), got=got, fix=_MAKE_ONE)
     try:
-        folder = Folder(root, _checked(strict_json.read(source)[0]))
+        folder = Folder(root, _checked(strict_json.read_json(source)[0]))
         if not set(folder.manifest["snapshots"]["seeds"]) <= set(folder.spec.seeds):
             raise UnreadableFile("snapshots of a seed that is not run", where="$.snapshots.seeds")
     except UnreadableFile as error:
@@ -349,10 +349,10 @@ def create(root: Path, manifest: dict[str, Any]) -> Folder:
     """Write the manifest; runs that were there are taken away first, in a step that cannot be halfway."""
     with writing(root):
         if (root / RUNS).exists():
-            (root / RUNS).rename(root / f".old-{secrets.token_hex(4)}")
+            disk.DISK.move(root / RUNS, root / f".old-{secrets.token_hex(4)}")
         (root / TIMES).unlink(missing_ok=True)
         write_text(root / MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
-        (root / RUNS).mkdir(exist_ok=True)
+        disk.DISK.mkdir(root / RUNS)
     return Folder(root, manifest)
 
 
@@ -370,8 +370,8 @@ def clean(folder: Folder) -> None:
 
 def _leftovers(folder: Folder) -> Iterator[Path]:
     root = folder.root
-    for pattern in (".old-*", f".{MANIFEST}-*", f".{TIMES}-*"):
+    for pattern in (".old-*", f"{disk.BESIDE}*"):
         yield from root.glob(pattern)
     for label in folder.labels:
-        yield from (root / RUNS / label).glob(".seed-*")
-        yield from (root / RUNS / label).glob("seed-*.snapshots/.plan-*")
+        for pattern in (".seed-*", f"{disk.BESIDE}*", f"seed-*.snapshots/{disk.BESIDE}*"):
+            yield from (root / RUNS / label).glob(pattern)

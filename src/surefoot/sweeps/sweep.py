@@ -9,7 +9,7 @@
         manifest.json                   ┐ the ledger, exactly as ``Run.save`` writes it
         episodes.parquet (or .npz)      │ (surefoot.runs.ledger; read it with ``Ledger.load``)
         plans.parquet (or .npz)         ┘
-        policy.json                     the last policy (surefoot.runs.policy)
+        policy.json                     the last policy (surefoot.plan.policy_document)
         snapshots/plan-000017.npz       some of its plans, for the explorer (surefoot.runs.plans_kept)
       runs/LABEL/seed-0003.checkpoint   a run under way; gone when it is finished
       runs/LABEL/seed-0003.snapshots/   its snapshots so far; they move into the finished run
@@ -57,6 +57,7 @@ from surefoot.checks import at_least, whole
 from surefoot.errors import InvalidInput
 from surefoot.runs import plans_kept as snapshots
 from surefoot.runs.interrupt import Interrupt
+from surefoot.storage import disk
 from surefoot.storage.atomic import writing
 from surefoot.sweeps import folder as folders
 from surefoot.sweeps import locks, pool
@@ -114,7 +115,7 @@ def sweep(
     world = worlds.make(spec.world, **spec.world_options)
     notes = _try_agents(spec, world)
     with writing(root):
-        root.mkdir(parents=True, exist_ok=True)
+        disk.DISK.mkdir(root)
     with ExitStack() as stack:
         with writing(root):
             stack.enter_context(locks.alone(root))

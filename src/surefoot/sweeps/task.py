@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import shutil
 import time
@@ -17,11 +16,12 @@ from surefoot.agents.agent import Agent
 from surefoot.errors import UnreadableFile
 from surefoot.model.problem import Problem
 from surefoot.runs import checkpoint as checkpoints
-from surefoot.runs import policy
+from surefoot.runs.last_policy import save_last_policy
 from surefoot.runs.plans_kept import Recorder
 from surefoot.runs.run import Run
 from surefoot.runs.runner import Session
-from surefoot.storage.atomic import sync_folder, sync_tree, writing
+from surefoot.storage import disk
+from surefoot.storage.atomic import writing
 from surefoot.sweeps.folder import Contender, RunPlace
 from surefoot.worlds.world import World
 
@@ -67,7 +67,7 @@ def play_task(task: Task, world: World, tell: Tell, stop: Stop) -> Played:
     """Play a run to its end or until ``stop()``; either way all that is done is on disk."""
     place = task.place
     with writing(place.folder.parent):
-        place.folder.parent.mkdir(parents=True, exist_ok=True)
+        disk.DISK.mkdir(place.folder.parent)
     with warnings.catch_warnings():  # they were said once, before the sweep began
         warnings.simplefilter("ignore")
         agent = make_agent(task.contender, world.problem, task.episodes)
@@ -93,7 +93,9 @@ def play_task(task: Task, world: World, tell: Tell, stop: Stop) -> Played:
 
 def _resumed(task: Task, agent: Agent, world: World) -> Session:
     try:
-        session = Session.resumed(checkpoints.load(task.place.checkpoint, agent, world), agent, world, task.episodes)
+        session = Session.resumed(
+            checkpoints.load_checkpoint(task.place.checkpoint, agent, world), agent, world, task.episodes
+        )
         if session.seed != task.place.seed:
             raise UnreadableFile(
                 "the checkpoint is of another seed", where=str(task.place.checkpoint), got=str(session.seed)
@@ -162,13 +164,11 @@ def finish_run(run: Run, agent: Agent, place: RunPlace, recorder: Recorder | Non
     with writing(place.folder):
         try:
             run.save(beside)
-            policy.save(agent, run, beside / "policy.json")
+            save_last_policy(agent, run, beside / "policy.json")
             if recorder is not None and run.plan is not None:
                 recorder.export(beside / "snapshots", run.plan, run.episodes)
-            sync_tree(beside)
-            os.rename(beside, place.folder)
+            disk.DISK.move(beside, place.folder)
         except BaseException:
             shutil.rmtree(beside, ignore_errors=True)
             raise
-        sync_folder(place.folder.parent)
         place.remove_leftovers()

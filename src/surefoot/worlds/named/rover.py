@@ -39,6 +39,7 @@ import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -46,6 +47,7 @@ from surefoot.errors import InvalidInput, SurefootError
 from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
+from surefoot.storage.archive import read_foreign
 from surefoot.worlds.mismatch import allowance, mismatched
 from surefoot.worlds.world import World
 
@@ -93,10 +95,9 @@ def relief() -> Relief:
     try:
         from matplotlib.cbook import get_sample_data
 
-        path = str(get_sample_data(FILE, asfileobj=False))
-        with np.load(path, allow_pickle=False) as file:
-            elevation = file["elevation"].astype(np.float64)
-            degrees, latitude = (float(file["dy"]), float(file["dx"])), float(file["ymin"])
+        path = Path(get_sample_data(FILE, asfileobj=False))
+        elevation, dy, dx, south = read_foreign(path, ("elevation", "dy", "dx", "ymin"))
+        elevation, degrees, latitude = elevation.astype(np.float64), (float(dy), float(dx)), float(south)
     except (ImportError, OSError) as error:
         raise SurefootError(
             "the rover world needs the elevation map that matplotlib ships",

@@ -1,0 +1,249 @@
+"""A policy as a file, for people and controllers: what a run ends with, and what a study exports.
+
+``.json``, which any language reads::
+
+    {"format": "surefoot-policy", "version": 2, "problem": digest, "agent": "lsvi-new",
+     "plan": 308,                                        its number; null for an agent without plans
+     "guaranteed": true, "promise": "every step safe with probability ≥ 0.95", "failure_probability": 0.05,
+     "safe_mode": false, "start": null, "states": "all", "limits": [{"name": "temperature", "bound": 0.6}],
+     "source": {"kind": "run", "world": digest, "seed": 0, "episodes": 20000},
+                or {"kind": "study", "epoch": 0, "records": 451, "episodes": 150}
+     "steps": [[{"state": …, "action": …, "value": 3.48, "margin": [0.02], "certified": true, "fallback": false}, …],
+               …]}
+
+``value``: optimistic, from here on. ``margin``: per limit, bound − upper bound, the least over the action's successors;
+null where nothing is proved (the fallback's action may be safe by assumption alone). ``certified``: proved safe, with
+all that may follow. ``fallback``: the fallback's own action. ``start``: the start state that the policy is for, null
+when it is for all. In safe mode every action is the fallback's. States without an action are left out: to ask for one
+is an error, never a guess. In a problem with more than ``MOST_STATES`` those that the policy never reaches are left out
+too (``"states": "reached"``).
+
+``.py``: a module that needs nothing but Python, with a function ``action(step, state)``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from surefoot.errors import InvalidInput, UnreadableFile
+from surefoot.model import checked
+from surefoot.model.graph import NO_ACTION, BoolArray, IntArray
+from surefoot.model.labels import Label
+from surefoot.model.problem import Problem
+from surefoot.plan.certify import margins
+from surefoot.plan.plan import Plan
+from surefoot.storage import disk, strict_json
+
+FORMAT, VERSION = "surefoot-policy", 2
+MOST_STATES = 100_000  #: of all decision steps
+
+Entry = dict[str, Any]
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """What a document is made of."""
+
+    problem: Problem
+    plan: Plan | None
+    chosen: Sequence[IntArray]  # H-1 of (S,): the pair played, NO_ACTION where there is none
+    agent: str
+    guaranteed: bool
+    promise: str
+    failure_probability: float | None
+    start: Label
+    source: Mapping[str, Any]
+    safe_mode: bool = False
+
+    @property
+    def everywhere(self) -> bool:
+        return sum(layer.n_states for layer in self.problem.graph.layers) <= MOST_STATES
+
+    def head(self) -> Document:
+        """All but the steps."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "problem": self.problem.digest,
+            "agent": self.agent,
+            "plan": None if self.plan is None else self.plan.number,
+            "guaranteed": self.promised,
+            "promise": self.promise,
+            "failure_probability": self.failure_probability,
+            "safe_mode": self.safe_mode,
+            "start": self.start,
+            "states": "all" if self.everywhere else "reached",
+            "limits": [{"name": limit.name, "bound": limit.bound} for limit in self.problem.limits],
+            "source": dict(self.source),
+        }
+
+    def steps(self) -> Iterator[Iterator[Entry]]:
+        """One after the other, since there may be many states."""
+        shown = None if self.everywhere else reached(self.problem, self.chosen)
+        for h, row in enumerate(self.chosen):
+            yield self._entries(h, row if shown is None else np.where(shown[h], row, NO_ACTION))
+
+    def document(self) -> Document:
+        return {**self.head(), "steps": [list(step) for step in self.steps()]}
+
+    def _entries(self, h: int, row: IntArray) -> Iterator[Entry]:
+        layer, naming, plan = self.problem.graph.layers[h], self.problem.naming, self.plan
+        worst = None if plan is None else np.maximum.reduceat(plan.bounds.upper[h], layer.pair_ptr[:-1], axis=0)
+        for state in np.flatnonzero(row != NO_ACTION).tolist():
+            pair = int(row[state])
+            fallback = pair == int(layer.fallback[state])
+            certified = fallback if plan is None else bool(plan.certified_sets.pairs[h][pair])
+            yield {
+                "state": naming.states[h][state],
+                "action": naming.action(layer, h, pair),
+                "value": None if plan is None else float(plan.values.value[h][state]),
+                "margin": None if worst is None else margins(worst[pair], self.problem.limits, certified),
+                "certified": certified,
+                "fallback": fallback,
+            }
+
+
+def reached(problem: Problem, chosen: Sequence[IntArray]) -> list[BoolArray]:
+    """Per decision step (S,): where the policy can come from the starts, by the declared successors."""
+    graph = problem.graph
+    masks = [np.zeros(graph.n_states(0), bool)]
+    masks[0][graph.starts] = True
+    for h, layer in enumerate(graph.layers[:-1]):
+        played = np.zeros(layer.n_pairs, bool)
+        played[chosen[h][masks[h] & (chosen[h] != NO_ACTION)]] = True
+        masks.append(np.zeros(graph.n_states(h + 1), bool))
+        masks[-1][layer.successor[np.repeat(played, np.diff(layer.pair_ptr))]] = True
+    return masks
+
+
+# --- writing --------------------------------------------------------------------------------------------
+
+
+def save_policy(path: Path, head: Document, steps: Iterable[Iterable[Entry]]) -> Path:
+    """Write a document in the format of the path's suffix, whole or not at all. The same one gives the same bytes."""
+    writers = {".json": _write_json, ".py": _write_python}
+    if path.suffix.lower() not in writers:
+        raise InvalidInput("a policy's file ends in .json or .py", got=repr(path.name))
+    disk.DISK.replace(path, partial(writers[path.suffix.lower()], head=head, steps=steps))
+    return path
+
+
+def _write_json(stream: BinaryIO, head: Document, steps: Iterable[Iterable[Entry]]) -> None:
+    def write(text: str) -> None:
+        stream.write(text.encode("ascii"))  # a label may hold half a character
+
+    write(json.dumps(head, indent=2, allow_nan=False)[:-2] + ',\n  "steps": [')
+    for h, step in enumerate(steps):
+        write(",\n    [" if h else "\n    [")
+        for i, entry in enumerate(step):
+            write((",\n      " if i else "\n      ") + json.dumps(entry, allow_nan=False))
+        write("\n    ]")
+    write("\n  ]\n}\n")
+
+
+_BEGIN = '''"""A certified policy, exported by surefoot. It needs nothing but Python."""
+
+PROMISE = {promise!a}
+PROBLEM = {problem!a}
+PLAN = {plan!a}
+
+_ACTIONS = (
+'''
+_END = ''')
+
+
+def action(step, state):
+    """The action to take in a state at a step, counted from 0; KeyError where nothing is certified."""
+    if type(step) is not int or not 0 <= step < len(_ACTIONS):
+        raise KeyError(step)
+    return _ACTIONS[step][state]
+'''
+
+
+def _write_python(stream: BinaryIO, head: Document, steps: Iterable[Iterable[Entry]]) -> None:
+    plan = {"agent": head["agent"], "plan": head["plan"], "safe_mode": head["safe_mode"], **head["source"]}
+    stream.write(_BEGIN.format(promise=head["promise"], problem=head["problem"], plan=plan).encode())
+    for step in steps:
+        stream.write(b"    {\n")
+        for entry in step:
+            stream.write(f"        {entry['state']!a}: {entry['action']!a},\n".encode("ascii"))
+        stream.write(b"    },\n")
+    stream.write(_END.encode())
+
+
+# --- reading --------------------------------------------------------------------------------------------
+
+_HEAD = (
+    *("format", "version", "problem", "agent", "plan", "guaranteed", "promise", "failure_probability"),
+    *("safe_mode", "start", "states", "limits", "source", "steps"),
+)
+_ENTRY = ("state", "action", "value", "margin", "certified", "fallback")
+_SOURCES = {"run": ("kind", "world", "seed", "episodes"), "study": ("kind", "epoch", "records", "episodes")}
+
+
+def load_policy(path: Path) -> Document:
+    """The document of a ``.json`` file, every entry checked, labels as they are in the problem."""
+    try:
+        return _checked(strict_json.read_json(path)[0])
+    except (OSError, UnreadableFile, InvalidInput) as error:
+        fix = error.fix if isinstance(error, UnreadableFile) else ""
+        raise UnreadableFile("the policy cannot be read", where=str(path), got=str(error)[:300], fix=fix) from error
+
+
+def _checked(found: object) -> Document:
+    if checked.entries(found, "$", ("format",))["format"] != FORMAT:
+        raise UnreadableFile("not a policy of surefoot")
+    version = checked.whole(checked.entries(found, "$", ("version",))["version"], "$.version")
+    if version != VERSION:
+        newer = version > VERSION
+        fix = "Upgrade surefoot." if newer else "Run anew, or export it again."
+        raise UnreadableFile(f"written by {'a newer' if newer else 'an older'} version", got=str(version), fix=fix)
+    document = checked.mapping(found, "$", _HEAD)
+    for name in ("problem", "agent", "promise", "states"):
+        checked.text(document[name], f"$.{name}")
+    for name in ("guaranteed", "safe_mode"):
+        checked.flag(document[name], f"$.{name}")
+    if document["plan"] is not None:
+        checked.whole(document["plan"], "$.plan")
+    if document["failure_probability"] is not None:
+        checked.finite(document["failure_probability"], "$.failure_probability")
+    for i, limit in enumerate(checked.sequence(document["limits"], "$.limits")):
+        checked.text(checked.mapping(limit, f"$.limits[{i}]", ("name", "bound"))["name"], f"$.limits[{i}].name")
+        checked.finite(limit["bound"], f"$.limits[{i}].bound")
+    _check_source(document["source"])
+    (start,) = checked.labels([document["start"]], "$.start")
+    limits, steps = len(document["limits"]), checked.sequence(document["steps"], "$.steps")
+    return {**document, "start": start, "steps": [_step(step, f"$.steps[{h}]", limits) for h, step in enumerate(steps)]}
+
+
+def _check_source(value: object) -> None:
+    kind = checked.text(checked.entries(value, "$.source", ("kind",))["kind"], "$.source.kind")
+    if kind not in _SOURCES:
+        raise checked.wrong("$.source.kind", " or ".join(_SOURCES), kind)
+    for name, part in checked.mapping(value, "$.source", _SOURCES[kind]).items():
+        (checked.text if name in ("kind", "world") else checked.whole)(part, f"$.source.{name}")
+
+
+def _step(value: object, at: str, limits: int) -> list[Entry]:
+    found = [checked.mapping(entry, f"{at}[{i}]", _ENTRY) for i, entry in enumerate(checked.sequence(value, at))]
+    states = checked.labels([entry["state"] for entry in found], f"{at}.state")
+    actions = checked.labels([entry["action"] for entry in found], f"{at}.action")
+    if len(set(states)) < len(states):
+        raise UnreadableFile("a state is there twice", where=at)
+    for i, entry in enumerate(found):
+        for name in ("certified", "fallback"):
+            checked.flag(entry[name], f"{at}[{i}].{name}")
+        if (margin := entry["margin"]) is not None:
+            checked.sequence(margin, f"{at}[{i}].margin", limits, "limits")
+        for number in (entry["value"], *(margin or ())):
+            if number is not None:
+                checked.finite(number, f"{at}[{i}]")
+    return [{**entry, "state": s, "action": a} for entry, s, a in zip(found, states, actions, strict=True)]
