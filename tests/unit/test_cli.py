@@ -247,7 +247,7 @@ def test_an_unknown_agent_with_the_nearest_names(words: list[str], surefoot: Sur
         (["--seeds", "x"], ["seeds are first:end"]),
         (["--seeds", "0:99999999"], ["too many seeds"]),
         (["--seeds", "1,1"], ["a seed is there twice: 1"]),
-        (["--agent", "fallback", "--agent", "fallback"], ["a label is there twice: seed", "LABEL=AGENT"]),
+        (["--agent", "fallback", "--agent", "fallback"], ["a label is there twice: fallback", "LABEL=AGENT"]),
         (["--agent", "a/b=fallback"], ["a label cannot name a folder: 'a/b'"]),
         (["--config", "nowhere.toml"], ["the file cannot be read: nowhere.toml"]),
     ],
@@ -615,7 +615,7 @@ def test_export(surefoot: Surefoot, folder: Path, tmp_path: Path) -> None:
     assert "lsvi-new, seed 0" in ended.out
     original = folder / "runs/lsvi-new/seed-0000/policy.json"
     assert (tmp_path / "p.json").read_bytes() == original.read_bytes()
-    refused(surefoot("export", folder, "--policy", "p.json"), "the file is there already: p.json")
+    refused(surefoot("export", folder, "--policy", "p.json"), "the file exists: p.json")
     ended = surefoot("export", folder, "--policy", "p.json", "--agent", "ucrl-vtr", "--seed", 4, "--force")
     assert "ucrl-vtr, seed 4" in ended.out
     assert "no safety guarantee" in ended.out
