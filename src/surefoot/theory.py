@@ -7,6 +7,9 @@ c⁰ an anchor's known cost. Layers are 0 … H−1 (the paper's 1 … H); decis
 Labels such as `eq:epss` and `thm:regret` are those of the paper (lsvi-new.tex); `spec n` is a
 section of the specification. Each formula has a test that is named after its label.
 Nothing here has a default: a constant that is not given cannot be silently ignored.
+
+>>> round(sf.theory.epsilon_1(beta=2.0), 3)
+3.0
 """
 
 import math

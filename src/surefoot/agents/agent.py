@@ -48,6 +48,9 @@ class Agent(ABC):
         self._start = int(problem.graph.starts[0])
         self._terminal_told = False
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(episodes={self.episodes}, replans={self.replans})"
+
     # --- what an agent is -------------------------------------------------------------------------------
 
     @property

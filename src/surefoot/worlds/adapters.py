@@ -72,21 +72,31 @@ def from_gymnasium(
     reward_range: tuple[float, float] | None = None,
     noise: str | None = None,
 ) -> World:
-    """A world from an environment with a transition table; the module's page says how.
+    """A world from an environment with a transition table.
 
     Args:
         env: the environment, or any object with a table ``P``.
-        horizon: number of layers; an episode has one action less.
+        horizon: number of steps H; an episode has H-1 actions.
         cost: ``cost(state, action, next_state, reward)``, the true cost of a row of the table.
         limit: the limit on it, and what else is known of it.
         cost_features: ``cost_features(state, action, next_state, reward)``, the vector x in which the cost is linear.
             By default (1, cost): how costs compare is known, their offset and scale are not.
-        fallback: ``fallback(h, state)``, a safe action in a state of the table; the most cautious when left out.
+        fallback: ``fallback(h, state)``, a safe action in a state of the table; by default the most cautious one.
         start: a state of the table or a list of several; by default where ``env.unwrapped.initial_state_distrib`` is
             positive.
         anchor: ``(features, cost)`` known exactly.
         reward_range: the rewards that become 0 and 1.
         noise: the kind of measurement noise, see :class:`~surefoot.World`.
+
+    >>> import gymnasium
+    >>> world = sf.worlds.from_gymnasium(  # the cliff costs 1, every other field 0
+    ...     gymnasium.make("CliffWalking-v1"),
+    ...     horizon=20,
+    ...     cost=lambda state, action, next_state, reward: float(reward == -100),
+    ...     limit=sf.Limit("fall", bound=0.5, noise=0.1, norm=1.5),
+    ... )
+    >>> sf.exact.violations(world, sf.exact.fallback(world.problem)).probability
+    0.0
     """
     horizon = check_horizon(horizon)
     if not isinstance(limit, Limit):
