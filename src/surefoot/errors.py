@@ -3,13 +3,14 @@
 Every message has the same parts: the rule that was broken, the place (step, state, action, …), what was found there,
 and what to do about it. Each part is an attribute of the error, too.
 
->>> try:
-...     sf.Limit("stress", bound=0.7, noise=-0.1, norm=1.0)
-... except sf.errors.InvalidInput as error:
-...     print(error)
-...     print((error.rule, error.where, error.got))
-noise is negative: limit 'stress': -0.1
-('noise is negative', "limit 'stress'", '-0.1')
+Examples:
+    >>> try:
+    ...     sf.Limit("stress", bound=0.7, noise=-0.1, norm=1.0)
+    ... except sf.errors.InvalidInput as error:
+    ...     print(error)
+    ...     print((error.rule, error.where, error.got))
+    noise is negative: limit 'stress': -0.1
+    ('noise is negative', "limit 'stress'", '-0.1')
 """
 
 from __future__ import annotations

@@ -8,8 +8,9 @@ Labels such as `eq:epss` and `thm:regret` are those of the paper (lsvi-new.tex);
 section of the specification. Each formula has a test that is named after its label.
 Nothing here has a default: a constant that is not given cannot be silently ignored.
 
->>> round(sf.theory.epsilon_1(beta=2.0), 3)
-3.0
+Examples:
+    >>> round(sf.theory.epsilon_1(beta=2.0), 3)
+    3.0
 """
 
 import math

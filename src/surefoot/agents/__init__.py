@@ -1,7 +1,8 @@
 """The agents: LSVI-NEW and the learners that it is compared with, all made for the same Problem.
 
->>> sf.agents.make("fallback", sf.worlds.make("thermal/testing").problem)
-Fallback(episodes=0, replans=0)
+Examples:
+    >>> sf.agents.make("fallback", sf.worlds.make("thermal/testing").problem)
+    Fallback(episodes=0, replans=0)
 """
 
 from surefoot.agents.registry import make, names

@@ -58,9 +58,10 @@ class LsviNew(Learner):
         episodes, feature_bound, coverage_rate, value_radius_scale, lipschitz: paper profile; K, D, λ₀, b_β, δ̃.
         skip_hopeless: leave out pairs that are proved unsafe and what only they lead to; nothing else changes.
 
-    >>> agent = sf.LsviNew(sf.worlds.make("thermal/testing").problem, failure_probability=0.01)
-    >>> agent.guarantee
-    'every step safe with probability ≥ 0.99'
+    Examples:
+        >>> agent = sf.LsviNew(sf.worlds.make("thermal/testing").problem, failure_probability=0.01)
+        >>> agent.guarantee
+        'every step safe with probability ≥ 0.99'
     """
 
     name: ClassVar[str] = "lsvi-new"

@@ -23,8 +23,9 @@ _HOMES = {
 def names() -> tuple[str, ...]:
     """The agents that :func:`make` knows.
 
-    >>> "lsvi-new" in sf.agents.names()
-    True
+    Examples:
+        >>> "lsvi-new" in sf.agents.names()
+        True
     """
     return tuple(_HOMES)
 
@@ -42,7 +43,8 @@ def kind(name: str) -> type[Agent]:
 def make(name: str, problem: Problem, **options: Any) -> Agent:
     """An agent by name, with its options.
 
-    >>> sf.agents.make("lsvi-new", sf.worlds.make("thermal/testing").problem, failure_probability=0.01)
-    LsviNew(episodes=0, replans=1)
+    Examples:
+        >>> sf.agents.make("lsvi-new", sf.worlds.make("thermal/testing").problem, failure_probability=0.01)
+        LsviNew(episodes=0, replans=1)
     """
     return kind(name)(problem, **options)

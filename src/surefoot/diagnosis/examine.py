@@ -27,9 +27,10 @@ def check(problem: Problem, failure_probability: float = 0.05, episodes: int = 1
         failure_probability: p, as the agent will get it.
         episodes: K, for the paper's constants only.
 
-    >>> diagnosis = sf.check(sf.worlds.make("thermal/testing").problem)
-    >>> diagnosis.cold_start.can_move, diagnosis.problems
-    (True, [])
+    Examples:
+        >>> diagnosis = sf.check(sf.worlds.make("thermal/testing").problem)
+        >>> diagnosis.cold_start.can_move, diagnosis.problems
+        (True, [])
     """
     if not isinstance(problem, Problem):
         raise InvalidInput(

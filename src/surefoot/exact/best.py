@@ -20,11 +20,12 @@ PARALLEL_EDGES = 100_000  # below, starting threads takes longer than the work
 class Solution:
     """What a safe agent that knows the truth would do (formulas: :mod:`surefoot.exact`).
 
-    >>> best = sf.exact.solve(sf.worlds.make("thermal/testing"))
-    >>> best
-    Solution(value=2.54228, 28 of 35 states truly safe)
-    >>> best.policy.action(0, 0)
-    2
+    Examples:
+        >>> best = sf.exact.solve(sf.worlds.make("thermal/testing"))
+        >>> best
+        Solution(value=2.54228, 28 of 35 states truly safe)
+        >>> best.policy.action(0, 0)
+        2
     """
 
     value: float  # V_0 of the first start
@@ -52,10 +53,11 @@ def solve(world: World) -> Solution:
 
     A start state from which no policy is truly safe is an error that names it.
 
-    >>> world = sf.worlds.make("thermal/testing")
-    >>> best = sf.exact.solve(world)
-    >>> round(best.value, 3), round(sf.exact.fallback_value(world), 3)
-    (2.542, 1.089)
+    Examples:
+        >>> world = sf.worlds.make("thermal/testing")
+        >>> best = sf.exact.solve(world)
+        >>> round(best.value, 3), round(sf.exact.fallback_value(world), 3)
+        (2.542, 1.089)
     """
     from surefoot.exact import kernels
 

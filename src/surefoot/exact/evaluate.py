@@ -18,9 +18,10 @@ from surefoot.worlds.world import World
 class Violations(NamedTuple):
     """How often an episode breaks a limit: steps in expectation, and the probability of any at all.
 
-    >>> world = sf.worlds.make("thermal/testing")
-    >>> sf.exact.violations(world, sf.exact.solve(world).policy)
-    Violations(expected=0.0, probability=0.0)
+    Examples:
+        >>> world = sf.worlds.make("thermal/testing")
+        >>> sf.exact.violations(world, sf.exact.solve(world).policy)
+        Violations(expected=0.0, probability=0.0)
     """
 
     expected: float
@@ -34,9 +35,10 @@ def evaluate(world: World, policy: AnyPolicy, start: Label | None = None) -> flo
     Q_h(s,a), eq:defqvaluestandard. What a policy may be:
     :mod:`surefoot.exact.policies`. A reached state without an action is an error that names it.
 
-    >>> world = sf.worlds.make("thermal/testing")
-    >>> round(sf.exact.evaluate(world, lambda h, s: 1), 3)
-    2.12
+    Examples:
+        >>> world = sf.worlds.make("thermal/testing")
+        >>> round(sf.exact.evaluate(world, lambda h, s: 1), 3)
+        2.12
     """
     state = start_state(world, start)
     rows = rows_of(world, policy, np.array([state]))
@@ -48,9 +50,10 @@ def evaluate(world: World, policy: AnyPolicy, start: Label | None = None) -> flo
 def evaluate_all(world: World, policy: AnyPolicy) -> tuple[FloatArray, ...]:
     """V_h as H arrays (S,); NaN where the policy has no action, or can reach a state without one.
 
-    >>> world = sf.worlds.make("thermal/testing")
-    >>> [round(float(value[0]), 3) for value in sf.exact.evaluate_all(world, sf.exact.fallback(world.problem))]
-    [1.089, 0.867, 0.645, 0.422, 0.2, 0.0]
+    Examples:
+        >>> world = sf.worlds.make("thermal/testing")
+        >>> [round(float(value[0]), 3) for value in sf.exact.evaluate_all(world, sf.exact.fallback(world.problem))]
+        [1.089, 0.867, 0.645, 0.422, 0.2, 0.0]
     """
     graph = world.problem.graph
     rows = rows_of(world, policy, graph.starts)
@@ -61,8 +64,9 @@ def evaluate_all(world: World, policy: AnyPolicy) -> tuple[FloatArray, ...]:
 def fallback_value(world: World, start: Label | None = None) -> float:
     """The exact value of the fallback.
 
-    >>> round(sf.exact.fallback_value(sf.worlds.make("thermal/testing")), 3)
-    1.089
+    Examples:
+        >>> round(sf.exact.fallback_value(sf.worlds.make("thermal/testing")), 3)
+        1.089
     """
     return evaluate(world, fallback(world.problem), start)
 
@@ -70,10 +74,11 @@ def fallback_value(world: World, start: Label | None = None) -> float:
 def occupancy(world: World, policy: AnyPolicy, start: Label | None = None) -> tuple[FloatArray, ...]:
     """The probability that each pair is played: H-1 arrays (N,), then the last step's states (S,); each sums to 1.
 
-    >>> world = sf.worlds.make("thermal/testing")
-    >>> visits = sf.exact.occupancy(world, sf.exact.fallback(world.problem))
-    >>> visits[1][:6].round(2).tolist()  # at step 1, three actions for each of the first two states
-    [0.74, 0.0, 0.0, 0.26, 0.0, 0.0]
+    Examples:
+        >>> world = sf.worlds.make("thermal/testing")
+        >>> visits = sf.exact.occupancy(world, sf.exact.fallback(world.problem))
+        >>> visits[1][:6].round(2).tolist()  # at step 1, three actions for each of the first two states
+        [0.74, 0.0, 0.0, 0.26, 0.0, 0.0]
 
     d_0 = 1 at the start, d_{h+1}(s') = Σ_{s,a} d_h(s) π_h(a|s) P_h(s'|s,a); the arrays are d_h(s) π_h(a|s).
     """
@@ -109,8 +114,9 @@ def violations(world: World, policy: AnyPolicy, start: Label | None = None) -> V
     With ν(s,a) = Σ P [the edge violates]: the expected number has ν for its reward; the probability of
     at least one has ν for its reward as well, but continues only along edges that do not violate.
 
-    >>> sf.exact.violations(sf.worlds.make("thermal/testing"), lambda h, s: 2)
-    Violations(expected=2.906072, probability=1.0)
+    Examples:
+        >>> sf.exact.violations(sf.worlds.make("thermal/testing"), lambda h, s: 2)
+        Violations(expected=2.906072, probability=1.0)
     """
     state = start_state(world, start)
     rows = rows_of(world, policy, np.array([state]))

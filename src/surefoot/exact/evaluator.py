@@ -21,10 +21,11 @@ class Evaluator:
     The numbers are the same, bit by bit, as those of :func:`surefoot.exact.evaluate`. Scratch space is
     reused between calls, so an Evaluator serves one thread.
 
-    >>> world = sf.worlds.make("thermal/testing")
-    >>> evaluator = sf.exact.Evaluator(world)
-    >>> round(evaluator.value(sf.exact.solve(world).policy.pairs), 3)
-    2.542
+    Examples:
+        >>> world = sf.worlds.make("thermal/testing")
+        >>> evaluator = sf.exact.Evaluator(world)
+        >>> round(evaluator.value(sf.exact.solve(world).policy.pairs), 3)
+        2.542
     """
 
     def __init__(self, world: World) -> None:
@@ -79,8 +80,9 @@ class Evaluator:
 def evaluate_pairs(world: World, pairs: Sequence[NDArray[np.integer[Any]]], start: Label | None = None) -> float:
     """:meth:`Evaluator.value`, once. To evaluate many policies of a world, keep an Evaluator.
 
-    >>> world = sf.worlds.make("thermal/testing")
-    >>> round(sf.exact.evaluate_pairs(world, sf.exact.fallback(world.problem).pairs), 3)
-    1.089
+    Examples:
+        >>> world = sf.worlds.make("thermal/testing")
+        >>> round(sf.exact.evaluate_pairs(world, sf.exact.fallback(world.problem).pairs), 3)
+        1.089
     """
     return Evaluator(world).value(pairs, start)

@@ -32,8 +32,9 @@ Rows = tuple[NDArray[Any], ...]
 class Policy:
     """One action per state: ``pairs`` are H-1 arrays (S,) of pair indices, -1 where there is none.
 
-    >>> sf.exact.solve(sf.worlds.make("thermal/testing")).policy
-    Policy(steps=5, an action in 20 of 27 states)
+    Examples:
+        >>> sf.exact.solve(sf.worlds.make("thermal/testing")).policy
+        Policy(steps=5, an action in 20 of 27 states)
     """
 
     problem: Problem
@@ -63,8 +64,9 @@ AnyPolicy = Policy | Callable[[int, Label], Label] | Mapping[tuple[int, Label], 
 def fallback(problem: Problem) -> Policy:
     """The fallback as a policy, with an action in every state it can reach.
 
-    >>> sf.exact.fallback(sf.worlds.make("thermal/testing").problem).action(0, 0)
-    0
+    Examples:
+        >>> sf.exact.fallback(sf.worlds.make("thermal/testing").problem).action(0, 0)
+        0
     """
     return Policy(problem, tuple(layer.fallback for layer in problem.graph.layers))
 

@@ -18,9 +18,10 @@ def safe_sets(world: World) -> Sets:
 
     One backward sweep; building a :class:`SafeSets` takes several times as long.
 
-    >>> states, actions = sf.exact.safe_sets(sf.worlds.make("thermal/testing"))
-    >>> [int(safe.sum()) for safe in states]
-    [1, 4, 4, 5, 6, 8]
+    Examples:
+        >>> states, actions = sf.exact.safe_sets(sf.worlds.make("thermal/testing"))
+        >>> [int(safe.sum()) for safe in states]
+        [1, 4, 4, 5, 6, 8]
     """
     from surefoot.exact import kernels
 
@@ -41,10 +42,11 @@ class SafeSets:
 
     Then :meth:`sets` only spreads unsafety backward: it visits only transitions into unsafe states.
 
-    >>> sets = sf.exact.SafeSets(sf.worlds.make("thermal/testing"))
-    >>> states, actions = sets.sets()
-    >>> [int(safe.sum()) for safe in states]
-    [1, 4, 4, 5, 6, 8]
+    Examples:
+        >>> sets = sf.exact.SafeSets(sf.worlds.make("thermal/testing"))
+        >>> states, actions = sets.sets()
+        >>> [int(safe.sum()) for safe in states]
+        [1, 4, 4, 5, 6, 8]
     """
 
     def __init__(self, world: World) -> None:

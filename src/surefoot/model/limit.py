@@ -16,8 +16,9 @@ class Limit:
     ``cost = ⟨γ, x⟩ + η`` with ``‖γ‖ ≤ norm`` and ``|η| ≤ misspecification``; measurements of it carry
     zero-mean noise that is sub-Gaussian with scale ``noise``. (spec 2 and 3)
 
-    >>> sf.Limit("stress", bound=0.7, noise=0.1, norm=1.0)
-    Limit(name='stress', bound=0.7, noise=0.1, norm=1.0, misspecification=0.0)
+    Examples:
+        >>> sf.Limit("stress", bound=0.7, noise=0.1, norm=1.0)
+        Limit(name='stress', bound=0.7, noise=0.1, norm=1.0, misspecification=0.0)
     """
 
     name: str

@@ -42,25 +42,26 @@ from surefoot.tolerances import VIOLATION
 class Problem:
     """What is known about a plant (spec 2). Build one with :meth:`from_functions` or :meth:`from_arrays`.
 
-    >>> heat = {"cold": 0.0, "warm": 0.4, "hot": 0.8}
-    >>> problem = sf.Problem.from_functions(
-    ...     horizon=3,
-    ...     start="cold",
-    ...     actions=lambda h, s: ["wait", "heat"],
-    ...     successors=lambda h, s, a: ["cold"] if a == "wait" else ["warm", "hot"],
-    ...     reward=lambda h, s, a: 1.0 if a == "heat" else 0.2,
-    ...     cost_features=lambda h, s, a, s2: [1.0, heat[s2]],
-    ...     fallback=lambda h, s: "wait",
-    ...     limits=sf.Limit("stress", bound=0.7, noise=0.1, norm=1.0),
-    ... )
-    >>> problem
-    Problem(horizon=3, triplets=12, cost_dim=2, transition_dim=2, limits=[stress])
-    >>> problem.states(1), problem.successors(0, "cold", "heat"), problem.fallback_action(0, "cold")
-    (<3 states: 'cold', 'warm', 'hot'>, ('warm', 'hot'), 'wait')
-    >>> problem.states(1)[1:3]
-    ('warm', 'hot')
-    >>> sf.Problem.load(problem.save("heater.json")).digest == problem.digest
-    True
+    Examples:
+        >>> heat = {"cold": 0.0, "warm": 0.4, "hot": 0.8}
+        >>> problem = sf.Problem.from_functions(
+        ...     horizon=3,
+        ...     start="cold",
+        ...     actions=lambda h, s: ["wait", "heat"],
+        ...     successors=lambda h, s, a: ["cold"] if a == "wait" else ["warm", "hot"],
+        ...     reward=lambda h, s, a: 1.0 if a == "heat" else 0.2,
+        ...     cost_features=lambda h, s, a, s2: [1.0, heat[s2]],
+        ...     fallback=lambda h, s: "wait",
+        ...     limits=sf.Limit("stress", bound=0.7, noise=0.1, norm=1.0),
+        ... )
+        >>> problem
+        Problem(horizon=3, triplets=12, cost_dim=2, transition_dim=2, limits=[stress])
+        >>> problem.states(1), problem.successors(0, "cold", "heat"), problem.fallback_action(0, "cold")
+        (<3 states: 'cold', 'warm', 'hot'>, ('warm', 'hot'), 'wait')
+        >>> problem.states(1)[1:3]
+        ('warm', 'hot')
+        >>> sf.Problem.load(problem.save("heater.json")).digest == problem.digest
+        True
     """
 
     graph: LayeredGraph
@@ -175,13 +176,14 @@ class Problem:
     ) -> Problem:
         """Declare a problem by CSR arrays.
 
-        >>> limit = sf.Limit("wear", bound=0.8, noise=0.05, norm=1.0)
-        >>> loop = {"state_ptr": np.array([0, 2]), "pair_ptr": np.array([0, 1, 2]), "successors": np.array([0, 0])}
-        >>> known = {"reward": np.array([0.2, 1.0]), "fallback": np.array([0]), "limits": limit}
-        >>> features = {"cost_features": np.array([[0.5], [0.9]]), "transition_features": np.ones((2, 1))}
-        >>> problem = sf.Problem.from_arrays(horizon=4, start=0, **loop, **known, **features)  # one state, two actions
-        >>> problem.actions(0, 0), problem.fallback_action(0, 0)
-        ((0, 1), 0)
+        Examples:
+            >>> limit = sf.Limit("wear", bound=0.8, noise=0.05, norm=1.0)
+            >>> loop = {"state_ptr": np.array([0, 2]), "pair_ptr": np.array([0, 1, 2]), "successors": np.array([0, 0])}
+            >>> known = {"reward": np.array([0.2, 1.0]), "fallback": np.array([0]), "limits": limit}
+            >>> features = {"cost_features": np.array([[0.5], [0.9]]), "transition_features": np.ones((2, 1))}
+            >>> problem = sf.Problem.from_arrays(horizon=4, start=0, **loop, **known, **features)
+            >>> problem.actions(0, 0), problem.fallback_action(0, 0)
+            ((0, 1), 0)
 
         Each of the first arrays is one ``ndarray`` shared by all H-1 decision steps, or a list of H-1 arrays.
         Shapes as in :mod:`surefoot.model.graph`: ``state_ptr`` (S+1,) int64, ``pair_ptr`` (N+1,) int64,

@@ -69,7 +69,7 @@ def no_windows(n: int, n_ridges: int, regressions: int, dim: int, limits: int) -
 
 @numba.njit(cache=True)
 def window_of(t: int) -> tuple[int, float]:
-    """(number, weight) of the window that starts after t = (2i+1)·2^v measurements, v ≥ FIRST_LEVEL (step 6)."""
+    """(number, weight) of the window that starts after t = (2i+1)·2^v measurements, v ≥ FIRST_LEVEL (item 6)."""
     level, i = 0, t >> FIRST_LEVEL
     while i & 1 == 0:
         level, i = level + 1, i >> 1

@@ -36,8 +36,9 @@ def draw(
 
     Returns the path, or, without one, the matplotlib figure. Needs the extra ``plot``.
 
-    >>> sf.draw(sf.worlds.make("thermal/testing"), path="thermal.svg").name
-    'thermal.svg'
+    Examples:
+        >>> sf.draw(sf.worlds.make("thermal/testing"), path="thermal.svg").name
+        'thermal.svg'
     """
     if plan is not None and not isinstance(plan, Snapshot) and plan.problem.digest != world.problem.digest:
         raise InvalidInput("the plan is of another problem", got=repr(plan.problem), fix="Draw it with its own world.")

@@ -42,11 +42,12 @@ _MAX_HEADER = 16 << 20
 class Ledger:
     """A run as it was saved: the manifest and the columns of its tables.
 
-    >>> world = sf.worlds.make("thermal/testing")
-    >>> path = sf.run(sf.LsviNew(world.problem), world, episodes=50, seed=0).save("ledger")
-    >>> ledger = sf.Ledger.load(path)
-    >>> len(ledger.regret), ledger.manifest["seed"]
-    (50, 0)
+    Examples:
+        >>> world = sf.worlds.make("thermal/testing")
+        >>> path = sf.run(sf.LsviNew(world.problem), world, episodes=50, seed=0).save("ledger")
+        >>> ledger = sf.Ledger.load(path)
+        >>> len(ledger.regret), ledger.manifest["seed"]
+        (50, 0)
     """
 
     manifest: dict[str, Any]

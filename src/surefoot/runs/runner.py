@@ -69,10 +69,11 @@ def run(
 
     Ctrl-C ends the run early and keeps what is done; ``run.interrupted`` says so.
 
-    >>> world = sf.worlds.make("thermal/testing")
-    >>> run = sf.run(sf.LsviNew(world.problem), world, episodes=50, seed=0)
-    >>> run.episodes, int(run.violations.sum())
-    (50, 0)
+    Examples:
+        >>> world = sf.worlds.make("thermal/testing")
+        >>> run = sf.run(sf.LsviNew(world.problem), world, episodes=50, seed=0)
+        >>> run.episodes, int(run.violations.sum())
+        (50, 0)
     """
     session = Session(agent, world, episodes, seed)
     session.recorder = recorder
@@ -92,10 +93,11 @@ def resume(
 ) -> Run:
     """Resume from a checkpoint; the result is that of an uninterrupted run.
 
-    >>> world = sf.worlds.make("thermal/testing")
-    >>> half = sf.run(sf.LsviNew(world.problem), world, episodes=20, seed=0, checkpoint="half.npz")
-    >>> sf.resume("half.npz", sf.LsviNew(world.problem), world, episodes=40).episodes
-    40
+    Examples:
+        >>> world = sf.worlds.make("thermal/testing")
+        >>> half = sf.run(sf.LsviNew(world.problem), world, episodes=20, seed=0, checkpoint="half.npz")
+        >>> sf.resume("half.npz", sf.LsviNew(world.problem), world, episodes=40).episodes
+        40
 
     ``agent`` and ``world`` are made anew, as for the first run; another problem, agent or constant is refused.
     ``episodes`` may be larger than the first run's.

@@ -47,14 +47,15 @@ from surefoot.study.telling import AS_OFFERED, Receipt, tell_entries, told_befor
 class Study:
     """A study on disk, open for writing (one process at a time) or for reading. Make one with :meth:`open`.
 
-    >>> problem = sf.worlds.make("thermal/testing").problem
-    >>> with sf.Study.open("plant.study", problem) as study, study.episode() as episode:
-    ...     while not episode.done:
-    ...         offer = episode.ask()
-    ...         following = problem.successors(offer.step, offer.state, offer.action)[0]  # in place of a plant
-    ...         receipt = episode.tell(following, cost=0.1)  # in place of a sensor
-    >>> study.status()["episodes"]
-    1
+    Examples:
+        >>> problem = sf.worlds.make("thermal/testing").problem
+        >>> with sf.Study.open("plant.study", problem) as study, study.episode() as episode:
+        ...     while not episode.done:
+        ...         offer = episode.ask()
+        ...         following = problem.successors(offer.step, offer.state, offer.action)[0]  # in place of a plant
+        ...         receipt = episode.tell(following, cost=0.1)  # in place of a sensor
+        >>> study.status()["episodes"]
+        1
     """
 
     def __init__(self, path: Path, layer: FileLayer, standing: Standing, journal: Journal | None, lock: Lock) -> None:

@@ -1,7 +1,8 @@
 """The truth: worlds to try a learner on, by name or of your own making.
 
->>> sf.worlds.make("thermal/testing").problem
-Problem(horizon=6, triplets=149, cost_dim=5, transition_dim=3, limits=[temperature])
+Examples:
+    >>> sf.worlds.make("thermal/testing").problem
+    Problem(horizon=6, triplets=149, cost_dim=5, transition_dim=3, limits=[temperature])
 
 Nothing heavy is imported before it is used; Gymnasium only by ``world.env()`` and :func:`register_all`.
 """
@@ -22,10 +23,11 @@ __all__ = ["World", "from_gymnasium", "make", "names", "register_all"]
 def register_all() -> None:
     """Register every named world with Gymnasium, as ``surefoot/thermal-small-v0`` and so on.
 
-    >>> import gymnasium
-    >>> sf.worlds.register_all()
-    >>> gymnasium.make("surefoot/thermal-testing-v0").action_space
-    Discrete(3)
+    Examples:
+        >>> import gymnasium
+        >>> sf.worlds.register_all()
+        >>> gymnasium.make("surefoot/thermal-testing-v0").action_space
+        Discrete(3)
     """
     from surefoot.worlds import env
 

@@ -88,15 +88,16 @@ def from_gymnasium(
         reward_range: the rewards that become 0 and 1.
         noise: the kind of measurement noise, see :class:`~surefoot.World`.
 
-    >>> import gymnasium
-    >>> world = sf.worlds.from_gymnasium(  # the cliff costs 1, every other field 0
-    ...     gymnasium.make("CliffWalking-v1"),
-    ...     horizon=20,
-    ...     cost=lambda state, action, next_state, reward: float(reward == -100),
-    ...     limit=sf.Limit("fall", bound=0.5, noise=0.1, norm=1.5),
-    ... )
-    >>> sf.exact.violations(world, sf.exact.fallback(world.problem)).probability
-    0.0
+    Examples:
+        >>> import gymnasium
+        >>> world = sf.worlds.from_gymnasium(  # the cliff costs 1, every other field 0
+        ...     gymnasium.make("CliffWalking-v1"),
+        ...     horizon=20,
+        ...     cost=lambda state, action, next_state, reward: float(reward == -100),
+        ...     limit=sf.Limit("fall", bound=0.5, noise=0.1, norm=1.5),
+        ... )
+        >>> sf.exact.violations(world, sf.exact.fallback(world.problem)).probability
+        0.0
     """
     horizon = check_horizon(horizon)
     if not isinstance(limit, Limit):

@@ -174,8 +174,9 @@ FAMILIES: tuple[Family, ...] = (
 def names() -> dict[str, str]:
     """Every world's id, with one line on what it is.
 
-    >>> list(sf.worlds.names())[:3]
-    ['thermal/testing', 'thermal/small', 'thermal/medium']
+    Examples:
+        >>> list(sf.worlds.names())[:3]
+        ['thermal/testing', 'thermal/small', 'thermal/medium']
     """
     return {
         name: f"{family.description} ({family.sizes[size]})" if size else family.description
@@ -198,8 +199,9 @@ def family_of(name: str) -> Family:
 def make(name: str, **options: Any) -> World:
     """The named world; its function documents the ``options``.
 
-    >>> sf.worlds.make("thermal/testing", bound=0.62).problem.limits[0].bound
-    0.62
+    Examples:
+        >>> sf.worlds.make("thermal/testing", bound=0.62).problem.limits[0].bound
+        0.62
     """
     family = family_of(name)
     module, _, function = family.function.partition(":")

@@ -34,13 +34,14 @@ __all__ = ["Sampler", "World"]
 class World:
     """A :class:`~surefoot.Problem` plus hidden parameters; every array is read-only.
 
-    >>> thermal = sf.worlds.make("thermal/testing")
-    >>> world = sf.World(thermal.problem, transition=thermal.transition, cost=thermal.cost_parameters)
-    >>> world.probabilities[0].round(2)[:3]  # the true probabilities of the first three triplets
-    array([0.74, 0.26, 0.68])
-    >>> observation, info = world.env().reset(seed=0)  # a Gymnasium environment
-    >>> info["state"], info["limits"]
-    (0, array([0.6]))
+    Examples:
+        >>> thermal = sf.worlds.make("thermal/testing")
+        >>> world = sf.World(thermal.problem, transition=thermal.transition, cost=thermal.cost_parameters)
+        >>> world.probabilities[0].round(2)[:3]  # the true probabilities of the first three triplets
+        array([0.74, 0.26, 0.68])
+        >>> observation, info = world.env().reset(seed=0)  # a Gymnasium environment
+        >>> info["state"], info["limits"]
+        (0, array([0.6]))
     """
 
     problem: Problem
