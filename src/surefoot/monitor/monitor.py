@@ -19,6 +19,7 @@ and the sum over all t ≥ 1 is α/2. (The past may decide whether there is a me
 1.  *One measurement.* For a fixed number η and 0 < s < 1,  E exp(s(ξ+η)²/2σ²) ≤ (1−s)^(−1/2) exp(sη²/(2σ²(1−s))).
     Proof: with g standard normal and independent, exp(v²/2) = E_g exp(gv). Put v = √s(ξ+η)/σ and exchange the
     expectations (all is positive): E_g E exp(√s g(ξ+η)/σ) ≤ E_g exp(sg²/2 + √s gη/σ), which is the right side.
+
 2.  *A martingale.* After projection (spec 3) row i is y_i = cost − ρ_i c⁰ = ⟨γ, z_i⟩ + η_i + ξ_i with
     |η_i| ≤ b_i = ζ(1+|ρ_i|), and ρ_i, z_i, η_i are known before ξ_i is drawn. So, over any rows i of any steps after a
     fixed start τ,
@@ -26,6 +27,7 @@ and the sum over all t ≥ 1 is α/2. (The past may decide whether there is a me
         M_t = Π_i (1−s)^(1/2) exp( s(ξ_i+η_i)²/2σ² − s b_i²/(2σ²(1−s)) )
 
     is a nonnegative supermartingale that starts from 1: by item 1 every factor has conditional mean at most 1.
+
 3.  *What can be seen of it.* For every λ ≥ 0 the least ridge objective of the rows of one regression is at most its
     value at the true γ:  RSS_λ = min_γ′ Σ(y−⟨γ′,z⟩)² + λ‖γ′‖² ≤ Σ(ξ+η)² + λL².  So with any finite set of ridges
 
@@ -33,12 +35,14 @@ and the sum over all t ≥ 1 is α/2. (The past may decide whether there is a me
 
     No probability is spent on the ridges: this holds for all of them at once. (The maximum over all λ ≥ 0 is the
     least sum of squares among ‖γ′‖ ≤ L, by duality; a small λ sees the scatter, a large one sees a γ that is too long.)
+
 4.  *Steps.* Where every step r has a γ of its own, item 3 holds for each, and each pays its own λL². Summed over
     steps, Σ_r D_r ≤ Σ_i (ξ_i+η_i)² over all rows, which is the exponent of the one M_t of all steps:
 
         E_t = (1−s)^(n/2) exp( s/(2σ²)·Σ_r (D_r − Σ_i b_i²/(1−s)) ) ≤ M_t          (n rows in all)
 
     The rows of one step alone are rows too, and give an E of their own: better where a single step has changed.
+
 5.  *Shifts.* When a new γ takes over, its rows scatter no more than the old ones; only together they do. So, for a
     fixed moment τ, let θ_P and θ_N be fixed vectors and f_i = ⟨θ_P, z_i⟩ up to τ, ⟨θ_N, z_i⟩ after it. Then
     Π exp(f_i ξ_i/σ² − f_i²/2σ²) is a nonnegative supermartingale that starts from 1 (sub-Gaussian noise, and f_i is
@@ -51,6 +55,7 @@ and the sum over all t ≥ 1 is α/2. (The past may decide whether there is a me
     ZA⁻¹Zᵀ ≼ I). With F = min over ‖γ‖ ≤ L of ‖S′_P(γ)‖²_{A_P⁻¹} + ‖S′_N(γ)‖²_{A_N⁻¹} the triangle inequality gives
     √F − √Σb² ≤ (‖S_P‖² + ‖S_N‖²)^½. So W_t with max(0, √F − √Σb²)² in place of ‖S_P‖² + ‖S_N‖² is a lower bound.
     (F is bounded from below as in item 3: min_γ F(γ) + λ‖γ‖², less λL².)
+
 6.  *Mixture.* A sum of nonnegative supermartingales with weights that add up to at most 1 is one that starts from at
     most 1, and leaving terms out, at any time, keeps what is left below it. Mixed are: scatter (items 1-4) with ½ and
     shifts (item 5) with ½; the noisy limits j, evenly (their noises may depend on each other; no product is taken over
@@ -62,8 +67,10 @@ and the sum over all t ≥ 1 is α/2. (The past may decide whether there is a me
     shifts doubled, as the first one has none), and are left out from the age of 2^(v+1) on, when the next one of the
     same v starts. So after t ≥ 32 measurements there are at most log₂ t − 3 windows, and for every power of two a from
     32 to t/4 one of them has an age in [a, 4a).
+
 7.  *Ville.* A nonnegative supermartingale that starts from at most 1 ever reaches 2/α with probability at most α/2.
     The alarm is raised when the mixture, which lies below one, reaches 2/α.
+
 8.  *Rounding.* Rows are rotated into triangles, which is backward stable: the computed √RSS belongs to data (Z+δZ,
     y+δy) whose columns are off by at most c·(n+d)·ε of their length, so that it exceeds the exact bound of item 3 by at
     most c(n+d)ε(L‖Z‖ + ‖y‖). That much, with ‖x‖ ≥ ‖z‖ and c = 16, is taken off before anything is concluded. From √F,
