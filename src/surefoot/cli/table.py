@@ -28,7 +28,7 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[str]], left: Sequen
 def print_summaries(summaries: Sequence[Summary], first: str = "agent") -> None:
     """Value and violations side by side: neither says enough alone."""
     print_table(
-        [first, "value", "gap closed", "regret", "violations", "promise"],
+        [first, "value", "gap closed", "regret", "violations", "guarantee"],
         [
             [
                 row.agent,
@@ -40,7 +40,7 @@ def print_summaries(summaries: Sequence[Summary], first: str = "agent") -> None:
             ]
             for row in summaries
         ],
-        left=["promise"],
+        left=["guarantee"],
     )
     if any(row.total_regret < 0 for row in summaries):
         typer.echo("Regret is measured against the best safe policy; below 0 was earned by breaking a limit.")

@@ -65,7 +65,7 @@ def solve(world: World) -> Solution:
     last = terminal_within(world)
     values = [freeze(np.where(last, graph.terminal.reward, np.nan))]
     states, actions, policy = [freeze(last)], [], []
-    known: dict[tuple[int, ...], BoolArray] = {}  # layers may share arrays: look at each once
+    known: dict[tuple[int, ...], BoolArray] = {}  # steps may share arrays: look at each once
     for h in range(graph.horizon - 2, -1, -1):
         layer, probability, cost = graph.layers[h], world.probabilities[h], world.costs[h]
         key = (id(layer.pair_ptr), id(probability), id(cost))

@@ -32,7 +32,7 @@ def check_functions(given: Mapping[str, object]) -> None:
 
 
 def call(name: str, function: Callable[..., Result], *arguments: object) -> Result:
-    """Call a user's function; an error of its own leaves with a note that says which call it was."""
+    """Call a user's function; a note on its errors says which call it was."""
     try:
         return function(*arguments)
     except Exception as error:
@@ -41,7 +41,7 @@ def call(name: str, function: Callable[..., Result], *arguments: object) -> Resu
 
 
 def call_for_list(name: str, function: Callable[..., object], where: str, *arguments: object) -> list[Label]:
-    """The labels that a user's function gives, in its order; refused where there is none to rely on."""
+    """The labels that a user's function returns, in its order; anything without an order is refused."""
     given: Any = call(name, function, *arguments)
     fix = ""
     if isinstance(given, (set, frozenset)):
@@ -51,8 +51,8 @@ def call_for_list(name: str, function: Callable[..., object], where: str, *argum
     elif isinstance(given, (str, bytes)) or not _has_entries(given):
         fix = "Put a single label into a list, too."
     if fix:
-        raise InvalidInput(f"{name} must give a list", where=where, got=shown(given), fix=fix)
-    return call(name, lambda *_: list(given), *arguments)  # a generator does its work only here
+        raise InvalidInput(f"{name} must return a list", where=where, got=shown(given), fix=fix)
+    return call(name, lambda *_: list(given), *arguments)  # a generator runs only here
 
 
 def _has_entries(value: Any) -> bool:
@@ -72,7 +72,7 @@ def start_labels(start: Label | list[Label]) -> list[Label]:
 
 
 class Explorer:
-    """Walks the user's functions layer by layer and collects arrays."""
+    """Walks the user's functions step by step and collects arrays."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class Explorer:
         return found
 
     def _expand(self, h: int, states: list[Label]) -> tuple[Layer, list[Label], dict[Label, int]]:
-        """One layer: all actions of all its states, and the states of the next layer."""
+        """One step: all actions of all its states, and the states of the next step."""
         found: dict[Label, int] = {}
         action_labels: list[Label] = []
         state_ptr, pair_ptr, successor = [0], [0], []
@@ -193,7 +193,7 @@ def terminal_layer(
     reward: Callable[[Label], float] | None,
     cost_features: Callable[[Label], ArrayLike | None] | None,
 ) -> Terminal:
-    """The last layer; a state whose cost_features are None has no cost there."""
+    """The last step; a state whose cost_features are None has no cost there."""
     labels = [names[i] for i in range(len(names))]
     rewards, rows, has_cost = np.zeros(len(labels)), np.zeros((len(labels), cost_dim)), np.zeros(len(labels), bool)
     for i, s in enumerate(labels):
@@ -237,7 +237,7 @@ def _fallback_action(policy: FallbackPolicy, layer: Layer, h: int, state: int, n
     raise InvalidInput(
         "fallback's action does not exist",
         where=naming.at_state(h, state),
-        got=f"fallback gives {shown(action)}",
+        got=f"fallback returns {shown(action)}",
         fix=f"Actions there: {', '.join(map(repr, available[:12]))}.",
     )
 

@@ -41,7 +41,7 @@ def stored_in_float32(problem: Problem) -> Problem:
     graph, naming = problem.graph, problem.naming
     if all(table.dtype == np.float32 for table in _tables(graph)):
         return problem
-    known: dict[int, tuple[Features, float]] = {}  # what layers share stays one array
+    known: dict[int, tuple[Features, float]] = {}  # what steps share stays one array
 
     def rounded(kind: str, x: Features, place: Callable[[int], str]) -> tuple[Features, float]:
         if isinstance(x, SparseRows):

@@ -1,7 +1,7 @@
 """Compiled: what the measurements of some windows of time say against the declared model.
 
 The mathematics is in :mod:`surefoot.monitor.monitor`; here are its arrays and one pass over them per measurement.
-Letters in the shapes: W windows, n ridges, R regressions (one per layer, or one for all), d cost features, m limits.
+Letters in the shapes: W windows, n ridges, R regressions (one per step, or one for all), d cost features, m limits.
 
 A window keeps, for every ridge λ and regression, the triangle of an orthogonal decomposition of the rows that it has
 seen, with √λ·I as its first rows. A new row (z | y) is rotated into the triangle; what is left of y has no part in

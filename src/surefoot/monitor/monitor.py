@@ -155,11 +155,11 @@ class Monitor:
     # --- what is told -----------------------------------------------------------------------------------
 
     def observe(self, h: int, edge_index: int, cost: FloatArray) -> Alarm | None:
-        """The measured cost (m,) of an edge of decision layer h; an alarm, or None when nothing is wrong."""
+        """The measured cost (m,) of an edge of decision step h; an alarm, or None when nothing is wrong."""
         return self._observe(h, self.problem.graph.layers[h].cost_features[edge_index], cost)
 
     def observe_terminal(self, state_index: int, cost: FloatArray) -> Alarm | None:
-        """The measured cost (m,) of a state of the last layer, which must have one."""
+        """The measured cost (m,) of a state of the last step, which must have one."""
         last = self.problem.graph.terminal
         if last.cost_features is None or not last.has_cost[state_index]:
             where = self.problem.naming.at_state(self.problem.horizon - 1, state_index)

@@ -1,4 +1,4 @@
-"""A study: ask for an action with its certificate, tell what came of it. Nothing acknowledged is ever lost.
+"""A study: ask for an action with its certificate, tell what happened. Nothing acknowledged is ever lost.
 
     with sf.Study.open("plant.study", problem) as study, study.episode(start) as ep:
         while not ep.done:
@@ -61,7 +61,7 @@ class Study:
     def __init__(self, path: Path, layer: FileLayer, standing: Standing, journal: Journal | None, lock: Lock) -> None:
         """Use :meth:`open`."""
         self.path = path
-        self.recovered: tuple[str, ...] = ()  #: what was found and mended on opening
+        self.recovered: tuple[str, ...] = ()  #: what was found and repaired on opening
         self._layer, self._standing, self._journal, self._lock = layer, standing, journal, lock
         self._calls, self._process = threading.RLock(), os.getpid()
         self._snapshots = snapshots.Keeper(path / snapshots.FOLDER, layer)
@@ -81,7 +81,7 @@ class Study:
         monitor_factory: MonitorFactory | None = None,
         **agent_options: Any,
     ) -> Study:
-        """Begin a study in a new folder, or go on with one exactly where it was, a pending ask included.
+        """Begin a study in a new folder, or continue one exactly where it was, including a pending ask.
 
         Args:
             path: the folder, ``plant.study`` say.
@@ -90,7 +90,7 @@ class Study:
                 least 1 − p. 0.05 unless given. Epoch k works with p·2^-(k+1), see ``acknowledge``.
             false_alarm: α; a plant that is as declared ever raises an alarm with at most this probability. 0.01 unless
                 given. Monitor i, after i acknowledgements, works with α·2^-(i+1).
-            read_only: without the lock, for a look while another process runs the study; nothing can be told.
+            read_only: without the lock, to read while another process runs the study; nothing can be told.
             clock: seconds since 1970. One that goes back is noted in the journal and stops nothing.
             snapshot_every: rows, told or imported, between two snapshots; by default as many as keep their cost small.
             files, monitor_factory: in place of the disk and of :class:`surefoot.monitor.monitor.Monitor`, for tests.
@@ -123,7 +123,7 @@ class Study:
         return study
 
     def close(self) -> None:
-        """Let go of the study. An episode under way stays under way and goes on after the next :meth:`open`."""
+        """Close the study. An episode under way continues after the next :meth:`open`."""
         with self._calls:
             if self._journal is not None and os.getpid() == self._process:
                 self._journal.close()
@@ -145,7 +145,7 @@ class Study:
 
     @property
     def safe_mode(self) -> bool:
-        """True after an alarm that nobody has answered: only actions of the fallback, where it has any, are offered."""
+        """True after an alarm until it is acknowledged: only the fallback's actions are offered, where it has any."""
         return self._standing.safe_mode
 
     @property
@@ -159,7 +159,7 @@ class Study:
         return next_call(self._standing)
 
     def status(self) -> dict[str, Any]:
-        """Where the study stands, as plain JSON."""
+        """The state of the study, as plain JSON."""
         with self._calls:
             return {"path": str(self.path), **status(self._standing), "recovered": list(self.recovered)}
 
@@ -190,7 +190,7 @@ class Study:
                 raise OutOfOrder(
                     "an episode is already under way",
                     where=standing.where(),
-                    fix="Go on with it (study.resume()), or abort it first.",
+                    fix="Resume it with study.resume(), or abort it first.",
                 )
             most = standing.constants.get("episodes")
             if most is not None and standing.agent.episodes >= most:
@@ -227,7 +227,7 @@ class Study:
                 return Offer.of(standing.pending)
             if place.lost:
                 raise OutOfOrder(
-                    "an action that the problem does not know was applied, so where the plant is, is not known",
+                    "an action that the problem does not know was applied, so the state of the plant is unknown",
                     where=standing.where(),
                     fix="Abort the episode.",
                 )
@@ -250,7 +250,7 @@ class Study:
             return Offer.of(record)
 
     def tell(self, ask_id: str, next_state: Label, cost: Cost, action_applied: Label = AS_OFFERED) -> Receipt:
-        """What the plant did: where it went, and the measured cost of that transition.
+        """Record what the plant did: the next state, and the measured cost of that transition.
 
         Args:
             ask_id: of the offer. Telling the same again changes nothing; telling something else is refused.
@@ -293,7 +293,7 @@ class Study:
             return Receipt.of(standing, self._do("terminal", entries))
 
     def abort(self, reason: str = "") -> None:
-        """End the episode here, whatever is pending; what was told before counts."""
+        """End the episode early, whatever is pending; what was told before counts."""
         with self._calls:
             standing, place = self._ready(), self._under_way()
             self._do(
@@ -318,13 +318,13 @@ class Study:
         problem: Problem | None = None,
         trust_anchors: bool = False,
     ) -> None:
-        """A person answers the alarms and ends the safe mode; all of it is journalled.
+        """Acknowledge the alarms and leave safe mode; a person's decision, recorded in the journal.
 
         An alarm disproves what was declared (but for a cost that is not finite), and is refused here without the answer
         that it asks for: :mod:`surefoot.study.declaring`. The promise then counts from this record on.
 
         Args:
-            reason: why, for the journal.
+            reason: kept in the journal.
             discard_data: drop all that was learnt; epoch k+1 begins with the share p·2^-(k+2) of the failure
                 probability. It is required after "residual" and "contradiction": bounds that mix two plants hold for
                 neither. Anchors are dropped as well.
@@ -339,7 +339,7 @@ class Study:
             self._do("acknowledge", entries(standing, answer, self.path, self._layer, self._journal.records))
 
     def import_log(self, rows: Log, *, source: str = "", different: str | None = None) -> Imported:
-        """Logged rows, to start warm (:mod:`surefoot.study.importing`); ``different``: why rows alike are no copies."""
+        """Import logged rows for a warm start (:mod:`surefoot.study.importing`); ``different``: why none is a copy."""
         with self._calls:
             standing = self._ready()
             if standing.place is not None:

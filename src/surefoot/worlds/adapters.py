@@ -6,7 +6,7 @@ A table lists what can happen: ``env.unwrapped.P[state][action] = [(probability,
 
 **State.** That of the table. What an arrival pays is paid in the state arrived at, so that rewards are known although
 probabilities are not; where one state can be arrived at with different rewards, there are several here, named
-``(state, reward)``. After ``terminated`` the episode is ``"over"``: nothing more happens until the last layer.
+``(state, reward)``. After ``terminated`` the episode is ``"over"``: nothing more happens until the last step.
 **Action.** That of the table; once it has ended, ``"wait"``.
 
 **Known.** The support: every row that the table lists, even one of probability 0. The rewards, moved and stretched into
@@ -128,7 +128,7 @@ def from_gymnasium(
 
 
 class _Layered:
-    """The functions of a Problem on a table. A label stands for an arrival; at layer 0, for a start."""
+    """The functions of a Problem on a table. A label stands for an arrival; at step 0, for a start."""
 
     def __init__(
         self,
@@ -245,7 +245,7 @@ def _cautious(table: Table, priced: dict[Key, Priced], horizon: int, bound: floa
     after = {
         (s, a): {arrival.state for arrival in table.arrivals(s, a) if not arrival.ended} for s, a, _ in table.lists()
     }
-    safe = set(table.rows)  # in the last layer nothing more can happen
+    safe = set(table.rows)  # in the last step nothing more can happen
     chosen: list[dict[Label, Label]] = []
     for _ in range(horizon - 1):
         choice: dict[Label, Label] = {}
@@ -265,7 +265,7 @@ def _refuse_doomed(
 ) -> None:
     """A start without a safe action is an error that tells, for every action, what may happen.
 
-    ``safe`` holds the states from which the next layer can go on safely.
+    ``safe`` holds the states from which the next step can go on safely.
     """
     for start in table.starts:
         if start in choice:
