@@ -81,7 +81,7 @@ def _replanning(states: int) -> dict[str, Any]:
     evaluator, pairs = exact.Evaluator(world), exact.solve(world).policy.pairs
     ours, general = best_of(200, lambda: evaluator.value(pairs), lambda: exact.evaluate(world, pairs))
     return {
-        "name": f"value of one policy: exact.evaluate over exact.Evaluator, 10 layers of up to {states} states",
+        "name": f"value of one policy: exact.evaluate over exact.Evaluator, 10 steps of up to {states} states",
         "value": general / ours,
         "ours_seconds": ours,
         "evaluate_seconds": general,

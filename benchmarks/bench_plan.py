@@ -28,7 +28,7 @@ from benchmarks.problems import learned, random_problem
 from benchmarks.timing import best_of, show
 from surefoot.estimate import kernels
 
-SIZES = [(10_000, 16, 5.0), (100_000, 32, 2.0), (1_000_000, 64, 2.0)]  # triplets per layer, features, target
+SIZES = [(10_000, 16, 5.0), (100_000, 32, 2.0), (1_000_000, 64, 2.0)]  # triplets per step, features, target
 HORIZON, BRANCHING = 10, 5
 
 
@@ -115,7 +115,7 @@ def against_the_limit() -> list[dict[str, Any]]:
         floor, hard = max(size / speed, work / flops_per_second), max(size / speed, work / cached)
         rows.append(
             {
-                "name": f"(a) plan at {triplets:,} triplets per layer, {dim} features: time over its floor",
+                "name": f"(a) plan at {triplets:,} triplets per step, {dim} features: time over its floor",
                 "value": seconds / floor,
                 "target": target,
                 "better": "lower",
@@ -184,13 +184,13 @@ def growth() -> list[dict[str, Any]]:
 
 
 def memory() -> list[dict[str, Any]]:
-    """(h) the most memory that planning takes above its arrays, at 1e7 triplets per layer; in its own process."""
+    """(h) the most memory that planning takes above its arrays, at 1e7 triplets per step; in its own process."""
     code = "from benchmarks.bench_plan import _memory; _memory()"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     arrays, before, peak = (float(part) for part in out.split())
     return [
         {
-            "name": "(h) planning 1e7 triplets per layer, 16 shared features, H = 10: GiB above its arrays",
+            "name": "(h) planning 1e7 triplets per step, 16 shared features, H = 10: GiB above its arrays",
             "value": (peak - max(before, arrays)) / 2**30,
             "target": 2.5,
             "better": "lower",

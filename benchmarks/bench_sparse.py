@@ -63,12 +63,12 @@ def run() -> list[dict[str, Any]]:
     full = 8 * layer.n_edges * (layer.cost_features.shape[1] + layer.transition_features.shape[1])
     return [
         {
-            "name": "sparse: a tabular plan, 1,000 triplets per layer with a column each: dense over sparse",
+            "name": "sparse: a tabular plan, 1,000 triplets per step with a column each: dense over sparse",
             "value": dense / ours,
             "seconds": [ours, dense],
         },
         {
-            "name": "sparse: a tabular plan of 1e6 triplets per layer over a dense one with 16 features",
+            "name": "sparse: a tabular plan of 1e6 triplets per step over a dense one with 16 features",
             "value": table / plain,
             "seconds": [table, plain],
         },

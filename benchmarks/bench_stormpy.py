@@ -50,7 +50,7 @@ def _against_storm(layers: int, states: int, unsafe: float, repeats: int) -> lis
     our_shot, their_shot, layout = best_of(
         repeats, lambda: exact.safe_sets(world), build_and_answer, lambda: exact.SafeSets(world)
     )
-    size = f"{layers} layers of up to {states} states" + (", many unsafe" if unsafe > 0.1 else "")
+    size = f"{layers} steps of up to {states} states" + (", many unsafe" if unsafe > 0.1 else "")
     common = {
         "edges": sum(layer.n_edges for layer in world.problem.graph.layers),
         "unsafe_share_of_states": float(1 - safe.mean()),

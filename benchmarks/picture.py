@@ -66,7 +66,7 @@ def _sizes(axes: Any, rows: list[Row]) -> None:
     axes.margins(x=0.1)
     axes.set_ylim(len(rows) - 0.35, -0.5)
     axes.set_yticks(range(len(rows)), [row["size"] for row in rows])
-    axes.set_ylabel("triplets per layer\n× features")
+    axes.set_ylabel("triplets per step\n× features")
     axes.grid(axis="y", visible=False)
     axes.set_title("Time of one plan, and of its bytes and operations alone at this machine's own rates\n\n\n")
     axes.legend(handles=_legend(), loc="lower left", bbox_to_anchor=(0, 1), fontsize=10, ncols=3, borderaxespad=0.3)

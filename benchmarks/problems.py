@@ -18,7 +18,7 @@ def random_problem(
     stationary: bool = False,
     seed: int = 0,
 ) -> sf.Problem:
-    """About ``edges`` triplets per layer, ``dim`` features for costs and transitions alike, random successors.
+    """About ``edges`` triplets per step, ``dim`` features for costs and transitions alike, random successors.
 
     ``shared``: one template for all layers. The limit cuts through the middle of what is possible, so that after some
     data a good share of the pairs is certified.
@@ -56,7 +56,7 @@ def random_problem(
 
 
 def learned(problem: sf.Problem, rows: int = 2000, seed: int = 0) -> sf.LsviNew:
-    """An agent whose regressions hold ``rows`` observations of random triplets per layer."""
+    """An agent whose regressions hold ``rows`` observations of random triplets per step."""
     rng = np.random.default_rng(seed)
     agent = sf.LsviNew(problem)
     truth = rng.normal(size=problem.graph.cost_dim)

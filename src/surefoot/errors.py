@@ -1,7 +1,16 @@
-"""The few ways in which surefoot refuses.
+"""The errors that surefoot raises on purpose.
 
-A message is built from the same parts everywhere: the rule that was broken, the place
-(layer, state, action, …), what was found there, and what to do about it.
+Every message has the same parts: the rule that was broken, the place (step, state, action, …), what was found there,
+and what to do about it. Each part is an attribute of the error, too.
+
+Examples:
+    >>> try:
+    ...     sf.Limit("stress", bound=0.7, noise=-0.1, norm=1.0)
+    ... except sf.errors.InvalidInput as error:
+    ...     print(error)
+    ...     print((error.rule, error.where, error.got))
+    noise is negative: limit 'stress': -0.1
+    ('noise is negative', "limit 'stress'", '-0.1')
 """
 
 from __future__ import annotations
@@ -18,7 +27,7 @@ __all__ = [
 
 
 class SurefootError(Exception):
-    """Everything that surefoot raises on purpose."""
+    """The base of every error below."""
 
     def __init__(self, rule: str, *, where: str = "", got: str = "", fix: str = "") -> None:
         self.rule, self.where, self.got, self.fix = rule, where, got, fix
@@ -35,11 +44,11 @@ class UnknownLabel(SurefootError, LookupError):
 
 
 class OutOfOrder(SurefootError, RuntimeError):
-    """A call that does not fit the moment, such as acting before the episode began."""
+    """A call at the wrong moment, such as acting before the episode began."""
 
 
 class AssumptionBroken(SurefootError, RuntimeError):
-    """The plant did what the declared knowledge excludes; safety can no longer be promised."""
+    """The plant did something that the declaration excludes; safety can no longer be promised."""
 
 
 class UnreadableFile(SurefootError, ValueError):
@@ -47,4 +56,4 @@ class UnreadableFile(SurefootError, ValueError):
 
 
 class UnwritableFile(SurefootError, OSError):
-    """A disk that is full or failing; what was acknowledged before is safe, the call that failed did nothing."""
+    """A disk that is full or failing; everything acknowledged before is safe, and the failed call changed nothing."""

@@ -19,7 +19,7 @@ CITING = [*SOURCES, *sorted((ROOT / "tests").rglob("*.py")), *sorted((ROOT / "be
 
 ROW = re.compile(r"^\| `([^`]+)` \| (.+?) \| (.*?) ?\| (.+?) \|$", re.MULTILINE)
 LABEL = re.compile(r"\b(?:eq|ass|thm|lemma|fig)[:;][a-z]+\d*\b")
-LINK = re.compile(r"\]\(([\w-]*(?:\.md)?)#([^)\s]+)\)")
+LINK = re.compile(r"\]\(([\w/-]*(?:\.md)?)#([^)\s]+)\)")
 CITED = re.compile(r"\bspec\s+(\d(?:\.\d+)?)(?:,?\s+(and|to)\s+(\d(?:\.\d+)?))?", re.IGNORECASE)
 
 

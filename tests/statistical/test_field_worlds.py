@@ -29,7 +29,7 @@ def test_lsvi_new_closes_the_gap_without_a_violation(world: sf.World, seed: int)
         assert run.guaranteed
         assert run.best_value >= 1.3 * run.fallback_value
         assert run.regret[0] > 0.25 * (run.best_value - run.fallback_value)  # it is not done at once
-        assert run.gap_closed() >= 0.8
+        assert run.gap_closed >= 0.8
         assert run.violations.sum() == 0 or not run.cost_event
 
 

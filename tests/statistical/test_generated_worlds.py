@@ -29,7 +29,7 @@ def runs(world: sf.World, episodes: int, first: int, **keywords: object) -> list
 def assert_safe_and_learnt(run: Run) -> None:
     if run.cost_event:
         assert not run.violations.any()
-    assert run.gap_closed() >= 0.8
+    assert run.gap_closed >= 0.8
 
 
 @pytest.mark.statistical

@@ -32,7 +32,7 @@ def test_lsvi_new_closes_the_gap_without_a_violation(world: sf.World, seed: int)
         assert run.best_value >= 1.3 * run.fallback_value
         assert run.regret[0] == pytest.approx(run.best_value - run.fallback_value)  # it begins with the fallback …
         assert run.value[100] > run.fallback_value + 0.5 * (run.best_value - run.fallback_value)  # … and soon leaves it
-        assert run.gap_closed() >= 0.8
+        assert run.gap_closed >= 0.8
         assert run.violations.sum() == 0 or not run.cost_event
 
 
@@ -85,7 +85,7 @@ def test_with_ac_flow_declared_nothing_is_violated(seed: int) -> None:
     for run in runs(ac, 1000, seed):
         assert run.guaranteed
         assert run.violations.sum() == 0
-        assert run.gap_closed() > 0.5  # and it is no empty promise
+        assert run.gap_closed > 0.5  # and it is no empty promise
 
 
 def test_with_a_declared_mismatch_nothing_is_violated(seed: int) -> None:
@@ -93,7 +93,7 @@ def test_with_a_declared_mismatch_nothing_is_violated(seed: int) -> None:
     for run in runs(off, 1000, seed):
         assert run.guaranteed
         assert run.violations.sum() == 0
-        assert run.gap_closed() > 0.3
+        assert run.gap_closed > 0.3
 
 
 def test_an_undeclared_mismatch_is_violated(seed: int) -> None:

@@ -46,4 +46,4 @@ def test_the_fallback_neither_learns_nor_violates(seed: int) -> None:
     world = sf.worlds.make("thermal/small")
     run = sf.run(sf.agents.make("fallback", world.problem), world, 2000, seed)
     assert run.violations.sum() == 0
-    assert run.gap_closed() == 0.0
+    assert run.gap_closed == 0.0

@@ -236,7 +236,7 @@ def test_parameters_are_found_from_the_features() -> None:
         ({"reward_range": (1.0, 0.0)}, "reward_range must be (low, high): (1.0, 0.0)"),
         ({"anchor": ((1.0, 0.0), 0.2)}, "anchor is not true: anchor of step 0"),
         ({"noise": "loud"}, "no such noise: 'loud'"),
-        ({"fallback": lambda h, s: "sleep"}, "fallback's action does not exist: step 0, state 0: fallback gives"),
+        ({"fallback": lambda h, s: "sleep"}, "fallback's action does not exist: step 0, state 0: fallback returns"),
     ],
 )
 def test_what_is_refused(keywords: dict[str, Any], message: str) -> None:

@@ -343,7 +343,7 @@ def test_states_that_the_graph_forces() -> None:
     assert found.forced.examples == ((1, "edge"), (2, "pit"))
     assert [layer.never_states for layer in found.layers] == [0, 1, 1, 0]
     assert [layer.never_actions for layer in found.layers] == [1, 3, 1, 0]
-    assert "'edge' in step 1, 'pit' in step 2" in str(found)
+    assert "'edge' at step 1, 'pit' at step 2" in str(found)
     near = found.cold_start.closest
     assert near is not None
     assert (near.excess, near.later) == (0.25, True)
@@ -467,7 +467,7 @@ def test_a_person_can_read_it() -> None:
     text = str(sf.check(one_step()))
     lines = text.splitlines()
     assert lines[0] == "Problem with 2 steps, 3 states, 2 actions, 3 triplets; 1 limit"
-    assert lines[2].startswith("PROBLEM  It will never move")
+    assert lines[2].startswith("PROBLEM  Learning will never start")
     assert max(map(len, lines)) <= 110
     said = " ".join(text.split())
     for words in (

@@ -56,7 +56,7 @@ def test_round_trip(format: str, agent: str, seed: int, tmp_path: Path) -> None:
         "best_value": run.best_value,
         "fallback_value": run.fallback_value,
         "last_value": run.value[-1],
-        "gap_closed": run.gap_closed(),
+        "gap_closed": run.gap_closed,
         "total_regret": run.regret.sum(),
         "violations": 0,
         "replans": run.replans,
@@ -203,7 +203,7 @@ def test_a_run_that_was_stopped_before_its_first_episode(
 
     monkeypatch.setattr(runner, "Interrupt", Stopped)
     run = played(seed)
-    assert (run.episodes, run.interrupted, run.gap_closed()) == (0, True, 0.0)
+    assert (run.episodes, run.interrupted, run.gap_closed) == (0, True, 0.0)
     ledger = Ledger.load(run.save(tmp_path / "ledger"))
     assert ledger.manifest["done"] == 0
     assert ledger.manifest["summary"]["last_value"] == run.fallback_value

@@ -71,7 +71,7 @@ def test_a_safe_learner_never_plays_it_and_pays_for_that_in_the_second(noise_sca
     assert not two.violations.any()
     assert not one.regret.any()  # a(1) from the first episode
     np.testing.assert_allclose(two.regret, 3 / 8 * HORIZON)  # for ever
-    assert two.gap_closed() == pytest.approx(1 / 4)
+    assert two.gap_closed == pytest.approx(1 / 4)
     np.testing.assert_array_equal(one.certified, two.certified)
 
 

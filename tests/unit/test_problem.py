@@ -105,7 +105,7 @@ def test_a_fallback_without_a_first_action_is_missing() -> None:
 def test_a_fallback_with_an_action_that_does_not_exist_is_refused(action: Any) -> None:
     refused(
         "fallback's action does not exist: step 1, state 'cold'",
-        f"fallback gives {action!r}. Actions there: 'idle', 'heat'.",
+        f"fallback returns {action!r}. Actions there: 'idle', 'heat'.",
         fallback=at((1, "cold"), action, "idle"),
     )
 
@@ -178,9 +178,9 @@ def test_starts_are_listed_once_each() -> None:
     ids=repr,
 )
 def test_what_is_not_a_list_is_refused(given: Any, words: str) -> None:
-    refused(f"actions must give a list: step 0, state 'cold': {words}", actions=lambda h, s: given)
+    refused(f"actions must return a list: step 0, state 'cold': {words}", actions=lambda h, s: given)
     refused(
-        f"successors must give a list: step 1, state 'cold', action 'heat': {words}",
+        f"successors must return a list: step 1, state 'cold', action 'heat': {words}",
         successors=at((1, "cold", "heat"), given, ["cold"]),
     )
 

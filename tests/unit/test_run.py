@@ -487,7 +487,7 @@ def test_initial_episodes_play_the_seed(compiled: bool, seed: int) -> None:
     assert run.replans > 5  # planned all the while
     alone = sf.run(sf.agents.make("fallback", world.problem), world, 150, seed)
     assert np.array_equal(run.episodes_table.highest[:150], alone.episodes_table.highest)
-    assert run.gap_closed() == (run.value[-1] - run.fallback_value) / (run.best_value - run.fallback_value)
+    assert run.gap_closed == (run.value[-1] - run.fallback_value) / (run.best_value - run.fallback_value)
 
 
 def test_an_agent_outside_the_main_thread(seed: int) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from surefoot.cli import results
-from surefoot.cli.runs import summaries
+from surefoot.cli import export as exporting
+from surefoot.cli.sweeping import summaries
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile
 from surefoot.report import data
 from surefoot.report import page as html
@@ -71,7 +71,7 @@ def edits(document: Any) -> Iterator[tuple[str, str]]:
 
 
 def export(root: Path) -> None:
-    results.export(root, policy=root / "exported.json", agent="", seed=None, force=True)
+    exporting.export(root, policy=root / "exported.json", agent="", seed=None, force=True)
 
 
 def table(root: Path) -> None:

@@ -301,7 +301,7 @@ def test_signals(number: signal.Signals, jobs: int, group: bool, long: Path, see
     else:
         assert process.returncode == 128 + number, (out, err)
         assert "Traceback" not in err
-        assert f"Go on with: surefoot resume {root}" in err
+        assert f"Resume with: surefoot resume {root}" in err
     outcome = sweep.resume(root, jobs=2 if number == signal.SIGKILL else 1)
     assert outcome.finished == 4
     assert contents(root) == contents(long)

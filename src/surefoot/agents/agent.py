@@ -45,6 +45,9 @@ class Agent(ABC):
         self.place: Place | None = None  # of the episode under way
         self._start = int(problem.graph.starts[0])
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(episodes={self.episodes}, replans={self.replans})"
+
     # --- what an agent is -------------------------------------------------------------------------------
 
     @property

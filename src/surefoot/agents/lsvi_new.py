@@ -61,6 +61,11 @@ class LsviNew(LookAhead):
         safety_radius_scale: multiplies the safety radius; below 1 there is no safety guarantee.
         literal_future: let Idea III look over uncertified actions too, as the paper prints it.
         skip_hopeless: leave out pairs that are proved unsafe and what only they lead to; nothing else changes.
+
+    Examples:
+        >>> agent = sf.LsviNew(sf.worlds.make("thermal/testing").problem, failure_probability=0.01)
+        >>> agent.guarantee
+        'every step safe with probability ≥ 0.99'
     """
 
     name: ClassVar[str] = "lsvi-new"

@@ -22,7 +22,12 @@ _HOMES = {
 
 
 def names() -> tuple[str, ...]:
-    """The agents that :func:`make` knows."""
+    """The agents that :func:`make` knows.
+
+    Examples:
+        >>> "lsvi-new" in sf.agents.names()
+        True
+    """
     return tuple(_HOMES)
 
 
@@ -37,5 +42,10 @@ def kind(name: str) -> type[Agent]:
 
 
 def make(name: str, problem: Problem, **options: Any) -> Agent:
-    """An agent by name, with its options."""
+    """An agent by name, with its options.
+
+    Examples:
+        >>> sf.agents.make("lsvi-new", sf.worlds.make("thermal/testing").problem, failure_probability=0.01)
+        LsviNew(episodes=0, replans=1)
+    """
     return kind(name)(problem, **options)

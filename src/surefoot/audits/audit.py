@@ -129,7 +129,16 @@ class AuditReport:
 
 
 def audit(path: str | Path) -> AuditReport:
-    """Audit a study's folder. What is altered or not certified is in the report; raises Unreadable without a study."""
+    """Audit a study's folder. What is altered or not certified is in the report; raises Unreadable without a study.
+
+    Examples:
+        >>> with sf.Study.open("plant.study", sf.worlds.make("thermal/testing").problem) as study:
+        ...     number = study.begin()
+        ...     offer = study.ask()
+        >>> report = sf.audit("plant.study")
+        >>> report.clean, report.counts["ask"]
+        (True, 1)
+    """
     folder = Path(path)
     report, kinds = AuditReport(str(folder)), list[str]()
 

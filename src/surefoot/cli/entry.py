@@ -1,55 +1,72 @@
-"""The commands put together, and what becomes of an error: one clear line, never a traceback without ``--debug``."""
+"""The commands put together, and error handling: one clear line, never a traceback without ``--debug``.
+
+The command ``surefoot NAME`` is in ``cli/NAME.py``, those of ``surefoot study`` in ``cli/study.py``.
+"""
 
 from __future__ import annotations
 
 import io
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
-from surefoot.cli import learn, looking, results, runs
+from surefoot.cli.ablate import ablate
+from surefoot.cli.agents import agents_command
 from surefoot.cli.audit import audit_command
-from surefoot.cli.studies import app as study
+from surefoot.cli.check import check
+from surefoot.cli.config import config
+from surefoot.cli.demo import demo
+from surefoot.cli.export import export
+from surefoot.cli.report import report
+from surefoot.cli.resume import resume
+from surefoot.cli.run import run
+from surefoot.cli.show import show
+from surefoot.cli.study import app as study
+from surefoot.cli.theory import theory
+from surefoot.cli.worlds import worlds_command
 from surefoot.errors import SurefootError
 
 BAD_INPUT, INTERNAL = 2, 70
+SEE, RUN, PLANT = "See", "Run and compare", "On a real plant"
+
+# name, function, panel, an example that a test runs (in this order, in one directory)
+COMMANDS: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
+    ("demo", demo, SEE, "surefoot demo --world thermal/testing --episodes 2000"),
+    ("worlds", worlds_command, SEE, "surefoot worlds"),
+    ("agents", agents_command, SEE, "surefoot agents"),
+    ("show", show, SEE, "surefoot show driving/testing --picture lorry.png"),
+    ("check", check, SEE, "surefoot check thermal/small"),
+    ("theory", theory, SEE, "surefoot theory thermal/small --episodes 1000000"),
+    ("run", run, RUN, "surefoot run thermal/testing --agent lsvi-new --agent slucb-qvi --episodes 2000 --out runs"),
+    ("resume", resume, RUN, "surefoot resume runs"),
+    ("config", config, RUN, "surefoot config thermal/small > run.toml"),
+    ("ablate", ablate, RUN, "surefoot ablate ablation/look-ahead --episodes 500"),
+    ("report", report, RUN, "surefoot report runs"),
+    ("export", export, RUN, "surefoot export runs --agent lsvi-new --policy policy.json"),
+    ("audit", audit_command, PLANT, "surefoot audit pump.study"),
+)
 
 app = typer.Typer(
     name="surefoot",
     help="Improve a known-safe controller online, without ever breaking a hard limit.",
+    epilog="Start with: surefoot demo",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
 )
-SEE, RUN, PLANT = "See", "Run and compare", "On a real plant"
-app.command(rich_help_panel=SEE)(runs.demo)
-app.command("worlds", rich_help_panel=SEE)(looking.list_worlds)
-app.command("agents", rich_help_panel=SEE)(looking.list_agents)
-app.command(rich_help_panel=SEE)(looking.show)
-app.command(rich_help_panel=SEE)(looking.check)
-app.command(rich_help_panel=SEE)(learn.theory)
-app.command(rich_help_panel=RUN)(runs.run)
-app.command(rich_help_panel=RUN)(runs.resume)
-app.command(rich_help_panel=RUN)(runs.config)
-app.command(rich_help_panel=RUN)(learn.ablate)
-app.command(rich_help_panel=RUN)(results.report)
-app.command(rich_help_panel=RUN)(results.export)
-app.command(
-    rich_help_panel=RUN,
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-)(results.bench)
-study.command("report")(results.study_report)
+for _name, _function, _panel, _example in COMMANDS:
+    app.command(_name, rich_help_panel=_panel, epilog=f"Example: {_example}")(_function)
 app.add_typer(study, rich_help_panel=PLANT)
-app.command("audit", rich_help_panel=PLANT)(audit_command)
 
 
 def main() -> None:
     """The entry point."""
     debug = "--debug" in sys.argv
-    if debug:  # wherever it stands
+    if debug:  # anywhere on the line
         sys.argv = [word for word in sys.argv if word != "--debug"]
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that cannot be printed must not stop what is done
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that cannot be printed must not stop a command
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app(prog_name="surefoot")
@@ -60,14 +77,14 @@ def main() -> None:
 
 
 def explain(error: Exception) -> int:
-    """Say what went wrong in a line; → the exit code."""
+    """Print what went wrong in one line; → the exit code."""
     if isinstance(error, SurefootError):
         text, code = str(error), BAD_INPUT
     elif isinstance(error, OSError):
         place = f": {error.filename}" if error.filename else ""
         text, code = f"{error.strerror or error}{place}", BAD_INPUT
     else:
-        text, code = f"internal error: {type(error).__name__}: {error}. Use --debug for the whole story.", INTERNAL
+        text, code = f"internal error: {type(error).__name__}: {error}. Use --debug for the traceback.", INTERNAL
     typer.secho(f"surefoot: {text}", fg="red", err=True)
     return code
 

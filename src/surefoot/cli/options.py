@@ -1,4 +1,4 @@
-"""Options that several commands share, and what a shell completes."""
+"""Options that several commands share, and shell completion."""
 
 from __future__ import annotations
 
@@ -20,16 +20,18 @@ def agent_names(incomplete: str) -> list[str]:
     return [name for name in registry.names() if name.startswith(incomplete)]
 
 
+Episodes = Annotated[int, typer.Option(min=1, help="K, the number of episodes.")]
 World = Annotated[
     str, typer.Argument(help="A named world; see 'surefoot worlds'.", autocompletion=world_names, show_default=False)
 ]
 Folder = Annotated[Path, typer.Argument(help="A directory that 'surefoot run' wrote.", show_default=False)]
-Jobs = Annotated[int | None, typer.Option(min=1, help="Processes.", show_default="one per core")]
+Jobs = Annotated[int | None, typer.Option(min=1, help="Number of processes.", show_default="one per core")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit code 1 when a limit was broken or a guarantee is void.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace runs that are there.")]
-Seeds = Annotated[str, typer.Option(help="first:end, a number, or several with commas.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the runs in the directory.")]
+SEEDS = "Random seeds: first:end, a number, or several with commas."
+Seeds = Annotated[str, typer.Option(help=SEEDS)]
 WorldOptions = Annotated[
     list[str] | None,
-    typer.Option("--world-option", metavar="NAME=VALUE", help="A keyword of the world; may be repeated."),
+    typer.Option("--world-option", metavar="NAME=VALUE", help="An option of the world; may be repeated."),
 ]
-Pause = Annotated[float, typer.Option("--checkpoint-seconds", min=0, help="How often a run under way is kept.")]
+Pause = Annotated[float, typer.Option("--checkpoint-seconds", min=0, help="Seconds between two checkpoints of a run.")]

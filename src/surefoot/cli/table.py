@@ -1,4 +1,4 @@
-"""What commands print as tables."""
+"""Tables that commands print."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def print_table(head: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[str] = ()) -> None:
-    """Columns named in ``left``, and the first, to the left; numbers to the right. Wide output is never cut."""
+    """The first column and those named in ``left`` are left-aligned, numbers right-aligned. Nothing is cut."""
     from rich.console import Console
     from rich.table import Table
 
@@ -26,9 +26,9 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[str]], left: Sequen
 
 
 def print_summaries(summaries: Sequence[Summary], first: str = "agent") -> None:
-    """Value beside violations, never one without the other."""
+    """Value and violations side by side: neither says enough alone."""
     print_table(
-        [first, "value", "gap closed", "regret", "violations", "promise"],
+        [first, "value", "gap closed", "regret", "violations", "guarantee"],
         [
             [
                 row.agent,
@@ -40,10 +40,10 @@ def print_summaries(summaries: Sequence[Summary], first: str = "agent") -> None:
             ]
             for row in summaries
         ],
-        left=["promise"],
+        left=["guarantee"],
     )
     if any(row.total_regret < 0 for row in summaries):
-        typer.echo("Regret counts against the best safe policy: below 0 means earned by breaking the limit.")
+        typer.echo("Regret is measured against the best safe policy; below 0 was earned by breaking a limit.")
 
 
 def number(value: float | None) -> str:

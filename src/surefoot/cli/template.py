@@ -1,4 +1,4 @@
-"""A commented configuration, made from the very signatures that it is checked against."""
+"""The text of ``surefoot config``, made from the signatures that a configuration is checked against."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from surefoot.agents import registry as agents
 from surefoot.checks import options_of
-from surefoot.cli.settings import Settings
+from surefoot.cli.run_options import RunOptions
 from surefoot.sweeps.folder import Contender, world_function
 
 _HEAD = """\
@@ -20,17 +20,17 @@ world = {world}
 episodes = {episodes}
 seeds = "0:3"  # first:end, or a list such as [0, 5, 7]
 out = {out}  # a new directory; nothing is overwritten without --force
-# jobs = 2  # processes; by default one per core
+# jobs = 2  # number of processes; by default one per core
 # snapshots = {snapshots}  # how many seeds keep plans for the report's explorer
-# checkpoint_seconds = {pause}  # how often a run under way is kept
+# checkpoint_seconds = {pause}  # seconds between two checkpoints of a run
 # strict = true  # exit code 1 when a limit was broken or a guarantee is void
 
 """
 
 
 def template(world: str, names: Sequence[str]) -> str:
-    """TOML: what is set is set to its default or to the choice given; all other keys are there as comments."""
-    known = Settings(world=world, agents=tuple(Contender(name) for name in names))
+    """TOML with the given choices, their defaults, and every other key as a comment."""
+    known = RunOptions(world=world, agents=tuple(Contender(name) for name in names))
     known.spec()  # refuses unknown names
     text = _HEAD.format(
         world=json.dumps(world),
@@ -40,7 +40,7 @@ def template(world: str, names: Sequence[str]) -> str:
         pause=known.checkpoint_seconds,
     )
     makes, size = world_function(world)
-    text += "[world_options]  # keywords of the world\n" + _lines(options_of(makes, size))
+    text += "[world_options]  # options of the world\n" + _lines(options_of(makes, size))
     for name in names:
         kind = agents.kind(name)
         text += f"\n[agents.{name}]\n"
@@ -51,13 +51,13 @@ def template(world: str, names: Sequence[str]) -> str:
     return text
 
 
-def _lines(keywords: Mapping[str, inspect.Parameter]) -> str:
-    return "".join(f"# {name} = {_value(parameter.default)}\n" for name, parameter in keywords.items())
+def _lines(options: Mapping[str, inspect.Parameter]) -> str:
+    return "".join(f"# {name} = {_value(parameter.default)}\n" for name, parameter in options.items())
 
 
 def _value(default: Any) -> str:
     if default is None or default is inspect.Parameter.empty:
-        return "…  (left out: chosen by itself)"
+        return "…  (chosen automatically if left out)"
     return json.dumps(list(default) if isinstance(default, tuple) else default)
 
 

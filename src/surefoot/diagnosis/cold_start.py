@@ -88,7 +88,7 @@ def least(graph: LayeredGraph, needs: Needs) -> float:
 
 
 def certified_moves(graph: LayeredGraph, certified: Certified) -> tuple[int, ...]:
-    """Per decision layer: pairs beyond the fallback's that are certified and reached by certified ones."""
+    """Per decision step: pairs beyond the fallback's that are certified and reached by certified ones."""
     reached = np.zeros(graph.n_states(0), bool)
     reached[graph.starts] = True
     counts = []
@@ -113,7 +113,7 @@ class Prior:
 
 
 def prior(problem: Problem) -> Prior:
-    """The two parts of every row's prior bound; layers with the same features and anchor share them."""
+    """The two parts of every row's prior bound; steps with the same features and anchor share them."""
     graph = problem.graph
     errors = np.array([limit.misspecification for limit in problem.limits])
     done: dict[tuple[int, bytes], tuple[FloatArray, FloatArray]] = {}
@@ -159,7 +159,7 @@ Span = FloatArray | tuple[Basis, FloatArray]
 
 
 def inside(problem: Problem, bases: Sequence[Span]) -> Tables:
-    """(rows,) ‖z_W‖ of every row; ``bases``: per layer that of W."""
+    """(rows,) ‖z_W‖ of every row; ``bases``: per step that of W."""
     graph = problem.graph
     result = []
     for h, basis in enumerate(bases):
@@ -186,7 +186,7 @@ def _features(graph: LayeredGraph, h: int) -> Features:
 
 
 def fallback_spans(problem: Problem) -> Sequence[Span]:
-    """Per layer the directions that the fallback's own triplets can teach, pooled when stationary."""
+    """Per step the directions that the fallback's own triplets can teach, pooled when stationary."""
     graph = problem.graph
     rows: list[Features] = []
     for layer in graph.layers:
@@ -368,7 +368,7 @@ def _closest(problem: Problem, remedies: Remedies, needs: Needs) -> Blocked:
 
 
 def _follow(problem: Problem, remedies: Remedies, needs: Needs, h: int, pair: int) -> tuple[tuple[int, int], str]:
-    """((layer, row), in words) of what decides a pair's need, along the hardest successors' easiest actions."""
+    """((step, row), in words) of what decides a pair's need, along the hardest successors' easiest actions."""
     graph = problem.graph
     while True:
         layer = graph.layers[h]

@@ -30,7 +30,7 @@ class LimitReport:
 
 @dataclass(frozen=True)
 class LayerReport:
-    """One layer in numbers. The last one has states only."""
+    """One step in numbers. The last one has states only."""
 
     step: int
     states: int
@@ -46,7 +46,7 @@ class LayerReport:
 
 @dataclass(frozen=True)
 class Regression:
-    """The features of one regression: those of one layer, or of all when stationary."""
+    """The features of one regression: those of one step, or of all when stationary."""
 
     layers: tuple[int, ...]
     rank: int
@@ -96,7 +96,7 @@ class Forced:
 
     states: int  # reachable ones
     actions: int  # in reachable states
-    examples: tuple[tuple[int, Label], ...]  # (layer, state), the first few
+    examples: tuple[tuple[int, Label], ...]  # (step, state), the first few
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class PaperReport:
     initial_episodes: int | None = None  # K′, not capped
     kappa: float | None = None
     delta_phi: tuple[float, ...] | None = None  # per limit
-    gaps: tuple[float, ...] | None = None  # per decision layer, the smallest over limits
+    gaps: tuple[float, ...] | None = None  # per decision step, the smallest over limits
     future_gaps: tuple[float, ...] | None = None
 
 

@@ -1,4 +1,4 @@
-"""The check itself: every part of a diagnosis, put together."""
+"""``sf.check``: every part of a diagnosis, put together."""
 
 from __future__ import annotations
 
@@ -20,12 +20,17 @@ from surefoot.plan.paper import constants_for
 
 
 def check(problem: Problem, failure_probability: float = 0.05, episodes: int = 10_000) -> Diagnosis:
-    """Diagnose a problem before it is run: sizes, slack, whether learning can start, what would help.
+    """Diagnose a problem before running it: sizes, slack, whether learning can start, and what would help.
 
     Args:
         problem: what is declared.
         failure_probability: p, as the agent will get it.
         episodes: K, for the paper's constants only.
+
+    Examples:
+        >>> diagnosis = sf.check(sf.worlds.make("thermal/testing").problem)
+        >>> diagnosis.cold_start.can_move, diagnosis.problems
+        (True, [])
     """
     if not isinstance(problem, Problem):
         raise InvalidInput(

@@ -31,7 +31,7 @@ def _fallback(found: Diagnosis) -> Iterator[Finding]:
             f"The declaration contradicts the fallback: {fault.where}: limit {fault.limit!r} is at least "
             f"{digits(fault.lowest)} there, whatever the truth, and its bound is {digits(fault.bound)} "
             f"({_count(fault.triplets, 'such place')}).",
-            "Correct the anchor, the norm, the bound or the fallback, or take the successor out of the support.",
+            "Correct the anchor, the norm, the bound or the fallback, or remove the successor from the support.",
         )
 
 
@@ -41,13 +41,14 @@ def _cold_start(found: Diagnosis) -> Iterator[Finding]:
         certified = "is" if start.moves == 1 else "are"
         yield Finding(
             "ok",
-            f"It can move: {_count(start.moves, 'action')} beyond the fallback's {certified} certified without data.",
+            f"Learning can start: {_count(start.moves, 'action')} beyond the fallback's "
+            f"{certified} certified without data.",
         )
         return
     if start.closest is None:
         yield Finding(
             "problem",
-            "It can never move: wherever the fallback comes, its action is the only one.",
+            "Learning can never start: in every state the fallback can reach, its action is the only one.",
             "Declare other actions there.",
         )
         return
@@ -59,23 +60,23 @@ def _cold_start(found: Diagnosis) -> Iterator[Finding]:
         f"(upper bound {digits(near.upper)}, bound {digits(near.bound)}){later}."
     )
     if start.opens_with_fallback_data == "possible":
-        level, verdict = "warning", "It cannot move before any data; the fallback's own data may open it."
+        level, verdict = "warning", "Learning cannot start before any data; the fallback's own data may be enough."
     else:
         sure = f"(probability {promised(found.failure_probability)})"
-        level, verdict = "problem", f"It will never move: no fallback data can certify another action {sure}."
+        level, verdict = "problem", f"Learning will never start: no fallback data can certify another action {sure}."
     yield Finding(level, f"{verdict} {nearest}", _remedy(found))
 
 
 def _remedy(found: Diagnosis) -> str:
     single = [part for limit in found.limits for part in _single(limit)]
     if single:
-        return f"It would move at once with {' or '.join(single)}."
+        return f"It would start at once with {' or '.join(single)}."
     start, common = found.cold_start, []
     if start.all_norms_times is not None:
         common.append(f"all norms times {rounded_down(start.all_norms_times)}")
     if start.all_bounds_raised_by is not None:
         common.append(f"all bounds larger by {rounded_up(start.all_bounds_raised_by)}")
-    return f"Changing one limit is not enough; it would move at once with {' or '.join(common)}."
+    return f"Changing one limit is not enough; it would start at once with {' or '.join(common)}."
 
 
 def _single(limit: LimitReport) -> Iterator[str]:
@@ -87,12 +88,12 @@ def _single(limit: LimitReport) -> Iterator[str]:
 
 def _forced(found: Diagnosis) -> Iterator[Finding]:
     if found.forced.states:
-        examples = ", ".join(f"{state!r} in step {h}" for h, state in found.forced.examples[:3])
+        examples = ", ".join(f"{state!r} at step {h}" for h, state in found.forced.examples[:3])
         more = ", …" if found.forced.states > 3 else ""
         yield Finding(
             "note",
             f"{_count(found.forced.states, 'state')} can never be certified, whatever the data: "
-            f"every action may lead over a limit ({examples}{more}).",
+            f"every action may exceed a limit ({examples}{more}).",
         )
 
 
@@ -100,7 +101,7 @@ def _unreachable(found: Diagnosis) -> Iterator[Finding]:
     if found.unreachable_states:
         yield Finding(
             "note",
-            f"{_count(found.unreachable_states, 'state')} cannot be reached and cost time only.",
+            f"{_count(found.unreachable_states, 'state')} cannot be reached and only cost time.",
             "problem.pruned() leaves them out.",
         )
 
@@ -122,7 +123,7 @@ def _deficit(kind: str, dim: int, poor: list[Regression]) -> str:
     place = f"step{'s' if len(layers) > 1 else ''} {layer_range(layers)}"
     return (
         f"The {kind} features of {place} have rank {worst.rank} of {dim}: columns such as {columns} "
-        "follow from the others. Harmless for safety; fewer columns are faster."
+        "follow from the others. This does not affect safety; fewer columns are faster."
     )
 
 

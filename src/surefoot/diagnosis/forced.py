@@ -1,7 +1,7 @@
 """What no data can certify, because the graph forces it (and whether the fallback itself is among it).
 
 Before any data a cost is at least  lower = k − L‖z‖ − ζ(1 + |ρ|)  (spec 3), for every truth that the declaration
-allows. A triplet with lower > c̄ for some limit is over it in all of them. Backward from the last layer, an action
+allows. A triplet with lower > c̄ for some limit is over it in all of them. Backward from the last step, an action
 is lost when one of its triplets is over a limit or leads to a lost state, and a state when all its actions are.
 The fallback's are never lost (spec 4).
 """
@@ -46,7 +46,7 @@ def lost_sets(problem: Problem, bounds: CostBounds) -> Certified:
 
 
 def describe_forced(problem: Problem, lost: Certified) -> Forced:
-    """Totals over reachable states, and a few of them by name, latest layers last."""
+    """Totals over reachable states, and a few of them by name, latest steps last."""
     reachable = problem.graph.reachable
     states = [mask & reached for mask, reached in zip(lost.states, reachable, strict=True)]
     actions = sum(lost_actions(problem, lost, h) for h in range(problem.horizon - 1))
@@ -57,7 +57,7 @@ def describe_forced(problem: Problem, lost: Certified) -> Forced:
 
 
 def lost_actions(problem: Problem, lost: Certified, h: int) -> int:
-    """How many pairs of layer h, in reachable states, can never be certified."""
+    """How many pairs of step h, in reachable states, can never be certified."""
     layer = problem.graph.layers[h]
     possible = np.repeat(problem.graph.reachable[h], np.diff(layer.state_ptr))
     return int((lost.pairs[h] & possible).sum())

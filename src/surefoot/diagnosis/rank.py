@@ -28,7 +28,7 @@ def describe_features(problem: Problem) -> Features:
     if last.cost_features is not None and last.has_cost.any():
         costs.append(last.cost_features)  # rows without a cost are zero and add nothing
     transitions = [layer.transition_features for layer in graph.layers]
-    done: dict[int, FloatArray] = {}  # layers may share a table; it is compressed once
+    done: dict[int, FloatArray] = {}  # steps may share a table; it is compressed once
 
     def compressed(x: FeatureArray) -> FloatArray:
         if id(x) not in done:

@@ -57,7 +57,7 @@ def _limits(found: Diagnosis) -> str:
                 "–" if limit.largest_norm is None else rounded_down(limit.largest_norm),
             ]
         )
-    return f"Before any data, all else kept (– where this alone would not do)\n{columns(rows)}"
+    return f"Before any data, with everything else unchanged (– where this alone is not enough)\n{columns(rows)}"
 
 
 def _layers(found: Diagnosis) -> str:
@@ -131,7 +131,7 @@ def _paper(found: Diagnosis) -> str:
 
 
 def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Columns, the first to the left, numbers to the right."""
+    """Aligned columns: the first to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for first, *others in rows:
@@ -144,7 +144,7 @@ def columns(rows: Sequence[Sequence[str]]) -> str:
 
 
 def layer_range(layers: Sequence[int]) -> str:
-    """Layers in short: 0, 2–5."""
+    """Steps in short: 0, 2–5."""
     ordered = sorted(layers)
     starts = [h for i, h in enumerate(ordered) if i == 0 or ordered[i - 1] != h - 1]
     ends = [h for i, h in enumerate(ordered) if i == len(ordered) - 1 or ordered[i + 1] != h + 1]
@@ -158,7 +158,7 @@ def digits(value: float | None) -> str:
 
 
 def rounded_up(value: float) -> str:
-    """Four digits, never less than the value: a bound that is copied from the text does what it says."""
+    """Four digits, never less than the value, so that a bound copied from the text is large enough."""
     return _rounded(value, math.ceil, -1e-9)
 
 

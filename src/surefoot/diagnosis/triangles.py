@@ -108,7 +108,7 @@ def _compress(stack: FloatArray, of: IntArray, z: FloatArray) -> None:
 
 
 def describe_blocks(blocks: Blocks, tables: Sequence[SparseRows], pooled: bool) -> tuple[Regression, ...]:
-    """Rank and redundant columns of every regression; ``tables`` are those of the layers, in order."""
+    """Rank and redundant columns of every regression; ``tables`` are those of the steps, in order."""
     groups = [tables] if pooled else [[x] for x in tables]
     done: dict[tuple[int, ...], tuple[int, tuple[int, ...]]] = {}
     result = []

@@ -1,6 +1,14 @@
 """The truth, computed: the best safe policy of a World and the exact value of any policy.
 
-Layers h = 0 … H-1; actions are taken before the last one, which only has a reward r(s) and perhaps a
+Examples:
+    >>> world = sf.worlds.make("thermal/testing")
+    >>> best = sf.exact.solve(world)
+    >>> round(sf.exact.fallback_value(world), 3), round(best.value, 3)
+    (1.089, 2.542)
+    >>> sf.exact.violations(world, best.policy).probability
+    0.0
+
+Steps h = 0 … H-1; actions are taken before the last one, which only has a reward r(s) and perhaps a
 cost (spec 1). With P_h(s'|s,a) and the costs of the world, and "within" meaning cost_j ≤ bound_j + 10⁻⁹ of
 the limit's scale for every limit j (spec 8), an action is *truly safe* when every successor that has P > 0 is reached
 within all bounds and is itself a truly safe state; a state is, when one of its actions is:

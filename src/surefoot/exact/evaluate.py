@@ -1,4 +1,4 @@
-"""Exact expectations under a policy: its value, where it goes, how often it breaks a limit."""
+"""Exact expectations under a policy: its value, the states it visits, how often it breaks a limit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ from surefoot.worlds.world import World
 
 
 class Violations(NamedTuple):
-    """How often an episode breaks a limit: steps in expectation, and the chance of any at all."""
+    """How often an episode breaks a limit: steps in expectation, and the probability of any at all.
+
+    Examples:
+        >>> world = sf.worlds.make("thermal/testing")
+        >>> sf.exact.violations(world, sf.exact.solve(world).policy)
+        Violations(expected=0.0, probability=0.0)
+    """
 
     expected: float
     probability: float
@@ -28,6 +34,11 @@ def evaluate(world: World, policy: AnyPolicy, start: Label | None = None) -> flo
     V_h(s) = Σ_a π_h(a|s) (r_h(s,a) + Σ_{s'} P_h(s'|s,a) V_{h+1}(s')), eq:defvvaluestandard; what is in brackets is
     Q_h(s,a), eq:defqvaluestandard. What a policy may be:
     :mod:`surefoot.exact.policies`. A reached state without an action is an error that names it.
+
+    Examples:
+        >>> world = sf.worlds.make("thermal/testing")
+        >>> round(sf.exact.evaluate(world, lambda h, s: 1), 3)
+        2.12
     """
     state = start_state(world, start)
     rows = rows_of(world, policy, np.array([state]))
@@ -37,7 +48,13 @@ def evaluate(world: World, policy: AnyPolicy, start: Label | None = None) -> flo
 
 
 def evaluate_all(world: World, policy: AnyPolicy) -> tuple[FloatArray, ...]:
-    """V_h as H arrays (S,); NaN where the policy has no action, or may come to a state without one."""
+    """V_h as H arrays (S,); NaN where the policy has no action, or can reach a state without one.
+
+    Examples:
+        >>> world = sf.worlds.make("thermal/testing")
+        >>> [round(float(value[0]), 3) for value in sf.exact.evaluate_all(world, sf.exact.fallback(world.problem))]
+        [1.089, 0.867, 0.645, 0.422, 0.2, 0.0]
+    """
     graph = world.problem.graph
     rows = rows_of(world, policy, graph.starts)
     rewards = tuple(layer.reward for layer in graph.layers)
@@ -45,12 +62,23 @@ def evaluate_all(world: World, policy: AnyPolicy) -> tuple[FloatArray, ...]:
 
 
 def fallback_value(world: World, start: Label | None = None) -> float:
-    """The exact value of the fallback."""
+    """The exact value of the fallback.
+
+    Examples:
+        >>> round(sf.exact.fallback_value(sf.worlds.make("thermal/testing")), 3)
+        1.089
+    """
     return evaluate(world, fallback(world.problem), start)
 
 
 def occupancy(world: World, policy: AnyPolicy, start: Label | None = None) -> tuple[FloatArray, ...]:
-    """How likely each pair is played: H-1 arrays (N,), then the last layer's states (S,); each sums to 1.
+    """The probability that each pair is played: H-1 arrays (N,), then the last step's states (S,); each sums to 1.
+
+    Examples:
+        >>> world = sf.worlds.make("thermal/testing")
+        >>> visits = sf.exact.occupancy(world, sf.exact.fallback(world.problem))
+        >>> visits[1][:6].round(2).tolist()  # at step 1, three actions for each of the first two states
+        [0.74, 0.0, 0.0, 0.26, 0.0, 0.0]
 
     d_0 = 1 at the start, d_{h+1}(s') = Σ_{s,a} d_h(s) π_h(a|s) P_h(s'|s,a); the arrays are d_h(s) π_h(a|s).
     """
@@ -81,10 +109,14 @@ def occupancy(world: World, policy: AnyPolicy, start: Label | None = None) -> tu
 
 
 def violations(world: World, policy: AnyPolicy, start: Label | None = None) -> Violations:
-    """Violating steps of an episode, the arrival in the last layer being a step too (spec 8).
+    """Violating steps of an episode; the arrival in the last step counts too (spec 8).
 
     With ν(s,a) = Σ P [the edge violates]: the expected number has ν for its reward; the probability of
-    at least one has ν for its reward as well, but goes on only along edges that do not violate.
+    at least one has ν for its reward as well, but continues only along edges that do not violate.
+
+    Examples:
+        >>> sf.exact.violations(sf.worlds.make("thermal/testing"), lambda h, s: 2)
+        Violations(expected=2.906072, probability=1.0)
     """
     state = start_state(world, start)
     rows = rows_of(world, policy, np.array([state]))
@@ -96,9 +128,9 @@ def violations(world: World, policy: AnyPolicy, start: Label | None = None) -> V
 
 
 def _violating(world: World) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
-    """Per decision layer: ν (N,), and P (E,) with 0 on the edges that violate."""
+    """Per decision step: ν (N,), and P (E,) with 0 on the edges that violate."""
     bound = world.problem.violation_thresholds
-    known: dict[tuple[int, ...], tuple[FloatArray, FloatArray]] = {}  # layers may share arrays
+    known: dict[tuple[int, ...], tuple[FloatArray, FloatArray]] = {}  # steps may share arrays
     found: list[tuple[FloatArray, FloatArray]] = []
     for layer, p, cost in zip(world.problem.graph.layers, world.probabilities, world.costs, strict=True):
         key = (id(layer.pair_ptr), id(p), id(cost))
@@ -111,7 +143,7 @@ def _violating(world: World) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, 
 
 
 def start_state(world: World, start: Label | None) -> int:
-    """The index of a state of layer 0; the first start if None is given, unless a start is called so."""
+    """The index of a state of step 0; None means the first start, unless None is itself a start's label."""
     if start is None and None not in world.problem.starts:
         return int(world.problem.graph.starts[0])
     return world.problem.state_index(0, start)
@@ -159,7 +191,7 @@ def _mean(
 
 
 def _refuse_missing_action(world: World, rows: Rows, state: int) -> None:
-    """Raise, if the policy can come from ``state`` to a state in which it has no action."""
+    """Raise if the policy can reach a state without an action from ``state``."""
     graph = world.problem.graph
     reached = np.zeros(graph.n_states(0), bool)
     reached[state] = True
@@ -178,6 +210,6 @@ def refuse_idle(world: World, h: int, state: int) -> None:
     raise InvalidInput(
         "policy has no action",
         where=world.problem.naming.at_state(h, state),
-        got="the policy can come there",
+        got="the policy can reach this state",
         fix="Give it an action there.",
     )

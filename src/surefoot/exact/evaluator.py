@@ -1,4 +1,4 @@
-"""The value of one deterministic policy after another, as fast as a replanning loop needs it."""
+"""Fast values of many deterministic policies of one world, as a replanning loop needs them."""
 
 from __future__ import annotations
 
@@ -20,6 +20,12 @@ class Evaluator:
 
     The numbers are the same, bit by bit, as those of :func:`surefoot.exact.evaluate`. Scratch space is
     reused between calls, so an Evaluator serves one thread.
+
+    Examples:
+        >>> world = sf.worlds.make("thermal/testing")
+        >>> evaluator = sf.exact.Evaluator(world)
+        >>> round(evaluator.value(sf.exact.solve(world).policy.pairs), 3)
+        2.542
     """
 
     def __init__(self, world: World) -> None:
@@ -53,7 +59,7 @@ class Evaluator:
     def value(self, pairs: Sequence[NDArray[np.integer[Any]]], start: Label | None = None) -> float:
         """V_0(start) of the policy that plays ``pairs``: H-1 integer arrays (S,), -1 for no action.
 
-        Only reached states are looked at; one without an action of its own is an error that names it.
+        Only states that are reached matter; one without an action is an error that names it.
         """
         from surefoot.exact import kernels
 
@@ -72,5 +78,11 @@ class Evaluator:
 
 
 def evaluate_pairs(world: World, pairs: Sequence[NDArray[np.integer[Any]]], start: Label | None = None) -> float:
-    """:meth:`Evaluator.value`, once. To evaluate many policies of a world, keep an Evaluator."""
+    """:meth:`Evaluator.value`, once. To evaluate many policies of a world, keep an Evaluator.
+
+    Examples:
+        >>> world = sf.worlds.make("thermal/testing")
+        >>> round(sf.exact.evaluate_pairs(world, sf.exact.fallback(world.problem).pairs), 3)
+        1.089
+    """
     return Evaluator(world).value(pairs, start)

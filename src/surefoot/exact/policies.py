@@ -1,9 +1,9 @@
-"""What may be evaluated: every way to say what is done where, turned into one array per layer.
+"""The policies that can be evaluated, each turned into one array per step.
 
 A policy is any of
 
 - a :class:`Policy`, or anything with ``action(h, s)``, such as a plan of the same labels;
-- a function ``(h, s) -> action`` or a dict ``{(h, s): action}``, asked only where it leads itself;
+- a function ``(h, s) -> action`` or a dict ``{(h, s): action}``, asked only in states that it reaches;
 - H-1 integer arrays (S,): the pair played in each state, -1 for none;
 - H-1 float arrays (N,): the probability of each pair; each state's add up to 1, or to 0 for none.
 """
@@ -30,16 +30,21 @@ Rows = tuple[NDArray[Any], ...]
 
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """One action per state: ``pairs`` are H-1 arrays (S,) of pair indices, -1 where there is none."""
+    """One action per state: ``pairs`` are H-1 arrays (S,) of pair indices, -1 where there is none.
+
+    Examples:
+        >>> sf.exact.solve(sf.worlds.make("thermal/testing")).policy
+        Policy(steps=5, an action in 20 of 27 states)
+    """
 
     problem: Problem
     pairs: tuple[IntArray, ...]
 
     def action(self, h: int, s: Label) -> Label | None:
-        """The action in state ``s`` of layer ``h``, None where the policy has none."""
+        """The action in state ``s`` at step ``h``, None where the policy has none."""
         problem = self.problem
         state = problem.state_index(h, s)
-        problem.actions(h, s)  # refuses the last layer, where nothing is done
+        problem.actions(h, s)  # refuses the last step, where no action is taken
         pair = int(self.pairs[h][state])
         if pair == NO_ACTION:
             return None
@@ -48,17 +53,26 @@ class Policy:
     def __call__(self, h: int, s: Label) -> Label | None:
         return self.action(h, s)
 
+    def __repr__(self) -> str:
+        acting = sum(int(np.count_nonzero(row != NO_ACTION)) for row in self.pairs)
+        return f"Policy(steps={len(self.pairs)}, an action in {acting} of {sum(map(len, self.pairs))} states)"
+
 
 AnyPolicy = Policy | Callable[[int, Label], Label] | Mapping[tuple[int, Label], Label] | Sequence[NDArray[Any]]
 
 
 def fallback(problem: Problem) -> Policy:
-    """The fallback: -1 where it never comes."""
+    """The fallback as a policy, with an action in every state it can reach.
+
+    Examples:
+        >>> sf.exact.fallback(sf.worlds.make("thermal/testing").problem).action(0, 0)
+        0
+    """
     return Policy(problem, tuple(layer.fallback for layer in problem.graph.layers))
 
 
 def rows_of(world: World, policy: AnyPolicy, starts: IntArray) -> Rows:
-    """The policy as checked arrays; labels are asked along what ``starts`` (states of layer 0) lead to."""
+    """The policy as checked arrays; labels are asked for in the states that ``starts`` (states of step 0) lead to."""
     problem: Problem = world.problem
     if isinstance(policy, Policy) and policy.problem is problem:
         return _checked(problem, policy.pairs)
@@ -168,7 +182,7 @@ def _asked(world: World, ask: Callable[[int, Label], Label], starts: IntArray) -
 def _asked_pair(problem: Problem, ask: Callable[[int, Label], Label], layer: Layer, h: int, state: int) -> int:
     try:
         action = ask(h, problem.naming.states[h][state])
-    except LookupError:  # a table without an entry: whoever arrives there says where
+    except LookupError:  # a table without an entry; reaching this state is the error
         return NO_ACTION
     listed = problem.naming.actions[h]
     first, end = layer.state_ptr[state : state + 2].tolist()

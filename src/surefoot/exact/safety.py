@@ -1,4 +1,4 @@
-"""Truly safe states and pairs alone, without values and policy: once in a sweep, or again and again from a layout."""
+"""Truly safe states and pairs alone, without values and policy: once, or many times from a prepared layout."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from surefoot.exact.best import terminal_within
 from surefoot.model.graph import BoolArray, IntArray
 from surefoot.worlds.world import World
 
-INT32_END = 2**31  # numbers below fit into 32 bits: half the memory, and half the way to it
+INT32_END = 2**31  # numbers below fit into 32 bits: half the memory traffic
 
 Sets = tuple[tuple[BoolArray, ...], tuple[BoolArray, ...]]
 
@@ -16,7 +16,12 @@ Sets = tuple[tuple[BoolArray, ...], tuple[BoolArray, ...]]
 def safe_sets(world: World) -> Sets:
     """(safe_states, safe_actions) of :func:`solve`, without policy and values: H arrays (S,), H-1 arrays (N,).
 
-    One backward sweep over the world as it is: laying out :class:`SafeSets` takes several times as long.
+    One backward sweep; building a :class:`SafeSets` takes several times as long.
+
+    Examples:
+        >>> states, actions = sf.exact.safe_sets(sf.worlds.make("thermal/testing"))
+        >>> [int(safe.sum()) for safe in states]
+        [1, 4, 4, 5, 6, 8]
     """
     from surefoot.exact import kernels
 
@@ -33,9 +38,15 @@ def safe_sets(world: World) -> Sets:
 
 
 class SafeSets:
-    """The same sets for many calls: lays out once which pairs keep all limits, and which of them lead where (P > 0).
+    """The same sets for many calls: prepares once which pairs keep all limits and where they lead (P > 0).
 
-    Then :meth:`sets` only spreads unsafety backward: it looks at the steps into unsafe states, and at no others.
+    Then :meth:`sets` only spreads unsafety backward: it visits only transitions into unsafe states.
+
+    Examples:
+        >>> sets = sf.exact.SafeSets(sf.worlds.make("thermal/testing"))
+        >>> states, actions = sets.sets()
+        >>> [int(safe.sum()) for safe in states]
+        [1, 4, 4, 5, 6, 8]
     """
 
     def __init__(self, world: World) -> None:
@@ -80,11 +91,11 @@ class SafeSets:
 
 
 def _running(world: World) -> IntArray:
-    """Room for one count per edge of any layer, and a first one."""
+    """Room for one count per edge of any step, and a first one."""
     return np.empty(1 + max(layer.n_edges for layer in world.problem.graph.layers), np.int32)
 
 
 def _cuts(sizes: list[int]) -> list[slice]:
-    """Where each of several arrays lies when they stand one after the other."""
+    """The slice of each array after concatenation."""
     ends = np.cumsum(sizes).tolist()
     return [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]

@@ -1,6 +1,6 @@
 """Lay the user's CSR arrays into a layered graph without converting them.
 
-Each argument is one ``numpy`` array, used by all layers, or a list of H-1 arrays; features may be sparse matrices.
+Each argument is one ``numpy`` array, used by all steps, or a list of H-1 arrays; features may be sparse matrices.
 Arrays are taken as they are: of the right kind and C-contiguous, or refused. A silent conversion would copy gigabytes.
 What is small was copied before (:mod:`surefoot.model.seals`).
 """
@@ -34,7 +34,7 @@ from surefoot.model.sparse_rows import SparseRows
 
 PerLayer = NDArray[Any] | Sequence[NDArray[Any]]
 Tables = Any  # of features: as PerLayer, or CSR matrices of scipy.sparse in place of the arrays
-Labels = Sequence[Sequence[Label] | None]  # a layer whose labels are None is numbered
+Labels = Sequence[Sequence[Label] | None]  # a step whose labels are None is numbered
 
 _INDEX = (np.dtype(np.int64),)
 _SUCCESSOR = (np.dtype(np.int32), np.dtype(np.int64))
@@ -44,7 +44,7 @@ _FLAG = (np.dtype(np.bool_),)
 
 
 def per_layer(name: str, value: PerLayer | Tables, n_layers: int) -> list[Any]:
-    """The array of each layer: the template n times, or the list as given."""
+    """The array of each step: the template n times, or the list as given."""
     if isinstance(value, (np.ndarray, SparseRows)):
         return [value] * n_layers
     if not isinstance(value, (list, tuple)):
@@ -60,7 +60,7 @@ def per_layer(name: str, value: PerLayer | Tables, n_layers: int) -> list[Any]:
 def taken(name: str, array: object, kinds: tuple[np.dtype[Any], ...], ndim: int, h: int | None = None) -> NDArray[Any]:
     """The array itself if it has the right type, dtype, number of axes and layout."""
     where = "" if h is None else f"step {h}"
-    # Not a masked array or a matrix, which compute otherwise.
+    # Not a masked array or a matrix, which compute differently.
     if not isinstance(array, np.ndarray) or type(array) not in (np.ndarray, np.memmap):
         raise InvalidInput(f"{name} must be a numpy array", where=where, got=f"a {type(array).__name__}")
     if array.dtype not in kinds:
@@ -81,12 +81,12 @@ def taken(name: str, array: object, kinds: tuple[np.dtype[Any], ...], ndim: int,
 
 
 def taken_features(name: str, table: object, h: int | None = None) -> Features:
-    """A table of features of either kind; a sparse one was looked at when it was taken."""
+    """A table of features of either kind; a sparse one was checked when it was taken."""
     return table if isinstance(table, SparseRows) else taken(name, table, _FEATURE, 2, h)
 
 
 def claim(graph: LayeredGraph) -> None:
-    """Make the user's arrays the problem's own: read-only, and with them those that they are views of."""
+    """Make the user's arrays, and the arrays they are views of, read-only."""
     for array in graph.arrays():
         owner: Any = array
         while isinstance(owner, np.ndarray):
@@ -220,7 +220,7 @@ def build_terminal(
 
 
 def _last_states(layers: list[Layer]) -> int:
-    """A template's last layer has the template's states; otherwise, those that are arrived at."""
+    """With a template, the last step has the template's states; otherwise the states that are reached."""
     last = layers[-1]
     if len(layers) > 1 and layers[0].successor is last.successor:
         return last.n_states
@@ -305,7 +305,7 @@ def naming(
     state_labels: Labels | None,
     action_labels: Labels | None,
 ) -> Naming:
-    """Labels per layer where given (states: H lists; actions: H-1 lists, one per pair), else numbers."""
+    """Labels per step where given (states: H lists; actions: H-1 lists, one per pair), else numbers."""
     sizes = [layer.n_states for layer in layers] + [terminal.n_states]
     states = _listed("state", state_labels, sizes, sizes)
     most = [int(np.diff(layer.state_ptr).max()) for layer in layers]
@@ -325,7 +325,7 @@ def naming(
 def _listed(
     kind: str, labels: Labels | None, sizes: list[int], numbers: list[int]
 ) -> tuple[tuple[Label, ...] | None, ...]:
-    """Each layer's labels, checked; a layer without uses the first ``numbers[h]`` whole numbers."""
+    """Each step's labels, checked; a step without uses the first ``numbers[h]`` whole numbers."""
     if labels is None:
         return (None,) * len(sizes)
     if not isinstance(labels, (list, tuple)):

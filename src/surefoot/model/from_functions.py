@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import NO_ACTION, FloatArray, IntArray, Layer, Terminal, freeze
+from surefoot.model.graph import NO_ACTION, Anchor, FloatArray, IntArray, Layer, Terminal, freeze
 from surefoot.model.labels import Label, Names, Register, same_label, shown
 from surefoot.model.naming import Naming
-from surefoot.model.reals import real, vector
+from surefoot.model.reals import real, reals, vector
 from surefoot.model.rules import FallbackChoice
 
 Actions = Callable[[int, Label], Iterable[Label]]
@@ -20,6 +20,7 @@ Successors = Callable[[int, Label, Label], Iterable[Label]]
 Reward = Callable[[int, Label, Label], float]
 Features = Callable[[int, Label, Label, Label], ArrayLike]
 FallbackPolicy = Callable[[int, Label], Label]
+AnchorOf = Callable[[int], tuple[ArrayLike, ArrayLike] | None]
 
 Result = TypeVar("Result")
 
@@ -31,7 +32,7 @@ def check_functions(given: Mapping[str, object]) -> None:
 
 
 def call(name: str, function: Callable[..., Result], *arguments: object) -> Result:
-    """Call a user's function; an error of its own leaves with a note that says which call it was."""
+    """Call a user's function; a note on its errors says which call it was."""
     try:
         return function(*arguments)
     except Exception as error:
@@ -40,7 +41,7 @@ def call(name: str, function: Callable[..., Result], *arguments: object) -> Resu
 
 
 def call_for_list(name: str, function: Callable[..., object], where: str, *arguments: object) -> list[Label]:
-    """The labels that a user's function gives, in its order; refused where there is none to rely on."""
+    """The labels that a user's function returns, in its order; anything without an order is refused."""
     given: Any = call(name, function, *arguments)
     fix = ""
     if isinstance(given, (set, frozenset)):
@@ -50,8 +51,8 @@ def call_for_list(name: str, function: Callable[..., object], where: str, *argum
     elif isinstance(given, (str, bytes)) or not _has_entries(given):
         fix = "Put a single label into a list, too."
     if fix:
-        raise InvalidInput(f"{name} must give a list", where=where, got=shown(given), fix=fix)
-    return call(name, lambda *_: list(given), *arguments)  # a generator does its work only here
+        raise InvalidInput(f"{name} must return a list", where=where, got=shown(given), fix=fix)
+    return call(name, lambda *_: list(given), *arguments)  # a generator runs only here
 
 
 def _has_entries(value: Any) -> bool:
@@ -71,7 +72,7 @@ def start_labels(start: Label | list[Label]) -> list[Label]:
 
 
 class Explorer:
-    """Walks the user's functions layer by layer and collects arrays."""
+    """Walks the user's functions step by step and collects arrays."""
 
     def __init__(
         self,
@@ -110,7 +111,7 @@ class Explorer:
         return found
 
     def _expand(self, h: int, states: list[Label]) -> tuple[Layer, list[Label], dict[Label, int]]:
-        """One layer: all actions of all its states, and the states of the next layer."""
+        """One step: all actions of all its states, and the states of the next step."""
         found: dict[Label, int] = {}
         action_labels: list[Label] = []
         state_ptr, pair_ptr, successor = [0], [0], []
@@ -192,7 +193,7 @@ def terminal_layer(
     reward: Callable[[Label], float] | None,
     cost_features: Callable[[Label], ArrayLike | None] | None,
 ) -> Terminal:
-    """The last layer; a state whose cost_features are None has no cost there."""
+    """The last step; a state whose cost_features are None has no cost there."""
     labels = [names[i] for i in range(len(names))]
     rewards, rows, has_cost = np.zeros(len(labels)), np.zeros((len(labels), cost_dim)), np.zeros(len(labels), bool)
     for i, s in enumerate(labels):
@@ -236,6 +237,26 @@ def _fallback_action(policy: FallbackPolicy, layer: Layer, h: int, state: int, n
     raise InvalidInput(
         "fallback's action does not exist",
         where=naming.at_state(h, state),
-        got=f"fallback gives {shown(action)}",
+        got=f"fallback returns {shown(action)}",
         fix=f"Actions there: {', '.join(map(repr, available[:12]))}.",
     )
+
+
+def anchor_at(anchor: AnchorOf, h: int, cost_dim: int, n_limits: int) -> Anchor | None:
+    """The anchor of step h, checked."""
+    check_functions({"anchor": anchor})
+    given = call("anchor", anchor, h)
+    if given is None:
+        return None
+    where = f"anchor of step {h}"
+    try:
+        features, cost = given
+    except (TypeError, ValueError):
+        raise InvalidInput("anchor must be (features, cost) or None", where=where, got=shown(given)) from None
+    x = vector("anchor feature", features, cost_dim, where)
+    single = (number := reals(cost)) is not None and number.ndim == 0
+    c = vector("anchor cost", [cost] if single else cost, n_limits, where)
+    for what, row in (("anchor feature", x), ("anchor cost", c)):
+        if not np.isfinite(row).all():
+            raise InvalidInput(f"{what} is not finite", where=where, got=shown(row.tolist()))
+    return Anchor(freeze(x), freeze(c))

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, overload
 
 from surefoot.errors import InvalidInput, UnknownLabel
 
 Label = Any  # str | int | float | bool | None | tuple[Label, ...]: checked at run time
 
 _SCALARS = (str, int, float, bool, type(None))
+_SHOWN = 6  # labels in a repr
 _DEEPEST = 16  # nesting of tuples; deeper ones are mistakes or attacks
 
 
@@ -112,9 +113,9 @@ class Register:
 
 
 class Names:
-    """The labels of one layer's states, in index order; without a list they are 0 … n-1.
+    """The labels of one step's states, in index order; without a list they are 0 … n-1.
 
-    They are looked up by equality, as in a dictionary: labels that compare equal are never two.
+    Labels are looked up by equality, as in a dictionary: two that compare equal are the same label.
     """
 
     __slots__ = ("_index", "_labels", "_size")
@@ -127,10 +128,24 @@ class Names:
     def __len__(self) -> int:
         return self._size
 
-    def __getitem__(self, index: int) -> Label:
+    @overload
+    def __getitem__(self, index: int) -> Label: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Label, ...]: ...
+    def __getitem__(self, index: int | slice) -> Label | tuple[Label, ...]:
+        """A label or a slice of them. A single index is never negative: -1 means "none" in the arrays of a problem."""
+        if isinstance(index, slice):
+            return tuple(self[i] for i in range(*index.indices(self._size)))
         if not 0 <= index < self._size:
             raise IndexError(index)
         return int(index) if self._labels is None else self._labels[index]
+
+    def __repr__(self) -> str:
+        words = [shown(label) for label in self[: _SHOWN if self._size <= _SHOWN else _SHOWN - 1]]
+        if self._size > _SHOWN:
+            words += ["…", shown(self[self._size - 1])]
+        text = ", ".join(words)
+        return f"<{self._size} states{': ' if text else ''}{text if len(text) <= 80 else text[:79] + '…'}>"
 
     @property
     def listed(self) -> tuple[Label, ...] | None:

@@ -11,10 +11,14 @@ from surefoot.model.reals import constant
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What is known of one cost: its limit, how noisily it is measured, how large it can be.
+    """What is known about one cost: its bound, the noise of its measurements, how large it can be.
 
     ``cost = ⟨γ, x⟩ + η`` with ``‖γ‖ ≤ norm`` and ``|η| ≤ misspecification``; measurements of it carry
     zero-mean noise that is sub-Gaussian with scale ``noise``. (spec 2 and 3)
+
+    Examples:
+        >>> sf.Limit("stress", bound=0.7, noise=0.1, norm=1.0)
+        Limit(name='stress', bound=0.7, noise=0.1, norm=1.0, misspecification=0.0)
     """
 
     name: str

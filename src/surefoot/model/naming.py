@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from surefoot.errors import UnknownLabel
-from surefoot.model.graph import Layer
+from surefoot.model.graph import BoolArray, Layer
 from surefoot.model.labels import Label, Names, hashable, position, shown
 
 
 @dataclass(frozen=True, eq=False)
 class Naming:
-    """Labels of states (H layers) and of actions (H-1 layers, one per pair; None: 0, 1, … per state)."""
+    """Labels of states (H steps) and of actions (H-1 steps, one per pair; None: 0, 1, … per state)."""
 
     states: tuple[Names, ...]
     actions: tuple[tuple[Label, ...] | None, ...]
@@ -48,3 +49,15 @@ class Naming:
         pair = int(np.searchsorted(layer.pair_ptr, edge, side="right")) - 1
         successor = self.states[h + 1][int(layer.successor[edge])]
         return f"{self.at_pair(layer, h, pair)}, successor {successor!r}"
+
+    def kept(self, keep: Sequence[BoolArray], layers: Sequence[Layer]) -> Naming:
+        """The labels of the states that ``keep`` marks, and of their actions."""
+        states = tuple(
+            names if mask.all() else names.take(np.flatnonzero(mask).tolist())
+            for names, mask in zip(self.states, keep, strict=True)
+        )
+        actions = tuple(
+            None if row is None else tuple(row[p] for p in np.flatnonzero(np.repeat(mask, np.diff(layer.state_ptr))))
+            for row, mask, layer in zip(self.actions, keep, layers, strict=False)
+        )
+        return Naming(states, actions)

@@ -1,4 +1,4 @@
-"""The declaration of a problem: everything that the learner is told, and nothing that it must find out.
+"""The declaration of a problem: everything that the learner is told, nothing that it has to learn.
 
 A :class:`Problem` is built once, by functions or by arrays, validated once, and never changes. Agents receive
 a Problem and nothing else; the truth lives in :class:`surefoot.World`.
@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike
 from surefoot.errors import InvalidInput, UnknownLabel
 from surefoot.model import from_arrays as arrays
 from surefoot.model import from_functions as functions
-from surefoot.model.graph import Anchor, BoolArray, FloatArray, Layer, LayeredGraph, Terminal, freeze
+from surefoot.model.graph import BoolArray, FloatArray, Layer, LayeredGraph, Terminal, freeze
 from surefoot.model.labels import Label, Names, shown
 from surefoot.model.limit import Limit
 from surefoot.model.naming import Naming
-from surefoot.model.reals import constant, reals, vector
+from surefoot.model.reals import constant
 from surefoot.model.rules import (
     FallbackChoice,
     check_anchors,
@@ -37,12 +37,32 @@ from surefoot.model.seals import Seal, check_seals, taken_over
 from surefoot.model.sparse_rows import Taker
 from surefoot.tolerances import VIOLATION
 
-AnchorOf = Callable[[int], tuple[ArrayLike, ArrayLike] | None]
-
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is known of a plant (spec 2). Build one with :meth:`from_functions` or :meth:`from_arrays`."""
+    """What is known about a plant (spec 2). Build one with :meth:`from_functions` or :meth:`from_arrays`.
+
+    Examples:
+        >>> heat = {"cold": 0.0, "warm": 0.4, "hot": 0.8}
+        >>> problem = sf.Problem.from_functions(
+        ...     horizon=3,
+        ...     start="cold",
+        ...     actions=lambda h, s: ["wait", "heat"],
+        ...     successors=lambda h, s, a: ["cold"] if a == "wait" else ["warm", "hot"],
+        ...     reward=lambda h, s, a: 1.0 if a == "heat" else 0.2,
+        ...     cost_features=lambda h, s, a, s2: [1.0, heat[s2]],
+        ...     fallback=lambda h, s: "wait",
+        ...     limits=sf.Limit("stress", bound=0.7, noise=0.1, norm=1.0),
+        ... )
+        >>> problem
+        Problem(horizon=3, triplets=12, cost_dim=2, transition_dim=2, limits=[stress])
+        >>> problem.states(1), problem.successors(0, "cold", "heat"), problem.fallback_action(0, "cold")
+        (<3 states: 'cold', 'warm', 'hot'>, ('warm', 'hot'), 'wait')
+        >>> problem.states(1)[1:3]
+        ('warm', 'hot')
+        >>> sf.Problem.load(problem.save("heater.json")).digest == problem.digest
+        True
+    """
 
     graph: LayeredGraph
     naming: Naming
@@ -50,7 +70,7 @@ class Problem:
     transition_norm: float
     stationary_costs: bool
     stationary_transitions: bool
-    seals: tuple[Seal, ...] = ()  # of arrays that are not the problem's alone
+    seals: tuple[Seal, ...] = ()  # of arrays that others may hold too
 
     def __post_init__(self) -> None:
         used = {id(array) for array in self.graph.arrays()} if self.seals else ()
@@ -71,28 +91,28 @@ class Problem:
         transition_features: functions.Features | None = None,
         terminal_reward: Callable[[Label], float] | None = None,
         terminal_cost_features: Callable[[Label], ArrayLike | None] | None = None,
-        anchor: AnchorOf | None = None,
+        anchor: functions.AnchorOf | None = None,
         transition_norm: float = 1.0,
         stationary_costs: bool = False,
         stationary_transitions: bool = False,
     ) -> Problem:
-        """Declare a problem by plain functions of the layer ``h``, state, action and next state.
+        """Declare a problem by plain functions of the step ``h``, state, action and next state.
 
         Args:
-            horizon: number of layers H ≥ 2; actions are taken at layers 0 … H-2.
+            horizon: number of steps H ≥ 2; actions are taken at steps 0 … H-2.
             start: the start state, or a list of several.
-            actions: ``actions(h, s)`` lists what can be done; the order breaks ties.
+            actions: ``actions(h, s)`` lists the actions of a state; their order breaks ties.
             successors: ``successors(h, s, a)`` lists every state that may follow. Too many is safe, too few is not.
             reward: ``reward(h, s, a)`` in [0, 1].
             cost_features: ``cost_features(h, s, a, s2)``, the vector x with cost = ⟨γ, x⟩.
-            fallback: ``fallback(h, s)``, the known safe action; asked only where the fallback itself can come.
+            fallback: ``fallback(h, s)``, the known safe action, in every state the fallback can reach.
             limits: one :class:`Limit` or several, all on the same features.
-            transition_features: the vector φ with P(s2|s,a) = ⟨μ, φ⟩; the cost features when left out.
-            terminal_reward: ``terminal_reward(s)`` in [0, 1] for the last layer; 0 when left out.
-            terminal_cost_features: ``terminal_cost_features(s)`` for the last layer; no cost when left out or None.
-            anchor: ``anchor(h)`` gives ``(features, cost)`` known exactly at layer h, or None.
+            transition_features: the vector φ with P(s2|s,a) = ⟨μ, φ⟩; by default the cost features.
+            terminal_reward: ``terminal_reward(s)`` in [0, 1] for the last step; 0 by default.
+            terminal_cost_features: ``terminal_cost_features(s)`` for the last step; None: no cost, the default.
+            anchor: ``anchor(h)`` gives ``(features, cost)`` known exactly at step h, or None.
             transition_norm: a bound on ‖μ‖.
-            stationary_costs, stationary_transitions: the hidden parameters are the same at every layer.
+            stationary_costs, stationary_transitions: the hidden parameters are the same at every step.
         """
         horizon = check_number_of_layers(horizon)
         required = {
@@ -147,33 +167,44 @@ class Problem:
         terminal_reward: FloatArray | None = None,
         terminal_cost_features: arrays.Tables | None = None,
         terminal_has_cost: BoolArray | None = None,
-        anchor: AnchorOf | None = None,
+        anchor: functions.AnchorOf | None = None,
         transition_norm: float = 1.0,
         stationary_costs: bool = False,
         stationary_transitions: bool = False,
         state_labels: arrays.Labels | None = None,
         action_labels: arrays.Labels | None = None,
     ) -> Problem:
-        """Declare a problem by CSR arrays. Small ones are copied, 16 MiB together; larger ones are not: they become
-        read-only, with the arrays that they are views of, and must not be written to by other ways. A checksum of
-        them is compared before every plan (:mod:`surefoot.model.seals`).
+        """Declare a problem by CSR arrays.
 
-        Each of the first arrays is one ``ndarray`` shared by all H-1 decision layers, or a list of H-1 arrays.
+        Examples:
+            >>> limit = sf.Limit("wear", bound=0.8, noise=0.05, norm=1.0)
+            >>> loop = {"state_ptr": np.array([0, 2]), "pair_ptr": np.array([0, 1, 2]), "successors": np.array([0, 0])}
+            >>> known = {"reward": np.array([0.2, 1.0]), "fallback": np.array([0]), "limits": limit}
+            >>> features = {"cost_features": np.array([[0.5], [0.9]]), "transition_features": np.ones((2, 1))}
+            >>> problem = sf.Problem.from_arrays(horizon=4, start=0, **loop, **known, **features)
+            >>> problem.actions(0, 0), problem.fallback_action(0, 0)
+            ((0, 1), 0)
+
+        Each of the first arrays is one ``ndarray`` shared by all H-1 decision steps, or a list of H-1 arrays.
         Shapes as in :mod:`surefoot.model.graph`: ``state_ptr`` (S+1,) int64, ``pair_ptr`` (N+1,) int64,
         ``successors`` (E,) int32 or int64, ``reward`` (N,), ``cost_features`` (E, dc), ``transition_features``
         (E, dp), ``fallback`` (S,) int64: the number of the fallback's action among the state's own, -1 where it has
         none. ``terminal_reward`` (S',), ``terminal_cost_features`` (S', dc) and, when only some of the last states
         have a cost, ``terminal_has_cost`` (S',) bool. ``start`` is a state number or several. States and
         actions are numbers unless ``state_labels`` (H lists, one per state) and ``action_labels`` (H-1 lists,
-        one per pair) name them; a None among the lists leaves that layer to its numbers.
+        one per pair) name them; a None in place of a list keeps the numbers of that step.
 
-        Features may be float32 arrays, the same kind in all layers. These very numbers are then what is declared: the
-        hidden costs and probabilities are linear in them, and nothing is added. Where they were rounded from the exact
-        ones, declare those and use :meth:`stored_in_float32`, which accounts for the rounding.
+        Arrays of up to 16 MiB in total are copied. Larger ones are not: they, and the arrays they are views of, become
+        read-only and must not be changed in any other way. A checksum of them is verified before every plan
+        (:mod:`surefoot.model.seals`).
+
+        Features may be float32 arrays, the same kind at all steps. Then exactly these numbers are declared: the
+        hidden costs and probabilities are linear in them, and nothing is added. If they were rounded from exact
+        features, declare the exact ones and use :meth:`stored_in_float32`, which accounts for the rounding.
 
         Features may be sparse: a ``csr_array`` or ``csr_matrix`` of :mod:`scipy.sparse` in place of an array (costs
-        and transitions each of one kind in all layers). Regressions then keep a small matrix for each set of columns
-        that ever occur together, so that one column per triplet, pair or state is no matter of memory.
+        and transitions each of one kind at all steps). Regressions then keep a small matrix for each set of columns
+        that ever occur together, so that even one column per triplet, pair or state fits in memory.
         """
         horizon = check_number_of_layers(horizon)
         take = Taker()
@@ -218,12 +249,12 @@ class Problem:
         starts: Any,
         fallback: FallbackChoice,
         limits: Sequence[Limit] | Limit,
-        anchor: AnchorOf | None,
+        anchor: functions.AnchorOf | None,
         transition_norm: float,
         stationary_costs: bool,
         stationary_transitions: bool,
     ) -> Problem:
-        """What both constructors share: every rule that a problem keeps is checked here."""
+        """Shared by both constructors: every rule of a problem is checked here."""
         limits = check_limits(limits)
         norm = constant("transition_norm", transition_norm)
         if norm <= 0:
@@ -234,7 +265,7 @@ class Problem:
         done, terminal = follow_fallback(layers, terminal, starts, naming, fallback)
         dim = layers[0].cost_features.shape[1]
         costed = len(layers) + (terminal.cost_features is not None)
-        anchors = [None if anchor is None else _anchor(anchor, h, dim, len(limits)) for h in range(costed)]
+        anchors = [None if anchor is None else functions.anchor_at(anchor, h, dim, len(limits)) for h in range(costed)]
         anchors += [None] * (len(layers) + 1 - costed)
         graph = LayeredGraph(done, terminal, starts, tuple(anchors))
         check_anchors(graph, limits, stationary_costs)
@@ -245,7 +276,7 @@ class Problem:
 
     @property
     def horizon(self) -> int:
-        """H, the number of layers."""
+        """H, the number of steps."""
         return self.graph.horizon
 
     @property
@@ -254,7 +285,7 @@ class Problem:
 
     @cached_property
     def cost_scales(self) -> FloatArray:
-        """(m,) |bound| + norm·(largest ‖x‖): what the costs of each limit are measured against (spec 8)."""
+        """(m,) |bound| + norm·(largest ‖x‖): the scale that tolerances on each limit's costs refer to (spec 8)."""
         longest = self.graph.largest_cost_norm()
         return freeze(np.array([abs(limit.bound) + limit.norm * longest for limit in self.limits]))
 
@@ -265,11 +296,11 @@ class Problem:
         return freeze(bounds + VIOLATION * self.cost_scales)
 
     def states(self, h: int) -> Names:
-        """The states of a layer, in index order."""
+        """The states of a step, in index order; slices work."""
         return self.naming.states[self._layer(h, last=True)]
 
     def actions(self, h: int, s: Label) -> tuple[Label, ...]:
-        """What can be done in a state, in declaration order."""
+        """The actions of a state, in declaration order."""
         state = self.state_index(h, s)
         layer = self.graph.layers[self._layer(h)]
         pairs = range(int(layer.state_ptr[state]), int(layer.state_ptr[state + 1]))
@@ -282,7 +313,7 @@ class Problem:
         return tuple(self.naming.states[h + 1][int(i)] for i in reached)
 
     def fallback_action(self, h: int, s: Label) -> Label | None:
-        """The fallback's action, None where the fallback never comes."""
+        """The fallback's action, None in states that the fallback does not reach."""
         layer = self.graph.layers[self._layer(h)]
         pair = int(layer.fallback[self.state_index(h, s)])
         return None if pair < 0 else self.naming.action(layer, h, pair)
@@ -315,43 +346,23 @@ class Problem:
         return int(h)
 
     def pruned(self) -> Problem:
-        """The same problem without states that no action sequence can reach; no value changes."""
+        """The same problem without the states that no sequence of actions can reach; no value changes."""
         keep = self.graph.reachable
         if all(mask.all() for mask in keep):
             return self
-        states = tuple(
-            names if mask.all() else names.take(np.flatnonzero(mask).tolist())
-            for names, mask in zip(self.naming.states, keep, strict=True)
-        )
-        actions = tuple(
-            None if row is None else tuple(row[p] for p in np.flatnonzero(np.repeat(mask, np.diff(layer.state_ptr))))
-            for row, mask, layer in zip(self.naming.actions, keep, self.graph.layers, strict=False)
-        )
-        return Problem(
-            self.graph.pruned(),
-            Naming(states, actions),
-            self.limits,
-            self.transition_norm,
-            self.stationary_costs,
-            self.stationary_transitions,
-            self.seals,
-        )
+        return replace(self, graph=self.graph.pruned(), naming=self.naming.kept(keep, self.graph.layers))
 
     def verify(self) -> None:
         """Raise AssumptionBroken if an array that was too large to copy has changed since it was declared."""
         check_seals(self.seals)
 
     def stored_in_float32(self) -> Problem:
-        """The same problem with its features stored in float32: half the memory, and all arithmetic in float64 still.
+        """The same problem with its features stored in float32: half the memory, with all arithmetic still in float64.
 
         Cost features are rounded, so each limit declares ``norm`` × max ‖x − float32(x)‖ more ``misspecification``
-        (spec 3): the guarantee is still about the costs of the exact features. Anchors stay exact; arrays that layers
-        share stay shared; sparse features stay as they are, and so does a problem that has nothing to round. Features
-        that float32 has no numbers for, above 3e38 or below 1e-38, are refused.
-
-        Transition features are rounded too. They decide no safety, and nothing is declared for them: a value target
-        Σ P(s')V(s') is off by at most transition_norm · max V · Σ_{s'} ‖φ − float32(φ)‖, about 6e-8 of its size, and
-        after n rows the ellipsoid (S6) is too small by √n times that at most. Optimism may fall short by so much.
+        (spec 3): the guarantee is still about the costs of the exact features. Anchors stay exact; arrays shared
+        between steps stay shared; sparse features, and problems with nothing to round, stay as they are. Features
+        outside the range of float32, above 3e38 or below 1e-38, are refused. Details: :mod:`surefoot.model.rounding`.
         """
         from surefoot.model.rounding import stored_in_float32
 
@@ -375,34 +386,15 @@ class Problem:
 
     @staticmethod
     def load(path: str | Path) -> Problem:
-        """Read a problem that :meth:`save` wrote, validated anew; a bad file is an error, never code run."""
+        """Read and validate a problem that :meth:`save` wrote; a bad file is an error and never runs code."""
         from surefoot.model import files
 
         return files.load_problem(Path(path))
 
     @cached_property
     def digest(self) -> str:
-        """A sha256, in hex, of all that is declared; the same for equal problems, however stored."""
+        """A sha256, in hex, of the whole declaration; equal problems have the same digest, however they are stored."""
         from surefoot.model import files
 
         self.verify()
         return files.digest(self)
-
-
-def _anchor(anchor: AnchorOf, h: int, cost_dim: int, n_limits: int) -> Anchor | None:
-    functions.check_functions({"anchor": anchor})
-    given = functions.call("anchor", anchor, h)
-    if given is None:
-        return None
-    where = f"anchor of step {h}"
-    try:
-        features, cost = given
-    except (TypeError, ValueError):
-        raise InvalidInput("anchor must be (features, cost) or None", where=where, got=shown(given)) from None
-    x = vector("anchor feature", features, cost_dim, where)
-    single = (number := reals(cost)) is not None and number.ndim == 0
-    c = vector("anchor cost", [cost] if single else cost, n_limits, where)
-    for what, row in (("anchor feature", x), ("anchor cost", c)):
-        if not np.isfinite(row).all():
-            raise InvalidInput(f"{what} is not finite", where=where, got=shown(row.tolist()))
-    return Anchor(freeze(x), freeze(c))

@@ -1,6 +1,6 @@
 """The rules that a problem keeps, each checked once, each naming its culprit.
 
-Arrays that several layers share are looked at once. Structure comes before content: a rule may rely on
+Arrays that several steps share are checked once. Structure comes before content: a rule may rely on
 those above it.
 """
 
@@ -75,14 +75,14 @@ def check_horizon(horizon: int) -> int:
 
 
 def check_number_of_layers(horizon: int) -> int:
-    """A horizon whose layers can be laid out: a slip of the pen may ask for more than any memory holds."""
+    """Refuse a horizon whose steps would not fit in memory, which is usually a typing error."""
     if check_horizon(horizon) > MAX_HORIZON:
         raise InvalidInput(f"horizon is above {MAX_HORIZON}", got=shown(horizon))
     return int(horizon)
 
 
 def check_layers(layers: Sequence[Layer], terminal: Terminal, naming: Naming) -> None:
-    """Structure and content of every layer; shared arrays are checked the first time only."""
+    """Structure and content of every step; shared arrays are checked the first time only."""
     seen: set[tuple[str, int, int]] = set()
 
     def first_time(rule: str, *arrays: object) -> bool:
@@ -292,7 +292,7 @@ def _told(anchor: Anchor | None) -> str:
 def follow_fallback(
     layers: Sequence[Layer], terminal: Terminal, starts: IntArray, naming: Naming, choose: FallbackChoice
 ) -> tuple[tuple[Layer, ...], Terminal]:
-    """Lay the fallback into all layers it can reach; refuse one that is not closed (ass:knownseedsubgraph)."""
+    """Follow the fallback through every state it can reach; refuse one that is not closed (ass:knownseedsubgraph)."""
     reached = np.zeros(layers[0].n_states, bool)
     reached[starts] = True
     done: list[Layer] = []

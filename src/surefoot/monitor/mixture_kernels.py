@@ -1,4 +1,4 @@
-"""Compiled: the mixture of all evidence against the model (step 6 of :mod:`surefoot.monitor.monitor`)."""
+"""Compiled: the mixture of all evidence against the model (item 6 of :mod:`surefoot.monitor.monitor`)."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _scatter(
     error: float,
     weight: float,
 ) -> Sum:
-    """The sum with E of all regressions together and of each alone, half and half (step 4)."""
+    """The sum with E of all regressions together and of each alone, half and half (item 4)."""
     regressions = windows.rows.shape[1]
     together = 0.0
     for r in range(regressions):

@@ -14,63 +14,70 @@ Measurement number t raises an alarm when for some j
 By the sub-Gaussian tail P(ξ > σq) ≤ exp(−q²/2), the chance of this at t is at most m·exp(−q_t²/2) = (α/2)·6/(π²t²),
 and the sum over all t ≥ 1 is α/2. (The past may decide whether there is a measurement t; the bound is conditional.)
 
-**Model test.** Standardising residuals is not sound: ridge residuals are biased. This is, step by step.
+**Model test.** Standardising residuals is not sound: ridge residuals are biased. The following is.
 
-1. *One measurement.* For a fixed number η and 0 < s < 1,  E exp(s(ξ+η)²/2σ²) ≤ (1−s)^(−1/2) exp(sη²/(2σ²(1−s))).
-   Proof: with g standard normal and independent, exp(v²/2) = E_g exp(gv). Put v = √s(ξ+η)/σ and exchange the
-   expectations (all is positive): E_g E exp(√s g(ξ+η)/σ) ≤ E_g exp(sg²/2 + √s gη/σ), which is the right side.
-2. *A martingale.* After projection (spec 3) row i is y_i = cost − ρ_i c⁰ = ⟨γ, z_i⟩ + η_i + ξ_i with
-   |η_i| ≤ b_i = ζ(1+|ρ_i|), and ρ_i, z_i, η_i are known before ξ_i is drawn. So, over any rows i of any layers after a
-   fixed start τ,
+1.  *One measurement.* For a fixed number η and 0 < s < 1,  E exp(s(ξ+η)²/2σ²) ≤ (1−s)^(−1/2) exp(sη²/(2σ²(1−s))).
+    Proof: with g standard normal and independent, exp(v²/2) = E_g exp(gv). Put v = √s(ξ+η)/σ and exchange the
+    expectations (all is positive): E_g E exp(√s g(ξ+η)/σ) ≤ E_g exp(sg²/2 + √s gη/σ), which is the right side.
 
-       M_t = Π_i (1−s)^(1/2) exp( s(ξ_i+η_i)²/2σ² − s b_i²/(2σ²(1−s)) )
+2.  *A martingale.* After projection (spec 3) row i is y_i = cost − ρ_i c⁰ = ⟨γ, z_i⟩ + η_i + ξ_i with
+    |η_i| ≤ b_i = ζ(1+|ρ_i|), and ρ_i, z_i, η_i are known before ξ_i is drawn. So, over any rows i of any steps after a
+    fixed start τ,
 
-   is a nonnegative supermartingale that starts from 1: by step 1 every factor has conditional mean at most 1.
-3. *What can be seen of it.* For every λ ≥ 0 the least ridge objective of the rows of one regression is at most its
-   value at the true γ:  RSS_λ = min_γ′ Σ(y−⟨γ′,z⟩)² + λ‖γ′‖² ≤ Σ(ξ+η)² + λL².  So with any finite set of ridges
+        M_t = Π_i (1−s)^(1/2) exp( s(ξ_i+η_i)²/2σ² − s b_i²/(2σ²(1−s)) )
 
-       D = max( 0, max_λ RSS_λ − λL² ) ≤ Σ(ξ+η)²
+    is a nonnegative supermartingale that starts from 1: by item 1 every factor has conditional mean at most 1.
 
-   No probability is spent on the ridges: this holds for all of them at once. (The maximum over all λ ≥ 0 is the
-   least sum of squares among ‖γ′‖ ≤ L, by duality; a small λ sees the scatter, a large one sees a γ that is too long.)
-4. *Layers.* Where every layer r has a γ of its own, step 3 holds for each, and each pays its own λL². Summed over
-   layers, Σ_r D_r ≤ Σ_i (ξ_i+η_i)² over all rows, which is the exponent of the one M_t of all layers:
+3.  *What can be seen of it.* For every λ ≥ 0 the least ridge objective of the rows of one regression is at most its
+    value at the true γ:  RSS_λ = min_γ′ Σ(y−⟨γ′,z⟩)² + λ‖γ′‖² ≤ Σ(ξ+η)² + λL².  So with any finite set of ridges
 
-       E_t = (1−s)^(n/2) exp( s/(2σ²)·Σ_r (D_r − Σ_i b_i²/(1−s)) ) ≤ M_t          (n rows in all)
+        D = max( 0, max_λ RSS_λ − λL² ) ≤ Σ(ξ+η)²
 
-   The rows of one layer alone are rows too, and give an E of their own: better where a single layer has changed.
-5. *Shifts.* When a new γ takes over, its rows scatter no more than the old ones; only together they do. So, for a fixed
-   moment τ, let θ_P and θ_N be fixed vectors and f_i = ⟨θ_P, z_i⟩ up to τ, ⟨θ_N, z_i⟩ after it. Then
-   Π exp(f_i ξ_i/σ² − f_i²/2σ²) is a nonnegative supermartingale that starts from 1 (sub-Gaussian noise, and f_i is
-   known before ξ_i), and so is its mean W_t over independent θ_P, θ_N ~ N(0, σ²/κ·I). With G = Σ zzᵀ, A = G + κI and
-   S = Σ zξ, each over the rows up to τ (P) and after it (N), that Gaussian integral is
+    No probability is spent on the ridges: this holds for all of them at once. (The maximum over all λ ≥ 0 is the
+    least sum of squares among ‖γ′‖ ≤ L, by duality; a small λ sees the scatter, a large one sees a γ that is too long.)
 
-       W_t = exp( (‖S_P‖²_{A_P⁻¹} + ‖S_N‖²_{A_N⁻¹})/2σ² − ½ log det(I + G_P/κ) − ½ log det(I + G_N/κ) )
+4.  *Steps.* Where every step r has a γ of its own, item 3 holds for each, and each pays its own λL². Summed over
+    steps, Σ_r D_r ≤ Σ_i (ξ_i+η_i)² over all rows, which is the exponent of the one M_t of all steps:
 
-   S is not seen, but S′(γ) = Σ z(y − ⟨γ,z⟩) is Σ z(ξ+η) at the true γ, and ‖Σ zη‖_{A⁻¹} ≤ √Σb² (Cauchy–Schwarz, and
-   ZA⁻¹Zᵀ ≼ I). With F = min over ‖γ‖ ≤ L of ‖S′_P(γ)‖²_{A_P⁻¹} + ‖S′_N(γ)‖²_{A_N⁻¹} the triangle inequality gives
-   √F − √Σb² ≤ (‖S_P‖² + ‖S_N‖²)^½. So W_t with max(0, √F − √Σb²)² in place of ‖S_P‖² + ‖S_N‖² is a lower bound.
-   (F is bounded from below as in step 3: min_γ F(γ) + λ‖γ‖², less λL².)
-6. *Mixture.* A sum of nonnegative supermartingales with weights that add up to at most 1 is one that starts from at
-   most 1, and leaving terms out, at any time, keeps what is left below it. Mixed are: scatter (steps 1-4) with ½ and
-   shifts (step 5) with ½; the noisy limits j, evenly (their noises may depend on each other; no product is taken over
-   j); for scatter, s ∈ {0.75, 0.3, 0.1, 0.03}, evenly (a large s sees few wild rows, a small one many that are slightly
-   wrong), and all layers together with ½, single layers with ½ between them; for shifts, single regressions, of
-   which only the one just told is looked at; and start times τ, or a clean past would hide a drift. A window is
-   left out until it starts. One starts at 0, weighs ½ and never ends; it knows no shift. Further ones start at every
-   multiple τ = (2i+1)·2^v of 2^5, weigh ½·1/((v−4)(v−3))·1/((i+1)(i+2)), which adds up to ½ over v ≥ 5 and i ≥ 0 (for
-   shifts doubled, as the first one has none), and are left out from the age of 2^(v+1) on, when the next one of the
-   same v starts. So after t ≥ 32 measurements there are at most log₂ t − 3 windows, and for every power of two a from
-   32 to t/4 one of them has an age in [a, 4a).
-7. *Ville.* A nonnegative supermartingale that starts from at most 1 ever reaches 2/α with probability at most α/2.
-   The alarm is raised when the mixture, which lies below one, reaches 2/α.
-8. *Rounding.* Rows are rotated into triangles, which is backward stable: the computed √RSS belongs to data (Z+δZ, y+δy)
-   whose columns are off by at most c·(n+d)·ε of their length, so that it exceeds the exact bound of step 3 by at
-   most c(n+d)ε(L‖Z‖ + ‖y‖). That much, with ‖x‖ ≥ ‖z‖ and c = 16, is taken off before anything is concluded. From √F,
-   where errors of sums Σzy weigh, c(√n+d)ε(L‖Z‖² + ‖Z‖‖y‖)·√(2/κ) is taken off: n roundings of either sign add up to
-   about √n (Higham and Mary 2019). What overflows counts against the model.
+        E_t = (1−s)^(n/2) exp( s/(2σ²)·Σ_r (D_r − Σ_i b_i²/(1−s)) ) ≤ M_t          (n rows in all)
 
-**σ_j = 0.** Then D ≤ Σb² surely, for every window and layer, and a larger D is an alarm at once; nothing of α is spent.
+    The rows of one step alone are rows too, and give an E of their own: better where a single step has changed.
+
+5.  *Shifts.* When a new γ takes over, its rows scatter no more than the old ones; only together they do. So, for a
+    fixed moment τ, let θ_P and θ_N be fixed vectors and f_i = ⟨θ_P, z_i⟩ up to τ, ⟨θ_N, z_i⟩ after it. Then
+    Π exp(f_i ξ_i/σ² − f_i²/2σ²) is a nonnegative supermartingale that starts from 1 (sub-Gaussian noise, and f_i is
+    known before ξ_i), and so is its mean W_t over independent θ_P, θ_N ~ N(0, σ²/κ·I). With G = Σ zzᵀ, A = G + κI and
+    S = Σ zξ, each over the rows up to τ (P) and after it (N), that Gaussian integral is
+
+        W_t = exp( (‖S_P‖²_{A_P⁻¹} + ‖S_N‖²_{A_N⁻¹})/2σ² − ½ log det(I + G_P/κ) − ½ log det(I + G_N/κ) )
+
+    S is not seen, but S′(γ) = Σ z(y − ⟨γ,z⟩) is Σ z(ξ+η) at the true γ, and ‖Σ zη‖_{A⁻¹} ≤ √Σb² (Cauchy–Schwarz, and
+    ZA⁻¹Zᵀ ≼ I). With F = min over ‖γ‖ ≤ L of ‖S′_P(γ)‖²_{A_P⁻¹} + ‖S′_N(γ)‖²_{A_N⁻¹} the triangle inequality gives
+    √F − √Σb² ≤ (‖S_P‖² + ‖S_N‖²)^½. So W_t with max(0, √F − √Σb²)² in place of ‖S_P‖² + ‖S_N‖² is a lower bound.
+    (F is bounded from below as in item 3: min_γ F(γ) + λ‖γ‖², less λL².)
+
+6.  *Mixture.* A sum of nonnegative supermartingales with weights that add up to at most 1 is one that starts from at
+    most 1, and leaving terms out, at any time, keeps what is left below it. Mixed are: scatter (items 1-4) with ½ and
+    shifts (item 5) with ½; the noisy limits j, evenly (their noises may depend on each other; no product is taken over
+    j); for scatter, s ∈ {0.75, 0.3, 0.1, 0.03}, evenly (a large s sees few wild rows, a small one many that are
+    slightly wrong), and all steps together with ½, single steps with ½ between them; for shifts, single regressions, of
+    which only the one just told is looked at; and start times τ, or a clean past would hide a drift. A window is
+    left out until it starts. One starts at 0, weighs ½ and never ends; it knows no shift. Further ones start at every
+    multiple τ = (2i+1)·2^v of 2^5, weigh ½·1/((v−4)(v−3))·1/((i+1)(i+2)), which adds up to ½ over v ≥ 5 and i ≥ 0 (for
+    shifts doubled, as the first one has none), and are left out from the age of 2^(v+1) on, when the next one of the
+    same v starts. So after t ≥ 32 measurements there are at most log₂ t − 3 windows, and for every power of two a from
+    32 to t/4 one of them has an age in [a, 4a).
+
+7.  *Ville.* A nonnegative supermartingale that starts from at most 1 ever reaches 2/α with probability at most α/2.
+    The alarm is raised when the mixture, which lies below one, reaches 2/α.
+
+8.  *Rounding.* Rows are rotated into triangles, which is backward stable: the computed √RSS belongs to data (Z+δZ,
+    y+δy) whose columns are off by at most c·(n+d)·ε of their length, so that it exceeds the exact bound of item 3 by at
+    most c(n+d)ε(L‖Z‖ + ‖y‖). That much, with ‖x‖ ≥ ‖z‖ and c = 16, is taken off before anything is concluded. From √F,
+    where errors of sums Σzy weigh, c(√n+d)ε(L‖Z‖² + ‖Z‖‖y‖)·√(2/κ) is taken off: n roundings of either sign add up to
+    about √n (Higham and Mary 2019). What overflows counts against the model.
+
+**σ_j = 0.** Then D ≤ Σb² surely, for every window and step, and a larger D is an alarm at once; nothing of α is spent.
 The smallest ridge is (10⁻⁹·max‖x‖)², so that contradictions of about 10⁻⁹ of the largest possible cost are seen.
 
 After an alarm the promise is spent: begin anew with another Monitor and a fresh share of α. Until then the limit test
@@ -96,7 +103,7 @@ from surefoot.monitor import window_kernels as kernels
 from surefoot.monitor.mixture_kernels import ALL, NOTHING, SHIFT, Verdict, weigh
 from surefoot.monitor.window_kernels import FIRST_LEVEL, UNUSED, DeclaredModel, Windows
 
-SHARES = (0.75, 0.3, 0.1, 0.03)  #: the s of step 6
+SHARES = (0.75, 0.3, 0.1, 0.03)  #: the s of item 6
 
 _RIDGES = (1.0, 100.0)  # times (σ/L)², where the prior and one measurement weigh alike
 _LEAST_RIDGE = 1e-18  # times max ‖x‖²
@@ -148,11 +155,11 @@ class Monitor:
     # --- what is told -----------------------------------------------------------------------------------
 
     def observe(self, h: int, edge_index: int, cost: FloatArray) -> Alarm | None:
-        """The measured cost (m,) of an edge of decision layer h; an alarm, or None when nothing is wrong."""
+        """The measured cost (m,) of an edge of decision step h; an alarm, or None when nothing is wrong."""
         return self._observe(h, self.problem.graph.layers[h].cost_features[edge_index], cost)
 
     def observe_terminal(self, state_index: int, cost: FloatArray) -> Alarm | None:
-        """The measured cost (m,) of a state of the last layer, which must have one."""
+        """The measured cost (m,) of a state of the last step, which must have one."""
         last = self.problem.graph.terminal
         if last.cost_features is None or not last.has_cost[state_index]:
             where = self.problem.naming.at_state(self.problem.horizon - 1, state_index)
@@ -183,7 +190,7 @@ class Monitor:
 
     @property
     def log_evidence(self) -> float:
-        """The logarithm of the mixture of step 6; an alarm is raised at log(2/α)."""
+        """The logarithm of the mixture of item 6; an alarm is raised at log(2/α)."""
         return self._verdict.log_evidence
 
     @property
@@ -330,7 +337,7 @@ class Monitor:
 
 
 def ridge_grid(noises: FloatArray, norms: FloatArray, longest: float) -> FloatArray:
-    """The ridges of step 3, any of which is valid: (σ_j/L_j)²·{1, 100} of every limit, thinned to one per decade.
+    """The ridges of item 3, any of which is valid: (σ_j/L_j)²·{1, 100} of every limit, thinned to one per decade.
 
     Without noise, or with none to speak of, a ridge that no measurement can feel; for L = 0 one that allows no fit.
     The smallest is at most ‖x‖² of the longest feature: the search for shifts takes it off again.

@@ -1,4 +1,4 @@
-"""Compiled: did the cost parameter change when a window began? (step 5 of :mod:`surefoot.monitor.monitor`)
+"""Compiled: did the cost parameter change when a window began? (item 5 of :mod:`surefoot.monitor.monitor`)
 
 The rows before the window (P) and those in it (N) are given a parameter each, γ + θ_P and γ + θ_N, and it is asked how
 much better that explains them than every single γ does. With S = Σ z (y − ⟨γ,z⟩) and A = Σ z zᵀ + κI, for both alike,

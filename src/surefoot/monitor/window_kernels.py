@@ -1,7 +1,7 @@
 """Compiled: what the measurements of some windows of time say against the declared model.
 
 The mathematics is in :mod:`surefoot.monitor.monitor`; here are its arrays and one pass over them per measurement.
-Letters in the shapes: W windows, n ridges, R regressions (one per layer, or one for all), d cost features, m limits.
+Letters in the shapes: W windows, n ridges, R regressions (one per step, or one for all), d cost features, m limits.
 
 A window keeps, for every ridge λ and regression, the triangle of an orthogonal decomposition of the rows that it has
 seen, with √λ·I as its first rows. A new row (z | y) is rotated into the triangle; what is left of y has no part in
@@ -69,7 +69,7 @@ def no_windows(n: int, n_ridges: int, regressions: int, dim: int, limits: int) -
 
 @numba.njit(cache=True)
 def window_of(t: int) -> tuple[int, float]:
-    """(number, weight) of the window that starts after t = (2i+1)·2^v measurements, v ≥ FIRST_LEVEL (step 6)."""
+    """(number, weight) of the window that starts after t = (2i+1)·2^v measurements, v ≥ FIRST_LEVEL (item 6)."""
     level, i = 0, t >> FIRST_LEVEL
     while i & 1 == 0:
         level, i = level + 1, i >> 1

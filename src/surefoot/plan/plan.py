@@ -19,7 +19,18 @@ from surefoot.plan.why import Explanation, why
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Arrays in graph order, and accessors by label."""
+    """What is certified, what it is worth and what to do: arrays in graph order, and accessors by label.
+
+    Examples:
+        >>> world = sf.worlds.make("thermal/testing")
+        >>> plan = sf.run(sf.LsviNew(world.problem), world, episodes=200, seed=0).plan
+        >>> plan.certified(0, 0, 2), plan.action(0, 0)
+        (True, 2)
+        >>> bool(plan.upper(0, 0, 2, 3) <= world.problem.limits[0].bound)  # of the transition to state 3
+        True
+        >>> print(plan.why(0, 0, 0))
+        step 0, state 0, action 0 is the fallback's own, safe by assumption
+    """
 
     problem: Problem
     bounds: CostBounds

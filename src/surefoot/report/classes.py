@@ -53,7 +53,7 @@ class View:
 
     @cached_property
     def path(self) -> list[tuple[int, int]]:
-        """(layer, state) along the most likely way of the policy from the first start."""
+        """(step, state) along the most likely way of the policy from the first start."""
         graph = self.world.problem.graph
         way = [(0, int(graph.starts[0]))]
         for h, layer in enumerate(graph.layers):
@@ -73,7 +73,7 @@ class View:
         return int(edges[layer.successor[edges] == after][0])
 
     def at_first_sight(self) -> dict[Label, int]:
-        """By label the Class at the first layer at which a state can occur: there, most lies ahead of it."""
+        """By label the Class at the first step at which a state can occur: there, most lies ahead of it."""
         found: dict[Label, int] = {}
         for h, classes in enumerate(self.states[:-1]):
             names = self.world.problem.naming.states[h]
@@ -82,7 +82,7 @@ class View:
         return found
 
     def csv(self) -> str:
-        """A row per action: layer, state, action, class."""
+        """A row per action: step, state, action, class."""
         text, problem = io.StringIO(), self.world.problem
         rows = csv.writer(text, lineterminator="\n")
         rows.writerow(["step", "state", "action", "class"])
@@ -93,7 +93,7 @@ class View:
         return text.getvalue()
 
     def count(self) -> dict[Class, int]:
-        """Pairs by class, all layers together."""
+        """Pairs by class, all steps together."""
         everything = np.concatenate(self.pairs)
         return {kind: int((everything == kind).sum()) for kind in Class}
 

@@ -1,7 +1,7 @@
 """Pictures of worlds: ``sf.draw(world, plan)`` shows what is certified, what could be, and what never will be.
 
-Each kind of world has a picture of its own (in :mod:`surefoot.report.pictures`), by the id under which the registry made
-it. Any other is drawn as its layered graph, or, when that is too large to read, as counts per layer.
+Each kind of world has its own picture (a module in ``pictures``), chosen by its id in the registry. Any other world is
+drawn as a graph, step by step, or, when that is too large to read, as counts per step.
 Nothing relies on colour alone: squares that are certified are plain, those that could be are hatched, unsafe ones
 crossed out.
 """
@@ -29,12 +29,16 @@ def draw(
     """Draw a world, with a plan or with its fallback alone.
 
     Args:
-        world: any world; those of the registry are drawn in the way of their field.
+        world: any world; those of the registry have pictures of their own.
         plan: an agent's plan; without one, the picture shows the fallback and the truth.
         path: where to write it, ``.png`` or ``.svg``; without one, nothing is written.
         paper: light or dark.
 
     Returns the path, or, without one, the matplotlib figure. Needs the extra ``plot``.
+
+    Examples:
+        >>> sf.draw(sf.worlds.make("thermal/testing"), path="thermal.svg").name
+        'thermal.svg'
     """
     if plan is not None and not isinstance(plan, Snapshot) and plan.problem.digest != world.problem.digest:
         raise InvalidInput("the plan is of another problem", got=repr(plan.problem), fix="Draw it with its own world.")

@@ -1,8 +1,8 @@
 """What the explorer shows: the graph, the truth, and some plans of one run, as arrays that a page can hold.
 
-All layers stand one after the other, so that states, pairs and edges have one number each; ``state_ptr`` and
+All steps stand one after the other, so that states, pairs and edges have one number each; ``state_ptr`` and
 ``pair_ptr`` cut them as in :mod:`surefoot.model.graph`. Numbers are base64 of little-endian arrays. Bounds are the
-same for many triplets (layers that share their data, equal features), so each distinct row is stored once, and ``row``
+same for many triplets (steps that share their data, equal features), so each distinct row is stored once, and ``row``
 says which one an edge has. Why a pair is or is not certified comes from :mod:`surefoot.plan.why`, computed here and
 not in the page, so that page and plan agree.
 """
@@ -130,7 +130,7 @@ def _marked(n: int, which: IntArray) -> NDArray[np.bool_]:
 
 
 def _joined(pointers: Sequence[IntArray]) -> IntArray:
-    """Pointers of several layers as one."""
+    """Pointers of several steps as one."""
     lengths = np.concatenate([np.diff(pointer) for pointer in pointers])
     return np.concatenate([[0], np.cumsum(lengths)])
 
@@ -192,7 +192,7 @@ def _pack(array: Any, kind: str) -> str:
 
 
 def view_of(world: World) -> dict[str, Any]:
-    """Columns by layer; or, for worlds that are places, a map of one layer at a time. x, y and panel per state."""
+    """Columns by step; or, for worlds that are places, a map of one step at a time. x, y and panel per state."""
     problem, kind = world.problem, (world.name or "").partition("/")[0]
     labels = [[names[i] for i in range(len(names))] for names in problem.naming.states]
     flat = [label for column in labels for label in column]

@@ -181,20 +181,20 @@ _HEADS = (
     "slope",
     "violations",
     "cost bounds held",
-    "promise",
+    "guarantee",
     "time",
 )
 
 
 def _headline(report: Report) -> str:
-    head = "".join(f"<th{' class=left' if name == 'promise' else ''}>{name}</th>" for name in _HEADS)
+    head = "".join(f"<th{' class=left' if name == 'guarantee' else ''}>{name}</th>" for name in _HEADS)
     rows = "\n".join(_row(each) for each in report.headlines)
     notes = "".join(f"<p class=bad>{escape(note)}</p>" for note in report.notes)
     legend = (
         f"Fallback {report.fallback_value:.4f}, best safe policy {report.best_value:.4f}. Gap closed: 0% is the "
-        "fallback, 100% the best safe policy, more is earned by breaking limits. Slope: of log regret over the last "
-        "decade of episodes. Cost bounds held: runs in which every true cost lay within its bounds in every "
-        "plan (the confidence event)."
+        "fallback, 100% the best safe policy; more than that was earned by breaking limits. Slope: of log regret "
+        "over the last decade of episodes. Cost bounds held: runs in which every true cost lay within its bounds in "
+        "every plan (the confidence event)."
     )
     table = f"<table class=headline><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
     return f"{notes}<div class=scroll>{table}</div><p class=quiet>{legend}</p>"
@@ -267,10 +267,10 @@ def _runs(report: Report) -> str:
     manifest = report.folder.manifest
     rows = "".join(
         f"<tr><td>{escape(each['label'])}</td><td class=left>{escape(each['agent'])}</td>"
-        f"<td class=left>{escape(json.dumps(each['options']) if each['options'] else 'usual')}</td></tr>"
+        f"<td class=left>{escape(json.dumps(each['options']) if each['options'] else 'default')}</td></tr>"
         for each in manifest["agents"]
     )
-    options = json.dumps(manifest["world"]["options"]) if manifest["world"]["options"] else "usual"
+    options = json.dumps(manifest["world"]["options"]) if manifest["world"]["options"] else "default"
     versions = ", ".join(f"{name} {number}" for name, number in manifest["versions"].items())
     seeds = ", ".join(map(str, report.seeds)) if len(report.seeds) <= 20 else f"{len(report.seeds)} of them"
     head = "<tr><th>label</th><th class=left>agent</th><th class=left>options</th></tr>"

@@ -40,7 +40,7 @@ class History:
 
 
 def read_history(journal: Path, n_limits: int) -> History:
-    """Follow the journal as far as it is whole; what is wrong with the rest is the audit's business."""
+    """Read the journal as far as it is intact; the audit reports what is wrong with the rest."""
     history = History()
     episode, asks, own = 0, 0, 0
     low = [float("-inf")] * n_limits
@@ -97,7 +97,7 @@ def limit_charts(problem: Problem, history: History) -> list[Chart]:
             caption=(
                 "The highest measured cost of each episode, and the largest upper bound among the certificates of its "
                 "offers. Measurements carry noise, so they may lie above the limit although the cost does not. The "
-                "fallback's actions are safe by your word, whatever their bound."
+                "fallback's actions are safe by your assumption, whatever their bound."
             ),
             lines=(
                 line("measured", "lsvi-new", [row[j] for row in history.highest]),
@@ -143,12 +143,12 @@ def _lead(status: dict[str, Any]) -> str:
     if status["safe_mode"]:
         return (
             "<b>Safe mode:</b> nothing is promised, and only the fallback's actions are offered (where it has none, "
-            "what the last plan before the alarm certified), until a person answers the alarm below."
+            "what the last plan before the alarm certified), until a person acknowledges the alarm below."
         )
     share = status["certified_pairs"] / max(1, status["pairs"])
     return (
         f"{status['episodes']} episodes, {status['tells']} measurements told; {share:.0%} of all actions certified. "
-        f"The promise: <b>{escape(status['promise'])}</b>, given what the problem declares."
+        f"Promise: <b>{escape(status['promise'])}</b>, given what the problem declares."
     )
 
 
@@ -175,19 +175,19 @@ def _table(rows: dict[str, str]) -> str:
 
 
 def _audit(folder: Path, found: Sequence[str]) -> str:
-    """What the audit says, and what was noticed on reading: a tail that is not whole, a clock that was set back."""
+    """The audit's verdict, and notes from reading: a torn tail, a clock that was set back."""
     try:
         report = audit(folder)
     except Unreadable as error:
         return f"<p><b>Not audited:</b> {escape(str(error))}</p>"
     notes = "".join(f"<li>{escape(note)}</li>" for note in [*found, *report.remarks])
-    return _verdict(report) + (f"<p>Noticed:</p><ul>{notes}</ul>" if notes else "")
+    return _verdict(report) + (f"<p>Notes:</p><ul>{notes}</ul>" if notes else "")
 
 
 def _verdict(report: AuditReport) -> str:
     if report.clean:
         return (
-            f"<p><b>Clean.</b> {report.records} records verify, and every action offered was certified at its time or "
+            f"<p><b>Clean.</b> {report.records} records verify, and every action was certified when it was offered, or "
             f"is the fallback's. Last hash: <code>{escape(report.last_hash)}</code></p>"
         )
     rows = "".join(f"<li>{escape(str(finding))}</li>" for finding in report.exceptions)

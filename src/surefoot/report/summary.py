@@ -40,7 +40,7 @@ def summarise(runs: Sequence[Run]) -> Summary:
         runs=len(runs),
         episodes=first.episodes,
         value=float(np.mean([run.value[-1] for run in runs])),
-        gap_closed=float(np.mean([run.gap_closed() for run in runs])),
+        gap_closed=float(np.mean([run.gap_closed for run in runs])),
         total_regret=float(np.mean([run.regret.sum() for run in runs])),
         violations=int(sum(run.violations.sum() for run in runs)),
         runs_with_violations=sum(bool(run.violations.any()) for run in runs),

@@ -38,7 +38,15 @@ LEAST_BUDGET = 256 << 20  #: or have so many bytes
 
 @dataclass(frozen=True, eq=False)
 class Ledger:
-    """A run as it was written down."""
+    """A run as it was saved: the manifest and the columns of its tables.
+
+    Examples:
+        >>> world = sf.worlds.make("thermal/testing")
+        >>> path = sf.run(sf.LsviNew(world.problem), world, episodes=50, seed=0).save("ledger")
+        >>> ledger = sf.Ledger.load(path)
+        >>> len(ledger.regret), ledger.manifest["seed"]
+        (50, 0)
+    """
 
     manifest: dict[str, Any]
     episodes: dict[str, NDArray[Any]]  # a column per name; per limit: margin_NAME, highest_NAME
@@ -91,7 +99,7 @@ def _summary(run: Run) -> dict[str, Any]:
         "best_value": run.best_value,
         "fallback_value": run.fallback_value,
         "last_value": run.last_value,
-        "gap_closed": run.gap_closed(),
+        "gap_closed": run.gap_closed,
         "total_regret": float(run.regret.sum()),
         "violations": int(run.violations.sum()),
         "replans": run.replans,

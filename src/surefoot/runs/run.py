@@ -19,7 +19,17 @@ FORMAT, VERSION = "surefoot-run", 3
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One agent, one world, one seed. Columns have an entry per episode."""
+    """What :func:`surefoot.run` returns: one agent, one world, one seed. Arrays have an entry per episode.
+
+    Examples:
+        >>> world = sf.worlds.make("thermal/testing")
+        >>> run = sf.run(sf.LsviNew(world.problem), world, episodes=500, seed=0)
+        >>> int(run.violations.sum()), round(run.best_value, 2), round(run.last_value, 2)
+        (0, 2.54, 2.3)
+        >>> f"{run.gap_closed:.0%} of the gap from the fallback to the best safe policy"
+        '83% of the gap from the fallback to the best safe policy'
+        >>> path = run.save("ledger")  # a directory; sf.Ledger.load reads it
+    """
 
     episodes_table: EpisodeTable
     plans_table: PlanTable
@@ -63,7 +73,7 @@ class Run:
     @property
     def best_value(self) -> float:
         """The best safe value, from the first start."""
-        return next(iter(self.best_values.values()))
+        return float(next(iter(self.best_values.values())))
 
     @property
     def cost_event(self) -> bool:
@@ -83,6 +93,7 @@ class Run:
     def guaranteed(self) -> bool:
         return bool(self.manifest["guaranteed"])
 
+    @property
     def gap_closed(self) -> float:
         """Share of the gap from the fallback's value to the best safe value that the last episode closes."""
         gap = self.best_value - self.fallback_value

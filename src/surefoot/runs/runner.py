@@ -34,7 +34,7 @@ from surefoot.worlds.world import World
 if TYPE_CHECKING:
     from surefoot.runs.checkpoint import Saved
 
-CHUNK_SECONDS = 0.2  # how long compiled code runs before it looks up, for progress and Ctrl-C
+CHUNK_SECONDS = 0.2  # how long compiled code runs between checks for progress and Ctrl-C
 
 Recorder = Callable[[Plan, int], None]
 """Called with every plan that comes into force, and the number of episodes played before it."""
@@ -59,15 +59,21 @@ def run(
         episodes: how many to play.
         seed: of the world's transitions and noise; a fresh agent with the same seed gives the same run, to the bit.
             Left out, a fresh agent takes seed 0 and one that has played continues its streams: two runs of 500 episodes
-            are one of 1,000. A fallback that the agent has learned from before is refused, since the same noise twice
+            are one of 1,000. A seed that the agent has learned from before is refused, since the same noise twice
             breaks its bounds; so is another world. After episodes entered by hand a seed must be given.
         compiled: False plays step by step, as a real plant would be driven; the result is the same.
         progress: show a bar; by default on a terminal, when it takes more than two seconds.
         checkpoint: a file to keep the run in: written at the end, on Ctrl-C, and every ``checkpoint_every``
-            episodes. :func:`resume` goes on from it.
+            episodes. :func:`resume` continues from it.
         recorder: called with every new plan and the number of episodes before it.
 
     Ctrl-C ends the run early and keeps what is done; ``run.interrupted`` says so.
+
+    Examples:
+        >>> world = sf.worlds.make("thermal/testing")
+        >>> run = sf.run(sf.LsviNew(world.problem), world, episodes=50, seed=0)
+        >>> run.episodes, int(run.violations.sum())
+        (50, 0)
     """
     session = Session(agent, world, episodes, seed)
     session.recorder = recorder
@@ -85,7 +91,13 @@ def resume(
     checkpoint_every: int | None = None,
     recorder: Recorder | None = None,
 ) -> Run:
-    """Go on from a checkpoint, to the same end as an uninterrupted run.
+    """Resume from a checkpoint; the result is that of an uninterrupted run.
+
+    Examples:
+        >>> world = sf.worlds.make("thermal/testing")
+        >>> half = sf.run(sf.LsviNew(world.problem), world, episodes=20, seed=0, checkpoint="half.npz")
+        >>> sf.resume("half.npz", sf.LsviNew(world.problem), world, episodes=40).episodes
+        40
 
     ``agent`` and ``world`` are made anew, as for the first run; another problem, agent or constant is refused.
     ``episodes`` may be larger than the first run's.

@@ -46,7 +46,17 @@ BEFORE_THE_ALARM = "estimate before the alarm"
 
 @dataclass(frozen=True)
 class Offer:
-    """An action to take now, with its certificate. The same ask always gives the same offer."""
+    """An action to take now, with its certificate. The same ask always gives the same offer.
+
+    Examples:
+        >>> problem = sf.worlds.make("thermal/testing").problem
+        >>> with sf.Study.open("plant.study", problem) as study, study.episode() as episode:
+        ...     offer = episode.ask()
+        >>> offer.step, offer.state, offer.action
+        (0, 0, 1)
+        >>> [(each["state"], round(each["upper"][0], 2)) for each in offer.certificate["successors"]]
+        [(1, 0.52), (2, 0.57)]
+    """
 
     ask_id: str
     episode: int

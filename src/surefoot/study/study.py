@@ -1,4 +1,4 @@
-"""A study: ask for an action with its certificate, tell what came of it. Nothing acknowledged is ever lost.
+"""A study: ask for an action with its certificate, tell what happened. Nothing acknowledged is ever lost.
 
     with sf.Study.open("plant.study", problem) as study, study.episode(start) as ep:
         while not ep.done:
@@ -46,12 +46,23 @@ from surefoot.study.telling import AS_OFFERED, Receipt, tell_entries, told_befor
 
 
 class Study:
-    """A study on disk, open for writing (one process at a time) or for reading. Make one with :meth:`open`."""
+    """A study on disk, open for writing (one process at a time) or for reading. Make one with :meth:`open`.
+
+    Examples:
+        >>> problem = sf.worlds.make("thermal/testing").problem
+        >>> with sf.Study.open("plant.study", problem) as study, study.episode() as episode:
+        ...     while not episode.done:
+        ...         offer = episode.ask()
+        ...         following = problem.successors(offer.step, offer.state, offer.action)[0]  # in place of a plant
+        ...         receipt = episode.tell(following, cost=0.1)  # in place of a sensor
+        >>> study.status()["episodes"]
+        1
+    """
 
     def __init__(self, path: Path, layer: FileLayer, standing: Standing, journal: Journal | None, lock: Lock) -> None:
         """Use :meth:`open`."""
         self.path = path
-        self.recovered: tuple[str, ...] = ()  #: what was found and mended on opening
+        self.recovered: tuple[str, ...] = ()  #: what was found and repaired on opening
         self._layer, self._standing, self._journal, self._lock = layer, standing, journal, lock
         self._calls, self._process = threading.RLock(), os.getpid()
         self._snapshots = snapshots.Keeper(path / snapshots.FOLDER, layer)
@@ -72,7 +83,7 @@ class Study:
         monitor_factory: MonitorFactory | None = None,
         **agent_options: Any,
     ) -> Study:
-        """Begin a study in a new folder, or go on with one exactly where it was, a pending ask included.
+        """Begin a study in a new folder, or continue one exactly where it was, including a pending ask.
 
         Args:
             path: the folder, ``plant.study`` say.
@@ -82,7 +93,7 @@ class Study:
                 least 1 − p. 0.05 unless given. Epoch k works with p·2^-(k+1), see ``acknowledge``.
             false_alarm: α; a plant that is as declared ever raises an alarm with at most this probability. 0.01 unless
                 given. Monitor i, after i acknowledgements, works with α·2^-(i+1).
-            read_only: without the lock, for a look while another process runs the study; nothing can be told.
+            read_only: without the lock, to read while another process runs the study; nothing can be told.
             clock: seconds since 1970. One that goes back is noted in the journal and stops nothing.
             snapshot_every: rows, told or imported, between two snapshots; by default as many as keep their cost small.
             files, monitor_factory: in place of the disk and of :class:`surefoot.monitor.monitor.Monitor`, for tests.
@@ -116,7 +127,7 @@ class Study:
         return study
 
     def close(self) -> None:
-        """Let go of the study. An episode under way stays under way and goes on after the next :meth:`open`."""
+        """Close the study. An episode under way continues after the next :meth:`open`."""
         with self._calls:
             if self._journal is not None and os.getpid() == self._process:
                 self._journal.close()
@@ -138,7 +149,7 @@ class Study:
 
     @property
     def safe_mode(self) -> bool:
-        """True after an alarm that nobody has answered: only actions of the fallback, where it has any, are offered."""
+        """True after an alarm until it is acknowledged: only the fallback's actions are offered, where it has any."""
         return self._standing.safe_mode
 
     @property
@@ -152,7 +163,7 @@ class Study:
         return next_call(self._standing)
 
     def status(self) -> dict[str, Any]:
-        """Where the study stands, as plain JSON."""
+        """The state of the study, as plain JSON."""
         with self._calls:
             return {"path": str(self.path), **status(self._standing), "recovered": list(self.recovered)}
 
@@ -215,7 +226,7 @@ class Study:
             return Offer.of(record)
 
     def tell(self, ask_id: str, next_state: Label, cost: Cost, action_applied: Label = AS_OFFERED) -> Receipt:
-        """What the plant did: where it went, and the measured cost of that transition.
+        """Record what the plant did: the next state, and the measured cost of that transition.
 
         Args:
             ask_id: of the offer. Telling the same again changes nothing; telling something else is refused.
@@ -257,7 +268,7 @@ class Study:
             return Receipt.of(standing, self._do("terminal", entries))
 
     def abort(self, reason: str = "") -> None:
-        """End the episode here, whatever is pending; what was told before counts."""
+        """End the episode early, whatever is pending; what was told before counts."""
         with self._calls:
             standing, place = self._ready(), under_way(self._standing.place)
             self._do(
@@ -282,13 +293,13 @@ class Study:
         problem: Problem | None = None,
         trust_anchors: bool = False,
     ) -> None:
-        """A person answers the alarms and ends the safe mode; all of it is journalled.
+        """Acknowledge the alarms and leave safe mode; a person's decision, recorded in the journal.
 
         An alarm disproves what was declared (but for a cost that is not finite), and is refused here without the answer
         that it asks for: :mod:`surefoot.study.declaring`. The promise then counts from this record on.
 
         Args:
-            reason: why, for the journal.
+            reason: kept in the journal.
             discard_data: drop all that was learnt; epoch k+1 begins with the share p·2^-(k+2) of the failure
                 probability. It is required after "residual" and "contradiction": bounds that mix two plants hold for
                 neither. Anchors are dropped as well.
@@ -303,7 +314,7 @@ class Study:
             self._do("acknowledge", entries(standing, answer, self.path, self._layer, self._journal.records))
 
     def import_log(self, rows: Log, *, source: str = "", different: str | None = None) -> Imported:
-        """Logged rows, to start warm (:mod:`surefoot.study.importing`); ``different``: why rows alike are no copies."""
+        """Import logged rows for a warm start (:mod:`surefoot.study.importing`); ``different``: why none is a copy."""
         with self._calls:
             standing = self._ready()
             refuse_inside(standing.place, "rows are imported between episodes")

@@ -106,7 +106,14 @@ def sweep(
         checkpoint_seconds: how often a run under way is kept.
         progress: show a display; by default on a terminal, when it takes more than two seconds.
 
-    Ctrl-C and SIGTERM end it early and keep what is done; :func:`resume` goes on to the same end.
+    Ctrl-C and SIGTERM end it early and keep what is done; :func:`resume` finishes it with the same result.
+
+    Examples:
+        >>> from surefoot.sweeps.sweep import Contender, Spec
+        >>> spec = Spec("thermal/testing", [Contender("lsvi-new"), Contender("fallback")], seeds=[0, 1], episodes=20)
+        >>> outcome = sf.sweep(spec, "runs", jobs=1)
+        >>> outcome.finished, [place.key for place in outcome.folder.places()][:2]
+        (4, ['lsvi-new/seed-0000', 'lsvi-new/seed-0001'])
     """
     root = Path(out)
     workers = _jobs(jobs)

@@ -1,8 +1,8 @@
-"""The truth: worlds that a learner is tried on, by name or of your own making.
+"""The truth: worlds to try a learner on, by name or of your own making.
 
-    world = surefoot.worlds.make("thermal/small")
-    surefoot.worlds.names()
-    surefoot.worlds.from_gymnasium(env, horizon=20, cost=…, limit=…)    # any environment with a transition table
+Examples:
+    >>> sf.worlds.make("thermal/testing").problem
+    Problem(horizon=6, triplets=149, cost_dim=5, transition_dim=3, limits=[temperature])
 
 Nothing heavy is imported before it is used; Gymnasium only by ``world.env()`` and :func:`register_all`.
 """
@@ -21,7 +21,14 @@ __all__ = ["World", "from_gymnasium", "make", "names", "register_all"]
 
 
 def register_all() -> None:
-    """Enter every named world into Gymnasium's registry, as ``surefoot/thermal-small-v0`` and so on."""
+    """Register every named world with Gymnasium, as ``surefoot/thermal-small-v0`` and so on.
+
+    Examples:
+        >>> import gymnasium
+        >>> sf.worlds.register_all()
+        >>> gymnasium.make("surefoot/thermal-testing-v0").action_space
+        Discrete(3)
+    """
     from surefoot.worlds import env
 
     env.register_all()

@@ -6,7 +6,7 @@ A table lists what can happen: ``env.unwrapped.P[state][action] = [(probability,
 
 **State.** That of the table. What an arrival pays is paid in the state arrived at, so that rewards are known although
 probabilities are not; where one state can be arrived at with different rewards, there are several here, named
-``(state, reward)``. After ``terminated`` the episode is ``"over"``: nothing more happens until the last layer.
+``(state, reward)``. After ``terminated`` the episode is ``"over"``: nothing more happens until the last step.
 **Action.** That of the table; once it has ended, ``"wait"``.
 
 **Known.** The support: every row that the table lists, even one of probability 0. The rewards, moved and stretched into
@@ -72,21 +72,32 @@ def from_gymnasium(
     reward_range: tuple[float, float] | None = None,
     noise: str | None = None,
 ) -> World:
-    """A world from an environment with a transition table; the module's page says how.
+    """A world from an environment with a transition table.
 
     Args:
         env: the environment, or any object with a table ``P``.
-        horizon: number of layers; an episode has one action less.
+        horizon: number of steps H; an episode has H-1 actions.
         cost: ``cost(state, action, next_state, reward)``, the true cost of a row of the table.
         limit: the limit on it, and what else is known of it.
         cost_features: ``cost_features(state, action, next_state, reward)``, the vector x in which the cost is linear.
             By default (1, cost): how costs compare is known, their offset and scale are not.
-        fallback: ``fallback(h, state)``, a safe action in a state of the table; the most cautious when left out.
+        fallback: ``fallback(h, state)``, a safe action in a state of the table; by default the most cautious one.
         start: a state of the table or a list of several; by default where ``env.unwrapped.initial_state_distrib`` is
             positive.
         anchor: ``(features, cost)`` known exactly.
         reward_range: the rewards that become 0 and 1.
         noise: the kind of measurement noise, see :class:`~surefoot.World`.
+
+    Examples:
+        >>> import gymnasium
+        >>> world = sf.worlds.from_gymnasium(  # the cliff costs 1, every other field 0
+        ...     gymnasium.make("CliffWalking-v1"),
+        ...     horizon=20,
+        ...     cost=lambda state, action, next_state, reward: float(reward == -100),
+        ...     limit=sf.Limit("fall", bound=0.5, noise=0.1, norm=1.5),
+        ... )
+        >>> sf.exact.violations(world, sf.exact.fallback(world.problem)).probability
+        0.0
     """
     horizon = check_horizon(horizon)
     if not isinstance(limit, Limit):
@@ -117,7 +128,7 @@ def from_gymnasium(
 
 
 class _Layered:
-    """The functions of a Problem on a table. A label stands for an arrival; at layer 0, for a start."""
+    """The functions of a Problem on a table. A label stands for an arrival; at step 0, for a start."""
 
     def __init__(
         self,
@@ -234,7 +245,7 @@ def _cautious(table: Table, priced: dict[Key, Priced], horizon: int, bound: floa
     after = {
         (s, a): {arrival.state for arrival in table.arrivals(s, a) if not arrival.ended} for s, a, _ in table.lists()
     }
-    safe = set(table.rows)  # in the last layer nothing more can happen
+    safe = set(table.rows)  # in the last step nothing more can happen
     chosen: list[dict[Label, Label]] = []
     for _ in range(horizon - 1):
         choice: dict[Label, Label] = {}
@@ -254,7 +265,7 @@ def _refuse_doomed(
 ) -> None:
     """A start without a safe action is an error that tells, for every action, what may happen.
 
-    ``safe`` holds the states from which the next layer can go on safely.
+    ``safe`` holds the states from which the next step can go on safely.
     """
     for start in table.starts:
         if start in choice:

@@ -1,22 +1,22 @@
 """A world as a Gymnasium environment, for learners that surefoot did not write.
 
-Observation ``(layer, state index)``; action: an index into the state's own actions, in declaration order.
-``info`` carries what a learner may know and never the truth:
+Observation ``(step, state index)``; action: an index into the state's own actions, in declaration order.
+``info`` holds what a learner may know, never the truth:
 
     state          label of the state                      limits        (m,) bounds: safe means cost ≤ bound
-    layer          0 … H-1                                 action_mask   (n,) int8, 1 where the action exists
+    step           0 … H-1                                 action_mask   (n,) int8, 1 where the action exists
     action         label of the action that was played     cost          (m,) measured, noise included
-    invalid_action the index did not exist; the fallback's action (off the fallback, the first one) was played
+    invalid_action the index did not exist; the fallback's action (where it has none, the first) was played
     terminal_cost  (m,) measured, after the last step, where the last state has a cost
 
-``reset`` gives state, layer, limits and action_mask. The last step adds the terminal reward.
+``reset`` gives state, step, limits and action_mask. The last step adds the terminal reward.
 
 Pass a seed to the first ``reset`` only. Gymnasium asks that the same seed gives the same episode, so ``reset(seed=0)``
-before every episode draws the same noise each time: a learner that counts it as new evidence has bounds that do not
-hold, and no environment can see who is learning. For the same reason :func:`surefoot.run` wants a seed of its own, one
-that no environment was reset with, for an agent that has played here.
+before every episode draws the same noise each time: the bounds of a learner that counts it as new evidence do not hold,
+and an environment cannot detect that. For the same reason, give :func:`surefoot.run` a seed that no environment was
+reset with if its agent has played here.
 
-Importing this module registers every named world with Gymnasium, so that this works at once:
+Importing this module registers every named world with Gymnasium, so that this works:
 ``gymnasium.make("surefoot.worlds.env:surefoot/thermal-small-v0")``.
 """
 
@@ -39,14 +39,14 @@ Observation = NDArray[np.int64]
 
 
 class SurefootEnv(gymnasium.Env[Observation, np.int64]):
-    """One episode walks the H layers of a world's problem once."""
+    """One episode walks the H steps of a world's problem once."""
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012, declared so by Gymnasium
 
     def __init__(self, world: World, render_mode: str | None = None) -> None:
         if render_mode is not None:
             raise InvalidInput(
-                "this environment does not draw",
+                "this environment has no render mode",
                 got=f"render_mode {render_mode!r}",
                 fix="Use surefoot's reports for pictures.",
             )
@@ -92,7 +92,7 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
         raise InvalidInput("no such start state", got=repr(label), fix=f"Starts are {list(problem.starts)!r}.")
 
     def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Play one action; ``terminated`` on arrival in the last layer, never ``truncated``."""
+        """Play one action; ``terminated`` on arrival in the last step, never ``truncated``."""
         problem, h, sampler = self._world.problem, self._layer, self._sampler
         if sampler is None:
             raise OutOfOrder("step before reset", fix="Call reset first.")
@@ -117,7 +117,7 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
         return self._observation(), reward, terminated, False, self._info() | result
 
     def _pair(self, action: np.int64 | int) -> tuple[int, bool]:
-        """The pair to play, and whether it is the one that was asked for."""
+        """The pair to play, and whether it is the requested one."""
         if isinstance(action, bool) or not isinstance(action, (int, np.integer)):
             raise InvalidInput("action must be a whole number", got=repr(action))
         layer, state = self._world.problem.graph.layers[self._layer], self._state

@@ -37,7 +37,7 @@ def allowance(mismatch: float, declared: bool) -> float:
 def mismatched(problem: Problem, mismatch: float, *, cost: ArrayLike, **truth: Any) -> World:
     """The world of the problem whose true costs miss the line by ``mismatch``, as the module's page says.
 
-    ``cost`` is γ, (m, dc), or (dc,) with one limit, the same at all layers; ``truth`` are the other keywords of
+    ``cost`` is γ, (m, dc), or (dc,) with one limit, the same at all steps; ``truth`` are the other keywords of
     :class:`~surefoot.World`. Terminal costs stay as they are.
     """
     deviation = None if mismatch == 0.0 else [_layer(problem, h, cost, mismatch) for h in range(problem.horizon - 1)]
@@ -45,7 +45,7 @@ def mismatched(problem: Problem, mismatch: float, *, cost: ArrayLike, **truth: A
 
 
 def _layer(problem: Problem, h: int, cost: ArrayLike, size: float) -> FloatArray:
-    """(E, m) η of one layer."""
+    """(E, m) η of one step."""
     layer, anchor = problem.graph.layers[h], problem.graph.anchors[h]
     linear = product(layer.cost_features, np.atleast_2d(np.asarray(cost, dtype=np.float64)).T)
     bounds = np.array([limit.bound for limit in problem.limits])

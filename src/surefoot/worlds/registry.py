@@ -16,9 +16,9 @@ from surefoot.errors import InvalidInput
 if TYPE_CHECKING:
     from surefoot.worlds.world import World
 
-#: What tests and users may count on in a world, beyond what every world keeps.
+#: What tests and users may rely on in a world, beyond what holds for every world.
 #: ``gain``: the best safe value is at least 1.3 times the fallback's, and can be learnt.
-#: ``lookahead``: a learner that looks one step ahead comes to a state without a safe action.
+#: ``lookahead``: a learner that looks one step ahead reaches a state without a safe action.
 #: ``stochastic``: some action has more than one possible successor.
 #: ``unsafe_states``: some states that can be reached have no safe action.
 #: ``traps``: somewhere an action that breaks nothing now can lead where every action breaks a limit.
@@ -172,7 +172,12 @@ FAMILIES: tuple[Family, ...] = (
 
 
 def names() -> dict[str, str]:
-    """Every world's id, with one line on what it is."""
+    """Every world's id, with one line on what it is.
+
+    Examples:
+        >>> list(sf.worlds.names())[:3]
+        ['thermal/testing', 'thermal/small', 'thermal/medium']
+    """
     return {
         name: f"{family.description} ({family.sizes[size]})" if size else family.description
         for family in FAMILIES
@@ -192,7 +197,12 @@ def family_of(name: str) -> Family:
 
 
 def make(name: str, **options: Any) -> World:
-    """The named world; ``options`` are the keywords of its function (see its documentation)."""
+    """The named world; its function documents the ``options``.
+
+    Examples:
+        >>> sf.worlds.make("thermal/testing", bound=0.62).problem.limits[0].bound
+        0.62
+    """
     family = family_of(name)
     module, _, function = family.function.partition(":")
     sized = {"size": family.ids()[name]} if family.sizes else {}

@@ -55,7 +55,7 @@ class Sampler:
         self._draw = draws[world.noise]
 
     def step(self, h: int, pair: int) -> int:
-        """The edge that follows a pair of layer h; its state is ``layers[h].successor[edge]``."""
+        """The edge that follows a pair of step h; its state is ``layers[h].successor[edge]``."""
         pointer = self._world.problem.graph.layers[h].pair_ptr
         first, end = int(pointer[pair]), int(pointer[pair + 1])
         u = self._transitions.random()
@@ -63,7 +63,7 @@ class Sampler:
         return first + int(np.searchsorted(within, u, side="right"))
 
     def measure(self, h: int, edge: int) -> FloatArray:
-        """(m,) the cost of an edge of layer h as a sensor reports it."""
+        """(m,) the cost of an edge of step h as a sensor reports it."""
         return self._measured(self._world.costs[h][edge])
 
     def measure_terminal(self, state: int) -> FloatArray:

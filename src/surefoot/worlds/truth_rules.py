@@ -61,7 +61,7 @@ def _array(what: str, given: ArrayLike, shapes: Sequence[tuple[int, ...]], full:
 
 
 def _norms(what: str, values: FloatArray, bounds: Sequence[tuple[str, float]], declared: str) -> None:
-    """``values`` (layers, parts, d): the length of every vector is within its part's bound."""
+    """``values`` (steps, parts, d): the length of every vector is within its part's bound."""
     with np.errstate(over="ignore"):  # an infinite length is refused right below
         sizes = np.linalg.norm(values, axis=-1)
     for part, (name, bound) in enumerate(bounds):
@@ -87,7 +87,7 @@ def _equal_rows(what: str, values: FloatArray, flag: str) -> None:
 
 
 def deviations(problem: Problem, given: Sequence[ArrayLike]) -> tuple[FloatArray, ...]:
-    """What is added to ⟨γ, x⟩: one (E, m) per decision layer and, optionally, (S, m) for the terminal one."""
+    """What is added to ⟨γ, x⟩: one (E, m) per decision step and, optionally, (S, m) for the terminal one."""
     m, graph = len(problem.limits), problem.graph
     shapes = [(layer.n_edges, m) for layer in graph.layers]
     if graph.terminal.cost_features is not None:
@@ -97,7 +97,7 @@ def deviations(problem: Problem, given: Sequence[ArrayLike]) -> tuple[FloatArray
             "deviation has the wrong number of steps",
             got=f"{len(given)} arrays where {len(graph.layers)} are expected, one per decision step",
         )
-    # The same object given for several layers stays one object, so that their tables stay shared.
+    # The same object given for several steps stays one object, so that their tables stay shared.
     known: dict[int, FloatArray] = {}
     for h, (values, shape) in enumerate(zip(given, shapes, strict=False)):
         if id(values) not in known:

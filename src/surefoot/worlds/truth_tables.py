@@ -1,8 +1,8 @@
 """From hidden parameters to tables: probabilities and costs of every triplet, and the rules they keep.
 
-Layers that hold the same feature arrays and the same parameters get the very same tables: a template of
-1e7 triplets is evaluated once, however many layers it has. Letters in the shapes as in
-:mod:`surefoot.model.graph`: N pairs, E edges, S states, m limits, dc and dp feature lengths, H layers.
+Steps that hold the same feature arrays and the same parameters get the very same tables: a template of
+1e7 triplets is evaluated once, however many steps it has. Letters in the shapes as in
+:mod:`surefoot.model.graph`: N pairs, E edges, S states, m limits, dc and dp feature lengths, H steps.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def edge_ranges(layer: Layer, pairs: IntArray) -> IntArray:
 
 
 def probability_tables(problem: Problem, transition: FloatArray) -> tuple[FloatArray, ...]:
-    """Per decision layer (E,): P(s'|s,a) = ⟨μ_h, φ⟩, checked and freed of rounding.
+    """Per decision step (E,): P(s'|s,a) = ⟨μ_h, φ⟩, checked and freed of rounding.
 
     ``transition`` holds μ, (H-1, dp).
     """
@@ -74,7 +74,7 @@ def _probabilities(problem: Problem, h: int, layer: Layer, mu: FloatArray) -> Fl
 
 
 def cumulative_tables(layers: Sequence[Layer], probabilities: Sequence[FloatArray]) -> tuple[FloatArray, ...]:
-    """Per decision layer (E,): cumulative probabilities within each pair, for drawing the next edge.
+    """Per decision step (E,): cumulative probabilities within each pair, for drawing the next edge.
 
     The first edge e of a pair with u < cumulative[e] is drawn, u uniform in [0, 1). From the last edge with
     a positive probability on the entries are exactly 1, so that rounding can neither run past the pair nor
@@ -109,9 +109,9 @@ def _cumulative(layer: Layer, p: FloatArray) -> FloatArray:
 def cost_tables(
     problem: Problem, cost: FloatArray, deviation: Sequence[FloatArray] | None
 ) -> tuple[tuple[FloatArray, ...], FloatArray | None]:
-    """True costs: per decision layer (E, m), and (S, m) of the terminal layer or None. ``cost`` (H, m, dc).
+    """True costs: per decision step (E, m), and (S, m) of the terminal step or None. ``cost`` (H, m, dc).
 
-    ``deviation`` holds what is added to ⟨γ, x⟩ per decision layer and, last, at the terminal layer.
+    ``deviation`` holds what is added to ⟨γ, x⟩ per decision step and, last, at the terminal step.
     """
     known: dict[tuple[int, int, bytes], FloatArray] = {}
     tables = []
@@ -145,7 +145,7 @@ def _costs(features: Features, gamma: FloatArray, extra: FloatArray | None) -> F
 def rounding_deviations(
     exact: Problem, rounded: Problem, cost: FloatArray, deviation: Sequence[FloatArray] | None
 ) -> tuple[FloatArray, ...]:
-    """Per layer with a cost: the deviation as it was, plus ⟨γ, x − fl(x)⟩ of the exact and the rounded features.
+    """Per step with a cost: the deviation as it was, plus ⟨γ, x − fl(x)⟩ of the exact and the rounded features.
 
     From the differences themselves, which float64 holds exactly: of the difference of two costs little would be left.
     """

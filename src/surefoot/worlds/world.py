@@ -33,19 +33,29 @@ __all__ = ["Sampler", "World"]
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class World:
-    """A :class:`~surefoot.Problem` plus hidden parameters; every array is read-only."""
+    """A :class:`~surefoot.Problem` plus hidden parameters; every array is read-only.
+
+    Examples:
+        >>> thermal = sf.worlds.make("thermal/testing")
+        >>> world = sf.World(thermal.problem, transition=thermal.transition, cost=thermal.cost_parameters)
+        >>> world.probabilities[0].round(2)[:3]  # the true probabilities of the first three triplets
+        array([0.74, 0.26, 0.68])
+        >>> observation, info = world.env().reset(seed=0)  # a Gymnasium environment
+        >>> info["state"], info["limits"]
+        (0, array([0.6]))
+    """
 
     problem: Problem
     transition: FloatArray  # (H-1, dp) μ
     cost_parameters: FloatArray  # (H, m, dc) γ; the last entry counts only with a terminal cost
-    deviation: tuple[FloatArray, ...] | None  # what true costs differ by from ⟨γ, x⟩, as given
+    deviation: tuple[FloatArray, ...] | None  # how much true costs differ from ⟨γ, x⟩, as given
     probabilities: tuple[FloatArray, ...]  # H-1 of (E,), ≥ 0, one in sum over each pair
     cumulative: tuple[FloatArray, ...]  # H-1 of (E,), within each pair, see tables.cumulative_tables
     costs: tuple[FloatArray, ...]  # H-1 of (E, m)
     terminal_costs: FloatArray | None  # (S, m), -inf in states without a cost; None without any
     noise: str  # "gaussian", "uniform" or "rademacher", with each limit's scale
     misspecified_beyond_declaration: bool  # some deviation exceeds its limit's misspecification
-    name: str | None = None  # the id under which the registry made it; only pictures and titles look at it
+    name: str | None = None  # its id in the registry, used by pictures and titles only
     exact_digest: str | None = None  # of the world with exact features, where those of the problem are rounded
 
     def __init__(
@@ -56,15 +66,15 @@ class World:
         noise: str | None = None,
         deviation: Sequence[ArrayLike] | None = None,
     ) -> None:
-        """Evaluate the truth and refuse one that the problem's declarations exclude.
+        """Compute the truth; one that the problem's declarations exclude is refused.
 
         Args:
-            problem: what is known.
-            transition: μ, (H-1, dp), or (dp,) for all layers.
-            cost: γ, (H, m, dc), or (m, dc) for all layers; with one limit also (dc,).
+            problem: what is declared.
+            transition: μ, (H-1, dp), or (dp,) for all steps.
+            cost: γ, (H, m, dc), or (m, dc) for all steps; with one limit also (dc,).
             noise: of measured costs: ``"gaussian"`` (the default), ``"uniform"`` or ``"rademacher"``.
-            deviation: what true costs differ by from ⟨γ, x⟩: an (E, m) array per decision layer, and
-                optionally (S, m) for the terminal layer. It may exceed the declared misspecification;
+            deviation: how much true costs differ from ⟨γ, x⟩: an (E, m) array per decision step, and
+                optionally (S, m) for the terminal states. It may exceed the declared misspecification;
                 ``misspecified_beyond_declaration`` then says so, and no guarantee holds.
         """
         if not isinstance(problem, Problem):
@@ -95,16 +105,16 @@ class World:
             object.__setattr__(self, name, value)
 
     def named(self, name: str) -> World:
-        """The same world, every array shared, under the registry's id."""
+        """The same world, sharing every array, under the registry's id."""
         twin = object.__new__(World)
         twin.__dict__.update(self.__dict__)
         twin._set(name=name)
         return twin
 
     def stored_in_float32(self) -> World:
-        """The same truth, to the bit, behind :meth:`surefoot.Problem.stored_in_float32`.
+        """Exactly the same truth behind :meth:`surefoot.Problem.stored_in_float32`.
 
-        Probabilities and costs are those of the exact features. What the rounded ones leave of the costs is in
+        Probabilities and costs are those of the exact features. How much the rounded ones miss of the costs is in
         ``deviation``, within what the problem now declares.
         """
         problem = self.problem.stored_in_float32()

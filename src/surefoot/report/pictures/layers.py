@@ -1,4 +1,4 @@
-"""Any world: the layered graph when it can be read, else counts per layer."""
+"""Any world: the layered graph when it can be read, else counts per step."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def figure(plt: Any, view: View, paper: Paper) -> Any:
 
 
 def _counts(plt: Any, view: View, paper: Paper) -> Any:
-    """Stacked bars: how many actions of each layer are in each class."""
+    """Stacked bars: how many actions of each step are in each class."""
     layers = len(view.pairs)
     result, axes = plt.subplots(figsize=(min(11.0, max(6.4, 0.35 * layers + 3)), 4.6), layout="constrained")
     below = np.zeros(layers)
@@ -49,7 +49,7 @@ def _counts(plt: Any, view: View, paper: Paper) -> Any:
 
 
 def _graph(plt: Any, view: View, paper: Paper) -> Any:
-    """States are squares, in columns by layer; actions are circles; lines lead to what may follow."""
+    """States are squares, in columns by step; actions are circles; lines lead to what may follow."""
     problem, graph = view.world.problem, view.world.problem.graph
     rows = state_rows(problem)
     n_rows = 1 + max(max(column) for column in rows)

@@ -7,7 +7,7 @@ from surefoot.model.problem import Problem
 
 
 def state_rows(problem: Problem) -> list[list[float]]:
-    """Per layer the row of every state, 0 on top. Numbers, and tuples of numbers, stand in the same row of every layer,
+    """Per step the row of every state, 0 on top. Numbers, and tuples of numbers, stand in the same row of every step,
     by size; a column with any other label stands in its own order, in the middle."""
     columns = [[names[i] for i in range(len(names))] for names in problem.naming.states]
     by_size = [all(_numbers(label) is not None for label in column) for column in columns]

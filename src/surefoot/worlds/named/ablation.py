@@ -60,7 +60,7 @@ class Choice(NamedTuple):
     to: Mapping[str, tuple[float, float]]  # state -> its probability under each of two known kernels
 
 
-Table = Mapping[tuple[int, str], Mapping[str, Choice]]  # (layer, state) -> action -> choice
+Table = Mapping[tuple[int, str], Mapping[str, Choice]]  # (step, state) -> action -> choice
 
 
 def _choice(load: float, reward: float, to: str = "end") -> Choice:
@@ -73,9 +73,9 @@ def look_ahead(*, mismatch: float = 0.0, declared: bool = True) -> World:
 
     **State and action**, horizon 4::
 
-        layer 0   start    road 0.2 → road          shortcut 1.0 → bridge                 (all v = 0)
-        layer 1   road     walk 0.0 → works         bridge: left 0.0, right 0.0 → gorge   (all v = 0)
-        layer 2   works    idle 0.2, trial 0.3, full 0.9, overload 1.0 → end
+        step 0   start    road 0.2 → road          shortcut 1.0 → bridge                 (all v = 0)
+        step 1   road     walk 0.0 → works         bridge: left 0.0, right 0.0 → gorge   (all v = 0)
+        step 2   works    idle 0.2, trial 0.3, full 0.9, overload 1.0 → end
                   gorge    climb 0.5 (v = 4), swim 0.0 (v = 5) → end
 
     **Known, hidden, limit.** As for all (the module's page); transitions are certain. **Fallback.** road, walk, idle.
@@ -115,12 +115,12 @@ def transition(*, mismatch: float = 0.0, declared: bool = True) -> World:
 
     **State and action**, horizon 3::
 
-        layer 0   start    walk 0.0 → works (v = 0)
-        layer 1   works    idle 0.40, trial 0.25, full 0.90, overload 1.00 → end
+        step 0   start    walk 0.0 → works (v = 0)
+        step 1   works    idle 0.40, trial 0.25, full 0.90, overload 1.00 → end
 
     **Known, hidden, limit.** As for all (the module's page); transitions are certain. **Fallback.** walk, idle.
 
-    The decision is at layer 1, where Idea IV adds nothing, and nothing follows it, so that Idea III is zero there.
+    The decision is at step 1, where Idea IV adds nothing, and nothing follows it, so that Idea III is zero there.
     The expected next value is exactly 0 after every action (the clip of S7 to a single successor).
 
     **With Idea II.** Q(trial) = 0.25 + w₂·R_1·ω = 0.25 + 0.1·2·1.5 = 0.55 > 0.40 = Q(idle): the first episode
@@ -151,17 +151,17 @@ def future(*, mismatch: float = 0.0, declared: bool = True) -> World:
 
     **State and action**, horizon 3; every last state pays 1::
 
-        layer 0   works    idle 0.10 → hall         visit 0.05 → bench or hall            (v = 0)
+        step 0   works    idle 0.10 → hall         visit 0.05 → bench or hall            (v = 0)
                            full 0.95, overload 1.00 → hall
-        layer 1   hall     idle 1.0 → end (v = 0)   bench: trial 1.0 → end
+        step 1   hall     idle 1.0 → end (v = 0)   bench: trial 1.0 → end
 
-    **Known.** Besides what the module's page says: g is the same at every layer, so that the bench teaches what
-    full does at layer 0; and a visit finds the bench free with probability 0.1 on a busy day, 0.5 on a quiet one.
+    **Known.** Besides what the module's page says: g is the same at every step, so that the bench teaches what
+    full does at step 0; and a visit finds the bench free with probability 0.1 on a busy day, 0.5 on a quiet one.
     **Hidden.** Besides g: three days in four are busy, so P(bench | visit) = 0.2. **Limit.** As for all.
     **Fallback.** idle, idle.
 
-    From layer 1 on, hall and bench both earn 2 = R_1, all that can be earned: V(hall) = V(bench) = 2 exactly, as the
-    bonus of the trial, Q(trial) = 2 + 0.1·2·1.5, is clipped. So the expected next value at layer 0 is 2 for every
+    From step 1 on, hall and bench both earn 2 = R_1, all that can be earned: V(hall) = V(bench) = 2 exactly, as the
+    bonus of the trial, Q(trial) = 2 + 0.1·2·1.5, is clipped. So the expected next value at step 0 is 2 for every
     action, whatever is believed of the transitions, and no v = 0 action has a bonus of its own.
 
     **With Idea III.** U(bench) = 1.5, U(hall) = 0, and the maximum over successors does not ask how likely each is:
@@ -202,7 +202,7 @@ def past(*, mismatch: float = 0.0, declared: bool = True) -> World:
 
     **State and action**, horizon 2::
 
-        layer 0   works    idle 0.40, trial 0.07, full 0.90, overload 1.00 → end
+        step 0   works    idle 0.40, trial 0.07, full 0.90, overload 1.00 → end
 
     **Known, hidden, limit.** As for all (the module's page); transitions are certain. **Fallback.** idle.
 
@@ -214,12 +214,12 @@ def past(*, mismatch: float = 0.0, declared: bool = True) -> World:
 
     **Without it.** Q(trial) = 0.37 < 0.40, in every plan. It idles for ever: 0.5 an episode, linear regret.
 
-    **What this does not show** is that Idea IV does what no other can. In ``LsviNew`` it is added at layer 0
+    **What this does not show** is that Idea IV does what no other can. In ``LsviNew`` it is added at step 0
     only (spec 5 says why), with the same R_0·ω as Idea II: there the two are one bonus of weight w₂ + w₄, and Idea II
     is needed here just as much (alone, IV's 0.06 is less than 0.33). With
     ``ideas=("I", "II", "III"), explore=(0.12, 0.02, 0)`` the learner plays this world exactly as the full one does,
     and so it is in every world of horizon 2: none can fail without Idea IV and not be cured by more of Idea II. At
-    longer horizons, too, only V_1 tells the two apart: w₂ weighs on the later layers as well, w₄ does not.
+    longer horizons, too, only V_1 tells the two apart: w₂ weighs on the later steps as well, w₄ does not.
     """
     return _world(
         mismatch=mismatch,

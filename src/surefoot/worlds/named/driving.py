@@ -15,7 +15,7 @@ earns by the kilometre. At 5 m/s, 50 m behind and not closing in, the risk is kn
 
     risk = ⟨γ, (1, v', closing', −gap')⟩    closing' = max(0, v' − lead')    P(s'|s,a) = Σ_i μ_i P_i(lead'|lead)
 
-Neither changes from step to step, and the problem says so: the data of all layers are pooled.
+Neither changes from step to step, and the problem says so: the data of all steps are pooled.
 
 **Limit.** risk ≤ 0.95, measured with noise of scale 0.05. In truth this asks for a headway: gap' ≥ 4 m + 1 s · v' +
 0.5 s · closing'. The last state has no limit of its own. **Fallback.** Fall back and keep far away: drive at 5 m/s, and
@@ -189,12 +189,12 @@ def collision_is_inevitable(state: State) -> bool:
 
 
 def coordinates(problem: Problem) -> tuple[FloatArray, ...]:
-    """Per layer (S, 3): gap in m, own speed and lead speed in m/s, in the order of the problem's states."""
+    """Per step (S, 3): gap in m, own speed and lead speed in m/s, in the order of the problem's states."""
     return tuple(freeze(np.array(states, dtype=np.float64)) for states in _states(problem))
 
 
 def inevitable_collisions(problem: Problem) -> tuple[BoolArray, ...]:
-    """Per layer (S,): the inevitable-collision region, collisions included, in the order of the problem's states."""
+    """Per step (S,): the inevitable-collision region, collisions included, in the order of the problem's states."""
     return tuple(freeze(np.array([collision_is_inevitable(s) for s in states])) for states in _states(problem))
 
 

@@ -1,7 +1,7 @@
 """figure1: the paper's sketch of safe and unsafe subgraphs (fig:sketchsubgraph), as a world that can be played.
 
 The paper's text fixes what is marked (*); its picture is not in the source, and the rest is chosen here. Steps 1 to 5
-of the paper are layers 0 to 4; a last layer, "end", takes what action is chosen at step 5 (the paper's G_2 chooses
+of the paper are steps 0 to 4; a last step, "end", takes what action is chosen at step 5 (the paper's G_2 chooses
 one there).
 
 **State.** The square, counted from the top: 1 at step 1, then 1, 2 or 3. **Action.** 1 or 2 (*)::

@@ -1,6 +1,6 @@
 """ladder: a generated world of any size, star-convex and full of traps; what speed is measured on.
 
-**State.** One of S places, the same in every layer: most are landings, every eighth is a trap.
+**State.** One of S places, the same in every step: most are landings, every eighth is a trap.
 **Action.** A rung k = 0 … A−1 of the ladder there, of height α = k/(A−1).
 
 **Known.** Rung k of a landing leads to one of b landings; the highest rung to one of b−1 landings, or to a trap. How
@@ -12,7 +12,7 @@ follows. Each triplet has a direction y ∈ R^{d−1} of length one, and
 
     strain = ⟨γ, (1, α·y)⟩ on a landing        ⟨γ, (1, (2+α)·y)⟩ in a trap        γ = (0.1, 0.6·g),  ‖g‖ = 1
 
-where ⟨g, y⟩ differs from triplet to triplet between 0.4 and 0.9. The data of all layers are pooled only if
+where ⟨g, y⟩ differs from triplet to triplet between 0.4 and 0.9. The data of all steps are pooled only if
 ``stationary`` says so.
 
 **Limit.** strain ≤ 0.5, measured with noise of scale 0.1; ‖γ‖ ≤ 1 is declared, 0.61 is true. **Fallback.** Rung 0
@@ -28,7 +28,7 @@ lead to a trap, where the strain is at least 0.1 + 2·0.6·0.4 = 0.58 whatever i
 that no longer matters.
 
 **Where the numbers come from.** They are drawn from ``seed``. Everything is made of arrays at once, without a loop over
-states: 1e6 triplets take seconds, and no more memory than the arrays themselves and a quarter. ``shared`` layers are
+states: 1e6 triplets take seconds, and no more memory than the arrays themselves and a quarter. ``shared`` steps are
 one template, however many there are.
 """
 
@@ -51,7 +51,7 @@ from surefoot.worlds.world import World
 
 __all__ = ["SIZES", "ladder"]
 
-SIZES: dict[str, tuple[int, int, int]] = {  # size -> (triplets per layer, features, horizon)
+SIZES: dict[str, tuple[int, int, int]] = {  # size -> (triplets per step, features, horizon)
     "testing": (1_000, 4, 5),
     "1e4": (10_000, 16, 10),
     "1e5": (100_000, 32, 10),
@@ -68,7 +68,7 @@ TRAP_HEIGHT = 2.0  # of the lowest rung in a trap
 
 @dataclass(frozen=True)
 class _Shape:
-    """How large a layer is: S states, the traps last; A rungs; b successors of each."""
+    """How large a step is: S states, the traps last; A rungs; b successors of each."""
 
     states: int
     rungs: int
@@ -108,13 +108,13 @@ def ladder(
 
     Args:
         size: ``"testing"``, ``"1e4"``, ``"1e5"`` or ``"1e6"``: the usual numbers.
-        triplets: per layer, in place of the usual number, up to a state more or less.
+        triplets: per step, in place of the usual number, up to a state more or less.
         features: d, the length of the cost features, at least 3.
-        horizon: number of layers.
+        horizon: number of steps.
         branching: b, successors of each action.
         rungs: A, actions of each state.
-        shared: one set of arrays for all layers; otherwise each layer is drawn on its own, and has its own memory.
-        stationary: declare that neither γ nor μ changes from layer to layer, which is true.
+        shared: one set of arrays for all steps; otherwise each step is drawn on its own, and has its own memory.
+        stationary: declare that neither γ nor μ changes from step to step, which is true.
         seed: of everything that is drawn.
         noise: the kind of measurement noise, see :class:`~surefoot.World`.
         mismatch: by how much the strain misses the line, where it hurts; see :mod:`surefoot.worlds.mismatch`.
@@ -159,7 +159,7 @@ def ladder(
 
 
 def _layer(shape: _Shape, slope: FloatArray, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-    """The arrays of one layer, as :meth:`~surefoot.Problem.from_arrays` takes them."""
+    """The arrays of one step, as :meth:`~surefoot.Problem.from_arrays` takes them."""
     return {
         "state_ptr": np.arange(shape.states + 1) * shape.rungs,
         "pair_ptr": np.arange(shape.pairs + 1) * shape.branching,

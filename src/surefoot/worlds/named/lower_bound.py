@@ -19,7 +19,7 @@ i, which is never left. (The paper lets every state have all actions, all with t
 
 It is linear in x = (1, [i = 2], [i = 4], [i ≥ 5]), so dc = 4. **Limit.** cost ≤ c̄, measured with noise N(0, 1). Costs
 stay in [0, 1], as the paper demands and its own numbers need not (spec 7.17): c̄ = 1/2, so that 2c̄ − c⁰ ≤ 1;
-c⁰ = 1/10, Δ = 1/5. The last layer has a reward and a cost like all others, so that an episode earns H·r.
+c⁰ = 1/10, Δ = 1/5. The last step has a reward and a cost like all others, so that an episode earns H·r.
 **Fallback.** a(3), which pays nothing; its feature and its cost c⁰ are the anchor. a(1) has the same feature, so it is
 known to be safe as well.
 

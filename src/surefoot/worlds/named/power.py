@@ -1,8 +1,8 @@
 """power: a load pocket whose lines must not be overloaded; a dear generator and a storage stand inside it.
 
 **State.** (demand level, charge): how far demand is from what is usual at this time of day, and for how many periods
-the storage can still discharge. A layer is a period of the day: three hours (testing), two (case9), one (case30). The
-last layer is midnight.
+the storage can still discharge. A step is a period of the day: three hours (testing), two (case9), one (case30). The
+last step is midnight.
 **Action.** (level of local generation, storage mode): the local generator runs at one of four levels, the storage
 discharges (1), rests (0) or charges (-1).
 
@@ -22,7 +22,7 @@ Charge that is left at midnight pays what discharging it would have paid.
 
 γ is a line's row of the PTDF matrix (:mod:`surefoot.worlds.named.power_grid`), averaged over the case's generators and
 over its loads, times 100 MW / rating. Demand is that of the level after: the dispatch is fixed before it is seen.
-Neither μ nor γ changes with the hour, and the problem says so: the data of all layers are pooled.
+Neither μ nor γ changes with the hour, and the problem says so: the data of all steps are pooled.
 
 **Limits.** Two per monitored line, forward and backward: ±loading ≤ 1, measured with noise of scale 0.05. Monitored is
 every line that can be overloaded; no other comes above 0.79, without or with losses. Of γ one is sure that no line
@@ -350,7 +350,7 @@ class _Fit:
     rest: dict[tuple[float, ...], FloatArray]  # features -> (m,)
 
     def deviation(self, problem: Problem) -> list[FloatArray]:
-        """(E, m) for each decision layer."""
+        """(E, m) for each decision step."""
         tables = (np.asarray(layer.cost_features) for layer in problem.graph.layers)
         return [np.array([self.rest[tuple(x)] for x in table.tolist()]) for table in tables]
 

@@ -17,7 +17,7 @@ strain is known (the anchor).
 
 u is the throttle, climb the tangent of the way that was tried (in units of 30°, zero downhill), roughness' that of the
 cell where the rover ends up (in units of 20 m). Neither changes from sol to sol, and the problem says so: the data of
-all layers are pooled.
+all steps are pooled.
 
 **Limit.** strain ≤ 0.6, measured with noise of scale 0.05. In truth a rover at rest keeps it up to a roughness of
 12.5 m. The last cell has no limit of its own. **Fallback.** Stay in the first cell, where nothing slides.

@@ -14,7 +14,7 @@ resists more (γ):
 
     temperature = ⟨γ, (1, heat, u, heat', u·heat')⟩    P(heat'|heat,u) = Σ_i μ_i P_i(heat'|heat,u)
 
-Neither changes from step to step, and the problem says so: the data of all layers are pooled.
+Neither changes from step to step, and the problem says so: the data of all steps are pooled.
 
 **Limit.** temperature ≤ 0.60, measured with noise of scale 0.1. The last state has no limit of its
 own, since nothing runs after it. **Fallback.** Idle: the heat stays within 1/7 of ambient.
@@ -115,7 +115,7 @@ def thermal(
     Args:
         size: ``"testing"``, ``"small"`` or ``"medium"``: the usual resolution and horizon.
         resolution: how fine the grid is, in place of the usual one.
-        horizon: number of layers, in place of the usual one.
+        horizon: number of steps, in place of the usual one.
         bound: the highest temperature allowed.
         noise_scale: σ of the temperature sensor.
         noise: the kind of sensor noise, see :class:`~surefoot.World`.

@@ -100,7 +100,7 @@ def toy_text(
     Args:
         size: which: ``"frozen-lake-4x4"``, ``"frozen-lake-8x8"``, ``"cliff-walking"``, ``"cliff-walking-slippery"`` or
             ``"taxi"``.
-        horizon: number of layers, in place of the usual one.
+        horizon: number of steps, in place of the usual one.
         slippery: whether moves can slip to a side, in place of the usual.
         start: a state of the environment or a list of them, in place of the usual one.
         noise_scale: σ of what measures the cost.

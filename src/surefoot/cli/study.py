@@ -1,4 +1,4 @@
-"""``surefoot study …``: a study from the command line, JSON in and out. The work is in ``protocol``."""
+"""``surefoot study …``: a study from the command line, JSON in and out. The work is in ``surefoot.study.protocol``."""
 
 from __future__ import annotations
 
@@ -15,32 +15,36 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="study",
-    help="Run a study on a real plant: ask for an action, tell what came of it. JSON on stdin and stdout.",
+    help="Run a study on a real plant: ask for an action, tell what happened. JSON on stdin and stdout.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 
 Folder = Annotated[Path, typer.Argument(help="The study's folder.", show_default=False)]
-Reason = Annotated[str, typer.Option(help="Why; it is kept in the journal.")]
+Reason = Annotated[str, typer.Option(help="The reason, kept in the journal.")]
 
 
-@app.command()
+@app.command(epilog="Example: surefoot study new pump.study --problem pump.json")
 def new(
     path: Folder,
     problem: Annotated[Path, typer.Option(help="A problem file, .json or .npz.")],
-    failure_probability: Annotated[float, typer.Option(help="p: all steps are safe with probability 1 - p.")] = 0.05,
-    false_alarm: Annotated[float, typer.Option(help="A truthful plant ever raises an alarm with at most this.")] = 0.01,
+    failure_probability: Annotated[
+        float, typer.Option(help="p: all steps are safe with probability 1 - p or more.")
+    ] = 0.05,
+    false_alarm: Annotated[float, typer.Option(help="Probability that a plant as declared raises an alarm.")] = 0.01,
     agent: Annotated[str, typer.Option(help="The learner: lsvi-new or lsvi-new-paper.")] = "lsvi-new",
     option: Annotated[
         list[str] | None, typer.Option(help="An option of the agent, NAME=JSON; may be repeated.")
     ] = None,
 ) -> None:
-    """Begin a study in a new folder."""
+    """Create a study in a new folder."""
     from surefoot.model.problem import Problem
     from surefoot.study.study import Study
 
     if (path / "journal.jsonl").exists() and (path / "journal.jsonl").stat().st_size:
-        raise InvalidInput("there is a study already", where=str(path), fix="Use begin, ask and tell to go on with it.")
+        raise InvalidInput(
+            "the folder already holds a study", where=str(path), fix="Continue with begin, ask and tell."
+        )
     with Study.open(
         path,
         Problem.load(problem),
@@ -52,71 +56,71 @@ def new(
         _say(study.status())
 
 
-@app.command()
+@app.command(epilog="Example: surefoot study begin pump.study")
 def begin(
     path: Folder,
-    start: Annotated[str | None, typer.Option(help="The start state, as JSON; needed with several.")] = None,
+    start: Annotated[str | None, typer.Option(help="The start state as JSON; required if there are several.")] = None,
 ) -> None:
     """Begin an episode."""
     _call(path, {"call": "begin", **({} if start is None else {"start": _json(start, "--start")})})
 
 
-@app.command()
+@app.command(epilog="Example: surefoot study ask pump.study")
 def ask(path: Folder) -> None:
-    """Print the action to take now, with its certificate. Asking again prints the same until it is told."""
+    """Print the action to take now, with its certificate; asking again before the tell prints the same one."""
     _call(path, {"call": "ask"})
 
 
-@app.command()
+@app.command(epilog="Example: surefoot study tell pump.study < told.json")
 def tell(path: Folder) -> None:
-    """Read {"ask_id": …, "next_state": …, "cost": …} from stdin: what the plant did."""
+    """Read {"ask_id": …, "next_state": …, "cost": …} from stdin and record it: what the plant did."""
     _call(path, {**_stdin(), "call": "tell"})
 
 
-@app.command(name="tell-terminal")
+@app.command(name="tell-terminal", epilog="Example: surefoot study tell-terminal pump.study < told.json")
 def tell_terminal(path: Folder) -> None:
-    """Read {"cost": …, "episode": …} from stdin: the cost of the episode's last state."""
+    """Read {"cost": …, "episode": …} from stdin and record it: the cost of the last state."""
     _call(path, {**_stdin(), "call": "tell_terminal"})
 
 
-@app.command()
+@app.command(epilog="Example: surefoot study abort pump.study --reason 'the shift ends'")
 def abort(path: Folder, reason: Reason = "") -> None:
-    """End the episode here; what was told counts."""
+    """End the episode early; what was told still counts."""
     _call(path, {"call": "abort", "reason": reason})
 
 
-@app.command()
+@app.command(epilog="Example: surefoot study status pump.study")
 def status(path: Folder) -> None:
-    """Print where the study stands; also while another process runs it."""
+    """Print the state of the study; works while another process runs it."""
     from surefoot.study.study import Study
 
     _say(Study.open(path, read_only=True).status())
 
 
-@app.command()
+@app.command(epilog="Example: surefoot study acknowledge pump.study --reason 'cable replaced'")
 def acknowledge(
     path: Folder,
     reason: Reason,
-    discard: Annotated[bool, typer.Option(help="Drop all data: the plant is another one now.")] = False,
+    discard: Annotated[bool, typer.Option(help="Drop all data, because the plant has changed.")] = False,
     noise: Annotated[
         list[str] | None, typer.Option(help="A larger noise scale of a limit, NAME=NUMBER; may be repeated.")
     ] = None,
-    problem: Annotated[Path | None, typer.Option(help="A wider declaration, .json or .npz; the data are kept.")] = None,
-    trust_anchors: Annotated[bool, typer.Option(help="With --discard: the anchors still hold.")] = False,
+    problem: Annotated[Path | None, typer.Option(help="A wider problem, .json or .npz; keeps the data.")] = None,
+    trust_anchors: Annotated[bool, typer.Option(help="With --discard: keep trusting the anchors.")] = False,
 ) -> None:
-    """Answer an alarm as a person, and end the safe mode. `status` says under "answers" what an alarm asks for."""
+    """Acknowledge an alarm and leave safe mode. 'answers' in the status says what the alarm requires."""
     scales = dict(_scale(item) for item in noise or [])
     request = {"call": "acknowledge", "reason": reason, "discard_data": discard, "trust_anchors": trust_anchors}
     request |= {"noise": scales} if scales else {}
     _call(path, request | ({} if problem is None else {"problem": str(problem)}))
 
 
-@app.command()
+@app.command(epilog="Example: surefoot study policy pump.study policy.py")
 def policy(
     path: Folder,
-    out: Annotated[Path | None, typer.Argument(help="A .json or .py file; printed as JSON when left out.")] = None,
+    out: Annotated[Path | None, typer.Argument(help="A .json or .py file; printed as JSON if left out.")] = None,
 ) -> None:
-    """Export the certified greedy policy; the file needs no surefoot."""
+    """Export the certified greedy policy; using the file does not need surefoot."""
     from surefoot.study.exporting import document
     from surefoot.study.study import Study
 
@@ -124,21 +128,31 @@ def policy(
     _say(document(study.standing) if out is None else {"path": str(study.export_policy(out))})
 
 
-@app.command(name="import")
+@app.command(name="import", epilog="Example: surefoot study import pump.study log.csv")
 def import_log(
     path: Folder,
     log: Annotated[Path, typer.Argument(help="A .csv, .jsonl or .parquet of logged transitions.")],
     different: Annotated[
-        str | None, typer.Option(help="Why rows that are like others are different measurements; it is journalled.")
+        str | None, typer.Option(help="Why rows that look like copies are different measurements; kept in the journal.")
     ] = None,
 ) -> None:
-    """Import logged transitions, to start warm."""
+    """Import logged transitions for a warm start."""
     _call(path, {"call": "import_log", "path": str(log), "different": different})
 
 
-@app.command()
+@app.command(epilog="Example: surefoot study report pump.study")
+def report(
+    path: Folder,
+) -> None:
+    """Write one self-contained page about a study: its state, its limits, its alarms, its audit."""
+    from surefoot.report import study_page
+
+    typer.echo(f"report: {study_page.write(path)}")
+
+
+@app.command(epilog="Example: surefoot study serve pump.study < requests.jsonl")
 def serve(path: Folder) -> None:
-    """Answer requests, a line of JSON each, until stdin ends: {"call": "ask"}, {"call": "tell", …}, …"""
+    """Answer requests, one line of JSON each, until stdin ends: {"call": "ask"}, {"call": "tell", …}, …"""
     from surefoot.study.protocol import serve as answer_all
 
     with _open(path) as study:

@@ -1,8 +1,7 @@
-"""``theory``, ``ablate``: what the paper promises, and which of its ideas does what."""
+"""``surefoot theory``: the constants of the paper for a world."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from surefoot.model.problem import Problem
     from surefoot.theory import PaperConstants
 
-Episodes = Annotated[int, typer.Option(min=1, help="K, the number of episodes.")]
 Probability = Annotated[float, typer.Option(help="p, the failure probability.")]
 
 
@@ -24,12 +22,12 @@ def theory(
         str,
         typer.Argument(help="A named world, or a problem file (.json, .npz).", autocompletion=options.world_names),
     ],
-    episodes: Episodes = 10_000,
+    episodes: options.Episodes = 10_000,
     failure_probability: Probability = 0.05,
     world_option: options.WorldOptions = None,
 ) -> None:
-    """The paper's constants for a world, and the smallest K at which its schedule is usable."""
-    from surefoot.cli.looking import make_world
+    """Print the paper's constants for a world, and the smallest K for which they are usable."""
+    from surefoot.cli.show import make_world
     from surefoot.cli.table import print_table
     from surefoot.diagnosis.examine import describe_paper
     from surefoot.model.problem import Problem
@@ -65,28 +63,28 @@ def _rows(known: PaperConstants) -> Iterator[list[str]]:
     from surefoot.cli.table import number
 
     yield ["K", number(known.episodes), "episodes"]
-    yield ["H", number(known.horizon), "layers"]
-    yield ["d", number(known.dimension), "dimension; costs and transitions together where they differ"]
+    yield ["H", number(known.horizon), "steps"]
+    yield ["d", number(known.dimension), "dimension, of costs and transitions together where they differ"]
     yield ["λ", number(known.ridge), "ridge"]
     yield ["D", number(known.feature_bound), "feature bound"]
     yield ["β₁", number(known.beta_1), "radius of the cost estimate"]
     yield ["β", number(known.beta), "radius of both estimates"]
-    yield ["K′", number(known.initial_episodes), "episodes that play the fallback first"]
-    yield ["κ", number(known.kappa), "what the first phase leaves uncertain"]
+    yield ["K′", number(known.initial_episodes), "initial episodes, which play the fallback"]
+    yield ["κ", number(known.kappa), "uncertainty left after the initial episodes"]
     yield ["Δ_φ", _span(known.delta_phi), "spread of costs within one support, over limits"]
     yield ["gap", _span(known.gaps), "slack of the fallback less the spread, over steps"]
-    yield ["gap⁺", _span(known.future_gaps), "the same for all that follows"]
+    yield ["gap⁺", _span(known.future_gaps), "the same for the steps that follow"]
     weights: list[tuple[str, Callable[[], tuple[float, ...]], str]] = [
         ("ε₁", lambda: (known.epsilon_1,), "weight of optimism"),
         ("ε₂", lambda: known.epsilon_2, "weight of uncertain transitions (Idea II)"),
         ("ε₃", lambda: known.epsilon_3, "weight of uncertain futures (Idea III)"),
         ("ε₄", lambda: (known.epsilon_4,), "weight of uncertain pasts (Idea IV)"),
-        ("regret ≤", lambda: (known.regret_bound(),), "eq:regret; says nothing above H·K"),
+        ("regret ≤", lambda: (known.regret_bound(),), "eq:regret; vacuous above H·K"),
         ("regret ≥", lambda: (known.lower_bound().value,), "eq:lowerbound, claimed"),
     ]
     for name, value, what in weights:
         yield [name, _defined(value), what]
-    yield ["H·K", number(known.total_steps), "all steps: no regret is larger"]
+    yield ["H·K", number(known.total_steps), "total steps, the largest possible regret"]
 
 
 def _defined(value: Callable[[], tuple[float, ...]]) -> str:
@@ -116,42 +114,3 @@ def _say_usable(known: PaperConstants, enough: int | None) -> None:
 
 def _first(reasons: list[str]) -> str:
     return reasons[0].split(". ")[0].rstrip(".") + "."
-
-
-def ablate(
-    world: options.World,
-    episodes: Episodes = 3000,
-    seeds: options.Seeds = "0:3",
-    out: Annotated[
-        Path | None, typer.Option(help="Keep the runs in this directory.", show_default="thrown away")
-    ] = None,
-    world_option: options.WorldOptions = None,
-    jobs: options.Jobs = None,
-    force: options.Force = False,
-) -> None:
-    """The four ideas of the paper, dropped one by one: what does each of them do here?
-
-    I looks ahead, II rewards uncertain transitions, III uncertain futures, IV uncertain pasts. Without I there is no
-    safety guarantee.
-    """
-    from surefoot.agents.look_ahead import IDEAS
-    from surefoot.cli import runs
-    from surefoot.cli.settings import pairs_of, seeds_of
-    from surefoot.sweeps.sweep import Contender, Spec
-
-    variants = [Contender("lsvi-new", {}, "all-four")]
-    for idea in IDEAS:
-        kept = [each for each in IDEAS if each != idea]
-        variants.append(Contender("lsvi-new", {"ideas": kept}, f"without-{idea}"))
-    spec = Spec(world, variants, seeds_of(seeds), episodes, pairs_of(world_option or [], "--world-option"))
-    if out is not None:
-        runs.finish(runs.play(spec, out, jobs=jobs, force=force), strict=False, first="ideas")
-        return
-    with tempfile.TemporaryDirectory(prefix="surefoot-ablate-") as folder:
-        outcome = runs.play(spec, Path(folder), jobs=jobs)
-        if outcome.interrupted:
-            typer.secho("interrupted; the runs were thrown away (use --out to keep them).", fg="yellow", err=True)
-            raise typer.Exit(128 + (outcome.signal or 2))
-        from surefoot.cli.table import print_summaries
-
-        print_summaries(runs.summaries(outcome), "ideas")

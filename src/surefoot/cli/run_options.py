@@ -1,4 +1,4 @@
-"""From words and TOML to a sweep's Spec: every mistake is named, with its place."""
+"""From words on the command line and TOML to a sweep's Spec; every error names its place."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ MAX_CONFIG = 1 << 20
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What 'surefoot run' is told, by a file or by options; the defaults are those of the command."""
+class RunOptions:
+    """The options of 'surefoot run', from a file or the command line, with their defaults."""
 
     world: str = ""
     world_options: Mapping[str, Any] = field(default_factory=dict)
@@ -102,21 +102,21 @@ def with_options(found: Sequence[Contender], given: Mapping[str, Any]) -> tuple[
     for key, value in given.items():
         label = max((c.name for c in result if key.startswith(f"{c.name}.")), key=len, default="")
         name = key[len(label) + 1 :] if label else key
-        takers = [i for i, c in enumerate(result) if (c.name == label if label else name in _keywords(c))]
+        takers = [i for i, c in enumerate(result) if (c.name == label if label else name in _options_of(c))]
         if not takers:
             if "." in key:
                 names = ", ".join(c.name for c in result)
                 raise InvalidInput("no such agent in this run", got=repr(key), fix=f"There are {names}.")
-            known = {keyword for c in result for keyword in _keywords(c)}
+            known = {option for c in result for option in _options_of(c)}
             who = result[0].agent if len(result) == 1 else "none of the agents"
             has = "has no option" if len(result) == 1 else "has the option"
-            raise InvalidInput(f"{who} {has} {name!r}", fix=nearest(name, sorted(known), "Keywords are"))
+            raise InvalidInput(f"{who} {has} {name!r}", fix=nearest(name, sorted(known), "Options are"))
         for i in takers:
             result[i] = replace(result[i], options={**result[i].options, name: value})
     return tuple(result)
 
 
-def _keywords(contender: Contender) -> Mapping[str, Any]:
+def _options_of(contender: Contender) -> Mapping[str, Any]:
     return options_of(agents.kind(contender.agent), without=("problem",))
 
 
@@ -136,8 +136,8 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 }
 
 
-def read_config(path: Path) -> Settings:
-    """The settings in a file; a mistake is named with its line."""
+def read_config(path: Path) -> RunOptions:
+    """The options in a file; an error names the line."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_CONFIG + 1)
@@ -152,7 +152,7 @@ def read_config(path: Path) -> Settings:
         raise UnreadableFile("not UTF-8 text", where=str(path), got=f"byte {error.start}") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UnreadableFile("not valid TOML", where=str(path), got=str(error)) from None
-    settings = Settings()
+    found = RunOptions()
     for key, value in document.items():
         place = f"{path}, line {_line(text, '', key)}"
         if key not in _KINDS:
@@ -161,12 +161,12 @@ def read_config(path: Path) -> Settings:
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             raise InvalidInput(f"{key} must be {said}", where=place, got=repr(value))
         try:
-            settings = replace(settings, **{key: _entry(key, value, path, text)})
+            found = replace(found, **{key: _entry(key, value, path, text)})
         except SurefootError as error:
             if error.where:
                 raise
             raise type(error)(error.rule, where=place, got=error.got, fix=error.fix) from error
-    return settings
+    return found
 
 
 def _entry(key: str, value: Any, path: Path, text: str) -> Any:
@@ -202,7 +202,7 @@ def _contender(label: str, table: Any, path: Path, text: str) -> Contender:
 
 
 def _line(text: str, table: str, key: str) -> int | str:
-    """Where a key of a table (or the table itself) is written; "?" where a plain look does not find it."""
+    """Where a key of a table (or the table itself) is written; "?" where a plain search does not find it."""
     inside, quote = "", r"""["']?"""
     for number, line in enumerate(text.splitlines(), 1):
         if head := re.match(r"\s*\[\[?\s*([^\]]+?)\s*\]", line):

@@ -1,0 +1,48 @@
+"""``surefoot ablate``: the four ideas of the paper, left out one by one."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from surefoot.cli import options
+from surefoot.cli.sweeping import finish, play, summaries
+
+
+def ablate(
+    world: options.World,
+    episodes: options.Episodes = 3000,
+    seeds: options.Seeds = "0:3",
+    out: Annotated[Path | None, typer.Option(help="Keep the runs in this directory.", show_default="not kept")] = None,
+    world_option: options.WorldOptions = None,
+    jobs: options.Jobs = None,
+    force: options.Force = False,
+) -> None:
+    """Leave out the four ideas of the paper one by one, and compare.
+
+    Idea I looks ahead; II, III and IV reward uncertain transitions, futures and pasts. Without Idea I there is no
+    safety guarantee.
+    """
+    from surefoot.agents.profiles import IDEAS
+    from surefoot.cli.run_options import pairs_of, seeds_of
+    from surefoot.sweeps.sweep import Contender, Spec
+
+    variants = [Contender("lsvi-new", {}, "all-four")]
+    for idea in IDEAS:
+        kept = [each for each in IDEAS if each != idea]
+        variants.append(Contender("lsvi-new", {"ideas": kept}, f"without-{idea}"))
+    spec = Spec(world, variants, seeds_of(seeds), episodes, pairs_of(world_option or [], "--world-option"))
+    if out is not None:
+        finish(play(spec, out, jobs=jobs, force=force), strict=False, first="ideas")
+        return
+    with tempfile.TemporaryDirectory(prefix="surefoot-ablate-") as folder:
+        outcome = play(spec, Path(folder), jobs=jobs)
+        if outcome.interrupted:
+            typer.secho("interrupted; the runs were not kept (use --out to keep them).", fg="yellow", err=True)
+            raise typer.Exit(128 + (outcome.signal or 2))
+        from surefoot.cli.table import print_summaries
+
+        print_summaries(summaries(outcome), "ideas")

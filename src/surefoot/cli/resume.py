@@ -1,0 +1,22 @@
+"""``surefoot resume``: finish runs that were interrupted."""
+
+from __future__ import annotations
+
+from surefoot.cli import options
+from surefoot.cli.sweeping import finish, stopped_at_once
+
+
+def resume(
+    folder: options.Folder,
+    jobs: options.Jobs = None,
+    checkpoint_seconds: options.Pause = 10.0,
+    strict: options.Strict = False,
+) -> None:
+    """Finish interrupted runs; the result is the same as without the interruption."""
+    from surefoot.sweeps import sweep
+
+    try:
+        outcome = sweep.resume(folder, jobs=jobs, checkpoint_seconds=checkpoint_seconds)
+    except KeyboardInterrupt:
+        stopped_at_once(folder)
+    finish(outcome, strict)

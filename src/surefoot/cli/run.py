@@ -1,0 +1,91 @@
+"""``surefoot run``: every agent with every seed on one world, in a directory of ledgers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from surefoot.cli import options
+from surefoot.cli.sweeping import finish, play
+
+if TYPE_CHECKING:
+    from surefoot.cli.run_options import RunOptions
+    from surefoot.sweeps.sweep import Outcome
+
+
+def run(
+    world: Annotated[
+        str,
+        typer.Argument(
+            help="A named world; see 'surefoot worlds'.",
+            autocompletion=options.world_names,
+            show_default="the one in --config",
+        ),
+    ] = "",
+    agent: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[LABEL=]AGENT",
+            help="Who learns; repeat it to compare agents.",
+            autocompletion=options.agent_names,
+            show_default="lsvi-new",
+        ),
+    ] = None,
+    episodes: Annotated[int | None, typer.Option(min=1, help="Episodes per run.", show_default="20000")] = None,
+    seeds: Annotated[str | None, typer.Option(help=options.SEEDS, show_default="0:3")] = None,
+    out: Annotated[Path | None, typer.Option(help="A new directory for the runs.", show_default="runs/WORLD")] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[LABEL.]NAME=VALUE", help="An option of the agents, or of one; may be repeated."),
+    ] = None,
+    world_option: options.WorldOptions = None,
+    config: Annotated[
+        Path | None, typer.Option(help="A TOML file from 'surefoot config'; options given here take precedence.")
+    ] = None,
+    jobs: options.Jobs = None,
+    snapshots: Annotated[
+        int | None, typer.Option(min=0, help="How many seeds keep plans for the report's explorer.", show_default="1")
+    ] = None,
+    checkpoint_seconds: Annotated[
+        float | None, typer.Option(min=0, help="Seconds between two checkpoints of a run.", show_default="10")
+    ] = None,
+    force: options.Force = False,
+    strict: options.Strict = False,
+) -> None:
+    """Run every agent with every seed on a world, and write the results to a directory.
+
+    Ctrl-C keeps what is done; 'surefoot resume DIR' finishes it with the same result.
+    """
+    from dataclasses import replace
+
+    from surefoot.cli import run_options
+
+    found = run_options.read_config(config) if config is not None else run_options.RunOptions()
+    given: dict[str, Any] = {
+        "world": world or None,
+        "agents": run_options.contenders_of(agent) if agent else None,
+        "world_options": {**found.world_options, **run_options.pairs_of(world_option, "--world-option")}
+        if world_option
+        else None,
+        "episodes": episodes,
+        "seeds": None if seeds is None else run_options.seeds_of(seeds),
+        "out": out,
+        "jobs": jobs,
+        "snapshots": snapshots,
+        "checkpoint_seconds": checkpoint_seconds,
+        "strict": strict or None,
+    }
+    found = replace(found, **{name: value for name, value in given.items() if value is not None})
+    found = replace(
+        found, agents=run_options.with_options(found.agents, run_options.pairs_of(option or [], "--option"))
+    )
+    finish(_run(found, force), found.strict)
+
+
+def _run(found: RunOptions, force: bool) -> Outcome:
+    spec, out = found.spec(), found.folder()
+    runs = len(spec.agents) * len(spec.seeds)
+    typer.echo(f"{spec.world}: {runs} run{'s' if runs > 1 else ''} of {spec.episodes:,} episodes → {out}", err=True)
+    return play(spec, out, jobs=found.jobs, force=force, pause=found.checkpoint_seconds)

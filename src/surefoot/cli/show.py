@@ -1,0 +1,59 @@
+"""``surefoot show``: draw and diagnose a world."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from surefoot.cli import options
+from surefoot.errors import SurefootError
+
+if TYPE_CHECKING:
+    from surefoot.worlds.world import World
+
+
+def show(
+    world: options.World,
+    world_option: options.WorldOptions = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="The picture to write, .png or .svg.", show_default="WORLD.png")
+    ] = None,
+    draw: Annotated[bool, typer.Option("--draw/--no-draw", help="Write a picture.")] = True,
+) -> None:
+    """Draw and diagnose a world: its sizes, its limits, the value of the fallback and of the best safe policy."""
+    from surefoot import worlds
+    from surefoot.diagnosis import check as diagnose
+    from surefoot.exact import fallback_value, solve
+
+    place = make_world(world, world_option)
+    best, known = solve(place), fallback_value(place)
+    states = sum(int(mask.sum()) for mask in best.safe_states)
+    every = sum(len(mask) for mask in best.safe_states)
+    typer.echo(f"{world}: {worlds.names()[world]}")
+    typer.echo(f"The fallback earns {known:.4g} per episode, the best safe policy {best.value:.4g}.")
+    typer.echo(f"{states:,} of {every:,} states are truly safe.\n")
+    typer.echo(str(diagnose(place.problem)))
+    if draw:
+        _draw(place, picture or Path(f"{world.replace('/', '-')}.png"))
+
+
+def _draw(world: World, path: Path) -> None:
+    from surefoot.report import draw as drawing
+
+    try:
+        typer.echo(f"\npicture: {drawing.draw(world, path=path) or path}")
+    except SurefootError as error:
+        typer.secho(f"no picture: {error}", fg="yellow", err=True)
+
+
+def make_world(name: str, world_option: list[str] | None) -> World:
+    """The named world with its options, checked by name and by type."""
+    from surefoot import worlds
+    from surefoot.cli.run_options import pairs_of
+    from surefoot.sweeps.folder import check_world_options
+
+    options = pairs_of(world_option or [], "--world-option")
+    check_world_options(name, options)
+    return worlds.make(name, **options)

@@ -1,0 +1,81 @@
+"""What ``demo``, ``run``, ``resume`` and ``ablate`` share: play a sweep, print the results, choose the exit code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from surefoot.report.summary import Summary
+    from surefoot.sweeps.sweep import Outcome, Spec
+
+BROKEN = 1  # exit code: --strict was not satisfied
+
+
+def play(
+    spec: Spec, out: Path, *, jobs: int | None, force: bool = False, pause: float = 10.0, again: bool = False
+) -> Outcome:
+    """The sweep. ``again``: a directory that already holds this very sweep is resumed."""
+    from surefoot.sweeps import sweep
+
+    try:
+        if again and not force and (out / "sweep.json").is_file():
+            there = sweep.open_folder(out)
+            if there.spec.document() == spec.document():
+                return sweep.resume(out, jobs=jobs, checkpoint_seconds=pause)
+        return sweep.sweep(spec, out, jobs=jobs, force=force, checkpoint_seconds=pause)
+    except KeyboardInterrupt:
+        stopped_at_once(out)
+
+
+def stopped_at_once(out: Path) -> NoReturn:
+    typer.secho(f"stopped at once; resume from the last checkpoints with: surefoot resume {out}", fg="yellow", err=True)
+    raise typer.Exit(130)
+
+
+def finish(outcome: Outcome, strict: bool, first: str = "agent") -> None:
+    """Print notes, the table of results and the next command; exit with a code other than 0 where one is due."""
+    root = outcome.folder.root
+    for note in outcome.notes:
+        typer.secho(f"note: {note}", fg="yellow", err=True)
+    if outcome.interrupted:
+        kept = sum(place.begun for place in outcome.folder.places())
+        typer.secho(
+            f"interrupted: {outcome.finished} of {outcome.total} runs are finished, {kept} saved part way. "
+            f"Resume with: surefoot resume {root}",
+            fg="yellow",
+            err=True,
+        )
+        raise typer.Exit(128 + (outcome.signal or 2))
+    found = summaries(outcome)
+    from surefoot.cli.table import print_summaries
+
+    print_summaries(found, first)
+    typer.echo(f"runs: {root}", err=True)
+    if strict:
+        _demand(found)
+
+
+def summaries(outcome: Outcome) -> list[Summary]:
+    from surefoot.report.summary import summarise_ledgers
+
+    times = outcome.folder.times()
+    found = []
+    for label in outcome.folder.labels:
+        places = [place for place in outcome.folder.places() if place.label == label]
+        manifests = [outcome.folder.ledger(place).manifest for place in places]
+        seconds = [times.get(place.key, {}).get("seconds", float("nan")) for place in places]
+        found.append(summarise_ledgers(label, manifests, seconds))
+    return found
+
+
+def _demand(found: list[Summary]) -> None:
+    broken = [row.agent for row in found if row.violations]
+    void = [row.agent for row in found if not row.guaranteed]
+    for names, what in ((broken, "broke a limit"), (void, "without a guarantee")):
+        if names:
+            typer.secho(f"surefoot: --strict: {what}: {', '.join(names)}", fg="red", err=True)
+    if broken or void:
+        raise typer.Exit(BROKEN)
