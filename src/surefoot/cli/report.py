@@ -16,4 +16,4 @@ def report(folder: options.Folder) -> None:
     found = open_folder(folder)
     if not found.finished():
         raise SurefootError("no run is finished", where=str(folder), fix=f"Resume with: surefoot resume {folder}.")
-    typer.echo(f"report: {page.write(folder)}")
+    typer.echo(f"report: {page.write_page(folder)}")

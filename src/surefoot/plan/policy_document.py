@@ -75,7 +75,7 @@ class Policy:
             "problem": self.problem.digest,
             "agent": self.agent,
             "plan": None if self.plan is None else self.plan.number,
-            "guaranteed": self.promised,
+            "guaranteed": self.guaranteed,
             "promise": self.promise,
             "failure_probability": self.failure_probability,
             "safe_mode": self.safe_mode,
