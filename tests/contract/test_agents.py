@@ -226,6 +226,12 @@ MISUSES = {
     "complex cost": Misuse(
         "middle", lambda a: a.observe(1, "z", "keep", "z", [0.1j, 0.2]), InvalidInput, "must be a num"
     ),
+    "truth as cost": Misuse(
+        "middle", lambda a: a.observe(1, "z", "keep", "z", [True, 0.2]), InvalidInput, "must be a num.*True"
+    ),
+    "a cost beyond numbers": Misuse(
+        "middle", lambda a: a.observe(1, "z", "keep", "z", [10**400, 0.2]), InvalidInput, "too large"
+    ),
     "dict as cost": Misuse(
         "middle", lambda a: a.observe(1, "z", "keep", "z", {"heat": 1}), InvalidInput, "must be a num"
     ),

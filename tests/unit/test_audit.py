@@ -568,6 +568,7 @@ OPENINGS: dict[str, tuple[Callable[[Record], Any], str]] = {
         "give up the guarantee",
     ),
     "problem": (lambda r: r.update(problem="0" * 64), "another problem"),
+    "agent": (lambda r: r.update(agent="ucrl-vtr"), "its agent is 'ucrl-vtr'"),
 }
 
 

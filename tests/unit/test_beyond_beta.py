@@ -40,9 +40,8 @@ def proved(problem: sf.Problem, log_det_ratio: float, ridge: float, p: float) ->
 @pytest.mark.parametrize("dim", [2, 3, 20])
 def test_beta_covers_what_its_episodes_can_tell(episodes: int, dim: int) -> None:
     """The most that H·K rows no longer than D can do to a log-determinant; one direction is the anchor's, and known."""
-    known = theory.paper_constants(
+    setting = theory.Setting(
         horizon=2,
-        episodes=episodes,
         bounds=[1.0],
         cost_norms=[LIMIT.norm],
         noises=[LIMIT.noise],
@@ -52,13 +51,14 @@ def test_beta_covers_what_its_episodes_can_tell(episodes: int, dim: int) -> None
         dimension=dim,
         feature_bound=1.0,
         failure_probability=P,
-        ridge=None,
+        ridge=dim,
         lambda_0=1.0,
         b_beta=0.0,
         delta_tilde=1.0,
     )
-    most = (dim - 1) * math.log1p(known.total_steps / ((dim - 1) * known.ridge))
-    assert proved(slope(), most, known.ridge, P) <= known.beta
+    known = theory.paper_constants(setting, episodes)
+    most = (dim - 1) * math.log1p(known.total_steps / ((dim - 1) * setting.ridge))
+    assert proved(slope(), most, setting.ridge, P) <= known.beta
 
 
 def test_a_log_beyond_its_rows_widens_the_radius_and_the_audit_agrees(tmp_path: Path, seed: int) -> None:

@@ -17,7 +17,7 @@ from surefoot.errors import (
     OutOfOrder,
 )
 from surefoot.study import journal as journals
-from surefoot.study.standing import share
+from surefoot.study.records import share
 from tests.studies import (
     WARM,
     Calm,

@@ -62,9 +62,16 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return Cli(tmp_path, monkeypatch, capsys)
 
 
+def test_the_papers_learner_by_command(cli: Cli) -> None:
+    words = ("new", "--problem", str(cli.problem), "--agent", "lsvi-new-paper")
+    assert "not options of the agent" in cli.refused(*words)
+    assert "need an anchor at every step" in cli.refused(*words, "--option", "episodes=10")
+    assert "a study needs a learner that plays certified actions" in cli.refused(*words[:-1], "slucb-qvi")
+
+
 def test_an_episode_by_commands_alone(cli: Cli, tmp_path: Path) -> None:
     made = cli("new", "--problem", str(cli.problem), "--failure-probability", "0.1", "--option", "optimism=0.5")
-    assert (made["next"], made["failure_probability"]) == ("begin", 0.1)
+    assert (made["next"], made["failure_probability"], made["agent"]) == ("begin", 0.1, "lsvi-new")
     assert cli("begin", "--start", '"cold"') == {"episode": 1, "next": "ask"}
     offer = cli("ask")
     assert offer["next"] == "tell"

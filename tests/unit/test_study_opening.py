@@ -22,6 +22,7 @@ from surefoot.errors import (
 )
 from surefoot.study import journal as journals
 from surefoot.study import records
+from tests.drawn_worlds import paper_world
 from tests.studies import (
     Calm,
     FullDisk,
@@ -118,6 +119,7 @@ def test_changed_options_are_refused_with_the_difference(opened: Any) -> None:
         ({"optimism": 0.5}, r"explore: \[0\.1, 0\.2, 0\.3\] there, not given here"),
         ({"failure_probability": 0.1}, r"failure_probability: 0\.05 there, 0\.1 here"),
         ({"false_alarm": 0.1}, r"false_alarm: 0\.01 there, 0\.1 here"),
+        ({"agent": "lsvi-new-paper"}, r"agent: 'lsvi-new' there, 'lsvi-new-paper' here"),
     ):
         with pytest.raises(InvalidInput, match=f"other options.*{difference}"):
             opened(**options)
@@ -137,6 +139,35 @@ def test_bad_options_make_no_study(path: Path, world: sf.World) -> None:
     with pytest.raises(InvalidInput, match="needs a Problem"):
         sf.Study.open(path, world)  # type: ignore[arg-type]
     sf.Study.open(path, world.problem, files=Quick(), monitor_factory=Calm)
+
+
+def test_a_study_takes_either_learner_and_no_other(tmp_path: Path, seed: int) -> None:
+    """It is named in the journal, and gone on with under that name."""
+    world, options = paper_world(seed)
+    path, how = tmp_path / "plant.study", {"files": Quick(), "monitor_factory": Calm}
+    for agent in ("ucrl-vtr", "fallback", type("Mine", (sf.LsviNew,), {})):
+        with pytest.raises(InvalidInput, match="a study needs a learner that plays certified actions"):
+            sf.Study.open(path, world.problem, agent=agent, **how)
+    with pytest.raises(InvalidInput, match=r"no such agent: 'lsvi-newer'.*Did you mean lsvi-new"):
+        sf.Study.open(path, world.problem, agent="lsvi-newer", **how)
+    with pytest.raises(InvalidInput, match=r"not options of the agent.*episodes.*lsvi-new-paper"):
+        sf.Study.open(path, world.problem, agent="lsvi-new-paper", **how)
+    study = sf.Study.open(path, world.problem, agent=sf.LsviNewPaper, initial_episodes=1, **options, **how)
+    go_on(study, Plant(world, seed), 2)
+    study.close()
+    assert records_of(path)[0]["agent"] == "lsvi-new-paper"
+    again = sf.Study.open(path, agent="lsvi-new-paper", **how)
+    assert isinstance(again.standing.agent, sf.LsviNewPaper)
+    assert again.status()["agent"] == "lsvi-new-paper"
+    with pytest.raises(InvalidInput, match="not options of the agent"):
+        sf.Study.open(tmp_path / "other", world.problem, episodes=10, **how)
+
+
+def test_a_new_study_builds_its_agent_once(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, plan = [], sf.LsviNew._make_plan
+    monkeypatch.setattr(sf.LsviNew, "_make_plan", lambda self: made.append(self) or plan(self))
+    opened()
+    assert len(made) == 1
 
 
 def test_a_folder_with_other_things_is_left_alone(tmp_path: Path, world: sf.World) -> None:

@@ -369,7 +369,7 @@ TOGETHER: dict[str, Any] = {
     "dimension": 2,
     "feature_bound": 3.0,
     "failure_probability": 0.1,
-    "ridge": None,
+    "ridge": 2.0,
     "lambda_0": 1.0,
     "b_beta": 0.125,
     "delta_tilde": 0.5,
@@ -377,14 +377,15 @@ TOGETHER: dict[str, Any] = {
 
 
 def together(**changes: Any) -> theory.PaperConstants:
-    return theory.paper_constants(**{**TOGETHER, **changes})
+    chosen = {**TOGETHER, **changes}
+    episodes = chosen.pop("episodes")
+    return theory.paper_constants(theory.Setting(**chosen), episodes)
 
 
 def test_paper_constants_by_hand() -> None:
     c = together()
     T = 3 * 10**9
     assert c.total_steps == T
-    assert c.ridge == 2.0  # None is d
     # σ = ¼, L = max(½, 1, ¾) = 1, p/(mH) = 0.1/6
     beta_1 = 0.25 * math.sqrt(2 * math.log((2 + 2 * T * 9 / 2) / (0.1 / 6))) + math.sqrt(2)
     assert close(c.beta_1, beta_1)
@@ -468,13 +469,13 @@ def test_every_argument_of_paper_constants_matters(name: str, value: Any) -> Non
 
 
 def test_the_wiring_list_is_complete() -> None:
-    assert set(TOGETHER) == set(inspect.signature(theory.paper_constants).parameters)
+    assert set(TOGETHER) == set(inspect.signature(theory.Setting).parameters) | {"episodes"}
 
 
 def test_no_constant_has_a_default() -> None:
     functions = [f for _, f in inspect.getmembers(theory, inspect.isfunction)]
     public = [f for f in functions if f.__name__[0] != "_"]
-    callables: list[Callable[..., Any]] = [*public, theory.PaperConstants]
+    callables: list[Callable[..., Any]] = [*public, theory.PaperConstants, theory.Setting]
     assert len(public) >= 19
     for function in callables:
         for parameter in inspect.signature(function).parameters.values():
@@ -586,39 +587,30 @@ def test_paper_constants_refuse_with_words(changes: dict[str, Any], words: str) 
 # ---------------------------------------------------------------- how many episodes
 
 
-def usable_from(**changes: Any) -> int | None:
-    arguments: dict[str, Any] = {
-        "horizon": 3,
-        "limits": 1,
-        "noise": 0.1,
-        "norm": 1.0,
-        "dimension": 2,
-        "ridge": 2.0,
-        "feature_bound": 0.05,
-        "failure_probability": 0.1,
-        "b_beta": 0.1,
-    }
-    return theory.smallest_usable_episodes(**{**arguments, **changes})
-
-
-def initial_phase(episodes: int, feature_bound: float, horizon: int) -> int:
-    return theory.paper_constants(
-        horizon=horizon,
-        episodes=episodes,
+def setting(**changes: Any) -> theory.Setting:
+    chosen = {"horizon": 3, "feature_bound": 0.05, "failure_probability": 0.1, **changes}
+    return theory.Setting(
         bounds=(1.0,),
         cost_norms=(1.0,),
         noises=(0.1,),
         transition_norm=0.5,
-        anchor_costs=((0.1,),) * (horizon - 1),
+        anchor_costs=((0.1,),) * (chosen["horizon"] - 1),
         largest_distance=0.0,
         dimension=2,
-        feature_bound=feature_bound,
-        failure_probability=0.1,
-        ridge=None,
+        ridge=2.0,
         lambda_0=1.0,
         b_beta=0.1,
         delta_tilde=1.0,
-    ).initial_episodes
+        **chosen,
+    )
+
+
+def usable_from(**changes: Any) -> int | None:
+    return theory.smallest_usable_episodes(setting(**changes))
+
+
+def initial_phase(episodes: int, feature_bound: float, horizon: int) -> int:
+    return theory.paper_constants(setting(feature_bound=feature_bound, horizon=horizon), episodes).initial_episodes
 
 
 @pytest.mark.parametrize("feature_bound", [1e-6, 0.01, 0.05, 0.2, 0.7])

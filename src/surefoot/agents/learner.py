@@ -26,7 +26,7 @@ _PLANNED = ("planned_cost_log_det", "planned_value_log_det", "_planned_data", "_
 
 
 #: What numbers beyond reckoning make a computation raise. LinAlgError is a ValueError.
-_FAILURES = (SurefootError, ArithmeticError, ValueError, LookupError, TypeError)
+FAILURES = (SurefootError, ArithmeticError, ValueError, LookupError, TypeError)
 
 
 NO_PROMISE = "no safety guarantee"
@@ -135,7 +135,7 @@ class Learner(Agent):
             self._replan()
         except BaseException as error:
             self.put_back(before)
-            if not isinstance(error, _FAILURES):
+            if not isinstance(error, FAILURES):
                 raise
             self._failed += 1
             self.plan_failure = f"no plan can be computed from the data, the one before stays in force: {error}"

@@ -24,7 +24,7 @@ from surefoot.estimate.values import ValueConfidence
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.plan.confidence import checked_ridge
-from surefoot.plan.paper import PaperWeights, constants_for, paper_uncertainty, paper_values
+from surefoot.plan.paper import PaperWeights, paper_uncertainty, paper_values, setting_for
 from surefoot.plan.plan import Plan
 
 
@@ -81,29 +81,29 @@ class LsviNewPaper(LookAhead):
     ) -> None:
         check_problem(problem)
         p, chosen = probability("failure_probability", failure_probability), check_ideas(ideas)
-        numbers = constants_for(
+        setting = setting_for(
             problem,
             failure_probability=p,
-            episodes=episodes,
             feature_bound=feature_bound,
             coverage_rate=coverage_rate,
             value_radius_scale=value_radius_scale,
             lipschitz=lipschitz,
             ridge=None if ridges is None else _only(ridges),
         )
+        numbers = theory.paper_constants(setting, whole("episodes", episodes, 1))
         scale = at_least("safety_radius_scale", safety_radius_scale, 0.0)
-        ridge_2 = numbers.ridge if value_ridge is None else at_least("value_ridge", value_ridge, 0.0, strictly=True)
+        ridge_2 = setting.ridge if value_ridge is None else at_least("value_ridge", value_ridge, 0.0, strictly=True)
         none = (0.0,) * (problem.horizon - 1)
         options = LsviNewPaperOptions(
             failure_probability=p,
-            ridges=(numbers.ridge,),
+            ridges=(setting.ridge,),
             value_ridge=ridge_2,
             replan_growth=at_least("replan_growth", replan_growth, 0.0),
             ideas=chosen,
             initial_episodes=_first_phase(numbers, initial_episodes),
             safety_radius_scale=scale,
             episodes=numbers.episodes,
-            feature_bound=numbers.feature_bound,
+            feature_bound=setting.feature_bound,
             coverage_rate=coverage_rate,
             value_radius_scale=value_radius_scale,
             lipschitz=lipschitz,
@@ -114,7 +114,7 @@ class LsviNewPaper(LookAhead):
             epsilon_3=numbers.epsilon_3 if "III" in chosen else none,
             epsilon_4=numbers.epsilon_4 if "IV" in chosen else 0.0,
         )
-        costs = CostConfidence((numbers.ridge,), _beyond(numbers.beta, problem, p), False, scale)
+        costs = CostConfidence((setting.ridge,), _beyond(numbers.beta, problem, p), False, scale)
         values = ValueConfidence(ridge_2, lambda h, ratio: numbers.epsilon_1, 1.0)
         self._plans: dict[int, Plan] = {}  # by start state
         super().__init__(problem, options, costs, values)

@@ -7,7 +7,7 @@ does not know, only "abort" is left: where the plant is, is not known any more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.model.labels import Label
@@ -28,7 +28,7 @@ _DUE = {
 class Place:
     """Where an episode is."""
 
-    problem: Problem
+    problem: Problem = field(repr=False, compare=False)
     episode: int  # its number, from 1
     step: int
     state: int

@@ -45,28 +45,21 @@ def theory(
 
 def _constants(problem: Problem, failure_probability: float, episodes: int) -> PaperConstants:
     from surefoot.checks import probability
-    from surefoot.plan.paper import constants_for
+    from surefoot.plan.paper import usual_setting
+    from surefoot.theory import paper_constants
 
-    return constants_for(
-        problem,
-        failure_probability=probability("failure_probability", failure_probability),
-        episodes=episodes,
-        feature_bound=None,
-        coverage_rate=1.0,
-        value_radius_scale=1.0,
-        lipschitz=1.0,
-        ridge=None,
-    )
+    setting = usual_setting(problem, probability("failure_probability", failure_probability))
+    return paper_constants(setting, episodes)
 
 
 def _rows(known: PaperConstants) -> Iterator[list[str]]:
     from surefoot.cli.table import number
 
     yield ["K", number(known.episodes), "episodes"]
-    yield ["H", number(known.horizon), "steps"]
-    yield ["d", number(known.dimension), "dimension, of costs and transitions together where they differ"]
-    yield ["λ", number(known.ridge), "ridge"]
-    yield ["D", number(known.feature_bound), "feature bound"]
+    yield ["H", number(known.setting.horizon), "steps"]
+    yield ["d", number(known.setting.dimension), "dimension, of costs and transitions together where they differ"]
+    yield ["λ", number(known.setting.ridge), "ridge"]
+    yield ["D", number(known.setting.feature_bound), "feature bound"]
     yield ["β₁", number(known.beta_1), "radius of the cost estimate"]
     yield ["β", number(known.beta), "radius of both estimates"]
     yield ["K′", number(known.initial_episodes), "initial episodes, which play the fallback"]

@@ -16,7 +16,7 @@ from surefoot.estimate.costs import CostData, bound_costs
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, certify
 from surefoot.plan.confidence import cost_confidence
-from surefoot.plan.paper import constants_for
+from surefoot.plan.paper import usual_setting
 
 
 def check(problem: Problem, failure_probability: float = 0.05, episodes: int = 10_000) -> Diagnosis:
@@ -105,16 +105,8 @@ def _layers(problem: Problem, certified: Certified, lost: Certified) -> tuple[La
 def describe_paper(problem: Problem, failure_probability: float, episodes: int) -> PaperReport:
     """The paper's constants with λ₀ = b_β = δ̃ = 1 (spec 6), and whether a run could use them."""
     try:
-        constants = constants_for(
-            problem,
-            failure_probability=failure_probability,
-            episodes=episodes,
-            feature_bound=None,
-            coverage_rate=1.0,
-            value_radius_scale=1.0,
-            lipschitz=1.0,
-            ridge=None,
-        )
+        setting = usual_setting(problem, failure_probability)
+        constants = theory.paper_constants(setting, episodes)
     except InvalidInput as error:
         return PaperReport(episodes, False, (str(error),), None)
     cap = constants.cap_warning()
@@ -123,20 +115,10 @@ def describe_paper(problem: Problem, failure_probability: float, episodes: int) 
         episodes=episodes,
         usable=not reasons,
         reasons=reasons,
-        smallest_usable_episodes=theory.smallest_usable_episodes(
-            horizon=problem.horizon,
-            limits=len(problem.limits),
-            noise=max(limit.noise for limit in problem.limits),
-            norm=max(problem.transition_norm, *(limit.norm for limit in problem.limits)),
-            dimension=constants.dimension,
-            ridge=constants.ridge,
-            feature_bound=constants.feature_bound,
-            failure_probability=failure_probability,
-            b_beta=1.0,
-        ),
-        dimension=constants.dimension,
-        ridge=constants.ridge,
-        feature_bound=constants.feature_bound,
+        smallest_usable_episodes=theory.smallest_usable_episodes(setting),
+        dimension=setting.dimension,
+        ridge=setting.ridge,
+        feature_bound=setting.feature_bound,
         beta=constants.beta,
         initial_episodes=constants.initial_episodes,
         kappa=constants.kappa,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from surefoot import theory
-from surefoot.checks import at_least, whole
+from surefoot.checks import at_least
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostConfidence, CostData, uncertainty_rows
 from surefoot.estimate.values import ValueEllipsoid
@@ -96,18 +96,17 @@ def _committed(swept: Values, start: int, pair: int, value: float) -> Values:
     return replace(swept, action=(action, *swept.action[1:]), value=(first, *swept.value[1:]))
 
 
-def constants_for(
+def setting_for(
     problem: Problem,
     *,
     failure_probability: float,
-    episodes: int,
     feature_bound: float | None,
     coverage_rate: float,
     value_radius_scale: float,
     lipschitz: float,
     ridge: float | None,
-) -> theory.PaperConstants:
-    """The numbers of the regret theorem for a problem (thm:regret; spec 6). One anchor per step is required."""
+) -> theory.Setting:
+    """What the regret theorem is told of a problem (thm:regret; spec 6). An anchor at every step is required."""
     graph = problem.graph
     costed = graph.anchors if graph.terminal.cost_features is not None else graph.anchors[:-1]
     anchor_costs = []
@@ -116,9 +115,8 @@ def constants_for(
             raise InvalidInput("the paper's constants need an anchor at every step", where=f"step {h}", got="None")
         anchor_costs.append(anchor.cost.tolist())
     dimension = graph.cost_dim + (0 if graph.shared_features else graph.transition_dim)
-    return theory.paper_constants(
+    return theory.Setting(
         horizon=problem.horizon,
-        episodes=whole("episodes", episodes, 1),
         bounds=[limit.bound for limit in problem.limits],
         cost_norms=[limit.norm for limit in problem.limits],
         noises=[limit.noise for limit in problem.limits],
@@ -128,10 +126,23 @@ def constants_for(
         dimension=dimension,
         feature_bound=_feature_bound(problem, feature_bound),
         failure_probability=failure_probability,
-        ridge=ridge,
+        ridge=float(dimension if ridge is None else ridge),
         lambda_0=at_least("coverage_rate", coverage_rate, 0.0, strictly=True),
         b_beta=at_least("value_radius_scale", value_radius_scale, 0.0),
         delta_tilde=at_least("lipschitz", lipschitz, 0.0, strictly=True),
+    )
+
+
+def usual_setting(problem: Problem, failure_probability: float) -> theory.Setting:
+    """The setting with λ = d and λ₀ = b_β = δ̃ = 1, for those who only describe it."""
+    return setting_for(
+        problem,
+        failure_probability=failure_probability,
+        feature_bound=None,
+        coverage_rate=1.0,
+        value_radius_scale=1.0,
+        lipschitz=1.0,
+        ridge=None,
     )
 
 

@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from surefoot import theory
 from surefoot.errors import SurefootError
 from surefoot.model.problem import Problem
-from surefoot.plan.paper import constants_for
+from surefoot.plan.paper import usual_setting
 from surefoot.report.chart import Curve
 
 
 def paper_bound(problem: Problem, failure_probability: float, episodes: int) -> tuple[Curve | None, str]:
     """eq:regret as a function of K, with the paper's usual constants; or None and why not."""
     at = np.unique(np.geomspace(max(1, episodes // 1000), episodes, 25).astype(np.int64)).tolist()
-    values = []
     try:
-        for k in at:
-            constants = constants_for(
-                problem,
-                failure_probability=failure_probability,
-                episodes=k,
-                feature_bound=None,
-                coverage_rate=1.0,
-                value_radius_scale=1.0,
-                lipschitz=1.0,
-                ridge=None,
-            )
-            values.append(constants.regret_bound())
+        setting = usual_setting(problem, failure_probability)
+        values = [theory.paper_constants(setting, k).regret_bound() for k in at]
     except SurefootError as error:
         return None, f"The paper's bound cannot be drawn here: {error.rule}{f' ({error.got})' if error.got else ''}."
     curve = tuple(values)

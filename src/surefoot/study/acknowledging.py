@@ -11,8 +11,8 @@ from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.model.problem import Problem
 from surefoot.storage.disk import FileLayer
 from surefoot.study import declaring, opening
-from surefoot.study.records import Record
-from surefoot.study.standing import Standing, share
+from surefoot.study.records import Record, share
+from surefoot.study.standing import Standing
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ from surefoot.study import journal as journals
 from surefoot.study import snapshots
 from surefoot.study.compare import difference, problem_difference
 from surefoot.study.journal import Journal, Line, Scan
-from surefoot.study.records import VERSION, Record
-from surefoot.study.standing import Standing, share
+from surefoot.study.records import VERSION, Record, share
+from surefoot.study.standing import Standing
 
 FAILURE_PROBABILITY = 0.05
 FALSE_ALARM = 0.01

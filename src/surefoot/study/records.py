@@ -82,6 +82,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from datetime import UTC, datetime
 from typing import Any
@@ -121,6 +122,11 @@ _HASH_BYTES = 76  # ,"hash":"…"} and the line's end
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z\Z")
 _TIME_BYTES = 27
 _CLOCK = b'","kind":"clock",'  # what follows the time of a record that may go back
+
+
+def share(total: float, number: int) -> float:
+    """The part of a probability that epoch or monitor ``number`` may spend: total·2^-(number+1)."""
+    return math.ldexp(total, -(number + 1))
 
 
 def compact(value: object) -> str:

@@ -18,37 +18,32 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents import registry
+from surefoot.agents.learner import FAILURES
 from surefoot.agents.look_ahead import LookAhead
 from surefoot.agents.measured import finite_cost
 from surefoot.agents.place import Place, start_of, under_way
 from surefoot.checks import promised
-from surefoot.errors import OutOfOrder, SurefootError
+from surefoot.errors import OutOfOrder
 from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.monitor.watching import AlarmLike, MonitorFactory, MonitorLike
 from surefoot.study import declaring
 from surefoot.study.declaring import Declarations, Raised
-from surefoot.study.records import Record, label_of
-
-#: What a computation raises that numbers beyond reckoning have led astray.
-_FAILURES = (SurefootError, ArithmeticError, ValueError, LookupError, TypeError)
+from surefoot.study.records import Record, label_of, share
 
 #: Numbers that overflow are dealt with where they lead to; whether numpy warns of them must change nothing.
 _unruffled = np.errstate(all="ignore")
 
 T = TypeVar("T")
+_Observe = Callable[[FloatArray], AlarmLike | None]
 _Heard = tuple[AlarmLike | None, object]  # what the monitor says, and whether the row was certified
-
-
-def share(total: float, number: int) -> float:
-    """The part of a probability that epoch or monitor ``number`` may spend: total·2^-(number+1)."""
-    return math.ldexp(total, -(number + 1))
 
 
 class Standing:
@@ -68,8 +63,7 @@ class Standing:
         self.agent_name: str = opened["agent"]
         self.options: Record = opened["options"]
         self._monitor_factory = monitor
-        self.epoch, self.monitor_number, self.tells = 0, 0, 0
-        self.episodes = 0  # begun
+        self.epoch, self.monitor_number, self.episodes, self.tells = 0, 0, 0, 0  # episodes: those begun
         self.rows, self.rows_at_snapshot = 0, 0  # told or imported: what a replay takes its time for
         self.vouched: list[Record] = []  # imports with rows that are like others, by a person's word different ones
         self.pending: Record | None = None  # the ask
@@ -81,7 +75,7 @@ class Standing:
         self.applied = 1  # records: the opening
         self.drifted = ""  # where rounding differs from the machine that wrote the journal, plans come at other times
         self._employ(self._new_agent(problem, 0, None), 0)
-        self._start_monitor()
+        self.monitor = self.new_monitor(self.problem, self.monitor_number)
 
     def _employ(self, agent: LookAhead, n: int) -> None:
         """Go on with an agent whose plan knows no data yet."""
@@ -92,9 +86,9 @@ class Standing:
 
     @_unruffled
     def _new_agent(self, problem: Problem, epoch: int, ridges: list[float] | None) -> LookAhead:
-        kept = {} if ridges is None else {"ridges": ridges}
+        options = self.options if ridges is None else {**self.options, "ridges": ridges}
         p = share(self.failure_probability, epoch)
-        agent = registry.make(self.agent_name, problem, failure_probability=p, **{**self.options, **kept})
+        agent = registry.make(self.agent_name, problem, failure_probability=p, **options)
         assert isinstance(agent, LookAhead)
         return agent
 
@@ -108,9 +102,6 @@ class Standing:
 
     def new_monitor(self, problem: Problem, number: int) -> MonitorLike:
         return self._monitor_factory(problem, share(self.false_alarm, number))
-
-    def _start_monitor(self) -> None:
-        self.monitor = self.new_monitor(self.problem, self.monitor_number)
 
     @_unruffled
     def resume(
@@ -127,7 +118,7 @@ class Standing:
             self.problem = self._declarations(self.declared)
         if self.epoch or self.ridges is not None:
             self._employ(self._new_agent(self.problem, self.epoch, self.ridges), self.made_after)
-        self._start_monitor()
+        self.monitor = self.new_monitor(self.problem, self.monitor_number)
         self.agent.restore(agent)
         self.monitor.restore(monitor)
         self.alarms = alarms
@@ -233,45 +224,35 @@ class Standing:
         self.tells += 1
         self.rows += 1
         if record["ends"]:
-            self._finish(n)
+            self._plan(self.agent._finish, n)
 
     def _count(self, place: Place, record: Record) -> None:
         """A transition along a declared edge."""
-        h, n, where = place.step, record["n"], str(place)
+        h, where = place.step, str(place)
         pair, edge = self._transition(h, record["state"], record["action"], record["next_state"])
         cost = self._cost(record["cost"])
         self._compute(lambda: self.agent._record(h, pair, edge, cost))
         if place.step == h:  # a transition that cannot be counted was made all the same
             place.move(edge)
         _expect(record["ends"] == (place.due == "end"), "an episode ends at the wrong step")
-        if record["raw_cost"] is not None:
-            self._raise_cost(record, where)
-        elif cost is not None:
-            alarm = self._watched(cost, lambda: self.monitor.observe(h, edge, cost))
-            self._heed(alarm, n, self.agent.plan.certified_sets.pairs[h][pair])
+        certified = self.agent.plan.certified_sets.pairs[h][pair]
+        self._weigh(record, where, cost, partial(self.monitor.observe, h, edge), certified)
 
     def _terminal(self, record: Record) -> None:
-        place, n = under_way(self.place), record["n"]
+        place = under_way(self.place)
         place.expect("terminal")
         _expect(record["episode"] == place.episode, "a last cost of another episode")
         cost = self._cost(record["cost"])
         self._compute(lambda: self.agent._record_terminal(cost))
-        if record["raw_cost"] is not None:
-            self._raise_cost(record, str(place))
-        elif cost is not None:
-            alarm = self._watched(cost, lambda: self.monitor.observe_terminal(place.state, cost))
-            self._heed(alarm, n, self.agent.plan.certified_sets.states[-1][place.state])
+        certified = self.agent.plan.certified_sets.states[-1][place.state]
+        self._weigh(record, str(place), cost, partial(self.monitor.observe_terminal, place.state), certified)
         self.last_terminal = record
-        self._finish(n)
+        self._plan(self.agent._finish, record["n"])
 
     def _abort(self, record: Record) -> None:
         _expect(record["episode"] == under_way(self.place).episode, "no such episode is under way")
         self.pending = None
-        self._finish(record["n"])
-
-    def _finish(self, n: int) -> None:
-        """The episode is over; outside safe mode a new plan is made if the data have grown enough."""
-        self._plan(self.agent._finish, n)
+        self._plan(self.agent._finish, record["n"])
 
     def _plan(self, make: Callable[[], None], n: int) -> None:
         """Let the agent plan if it wants to. One that fails or contradicts itself is an alarm; the one before stays."""
@@ -295,7 +276,7 @@ class Standing:
         """
         try:
             return step()
-        except _FAILURES as error:
+        except FAILURES as error:
             details = {"error": f"{type(error).__name__}: {error}"[:300], "epoch": self.epoch}
             self._raise("computation", self.applied, f"the data cannot be computed with: {error}"[:300], details)
             return None
@@ -307,13 +288,17 @@ class Standing:
         self.unwritten.append(Raised(kind, n, message, details))
         self.agent.replan_growth = math.inf  # no plan is made from data that are in doubt
 
-    def _raise_cost(self, record: Record, where: str) -> None:
-        told = ", ".join(record["raw_cost"])
-        self._raise("cost", record["n"], f"{where}: the cost told is not finite: {told}", {"cost": told})
+    def _weigh(self, record: Record, where: str, cost: FloatArray | None, observe: _Observe, certified: object) -> None:
+        """A cost that was told is not finite, or gives the monitor something to say."""
+        if record["raw_cost"] is not None:
+            told = ", ".join(record["raw_cost"])
+            self._raise("cost", record["n"], f"{where}: the cost told is not finite: {told}", {"cost": told})
+        elif cost is not None:
+            self._heed(self._watched(cost, observe), record["n"], certified)
 
-    def _watched(self, cost: FloatArray, observe: Callable[[], AlarmLike | None]) -> AlarmLike | None:
+    def _watched(self, cost: FloatArray, observe: _Observe) -> AlarmLike | None:
         """What the monitor says of a cost; in safe mode it only looks whether a limit was exceeded."""
-        return self._compute(lambda: self.monitor.beyond(cost) if self.safe_mode else observe())
+        return self._compute(lambda: self.monitor.beyond(cost) if self.safe_mode else observe(cost))
 
     def _heed(self, alarm: AlarmLike | None, n: int, certified: object, at: str = "") -> None:
         """``certified``: by the plan in force. A cost of what was not certified may exceed its limit."""
@@ -342,7 +327,7 @@ class Standing:
         self.alarms = []  # those that were not yet written, as after a replay that failed, nobody has seen
         self.problem, self.declared = new, {key: record[key] for key in ("problem", "problem_file")}
         self.monitor_number += 1
-        self._start_monitor()
+        self.monitor = self.new_monitor(self.problem, self.monitor_number)
         if discard:
             self.unwritten = []
             self.epoch, self.ridges, self.discarded_at = self.epoch + 1, None, record["time"]
@@ -353,10 +338,6 @@ class Standing:
         if not discard and not self.unwritten:
             self.agent.replan_growth = self.constants["replan_growth"]
             self._plan(self.agent.replan, n)
-
-    @property
-    def must_discard(self) -> bool:
-        return any(raised.kind in declaring.DISCARDING for raised in self.raised)
 
     # --- logged rows ------------------------------------------------------------------------------------
 
@@ -383,7 +364,7 @@ class Standing:
         if measured is None:
             return None, True
         self._compute(lambda: self.agent.costs.add(h, layer.cost_features[edge], measured))
-        alarm = self._watched(measured, lambda: self.monitor.observe(h, edge, measured))
+        alarm = self._watched(measured, partial(self.monitor.observe, h, edge))
         return alarm, self.agent.plan.certified_sets.pairs[h][pair]
 
     def _import_terminal(self, h: int, state: Any, cost: Any) -> _Heard:
@@ -394,7 +375,7 @@ class Standing:
             return None, True
         features = last.cost_features[i]
         self._compute(lambda: self.agent.costs.add(h, features, measured))
-        alarm = self._watched(measured, lambda: self.monitor.observe_terminal(i, measured))
+        alarm = self._watched(measured, partial(self.monitor.observe_terminal, i))
         return alarm, self.agent.plan.certified_sets.states[h][i]
 
     # --- checks -----------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from surefoot.study.certificate import Offer
-from surefoot.study.declaring import unanswered
+from surefoot.study.declaring import DISCARDING, unanswered
 from surefoot.study.standing import Standing
 
 _CALLS = {"act": "ask", "terminal": "tell_terminal", "abort": "abort"}  # by what is due; nothing is pending
@@ -23,7 +23,7 @@ def status(standing: Standing) -> dict[str, Any]:
         "pending": None if standing.pending is None else Offer.of(standing.pending).to_dict(),
         "safe_mode": standing.safe_mode,
         "alarms": [item.entries() for item in standing.raised],
-        "must_discard": standing.must_discard,
+        "must_discard": any(item.kind in DISCARDING for item in standing.raised),
         "answers": unanswered(standing.raised, standing.problem, False, standing.outside),
         "promise": standing.promise,
         "restored": standing.restored,

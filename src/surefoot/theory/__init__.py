@@ -26,12 +26,19 @@ from surefoot.theory.paper import (
     regret_bound,
 )
 from surefoot.theory.radii import cost_log_term, self_normalised_radius, value_log_term, value_radius
-from surefoot.theory.regret_theorem import MOST_EPISODES, PaperConstants, paper_constants, smallest_usable_episodes
+from surefoot.theory.regret_theorem import (
+    MOST_EPISODES,
+    PaperConstants,
+    Setting,
+    paper_constants,
+    smallest_usable_episodes,
+)
 
 __all__ = [
     "MOST_EPISODES",
     "LowerBound",
     "PaperConstants",
+    "Setting",
     "beta",
     "beta_1",
     "cost_log_term",

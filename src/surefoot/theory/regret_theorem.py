@@ -16,22 +16,86 @@ MOST_EPISODES = 10**18
 
 
 @dataclass(frozen=True)
+class Setting:
+    """What the theorem is told of a problem: all but K. m limits, an anchor per step."""
+
+    horizon: int
+    bounds: Sequence[float]
+    """Per limit, as the next two."""
+    cost_norms: Sequence[float]
+    noises: Sequence[float]
+    transition_norm: float
+    anchor_costs: Sequence[Sequence[float]]
+    """H−1 rows of m, or H with a terminal cost."""
+    largest_distance: float
+    dimension: int
+    feature_bound: float
+    failure_probability: float
+    ridge: float
+    lambda_0: float
+    b_beta: float
+    delta_tilde: float
+
+    def __post_init__(self) -> None:
+        m = len(self.bounds)
+        decisions(self.horizon)
+        count(limits=m)
+        positive(lambda_0=self.lambda_0, delta_tilde=self.delta_tilde)
+        at_least_zero(transition_norm=self.transition_norm)
+        probability(failure_probability=self.failure_probability)
+        widths = {"cost_norms": len(self.cost_norms), "noises": len(self.noises)}
+        widths |= {f"anchor_costs[{h}]": len(row) for h, row in enumerate(self.anchor_costs)}
+        for name, width in widths.items():
+            if width != m:
+                raise InvalidInput(f"{name} must have one entry per limit ({m})", got=f"has {width}")
+        if len(self.anchor_costs) not in (self.horizon - 1, self.horizon):
+            raise InvalidInput(
+                "anchor_costs must have a row per decision step, and one more for a terminal cost",
+                got=f"{len(self.anchor_costs)} rows for horizon {self.horizon}",
+            )
+        for sigma, L_j in zip(self.noises, self.cost_norms, strict=True):  # a max() could hide a NaN
+            at_least_zero(noise=sigma, cost_norm=L_j)
+
+    def radius(self, episodes: int) -> tuple[float, float, int]:
+        """(β₁, β, K′) at T = H·K, σ = max_j σ_j, L = max(max_j L_j, L_μ), with p/(mH) in β₁ and p elsewhere."""
+        count(episodes=episodes)
+        T, p = self.horizon * episodes, self.failure_probability
+        b_1 = paper.beta_1(
+            noise=max(self.noises),
+            norm=max(*self.cost_norms, self.transition_norm),
+            dimension=self.dimension,
+            ridge=self.ridge,
+            total_steps=T,
+            feature_bound=self.feature_bound,
+            failure_probability=p / (len(self.bounds) * self.horizon),
+        )
+        b = paper.beta(
+            beta_1=b_1,
+            b_beta=self.b_beta,
+            dimension=self.dimension,
+            horizon=self.horizon,
+            total_steps=T,
+            failure_probability=p,
+        )
+        k_prime = paper.initial_episodes(
+            beta=b,
+            feature_bound=self.feature_bound,
+            total_steps=T,
+            dimension=self.dimension,
+            failure_probability=p,
+        )
+        return b_1, b, k_prime
+
+
+@dataclass(frozen=True)
 class PaperConstants:
     """The constants of the regret theorem (spec 6). Fields always exist; ε₂, ε₃, ε₄ raise if unusable.
 
     Tuples over limits have m entries, tuples over layers one per decision layer 0 … H−2.
     """
 
-    horizon: int
+    setting: Setting
     episodes: int
-    dimension: int
-    ridge: float
-    total_steps: int
-    """T = H·K."""
-    feature_bound: float
-    failure_probability: float
-    lambda_0: float
-    delta_tilde: float
     beta_1: float
     """With p/(mH) in its log."""
     beta: float
@@ -44,6 +108,11 @@ class PaperConstants:
     """Per decision layer, the smallest over limits."""
     future_gaps: tuple[float, ...]
     """Per decision layer, the smallest over limits; a terminal anchor counts."""
+
+    @property
+    def total_steps(self) -> int:
+        """T = H·K."""
+        return self.setting.horizon * self.episodes
 
     @property
     def capped_initial_episodes(self) -> int:
@@ -95,11 +164,11 @@ class PaperConstants:
         """eq:regret at this K; raises where an ε does."""
         return paper.regret_bound(
             self.episodes,
-            horizon=self.horizon,
-            dimension=self.dimension,
-            feature_bound=self.feature_bound,
-            failure_probability=self.failure_probability,
-            lambda_0=self.lambda_0,
+            horizon=self.setting.horizon,
+            dimension=self.setting.dimension,
+            feature_bound=self.setting.feature_bound,
+            failure_probability=self.setting.failure_probability,
+            lambda_0=self.setting.lambda_0,
             initial_episodes=self.initial_episodes,
             epsilon_1=self.epsilon_1,
             epsilon_2=self.epsilon_2,
@@ -110,15 +179,15 @@ class PaperConstants:
     def lower_bound(self) -> LowerBound:
         """eq:lowerbound at this K, claimed only; raises if gap⁺ of layer 0 is not positive."""
         return paper.lower_bound(
-            self.episodes, dimension=self.dimension, horizon=self.horizon, gap_0=self.future_gaps[0]
+            self.episodes, dimension=self.setting.dimension, horizon=self.setting.horizon, gap_0=self.future_gaps[0]
         )
 
     def _epsilon_2_at(self, h: int) -> float:
         with _layer(h):
             return paper.epsilon_2(
                 beta=self.beta,
-                horizon=self.horizon,
-                delta_tilde=self.delta_tilde,
+                horizon=self.setting.horizon,
+                delta_tilde=self.setting.delta_tilde,
                 gap=self.gaps[h],
                 future_gap=self.future_gaps[h],
                 kappa=self.kappa,
@@ -128,15 +197,15 @@ class PaperConstants:
         with _layer(h):
             return paper.epsilon_3(
                 beta=self.beta,
-                horizon=self.horizon,
-                delta_tilde=self.delta_tilde,
+                horizon=self.setting.horizon,
+                delta_tilde=self.setting.delta_tilde,
                 future_gap=self.future_gaps[h],
                 kappa=self.kappa,
             )
 
     def _epsilon_4_at(self, h: int) -> float:
         with _layer(h):
-            return paper.epsilon_4(beta=self.beta, horizon=self.horizon, gap_0=self.gaps[h])
+            return paper.epsilon_4(beta=self.beta, horizon=self.setting.horizon, gap_0=self.gaps[h])
 
 
 @contextmanager
@@ -148,129 +217,50 @@ def _layer(h: int) -> Iterator[None]:
         raise InvalidInput(error.rule, where=f"step {h}", got=error.got, fix=error.fix) from None
 
 
-def paper_constants(
-    *,
-    horizon: int,
-    episodes: int,
-    bounds: Sequence[float],
-    cost_norms: Sequence[float],
-    noises: Sequence[float],
-    transition_norm: float,
-    anchor_costs: Sequence[Sequence[float]],
-    largest_distance: float,
-    dimension: int,
-    feature_bound: float,
-    failure_probability: float,
-    ridge: float | None,
-    lambda_0: float,
-    b_beta: float,
-    delta_tilde: float,
-) -> PaperConstants:
-    """All constants of the regret theorem (spec 6, thm:regret); never raises for lack of slack.
+def paper_constants(setting: Setting, episodes: int) -> PaperConstants:
+    """All constants of the regret theorem at K = episodes (spec 6, thm:regret); never raises for lack of slack.
 
-    σ = max_j σ_j, L = max(max_j L_j, L_μ), Δ_φ,j = L_j·largest_distance, ridge None = d,
+    Δ_φ,j = L_j·largest_distance,
     gap_h = min_j(c̄_j − c⁰_{h,j} − Δ_φ,j), gap⁺_h = min_j(c̄_j − max_{h′≥h} c⁰_{h′,j} − Δ_φ,j).
-    bounds, cost_norms, noises: m entries. anchor_costs: H−1 rows of m, or H with a terminal cost.
     """
-    decisions(horizon)
-    positive(lambda_0=lambda_0, delta_tilde=delta_tilde)
-    at_least_zero(transition_norm=transition_norm)
-    m = len(bounds)
-    count(limits=m)
-    widths = {"cost_norms": len(cost_norms), "noises": len(noises)}
-    widths |= {f"anchor_costs[{h}]": len(row) for h, row in enumerate(anchor_costs)}
-    for name, width in widths.items():
-        if width != m:
-            raise InvalidInput(f"{name} must have one entry per limit ({m})", got=f"has {width}")
-    if len(anchor_costs) not in (horizon - 1, horizon):
-        raise InvalidInput(
-            "anchor_costs must have a row per decision step, and one more for a terminal cost",
-            got=f"{len(anchor_costs)} rows for horizon {horizon}",
-        )
-    for sigma, L_j in zip(noises, cost_norms, strict=True):  # max() below could hide a NaN
-        at_least_zero(noise=sigma, cost_norm=L_j)
-    lam = float(dimension if ridge is None else ridge)
-    b_1, b, k_prime = _radius_and_initial_episodes(
-        horizon=horizon,
-        episodes=episodes,
-        limits=m,
-        noise=max(noises),
-        norm=max(*cost_norms, transition_norm),
-        dimension=dimension,
-        ridge=lam,
-        feature_bound=feature_bound,
-        failure_probability=failure_probability,
-        b_beta=b_beta,
-    )
-    spreads = tuple(paper.delta_phi(L_j, largest_distance) for L_j in cost_norms)
-    layers = range(horizon - 1)
+    b_1, b, k_prime = setting.radius(episodes)
+    spreads = tuple(paper.delta_phi(L_j, setting.largest_distance) for L_j in setting.cost_norms)
+    layers, limits = range(setting.horizon - 1), range(len(setting.bounds))
 
     def slack(h: int, j: int) -> float:
-        return paper.gap(bound=bounds[j], anchor_cost=anchor_costs[h][j], delta_phi=spreads[j])
+        return paper.gap(bound=setting.bounds[j], anchor_cost=setting.anchor_costs[h][j], delta_phi=spreads[j])
 
     def future_slack(h: int, j: int) -> float:
-        costs = [row[j] for row in anchor_costs[h:]]
-        return paper.future_gap(bound=bounds[j], anchor_costs_from_here=costs, delta_phi=spreads[j])
+        costs = [row[j] for row in setting.anchor_costs[h:]]
+        return paper.future_gap(bound=setting.bounds[j], anchor_costs_from_here=costs, delta_phi=spreads[j])
 
     return PaperConstants(
-        horizon=horizon,
+        setting=setting,
         episodes=episodes,
-        dimension=dimension,
-        ridge=lam,
-        total_steps=horizon * episodes,
-        feature_bound=feature_bound,
-        failure_probability=failure_probability,
-        lambda_0=lambda_0,
-        delta_tilde=delta_tilde,
         beta_1=b_1,
         beta=b,
         initial_episodes=k_prime,
         kappa=paper.kappa(
             beta=b,
-            feature_bound=feature_bound,
-            ridge=lam,
-            lambda_0=lambda_0,
+            feature_bound=setting.feature_bound,
+            ridge=setting.ridge,
+            lambda_0=setting.lambda_0,
             initial_episodes=k_prime,
         ),
         delta_phi=spreads,
-        gaps=tuple(min(slack(h, j) for j in range(m)) for h in layers),
-        future_gaps=tuple(min(future_slack(h, j) for j in range(m)) for h in layers),
+        gaps=tuple(min(slack(h, j) for j in limits) for h in layers),
+        future_gaps=tuple(min(future_slack(h, j) for j in limits) for h in layers),
     )
 
 
-def smallest_usable_episodes(
-    *,
-    horizon: int,
-    limits: int,
-    noise: float,
-    norm: float,
-    dimension: int,
-    ridge: float,
-    feature_bound: float,
-    failure_probability: float,
-    b_beta: float,
-) -> int | None:
+def smallest_usable_episodes(setting: Setting) -> int | None:
     """The smallest K with K′(K) ≤ K, thm:regret (spec 7.4); None if above MOST_EPISODES.
 
-    K′/K falls in K (β grows like √log K only; H ≥ 2 makes that exact), so doubling and bisection
-    find it. p/(mH) in β₁, as in `paper_constants`.
+    K′/K falls in K (β grows like √log K only; H ≥ 2 makes that exact), so doubling and bisection find it.
     """
-    decisions(horizon)
 
     def usable(K: int) -> bool:
-        _, _, k_prime = _radius_and_initial_episodes(
-            horizon=horizon,
-            episodes=K,
-            limits=limits,
-            noise=noise,
-            norm=norm,
-            dimension=dimension,
-            ridge=ridge,
-            feature_bound=feature_bound,
-            failure_probability=failure_probability,
-            b_beta=b_beta,
-        )
-        return k_prime <= K
+        return setting.radius(K)[2] <= K
 
     too_few, enough = 0, 1
     while not usable(enough):
@@ -281,47 +271,3 @@ def smallest_usable_episodes(
         middle = (too_few + enough) // 2
         too_few, enough = (too_few, middle) if usable(middle) else (middle, enough)
     return enough
-
-
-def _radius_and_initial_episodes(
-    *,
-    horizon: int,
-    episodes: int,
-    limits: int,
-    noise: float,
-    norm: float,
-    dimension: int,
-    ridge: float,
-    feature_bound: float,
-    failure_probability: float,
-    b_beta: float,
-) -> tuple[float, float, int]:
-    """(β₁, β, K′) at T = H·K, with p/(mH) in β₁ and p elsewhere."""
-    count(horizon=horizon, episodes=episodes, limits=limits)
-    probability(failure_probability=failure_probability)
-    T = horizon * episodes
-    b_1 = paper.beta_1(
-        noise=noise,
-        norm=norm,
-        dimension=dimension,
-        ridge=ridge,
-        total_steps=T,
-        feature_bound=feature_bound,
-        failure_probability=failure_probability / (limits * horizon),
-    )
-    b = paper.beta(
-        beta_1=b_1,
-        b_beta=b_beta,
-        dimension=dimension,
-        horizon=horizon,
-        total_steps=T,
-        failure_probability=failure_probability,
-    )
-    k_prime = paper.initial_episodes(
-        beta=b,
-        feature_bound=feature_bound,
-        total_steps=T,
-        dimension=dimension,
-        failure_probability=failure_probability,
-    )
-    return b_1, b, k_prime
