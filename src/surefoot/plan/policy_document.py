@@ -199,13 +199,7 @@ def load_policy(path: Path) -> Document:
 
 
 def _checked(found: object) -> Document:
-    if checked.entries(found, "$", ("format",))["format"] != FORMAT:
-        raise UnreadableFile("not a policy of surefoot")
-    version = checked.integer(checked.entries(found, "$", ("version",))["version"], "$.version")
-    if version != VERSION:
-        newer = version > VERSION
-        fix = "Upgrade surefoot." if newer else "Run anew, or export it again."
-        raise UnreadableFile(f"written by {'a newer' if newer else 'an older'} version", got=str(version), fix=fix)
+    checked.of_format(found, "a policy", FORMAT, VERSION, "Run anew, or export it again.")
     document = checked.mapping(found, "$", _HEAD)
     for name in ("problem", "agent", "guarantee", "states"):
         checked.string(document[name], f"$.{name}")

@@ -160,13 +160,7 @@ _READ = (
 
 def _checked(document: object) -> dict[str, Any]:
     """The manifest, if every entry that is ever read is what it should be."""
-    if checked.entries(document, "$", ("format",))["format"] != FORMAT:
-        raise UnreadableFile("not a ledger of surefoot")
-    version = checked.integer(checked.entries(document, "$", ("version",))["version"], "$.version")
-    if version != VERSION:
-        newer = version > VERSION
-        fix = "Upgrade surefoot." if newer else "Run anew."
-        raise UnreadableFile(f"written by {'a newer' if newer else 'an older'} version", got=str(version), fix=fix)
+    checked.of_format(document, "a ledger", FORMAT, VERSION, "Run anew.")
     manifest = checked.entries(document, "$", _READ)
     for name in ("agent", "guarantee", "tables", "world"):
         checked.string(manifest[name], f"$.{name}")

@@ -280,14 +280,7 @@ def open_folder(root: str | Path) -> Folder:
 
 def _checked(document: object) -> dict[str, Any]:
     """The manifest, of the right types throughout; what the values mean is for :class:`Spec`."""
-    kind = checked.entries(document, "$", ("format",))["format"]
-    if kind != FORMAT:
-        raise UnreadableFile("not a sweep of surefoot", got=checked.short(kind))
-    version = checked.integer(checked.entries(document, "$", ("version",))["version"], "$.version")
-    if version > VERSION:
-        raise UnreadableFile("written by a newer version", fix="Upgrade surefoot.")
-    if version != VERSION:
-        raise checked.wrong("$.version", f"{VERSION}", version)
+    checked.of_format(document, "a sweep", FORMAT, VERSION, "Run anew.")
     keys = ("world", "agents", "seeds", "episodes", "snapshots", "versions")
     manifest = checked.entries(document, "$", keys)
     world = checked.entries(manifest["world"], "$.world", ("name", "options", "digest"))
