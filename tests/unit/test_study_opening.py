@@ -356,8 +356,10 @@ def test_a_journal_shorter_than_its_snapshots_has_lost_what_was_acknowledged(
 
 def test_a_full_disk_costs_a_snapshot_and_nothing_else(opened: Any, path: Path, world: sf.World) -> None:
     class NoRoom(Quick):
-        def replace(self, path: Path, data: bytes) -> None:
-            raise OSError(28, "No space left on device")
+        def replace(self, path: Path, content: Any) -> None:
+            if path.parent.name == "snapshots":
+                raise OSError(28, "No space left on device")
+            super().replace(path, content)
 
     study = opened(snapshot_every=10, files=NoRoom())
     go_on(study, Plant(world, 0), 30)

@@ -133,8 +133,8 @@ def test_it_is_the_document_that_a_run_ends_with(study: sf.Study, tmp_path: Path
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"version": 1}, "written by an older version: 1.*export it again"),
-        ({"version": 3}, "written by a newer version: 3.*Upgrade"),
+        ({"version": 1}, "written by an older version: .*version 1.*export it again"),
+        ({"version": 3}, "written by a newer version: .*version 3.*Upgrade"),
         ({"format": "surefoot-problem"}, "not a policy"),
         ({"layers": []}, "unknown entry.*layers"),
         ({"source": {"kind": "dream"}}, "run or study"),

@@ -176,15 +176,15 @@ def _call(path: Path, request: dict[str, Any]) -> None:
 
 
 def _say(value: dict[str, Any]) -> None:
-    from surefoot.study.protocol import text
+    from surefoot.study.protocol import reply_line
 
-    typer.echo(text(value))
+    typer.echo(reply_line(value))
 
 
 def _stdin() -> dict[str, Any]:
-    from surefoot.study.protocol import LONGEST_REQUEST, parse
+    from surefoot.study.protocol import LONGEST_REQUEST, parse_request
 
-    return parse(sys.stdin.buffer.read(LONGEST_REQUEST))
+    return parse_request(sys.stdin.buffer.read(LONGEST_REQUEST))
 
 
 def _json(text: str, name: str) -> Any:

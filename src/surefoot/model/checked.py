@@ -38,6 +38,19 @@ def entries(value: object, at: str, keys: Sequence[str]) -> dict[str, Any]:
     return mapping(value, at, keys, optional=list(value) if isinstance(value, dict) else ())
 
 
+def of_format(value: object, what: str, format: str, version: int, old: str) -> dict[str, Any]:
+    """An object of ours, of this version; nothing else of it is looked at. ``old``: what to do about an older one."""
+    if not isinstance(value, dict) or value.get("format") != format:
+        kind = value.get("format") if isinstance(value, dict) else value
+        raise UnreadableFile(f"not {what} of surefoot", where="$.format", got=f"{short(kind)}, not {format!r}")
+    found = integer(entries(value, "$", ("version",))["version"], "$.version")
+    if found != version:
+        age, fix = ("a newer", "Upgrade surefoot.") if found > version else ("an older", old)
+        got = f"version {short(found)}, this surefoot reads {version}"
+        raise UnreadableFile(f"written by {age} version", where="$.version", got=got, fix=fix)
+    return value
+
+
 def sequence(value: object, at: str, length: int | None = None, of: str = "") -> list[Any]:
     if not isinstance(value, list):
         raise wrong(at, "an array", value)
@@ -48,13 +61,13 @@ def sequence(value: object, at: str, length: int | None = None, of: str = "") ->
     return value
 
 
-def whole(value: object, at: str) -> int:
+def integer(value: object, at: str) -> int:
     if type(value) is not int:
         raise wrong(at, "a whole number", value)
     return value
 
 
-def number(value: object, at: str) -> float:
+def real(value: object, at: str) -> float:
     if type(value) is not int and type(value) is not float:
         raise wrong(at, "a number", value)
     try:
@@ -64,7 +77,7 @@ def number(value: object, at: str) -> float:
 
 
 def finite(value: object, at: str) -> float:
-    found = number(value, at)
+    found = real(value, at)
     if not math.isfinite(found):
         raise UnreadableFile("a number is not finite", where=at, got=short(value))
     return found
@@ -76,7 +89,7 @@ def flag(value: object, at: str) -> bool:
     return value
 
 
-def text(value: object, at: str) -> str:
+def string(value: object, at: str) -> str:
     if type(value) is not str:
         raise wrong(at, "a text", value)
     if _HALF.search(value):
@@ -96,7 +109,7 @@ def _label(value: object, at: str) -> Label:
         return tuple(_label(item, f"{at}[{i}]") for i, item in enumerate(value))
     if isinstance(value, dict):
         raise wrong(at, "a text, number, true, false, null or an array of these", value)
-    return text(value, at) if isinstance(value, str) else value
+    return string(value, at) if isinstance(value, str) else value
 
 
 def wrong(at: str, expected: str, value: object) -> UnreadableFile:

@@ -169,7 +169,7 @@ def from_document(document: Document, stored: Mapping[str, object], budget: int)
     labels = checked.mapping(top["labels"], "$.labels", ("states", "actions"))
     states = checked.labels(labels["states"], "$.labels.states")
     actions = checked.labels(labels["actions"], "$.labels.actions")
-    horizon = check_horizon(checked.whole(top["horizon"], "$.horizon"))
+    horizon = check_horizon(checked.integer(top["horizon"], "$.horizon"))
     layers = checked.sequence(top["layers"], "$.layers", horizon - 1, "horizon - 1")
     anchors = checked.sequence(top["anchors"], "$.anchors", horizon, "horizon")
     rows = [reader.layer(layer, f"$.layers[{h}]", states, actions) for h, layer in enumerate(layers)]
@@ -186,7 +186,7 @@ def from_document(document: Document, stored: Mapping[str, object], budget: int)
         start=starts.tolist(),
         limits=[_limit(limit, i) for i, limit in enumerate(checked.sequence(top["limits"], "$.limits"))],
         anchor=known.__getitem__,
-        transition_norm=checked.number(top["transition_norm"], "$.transition_norm"),
+        transition_norm=checked.real(top["transition_norm"], "$.transition_norm"),
         stationary_costs=checked.flag(top["stationary_costs"], "$.stationary_costs"),
         stationary_transitions=checked.flag(top["stationary_transitions"], "$.stationary_transitions"),
         **columns,
@@ -266,7 +266,7 @@ class _Reader:
             return self.array(value, at, _FLOAT, 2)
         at = f"{at}.sparse"
         part = checked.mapping(checked.mapping(value, at, ("sparse",))["sparse"], at, ("dim", *RowParts._fields))
-        dim = checked.whole(part["dim"], f"{at}.dim")
+        dim = checked.integer(part["dim"], f"{at}.dim")
         if not 1 <= dim <= MOST_COLUMNS:
             raise UnreadableFile("wrong number of columns", where=f"{at}.dim", got=checked.short(dim))
         indptr = self.array(part["indptr"], f"{at}.indptr", _INT)
@@ -308,5 +308,5 @@ class _Reader:
 def _limit(value: object, i: int) -> Limit:
     at = f"$.limits[{i}]"
     part = checked.mapping(value, at, _LIMIT_KEYS)
-    numbers = {key: checked.number(part[key], f"{at}.{key}") for key in _LIMIT_KEYS[1:]}
-    return Limit(checked.text(part["name"], f"{at}.name"), **numbers)
+    numbers = {key: checked.real(part[key], f"{at}.{key}") for key in _LIMIT_KEYS[1:]}
+    return Limit(checked.string(part["name"], f"{at}.name"), **numbers)

@@ -61,8 +61,9 @@ def load_problem(path: Path) -> Problem:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the document in both formats."""
-    text = resources.files("surefoot.model").joinpath("problem.schema.json").read_text("utf-8")
-    found: dict[str, Any] = json.loads(text)
+    found: dict[str, Any] = strict_json.parse_json(
+        resources.files("surefoot.model").joinpath("problem.schema.json").read_bytes()
+    )
     return found
 
 

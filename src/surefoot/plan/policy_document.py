@@ -199,24 +199,18 @@ def load_policy(path: Path) -> Document:
 
 
 def _checked(found: object) -> Document:
-    if checked.entries(found, "$", ("format",))["format"] != FORMAT:
-        raise UnreadableFile("not a policy of surefoot")
-    version = checked.whole(checked.entries(found, "$", ("version",))["version"], "$.version")
-    if version != VERSION:
-        newer = version > VERSION
-        fix = "Upgrade surefoot." if newer else "Run anew, or export it again."
-        raise UnreadableFile(f"written by {'a newer' if newer else 'an older'} version", got=str(version), fix=fix)
+    checked.of_format(found, "a policy", FORMAT, VERSION, "Run anew, or export it again.")
     document = checked.mapping(found, "$", _HEAD)
     for name in ("problem", "agent", "promise", "states"):
-        checked.text(document[name], f"$.{name}")
+        checked.string(document[name], f"$.{name}")
     for name in ("guaranteed", "safe_mode"):
         checked.flag(document[name], f"$.{name}")
     if document["plan"] is not None:
-        checked.whole(document["plan"], "$.plan")
+        checked.integer(document["plan"], "$.plan")
     if document["failure_probability"] is not None:
         checked.finite(document["failure_probability"], "$.failure_probability")
     for i, limit in enumerate(checked.sequence(document["limits"], "$.limits")):
-        checked.text(checked.mapping(limit, f"$.limits[{i}]", ("name", "bound"))["name"], f"$.limits[{i}].name")
+        checked.string(checked.mapping(limit, f"$.limits[{i}]", ("name", "bound"))["name"], f"$.limits[{i}].name")
         checked.finite(limit["bound"], f"$.limits[{i}].bound")
     _check_source(document["source"])
     (start,) = checked.labels([document["start"]], "$.start")
@@ -225,11 +219,11 @@ def _checked(found: object) -> Document:
 
 
 def _check_source(value: object) -> None:
-    kind = checked.text(checked.entries(value, "$.source", ("kind",))["kind"], "$.source.kind")
+    kind = checked.string(checked.entries(value, "$.source", ("kind",))["kind"], "$.source.kind")
     if kind not in _SOURCES:
         raise checked.wrong("$.source.kind", " or ".join(_SOURCES), kind)
     for name, part in checked.mapping(value, "$.source", _SOURCES[kind]).items():
-        (checked.text if name in ("kind", "world") else checked.whole)(part, f"$.source.{name}")
+        (checked.string if name in ("kind", "world") else checked.integer)(part, f"$.source.{name}")
 
 
 def _step(value: object, at: str, limits: int) -> list[Entry]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from surefoot.agents import draws
 from surefoot.agents.agent import Agent
 from surefoot.errors import InvalidInput, UnreadableFile
+from surefoot.model import checked
 from surefoot.runs.record import EpisodeTable, PlanTable
 from surefoot.runs.run import describe
 from surefoot.storage import archive as npz
@@ -66,8 +67,7 @@ def load_checkpoint(path: Path, agent: Agent, world: World) -> Saved:
 
 def _read(path: Path) -> tuple[dict[str, Any], Saved]:
     with npz.opened(path) as (header, open_members):
-        if header["format"] != "surefoot-checkpoint" or header["version"] != VERSION:
-            raise UnreadableFile("not a checkpoint of this version")
+        checked.of_format(header, "a checkpoint", "surefoot-checkpoint", VERSION, "Run anew.")
         groups = open_members().groups(header["shapes"], ("table", "plans", "agent"))
     manifest = header["manifest"]
     saved = Saved(int(manifest["episodes"]), int(manifest["done"]), **groups)

@@ -168,26 +168,20 @@ _READ = (
 
 def _checked(document: object) -> dict[str, Any]:
     """The manifest, if every entry that is ever read is what it should be."""
-    if checked.entries(document, "$", ("format",))["format"] != FORMAT:
-        raise UnreadableFile("not a ledger of surefoot")
-    version = checked.whole(checked.entries(document, "$", ("version",))["version"], "$.version")
-    if version != VERSION:
-        newer = version > VERSION
-        fix = "Upgrade surefoot." if newer else "Run anew."
-        raise UnreadableFile(f"written by {'a newer' if newer else 'an older'} version", got=str(version), fix=fix)
+    checked.of_format(document, "a ledger", FORMAT, VERSION, "Run anew.")
     manifest = checked.entries(document, "$", _READ)
     for name in ("agent", "promise", "tables", "world"):
-        checked.text(manifest[name], f"$.{name}")
+        checked.string(manifest[name], f"$.{name}")
     checked.flag(manifest["guaranteed"], "$.guaranteed")
     for name in ("seed", "episodes", "done"):
-        if checked.whole(manifest[name], f"$.{name}") < 0:
+        if checked.integer(manifest[name], f"$.{name}") < 0:
             raise checked.wrong(f"$.{name}", "a whole number from 0", manifest[name])
     p = checked.entries(manifest["constants"], "$.constants", ()).get("failure_probability", 0.5)
-    if not 0 < checked.number(p, "$.constants.failure_probability") < 1:
+    if not 0 < checked.real(p, "$.constants.failure_probability") < 1:
         raise checked.wrong("$.constants.failure_probability", "a number between 0 and 1", p)
     for i, limit in enumerate(checked.sequence(manifest["limits"], "$.limits")):
         at = f"$.limits[{i}]"
-        checked.text(checked.entries(limit, at, ("name",))["name"], f"{at}.name")
+        checked.string(checked.entries(limit, at, ("name",))["name"], f"{at}.name")
     summary = checked.entries(manifest["summary"], "$.summary", (*_NUMBERS, *_FLAGS))
     for name in _NUMBERS:
         checked.finite(summary[name], f"$.summary.{name}")

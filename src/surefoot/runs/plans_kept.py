@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput, UnreadableFile
+from surefoot.model import checked
 from surefoot.model.graph import BoolArray, FloatArray, IntArray, LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.plan.plan import Plan
@@ -88,8 +89,7 @@ def load_snapshot(path: Path, problem: Problem) -> Snapshot:
     try:
         with npz.opened(path) as (header, open_members):
             arrays = dict(open_members())
-        if header["format"] != "surefoot-plan" or header["version"] != 1:
-            raise UnreadableFile("not a snapshot of this version")
+        checked.of_format(header, "a plan", "surefoot-plan", 1, "Run anew.")
         if header["problem"] != problem.digest:
             raise UnreadableFile("the snapshot is of another problem")
         return _cut(header, arrays, problem.graph)

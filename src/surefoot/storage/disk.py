@@ -65,7 +65,8 @@ class FileLayer:
         levels = [path, *path.parents]
         first = next((i for i, folder in enumerate(levels) if folder.exists()), len(levels) - 1)
         for folder in reversed(levels[: first + 1]):
-            folder.mkdir(exist_ok=not new or folder != path)
+            if not folder.is_dir() or (new and folder == path):
+                folder.mkdir(exist_ok=not new)
             self.fsync_dir(folder.parent)
 
     def replace(self, path: Path, content: bytes | Callable[[BinaryIO], object]) -> None:

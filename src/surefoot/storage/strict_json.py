@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import reprlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +30,26 @@ def too_large(data: bytes) -> bool:
     return len(data) > MAX_BYTES or data.count(b"[") + data.count(b"{") > MAX_BRACKETS
 
 
-def parse_json(data: bytes, where: str = "", fix: str = "", bounded: bool = True) -> Any:
-    """The value, or UnreadableFile. ``bounded=False``: of any size, where it is known that we wrote it."""
-    if bounded and too_large(data):
+def parse_json(data: bytes, where: str = "", fix: str = "") -> Any:
+    """The value of a document, or UnreadableFile. Its numbers are checked by who knows what they are for."""
+    if too_large(data):
         got = f"at most {MAX_BYTES} bytes and {MAX_BRACKETS} brackets are read"
         raise UnreadableFile("the JSON is too large", where=where, got=got, fix=fix)
+    return _parsed(data, where, float)
+
+
+def parse_line(data: bytes) -> dict[str, Any]:
+    """The object on a line of a journal or a log, of any length; no number in it overflows."""
+    found = _parsed(data, "", _finite)
+    if not isinstance(found, dict):
+        raise UnreadableFile("not a JSON object", got=reprlib.repr(found))
+    return found
+
+
+def _parsed(data: bytes, where: str, real: Callable[[str], float]) -> Any:
     try:
         return json.loads(
-            data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite
+            data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=real
         )
     except UnicodeDecodeError as error:
         raise UnreadableFile("not UTF-8 text", where=where, got=f"byte {error.start}") from None
@@ -51,14 +64,6 @@ def parse_json(data: bytes, where: str = "", fix: str = "", bounded: bool = True
         raise
     except ValueError as error:  # Python refuses to read whole numbers of thousands of digits
         raise UnreadableFile("a number is too large", where=where, got=str(error)) from None
-
-
-def parse_object(data: bytes, bounded: bool = True) -> dict[str, Any]:
-    """The same, of an object."""
-    found = parse_json(data, bounded=bounded)
-    if not isinstance(found, dict):
-        raise UnreadableFile("not a JSON object", got=reprlib.repr(found))
-    return found
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

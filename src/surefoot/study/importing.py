@@ -87,7 +87,7 @@ def prepare(
         fix = "It is kept in the journal."
         raise InvalidInput("say why these are different measurements", got=shown(different), fix=fix)
     reader, measured_at = _Reader(problem, str(rows) if isinstance(rows, (str, Path)) else ""), _Times(discarded_at)
-    for i, (place, row) in enumerate(logs.read(rows)):
+    for i, (place, row) in enumerate(logs.log_rows(rows)):
         if i == logs.MOST_ROWS:
             raise InvalidInput("too many rows for one import", got=f"more than {i}", fix="Import them in parts.")
         reader.take(place, row)
@@ -180,7 +180,7 @@ class _Reader:
     # --- one row ----------------------------------------------------------------------------------------
 
     def _taken(self, row: Mapping[str, Any]) -> list[Any]:
-        problem, h = self._problem, logs.whole(_entry(row, "step"))
+        problem, h = self._problem, logs.step_in(_entry(row, "step"))
         if type(h) is not int or not 0 <= h < problem.horizon:
             raise UnknownLabel("no such step", got=f"{shown(h)}, steps are 0 … {problem.horizon - 1}")
         states = problem.naming.states
@@ -239,9 +239,9 @@ class _Reader:
             raise InvalidInput("the cost is given twice", got=f"cost and {columns[0]}")
         where = "columns 'cost.…'" if columns else "column 'cost'"
         if columns:
-            value: Any = [logs.number(row.get(name), f"column {name!r}") for name in names]
+            value: Any = [logs.cost_in(row.get(name), f"column {name!r}") for name in names]
         else:
-            value = logs.number(_entry(row, "cost", null=True), where)
+            value = logs.cost_in(_entry(row, "cost", null=True), where)
         if isinstance(value, (list, tuple)) and any(part is None for part in value):
             self.partly += any(part is not None for part in value)
             value = None

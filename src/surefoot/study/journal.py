@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from surefoot.errors import OutOfOrder, UnreadableFile, UnwritableFile
+from surefoot.storage.atomic import writing
 from surefoot.storage.disk import FileLayer
 from surefoot.study import records
 from surefoot.study.clock import TOLERANCE, Clock, Timekeeper
@@ -141,10 +142,10 @@ class Journal:
         self._clock = Timekeeper(clock, self._end.time)
         self.recovered = f"a torn tail was cut: {self.scanned.torn}" if self.scanned.torn else ""
         self._broken = ""
-        with _disk(path):
+        with writing(path):
             self._file: int | None = layer.open(path)
         try:
-            with _disk(path):
+            with writing(path):
                 if self.scanned.torn:
                     layer.truncate(self._file, self._end.size)
                 # What the process before us wrote may be readable and yet not on disk.
@@ -236,17 +237,3 @@ class Journal:
         if self._file is not None:
             self._layer.close(self._file)
             self._file = None
-
-
-class _disk:
-    """Turns an OSError into one that names the file and says that nothing was lost."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError) and not isinstance(error, UnwritableFile):
-            raise UnwritableFile("cannot be written", where=str(self._path), got=str(error)) from error

@@ -18,7 +18,7 @@ import numpy as np
 
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.model.labels import shown
-from surefoot.storage.strict_json import parse_object
+from surefoot.storage.strict_json import parse_line
 from surefoot.study import records
 
 MOST_ROWS = 1_000_000  #: in one import, which is one record of the journal
@@ -38,7 +38,7 @@ class Text(str):
     __slots__ = ()
 
 
-def read(source: Log) -> Iterator[Row]:
+def log_rows(source: Log) -> Iterator[Row]:
     """The rows of a log. The suffix of a path says what it is: .csv, .jsonl or .ndjson, .parquet."""
     if isinstance(source, (str, Path)):
         path = Path(source)
@@ -79,7 +79,7 @@ def _json_lines(path: Path) -> Iterator[Row]:
         for i, line in enumerate(stream):
             if line.strip():
                 try:
-                    row = parse_object(line if i else line.removeprefix(codecs.BOM_UTF8))
+                    row = parse_line(line if i else line.removeprefix(codecs.BOM_UTF8))
                 except UnreadableFile as error:
                     raise UnreadableFile(error.rule, where=f"{path}, line {i + 1}", got=error.got) from None
                 yield f"line {i + 1}", row
@@ -127,7 +127,7 @@ def _spellings(value: object) -> list[str]:
     ]
 
 
-def whole(value: object) -> object:
+def step_in(value: object) -> object:
     """The number of a step, from a cell or as it is; text that is none stays text and is refused later."""
     if isinstance(value, Text):
         return int(value) if _STEP.fullmatch(value) else str(value)
@@ -151,7 +151,7 @@ def moment(value: object) -> str | None:
         return None
 
 
-def number(value: object, where: str) -> object:
+def cost_in(value: object, where: str) -> object:
     """A cost: a number, a list of them, or None, from a cell or as it is.
 
     In single precision 0.21 is 0.20999999344348907; it is read as 0.21, so that a copy of 0.21 is known again.

@@ -20,6 +20,7 @@ from surefoot.model import files
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.monitor.watching import MonitorFactory
+from surefoot.storage.atomic import writing
 from surefoot.storage.disk import FileLayer
 from surefoot.storage.lock import Lock
 from surefoot.study import journal as journals
@@ -203,12 +204,10 @@ def keep_problem(path: Path, problem: Problem, layer: FileLayer, stem: str = "pr
     """Put the problem beside the journal, on disk for good; returns the file's name."""
     name = problem_file(problem, stem)
     other = f"{stem}.npz" if name.endswith(".json") else f"{stem}.json"
-    try:
+    with writing(path / name):
         files.save_problem(problem, path / name, layer)
         layer.remove(path / other)  # of an attempt that never came to its first record
         layer.fsync_dir(path)
-    except OSError as error:
-        raise UnwritableFile("the problem could not be saved", where=str(path / name), got=str(error)) from error
     return name
 
 

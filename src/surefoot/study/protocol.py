@@ -37,7 +37,7 @@ LONGEST_REQUEST = 1 << 20  #: bytes
 _REQUIRED = object()
 
 
-def parse(text: bytes | str) -> dict[str, Any]:
+def parse_request(text: bytes | str) -> dict[str, Any]:
     """A request. NaN and Infinity pass: a cost that is not finite must reach the study, which raises an alarm."""
     try:
         found = json.loads(text, object_pairs_hook=_unique)
@@ -90,14 +90,14 @@ def serve(study: Study, requests: IO[bytes], answers: IO[str]) -> None:
             if len(line) > LONGEST_REQUEST:
                 _skip_line(requests, line)
                 raise InvalidInput("the request is too long", got=f"more than {LONGEST_REQUEST} bytes")
-            request = parse(line)
+            request = parse_request(line)
             known = request.get("id")
             reply = answer(study, request)
         except SurefootError as error:
             reply = {"error": str(error), "kind": type(error).__name__}
         if known is not None:
             reply["id"] = known
-        answers.write(text(reply) + "\n")
+        answers.write(reply_line(reply) + "\n")
         answers.flush()
 
 
@@ -106,7 +106,7 @@ def _skip_line(stream: IO[bytes], line: bytes) -> None:
         line = stream.readline(LONGEST_REQUEST)
 
 
-def text(value: dict[str, Any]) -> str:
+def reply_line(value: dict[str, Any]) -> str:
     """One line of ASCII; what is not finite, as in an id, becomes a string."""
     try:
         return json.dumps(value, allow_nan=False)

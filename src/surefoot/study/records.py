@@ -89,7 +89,7 @@ from typing import Any
 
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.model.labels import Label, check_label
-from surefoot.storage.strict_json import parse_object
+from surefoot.storage.strict_json import parse_line
 
 VERSION = 3
 FIRST = "0" * 64  #: what stands before the first record
@@ -176,7 +176,7 @@ def hash_in(line: bytes) -> str:
 
 def decode(line: bytes) -> Record:
     """The record of a verified line, with the entries of its kind and no others."""
-    record = parse_object(line, bounded=False)
+    record = parse_line(line)
     kind = record.get("kind")
     if type(kind) is not str or kind not in FIELDS:
         raise UnreadableFile("no such kind of record", got=shorten(kind), fix="Upgrade surefoot to read it.")

@@ -15,6 +15,7 @@ import re
 from pathlib import Path
 
 from surefoot.errors import SurefootError, UnreadableFile
+from surefoot.model import checked
 from surefoot.storage import archive as npz
 from surefoot.storage.disk import FileLayer
 from surefoot.study.declaring import Raised
@@ -75,8 +76,9 @@ def unpack(path: Path, digest: str, standing: Standing) -> None:
     """Put a fresh standing where a snapshot says. The file's bytes were verified before."""
     try:
         with npz.opened(path) as (header, open_members):
-            if header["format"] != _FORMAT or header["version"] != VERSION or header["problem"] != digest:
-                raise UnreadableFile("a snapshot of another kind", where=path.name)
+            checked.of_format(header, "a snapshot", _FORMAT, VERSION, "It is not needed.")
+            if header["problem"] != digest:
+                raise UnreadableFile("a snapshot of another problem", where=path.name)
             groups = open_members().groups(header["shapes"], ("agent", "monitor"))
         standing.resume(
             {key: header[key] for key in (*_SCALARS, "drifted")},

@@ -245,7 +245,7 @@ def _is_time(entry: Any) -> bool:
     try:
         part = checked.entries(entry, "", ("seconds", "marks"))
         marks = [checked.sequence(mark, "", 2) for mark in checked.sequence(part["marks"], "")]
-        done = [checked.whole(mark[0], "") for mark in marks]
+        done = [checked.integer(mark[0], "") for mark in marks]
         seconds = [checked.finite(mark[1], "") for mark in marks]
         total = checked.finite(part["seconds"], "")
     except UnreadableFile:
@@ -280,35 +280,28 @@ def open_folder(root: str | Path) -> Folder:
 
 def _checked(document: object) -> dict[str, Any]:
     """The manifest, of the right types throughout; what the values mean is for :class:`Spec`."""
-    kind = checked.entries(document, "$", ("format",))["format"]
-    if kind != FORMAT:
-        raise UnreadableFile("not a sweep of surefoot", got=checked.short(kind))
-    version = checked.whole(checked.entries(document, "$", ("version",))["version"], "$.version")
-    if version > VERSION:
-        raise UnreadableFile("written by a newer version", fix="Upgrade surefoot.")
-    if version != VERSION:
-        raise checked.wrong("$.version", f"{VERSION}", version)
+    checked.of_format(document, "a sweep", FORMAT, VERSION, "Run anew.")
     keys = ("world", "agents", "seeds", "episodes", "snapshots", "versions")
     manifest = checked.entries(document, "$", keys)
     world = checked.entries(manifest["world"], "$.world", ("name", "options", "digest"))
     checked.entries(world["options"], "$.world.options", ())
-    checked.text(world["name"], "$.world.name")
-    if not _DIGEST.match(checked.text(world["digest"], "$.world.digest")):
+    checked.string(world["name"], "$.world.name")
+    if not _DIGEST.match(checked.string(world["digest"], "$.world.digest")):
         raise checked.wrong("$.world.digest", "a sha256 in hex", world["digest"])
     for i, each in enumerate(checked.sequence(manifest["agents"], "$.agents")):
         at = f"$.agents[{i}]"
         part = checked.entries(each, at, ("label", "agent", "options"))
         checked.entries(part["options"], f"{at}.options", ())
         for name in ("label", "agent"):
-            if not checked.text(part[name], f"{at}.{name}"):
+            if not checked.string(part[name], f"{at}.{name}"):
                 raise checked.wrong(f"{at}.{name}", "a name", part[name])
     snapshots = checked.entries(manifest["snapshots"], "$.snapshots", ("seeds", "note"))
-    checked.text(snapshots["note"], "$.snapshots.note")
+    checked.string(snapshots["note"], "$.snapshots.note")
     for at, seeds in (("$.seeds", manifest["seeds"]), ("$.snapshots.seeds", snapshots["seeds"])):
         for seed in checked.sequence(seeds, at):
-            checked.whole(seed, at)
+            checked.integer(seed, at)
     for name, number in checked.entries(manifest["versions"], "$.versions", ()).items():
-        checked.text(number, f"$.versions.{name}")
+        checked.string(number, f"$.versions.{name}")
     json.dumps(document, ensure_ascii=False).encode()  # half a character anywhere could not be written again
     return manifest
 
