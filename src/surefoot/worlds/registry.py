@@ -63,7 +63,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         name="power",
         function="surefoot.worlds.named.power:power",
-        description="a load pocket with a dear generator and a storage, whose lines must not be overloaded",
+        description="a load pocket with an expensive generator and a storage, whose lines must not be overloaded",
         sizes={
             "testing": "for tests: case6ww, three hours a step",
             "testing-ac": "the same with AC flow as truth",
