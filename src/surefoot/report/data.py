@@ -239,7 +239,7 @@ def _violations_chart(groups: Mapping[str, Sequence[Ledger]], agents: Mapping[st
         name="violations",
         title="Cumulative violations",
         y="steps that broke a limit",
-        caption="0 is the promise.",
+        caption="0 is the guarantee.",
         lines=_lines(groups, agents, _total("violations")),
         y_scale="symlog",
     )
