@@ -1,8 +1,8 @@
-"""A study on a plant: ask for an action with its certificate, tell what came of it.
+"""A study on a plant: ask for an action with its certificate, tell what happened.
 
     python examples/ask_tell.py
 
-Kill it at any moment and start it again: it goes on where it was. The plant is simulated here; in your program
+Kill it at any moment and start it again: it continues where it was. The plant is simulated here; in your program
 ``apply`` talks to the machine.
 """
 
@@ -13,15 +13,14 @@ from pathlib import Path
 
 import surefoot as sf
 from surefoot import worlds
-from surefoot.study.certificate import Offer
 from surefoot.study.episode import Episode
 
 world = worlds.make("thermal/small")  # stands in for the plant; the study sees its problem only
 problem, plant = world.problem, world.sampler(seed=0)
 
 
-def apply(offer: Offer) -> tuple[int, float]:
-    """Do it, and read the sensors: where the machine is now, and what the limit's sensor says."""
+def apply(offer: sf.Offer) -> tuple[int, float]:
+    """Apply the action and read the sensors: the machine's state, and the measured cost."""
     h, pair = offer.step, problem.pair_index(offer.step, offer.state, offer.action)
     edge = plant.step(h, pair)
     return problem.states(h + 1)[int(problem.graph.layers[h].successor[edge])], float(plant.measure(h, edge)[0])
@@ -44,13 +43,13 @@ def main(folder: Path, episodes: int) -> None:
             play(study.resume())
         for _ in range(episodes):
             if study.safe_mode:
-                print("safe mode: a person must look at it, then study.acknowledge(reason)")
+                print("safe mode: find the cause, then call study.acknowledge(reason, …)")
                 break
             play(study.episode())
         status = study.status()
         study.export_policy(folder / "policy.py")
     print(f"{status['episodes']} episodes, {status['certified_pairs']} of {status['pairs']} actions certified")
-    print(f"promised: {status['promise']}")
+    print(f"promise: {status['promise']}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Your own gridworld: a table of what can happen, what it costs, one limit. Run: python examples/own_gridworld.py"""
+"""Your own gridworld: a transition table, a cost and a limit. Run: python examples/own_gridworld.py"""
 
 import surefoot as sf
 
@@ -8,7 +8,7 @@ GOAL = (3, 6)  # where peat is dug
 
 
 class Marsh:
-    """Whoever wades gets stuck with probability 1/5; every step at the goal pays."""
+    """A move gets stuck with probability 1/5; every step at the goal pays."""
 
     def __init__(self):
         squares = [(row, column) for row in range(4) for column in range(7)]
@@ -28,5 +28,5 @@ world = sf.worlds.from_gymnasium(
 )
 run = sf.run(sf.LsviNew(world.problem), world, episodes=5000, seed=0)
 print(run.promise)
-print(f"peat a day: {run.fallback_value:.2f} at first, {run.last_value:.2f} now, {run.best_value:.2f} at best")
+print(f"peat per day: {run.fallback_value:.2f} at first, {run.last_value:.2f} now, {run.best_value:.2f} at best")
 print(f"steps too deep: {run.violations.sum()}")

@@ -1,10 +1,10 @@
-"""Declares what is known of the oven and saves it as oven.json, which any language can hand to ``surefoot study new``.
+"""Declares what is known about the oven and saves it as oven.json, for ``surefoot study new`` from any language.
 
     python examples/other_language/make_problem.py
 
-Heat goes from 0 to 4, power from 0 to 2. A step adds the power, takes 1 of the heat if there is any, and sometimes,
-nobody knows how often, gains 1 more. The wall's stress is a weighted sum of 1, heat and power; nobody knows the
-weights, but idle and cold it is 0.05. It must not pass 0.6. Switching the oven off is known to be safe.
+Heat goes from 0 to 4, power from 0 to 2. A step adds the power, loses 1 of the heat if there is any, and sometimes
+gains 1 more; how often is unknown. The wall's stress is a weighted sum of 1, heat and power with unknown weights;
+when idle and cold it is 0.05. It must not exceed 0.6. Switching the oven off is known to be safe.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 //
 //     node examples/other_language/plant.mjs [FOLDER] [EPISODES] [SEED]
 //
-// Run it twice with the same folder and it goes on where it was, even if it was killed half-way through an episode.
+// Run it twice with the same folder and it continues where it was, even if it was killed in the middle of an episode.
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -15,7 +15,7 @@ const [folder = "oven.study", episodes = "60", seed = "1"] = process.argv.slice(
 const surefoot = process.env.SUREFOOT ?? "surefoot";
 const here = dirname(fileURLToPath(import.meta.url));
 
-// --- the oven, whose weights nobody knows -----------------------------------------------------------------------------
+// --- the oven, whose weights are unknown ------------------------------------------------------------------------------
 
 let random = Number(seed) >>> 0;
 function uniform() {

@@ -46,11 +46,11 @@ def whole(name: str, value: int, least: int) -> int:
     return int(value)
 
 
-# --- keywords that come from a file or a command line -------------------------------------------------------
+# --- options that come from a file or a command line --------------------------------------------------------
 
 
 def options_of(function: Callable[..., Any], without: Collection[str]) -> dict[str, inspect.Parameter]:
-    """The keywords that a function takes, by name; those in ``without`` are given otherwise."""
+    """The options that a function takes, by name; those in ``without`` are given otherwise."""
     kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = inspect.signature(function).parameters
     return {name: p for name, p in parameters.items() if p.kind in kinds and name not in without}
@@ -59,7 +59,7 @@ def options_of(function: Callable[..., Any], without: Collection[str]) -> dict[s
 def check_options(
     what: str, function: Callable[..., Any], given: Mapping[str, Any], without: Collection[str] = ()
 ) -> None:
-    """Refuse a keyword that the function does not take, with the nearest ones, and a value of the wrong type."""
+    """Refuse an option that the function does not take, with the nearest ones, and a value of the wrong type."""
     known = options_of(function, without)
     every = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
     try:

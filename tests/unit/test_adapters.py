@@ -330,7 +330,7 @@ def test_own_gridworld_in_under_40_lines() -> None:
     done = subprocess.run([sys.executable, str(EXAMPLE)], check=True, capture_output=True, text=True, encoding="utf-8")
     first, peat, deep = done.stdout.splitlines()
     assert first == "every step safe with probability ≥ 0.95"
-    assert peat == "peat a day: 0.00 at first, 8.75 now, 8.75 at best"
+    assert peat == "peat per day: 0.00 at first, 8.75 now, 8.75 at best"
     assert deep == "steps too deep: 0"
 
 

@@ -305,6 +305,7 @@ def test_the_template_is_a_configuration(agents: list[str], surefoot: Surefoot, 
     document = tomllib.loads(ended.out)
     assert document["world"] == WORLD
     assert list(document["agents"]) == agents
+    assert not re.search(r">>>|# +problem:", ended.out)  # of a docstring, the options alone
     (tmp_path / "run.toml").write_text(ended.out, encoding="utf-8")
     found = run_options.read_config(tmp_path / "run.toml")
     assert found.spec() == sweep.Spec(WORLD, tuple(Contender(a, {}, a) for a in agents), (0, 1, 2), 20_000)

@@ -192,7 +192,7 @@ def test_no_alternative() -> None:
     found = sf.check(walk({(0, "s", "stay", "s"): [1.0, 0.0]}))
     assert (found.cold_start.can_move, found.cold_start.closest) == (False, None)
     assert "only one" in found.problems[0]
-    assert "only one" in str(found)
+    assert "only one" in " ".join(str(found).split())
 
 
 @pytest.mark.parametrize("build", [one_step, two_steps, last_state, imprecise, two_limits])
@@ -343,7 +343,7 @@ def test_states_that_the_graph_forces() -> None:
     assert found.forced.examples == ((1, "edge"), (2, "pit"))
     assert [layer.never_states for layer in found.layers] == [0, 1, 1, 0]
     assert [layer.never_actions for layer in found.layers] == [1, 3, 1, 0]
-    assert "'edge' at step 1, 'pit' at step 2" in str(found)
+    assert "'edge' at step 1, 'pit' at step 2" in " ".join(str(found).split())
     near = found.cold_start.closest
     assert near is not None
     assert (near.excess, near.later) == (0.25, True)

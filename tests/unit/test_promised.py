@@ -68,6 +68,6 @@ def test_agent_and_study_say_it_so(p: float, tmp_path: Path) -> None:
 
 
 def test_the_diagnosis_says_it_so() -> None:
-    said = str(sf.check(stuck(), failure_probability=1e-7))
+    said = " ".join(str(sf.check(stuck(), failure_probability=1e-7)).split())
     assert "never start" in said
     assert "probability ≥ 1 − 1e-7" in said

@@ -66,5 +66,5 @@ def _comment(doc: str) -> str:
     _, found, arguments = doc.partition("Args:\n")
     if not found:
         return ""
-    lines = textwrap.dedent(arguments).rstrip().splitlines()
+    lines = textwrap.dedent(arguments.partition("\n\n")[0]).rstrip().splitlines()
     return "".join(f"#   {line}\n" for line in lines if not line.startswith("problem:"))

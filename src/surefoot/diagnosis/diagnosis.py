@@ -101,7 +101,7 @@ class Forced:
 
 @dataclass(frozen=True)
 class FallbackFault:
-    """The fallback against the declaration: a triplet of its own that is over a limit for every truth."""
+    """A contradiction: a triplet of the fallback that exceeds a limit under every truth the declaration allows."""
 
     triplets: int  # how many, last states included
     where: str

@@ -45,7 +45,7 @@ def _verdict(found: Diagnosis) -> str:
 
 
 def _limits(found: Diagnosis) -> str:
-    rows = [["limit", "bound", "norm", "noise", "moves with bound ≥", "moves with norm ≤"]]
+    rows = [["limit", "bound", "norm", "noise", "starts with bound ≥", "starts with norm ≤"]]
     for limit in found.limits:
         rows.append(
             [

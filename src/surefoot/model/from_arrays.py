@@ -2,7 +2,7 @@
 
 Each argument is one ``numpy`` array, used by all steps, or a list of H-1 arrays; features may be sparse matrices.
 Arrays are taken as they are: of the right kind and C-contiguous, or refused. A silent conversion would copy gigabytes.
-What is small was copied before (:mod:`surefoot.model.seals`).
+Small arrays were copied before (:mod:`surefoot.model.seals`).
 """
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ def terminal_layer(
 
 
 def fallback_choice(policy: FallbackPolicy, layers: Sequence[Layer], naming: Naming) -> FallbackChoice:
-    """Ask the fallback policy only where the fallback itself can come."""
+    """Ask the fallback only in states that it can reach."""
 
     def choose(h: int, states: IntArray) -> list[int]:
         return [_fallback_action(policy, layers[h], h, int(i), naming) for i in states]

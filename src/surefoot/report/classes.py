@@ -1,4 +1,4 @@
-"""How every state and action stands: certified, truly safe but not yet certified, truly unsafe. No drawing here."""
+"""The class of every state and action: certified, truly safe but not yet certified, truly unsafe. No drawing here."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What a report says, before any drawing: a headline per agent and charts as plain numbers.
 
 The page, the figures (SVG, PNG) and the tables (CSV) are all made from these, so that they cannot disagree.
-:func:`read_sweep` takes the directory of a sweep (:mod:`surefoot.sweeps.sweep`) and looks at its finished runs only.
+:func:`read_sweep` takes the directory of a sweep (:mod:`surefoot.sweeps.sweep`) and reads its finished runs only.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Headline:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """All that is said about a directory of runs."""
+    """Everything that the page says about a directory of runs."""
 
     folder: Folder
     world: World
@@ -239,7 +239,7 @@ def _violations_chart(groups: Mapping[str, Sequence[Ledger]], agents: Mapping[st
         name="violations",
         title="Cumulative violations",
         y="steps that broke a limit",
-        caption="0 is the promise.",
+        caption="0 is the guarantee.",
         lines=_lines(groups, agents, _total("violations")),
         y_scale="symlog",
     )

@@ -1,6 +1,6 @@
 """What the explorer shows: the graph, the truth, and some plans of one run, as arrays that a page can hold.
 
-All steps stand one after the other, so that states, pairs and edges have one number each; ``state_ptr`` and
+All steps are concatenated, so that states, pairs and edges have one number each; ``state_ptr`` and
 ``pair_ptr`` cut them as in :mod:`surefoot.model.graph`. Numbers are base64 of little-endian arrays. Bounds are the
 same for many triplets (steps that share their data, equal features), so each distinct row is stored once, and ``row``
 says which one an edge has. Why a pair is or is not certified comes from :mod:`surefoot.plan.why`, computed here and
@@ -54,7 +54,7 @@ def _wrong(world: World, snapshot: Snapshot) -> bool:
 
 
 def thinned(count: int, most: int) -> list[int]:
-    """At most so many of ``count`` things, evenly, with the first and the last."""
+    """At most ``most`` of ``count`` things, evenly spread, with the first and the last."""
     return sorted(set(np.linspace(0, count - 1, min(count, max(2, most))).round().astype(int).tolist()))
 
 

@@ -53,7 +53,7 @@ def write_page(directory: str | Path) -> Path:
 
 
 def _snapshots(report: Report) -> tuple[list[Snapshot], str, int]:
-    """The plans to explore: of the first agent that promises something, else of the first that kept any."""
+    """The plans to explore: of the first agent with a guarantee, else of the first that kept any."""
     found: list[tuple[bool, int, RunPlace]] = []
     for place in report.folder.finished():
         plans = sorted((place.folder / "snapshots").glob("plan-*.npz"))

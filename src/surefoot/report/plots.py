@@ -26,7 +26,7 @@ def comparison(runs: Mapping[str, Sequence[Run | Ledger]], title: str, path: Pat
                 _draw_band(axes, columns, agent, n)
         for axes, label, best in (
             (left, "cumulative regret", "lower is better; below 0 only by breaking limits"),
-            (right, "cumulative violations", "0 is the promise"),
+            (right, "cumulative violations", "0 is the guarantee"),
         ):
             axes.set_xscale("log")
             axes.set_yscale("symlog", linthresh=10)

@@ -1,4 +1,4 @@
-"""The report of a study: where it stands, how close it came to its limits, what it was told, and what the audit says.
+"""The report of a study: its status, how close it came to its limits, what it was told, and what the audit says.
 
 One HTML file beside the journal, ``report.html``, that opens from disk; it is read from the journal alone.
 """
@@ -82,7 +82,7 @@ def read_history(journal: Path, n_limits: int) -> History:
 
 
 def limit_charts(problem: Problem, history: History) -> list[Chart]:
-    """Per limit: what was measured and what was promised, episode by episode."""
+    """Per limit: the highest measured cost and the largest certified bound, episode by episode."""
     at = tuple(history.episodes)
 
     def line(label: str, look: str, values: list[float]) -> Curve:

@@ -40,7 +40,7 @@ def encodable(text: str) -> str:
 
 
 def literal(text: str) -> str:
-    """A name as matplotlib shall draw it: as it stands, no formula between dollar signs, nothing that has no shape."""
+    """A name as matplotlib draws it literally: no formula between dollar signs, no character without a glyph."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text).replace("$", r"\$")
 
 

@@ -1,4 +1,4 @@
-"""The only statistics: what several runs of one agent come to."""
+"""Summary statistics over several runs of one agent."""
 
 from __future__ import annotations
 

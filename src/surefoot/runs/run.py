@@ -112,7 +112,7 @@ class Run:
 
     @property
     def failed_replans(self) -> int:
-        """Plans that were due and could not be computed; the one before stayed in force each time."""
+        """Plans that were due and could not be computed; the previous plan stayed in force."""
         return int(self.manifest["failed_replans"])
 
     def __repr__(self) -> str:
@@ -124,7 +124,7 @@ class Run:
 
 
 def describe(agent: Agent, world: World, seed: int, episodes: int, done: int, before: dict[str, int]) -> dict[str, Any]:
-    """The manifest: all that is needed to repeat the run, and what it promises.
+    """The manifest: everything needed to repeat the run, and its guarantee.
 
     ``before``: episodes before this run, of the ``agent`` and from the streams of the ``seed``. Where one is not 0, the
     run can be repeated only by repeating those first.

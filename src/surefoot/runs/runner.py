@@ -99,7 +99,7 @@ def resume(
         >>> sf.resume("half.npz", sf.LsviNew(world.problem), world, episodes=40).episodes
         40
 
-    ``agent`` and ``world`` are made anew, as for the first run; another problem, agent or constant is refused.
+    Make ``agent`` and ``world`` afresh, as for the first run; another problem, agent or constant is refused.
     ``episodes`` may be larger than the first run's.
     """
     from surefoot.runs import checkpoint as checkpoints
@@ -244,7 +244,7 @@ class Session:
         return len(self.table.start) if every is None else (self.done // every + 1) * every
 
     def _step_episode(self) -> None:
-        """One episode by the very calls that a real plant would make, on indices."""
+        """One episode by the same calls that a real plant would make, on indices."""
         agent, world, table, k = self.agent, self.world, self.table, self.done
         graph = world.problem.graph
         state, total = int(table.start[k]), 0.0

@@ -6,7 +6,7 @@ A table lists what can happen: ``env.unwrapped.P[state][action] = [(probability,
 
 **State.** That of the table. What an arrival pays is paid in the state arrived at, so that rewards are known although
 probabilities are not; where one state can be arrived at with different rewards, there are several here, named
-``(state, reward)``. After ``terminated`` the episode is ``"over"``: nothing more happens until the last step.
+``(state, reward)``. After ``terminated`` the episode is ``"over"``: nothing happens until the last step.
 **Action.** That of the table; once it has ended, ``"wait"``.
 
 **Known.** The support: every row that the table lists, even one of probability 0. The rewards, moved and stretched into
@@ -19,9 +19,9 @@ means in these environments. Any other table is declared as a mixture of itself 
 its support; the weights to be found are then (1, 0). And hidden is γ with cost = ⟨γ, x⟩. Neither changes from step to
 step, and the problem says so.
 
-**Fallback.** Given, or found: the most cautious policy, which keeps the limit for sure wherever the support leads, and
-takes each time the action whose highest possible cost is lowest. Where there is none, the environment is refused with
-the state and the reason: nobody could start safely there.
+**Fallback.** Given, or found: the most cautious policy, which keeps the limit in every state it may reach, and always
+takes the action whose highest possible cost is lowest. Where there is none, the environment is refused with
+the state and the reason: no policy could start safely there.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ def _payment(
 
 
 def _cautious(table: Table, priced: dict[Key, Priced], horizon: int, bound: float) -> Callable[[int, Label], Label]:
-    """The policy of least highest cost among those that keep the limit wherever the support leads."""
+    """The policy with the smallest highest cost among those that keep the limit in every state it can reach."""
     highest = {(s, a): max(priced[s, a, arrival].cost for arrival in table.arrivals(s, a)) for s, a, _ in table.lists()}
     after = {
         (s, a): {arrival.state for arrival in table.arrivals(s, a) if not arrival.ended} for s, a, _ in table.lists()
@@ -265,7 +265,7 @@ def _refuse_doomed(
 ) -> None:
     """A start without a safe action is an error that tells, for every action, what may happen.
 
-    ``safe`` holds the states from which the next step can go on safely.
+    ``safe`` holds the states of the next step from which an episode can continue safely.
     """
     for start in table.starts:
         if start in choice:

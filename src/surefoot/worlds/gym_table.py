@@ -2,7 +2,7 @@
 
     env.unwrapped.P[state][action] = [(probability, next state, reward, terminated), …]
 
-Only what can be reached from the start states is looked at.
+Only states that can be reached from the start states are considered.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Table:
     def names(self) -> dict[Arrival, Label]:
         """An arrival is named after its state; where that says too little, ``(state, reward)``, and so on.
 
-        A start state bears its own name, and shares it with the arrival there if both go on alike.
+        A start state has its own name, and shares it with the arrival there if both continue alike.
         """
         every = dict.fromkeys(arrival for _, _, rows in self.lists() for _, arrival in rows)
         of_state = Counter(arrival.state for arrival in every)

@@ -37,7 +37,7 @@ def allowance(mismatch: float, declared: bool) -> float:
 def mismatched(problem: Problem, mismatch: float, *, cost: ArrayLike, **truth: Any) -> World:
     """The world of the problem whose true costs miss the line by ``mismatch``, as the module's page says.
 
-    ``cost`` is γ, (m, dc), or (dc,) with one limit, the same at all steps; ``truth`` are the other keywords of
+    ``cost`` is γ, (m, dc), or (dc,) with one limit, the same at all steps; ``truth`` are the other options of
     :class:`~surefoot.World`. Terminal costs stay as they are.
     """
     deviation = None if mismatch == 0.0 else [_layer(problem, h, cost, mismatch) for h in range(problem.horizon - 1)]

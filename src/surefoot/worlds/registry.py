@@ -63,7 +63,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         name="power",
         function="surefoot.worlds.named.power:power",
-        description="a load pocket with a dear generator and a storage, whose lines must not be overloaded",
+        description="a load pocket with an expensive generator and a storage, whose lines must not be overloaded",
         sizes={
             "testing": "for tests: case6ww, three hours a step",
             "testing-ac": "the same with AC flow as truth",
@@ -159,13 +159,13 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         name="ablation/future",
         function="surefoot.worlds.named.ablation:future",
-        description="a seldom reached test bench whose bonus the clip swallows: needs Idea III",
+        description="a rarely reached test bench whose bonus is lost by clipping: needs Idea III",
         traits=frozenset({"gain", "stochastic"}),
     ),
     Family(
         name="ablation/past",
         function="surefoot.worlds.named.ablation:past",
-        description="a first decision that needs more push than Idea II gives: needs Idea IV",
+        description="a first decision that needs a larger bonus than Idea II gives: needs Idea IV",
         traits=frozenset({"gain"}),
     ),
 )

@@ -95,7 +95,7 @@ class Sampler:
         return self._transitions, self._noise
 
     def state(self) -> dict[str, Any]:
-        """Where both streams stand: plain numbers and strings, for a checkpoint in JSON."""
+        """The state of both streams as plain numbers and strings, for a checkpoint in JSON."""
         return {
             "transitions": dict(self._transitions.bit_generator.state),
             "noise": dict(self._noise.bit_generator.state),

@@ -147,9 +147,9 @@ def check_fallback(
     costs: Sequence[FloatArray],
     terminal_costs: FloatArray | None,
 ) -> None:
-    """The fallback never breaks a limit, wherever the declared successors let it come (ass:knownseedsubgraph).
+    """The fallback keeps every limit in every state it can reach by the declared successors (ass:knownseedsubgraph).
 
-    Declared rather than true ones: agents take all of these pairs for certified (spec 4), and may come to
+    Declared rather than true ones: agents take all of these pairs for certified (spec 4), and may reach
     such a state by another way than the fallback's.
     """
     for h, layer in enumerate(problem.graph.layers):

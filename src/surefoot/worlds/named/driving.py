@@ -24,12 +24,12 @@ stop when the gap is below 40 m.
 **Why look-ahead matters.** The headway grows with the speed, the way to a standstill with its square. At 15 m/s and
 20 m behind a car that is as fast, the limit is kept. But let the car brake hard: after 2 s the lorry does 10, the car
 5, and the gap is 10 m; after 4 s it does 5, the car stands, and the gap is 0. No braking avoids that
-(:func:`collision_is_inevitable`). A learner that looks one step ahead goes there at once, because speed pays.
+(:func:`collision_is_inevitable`). A learner that looks one step ahead goes there immediately, because speed pays.
 
 **Where the numbers come from.** Spacing policies of this form (a distance at standstill, a time headway, more when
 closing in) are usual for adaptive cruise control; 1 s is a short headway, 2.5 m/s² gentle braking of a loaded lorry,
 5 m/s² hard braking of a car. The types of driver and the scale of the risk are invented. No triplet is nearer to
-the limit than 1 m of gap, so what is safe does not hang on a hair. Sizes differ in top speed, range and horizon.
+the limit than 1 m of gap, so what is safe does not depend on rounding. Sizes differ in top speed, range and horizon.
 """
 
 from __future__ import annotations

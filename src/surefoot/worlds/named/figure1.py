@@ -29,7 +29,7 @@ So the third square of step 5 is unsafe (*): both actions strain by 1.2. Therefo
   paper assumes when it explains Idea III: action 1 at step 1 is known to be harmless (v = 0), but it cannot be
   certified as long as squares 1 and 2 of step 2 are not (for all that is known, their v = 2 might strain by 2).
 - G_2 is unsafe (*): action 2 at step 1, 1 at step 2, at step 3 action 2 in the second and 1 in the third square,
-  then always 2. With probability 1/2 it comes to the unsafe square.
+  then always 2. With probability 1/2 it reaches the unsafe square.
 - Action 1 in the third square of step 3 is safe at step 3 (0.15 ≤ 1), and after it the unsafe square is visited,
   whatever is done at step 4 (*): the third square of step 4 is unsafe, too. It pays: 2, 1, 1, 1, 1 earns more than G_1.
 """

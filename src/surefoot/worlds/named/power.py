@@ -1,4 +1,4 @@
-"""power: a load pocket whose lines must not be overloaded; a dear generator and a storage stand inside it.
+"""power: a load pocket whose lines must not be overloaded; an expensive generator and a storage are inside it.
 
 **State.** (demand level, charge): how far demand is from what is usual at this time of day, and for how many periods
 the storage can still discharge. A step is a period of the day: three hours (testing), two (case9), one (case30). The
@@ -40,7 +40,7 @@ is unsafe from 9 o'clock on, although nothing is overloaded before 18. A learner
 **Where the numbers come from.** Buses, lines, reactances, ratings, loads, generators and coordinates are those of the
 standard cases case6ww (testing), case9 and case30 in pandapower's own files. Local generator, storage, prices,
 profiles and day types are invented; demand has grown beyond what the cases were made for, hence factors above 1. In
-testing no action's worst loading lies within 0.011 of the limit, so what is safe does not hang on a hair.
+testing no action's worst loading lies within 0.011 of the limit, so what is safe does not depend on rounding.
 
 **A second truth** (sizes ``…-ac``, or ``truth="ac"``): pandapower's AC flow, with losses and voltage drops. Loading is
 then the active power that enters a line at its first bus / rating; reactive power does not count. γ is the linear model

@@ -27,7 +27,7 @@ because heat pays.
 
 **Where the numbers come from.** They are invented: a lumped thermal model (one heat, resistance linear
 in it) on a grid that can be followed on paper. At resolution 1 no triplet lies within 0.028 of the
-limit, so what is safe does not hang on a hair. ``resolution`` r refines the grid of the same machine:
+limit, so what is safe does not depend on rounding. ``resolution`` r refines the grid of the same machine:
 7r + 1 heats, 2r + 1 powers, at most r + 1 successors.
 
 **With a mismatch** that is declared, learning starts up to 0.012, since the first step off the fallback has no more
