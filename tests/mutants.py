@@ -37,10 +37,9 @@ AREAS = {  # area: (what is mutated, the tests that guard it, quick ones first)
         "test_study_alarms test_study_opening test_study_answers test_study_durable test_study_import test_survivors",
     ),
     "monitor": ("monitor/*.py", "test_monitor test_survivors"),
-    "audit": ("audits/*.py", "test_audit test_study_answers test_study_repeats test_survivors"),
+    "audit": ("audits/*.py", "test_bombs test_survivors test_audit test_study_answers test_study_repeats"),
 }
 SLOW = "many_features or overflows or named_worlds or auditor_and_a_reporter or the_whole_way_from_rows"
-
 
 
 def annotations(path: Path) -> list[tuple[tuple[int, int], tuple[int, int]]]:
@@ -94,7 +93,9 @@ def judge(area: str, chosen: list[MutationSpec], python: str, limit: float) -> i
     for i, mutation in enumerate(chosen):
         start = time.monotonic()
         result = mutate_and_test([mutation], command, limit)
-        for path in Path(mutation.module_path).parent.rglob("*.nb[ci]") if "kernels" in mutation.module_path.name else ():
+        for path in (
+            Path(mutation.module_path).parent.rglob("*.nb[ci]") if "kernels" in mutation.module_path.name else ()
+        ):
             path.unlink()  # numba does not notice a callee that has changed
         survived = result.test_outcome == TestOutcome.SURVIVED
         alive += survived
@@ -112,6 +113,7 @@ def main() -> None:
     parser.add_argument("areas", nargs="*", choices=[*AREAS, []], help="all, when none is named")
     parser.add_argument("--python", default=sys.executable, help="the one that the tests run with")
     parser.add_argument("--mutants", type=int, default=40, help="of each area")
+    parser.add_argument("--after", type=int, default=0, help="leave out so many, which were judged before")
     parser.add_argument("--seed", default="0")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds, after which a mutant counts as killed")
     given = parser.parse_args()
@@ -122,7 +124,7 @@ def main() -> None:
         os.environ |= {"PYTHONPATH": str(copy / "src"), "OPENBLAS_NUM_THREADS": "1"}
         for area in given.areas or AREAS:
             chosen = sample(mutants(area, Path(folder) / f"{area}.sqlite"), given.mutants, f"{given.seed}-{area}")
-            judge(area, chosen, given.python, given.limit)
+            judge(area, chosen[given.after :], given.python, given.limit)
 
 
 if __name__ == "__main__":

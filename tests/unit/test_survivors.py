@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import surefoot as sf
-from surefoot.audits.audit import audit
-from surefoot.errors import UnreadableFile
+from surefoot.audits.audit import Unreadable, audit
+from surefoot.audits.declaration import read_problem
+from surefoot.errors import InvalidInput, UnreadableFile
+from surefoot.study import records
 from tests.studies import Calm, Quick, kettle
 
 
@@ -41,3 +44,45 @@ def test_a_journal_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "s" / "journal.jsonl").mkdir(parents=True)
     with pytest.raises(UnreadableFile, match=r"the journal cannot be read: .*journal\.jsonl"):
         sf.Study.open(tmp_path / "s", kettle().problem)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> sf.Study:
+    return sf.Study.open(tmp_path / "s", kettle().problem, files=Quick(), monitor_factory=Calm)
+
+
+def test_an_object_with_many_entries_has_none_twice() -> None:
+    many = {str(i): i for i in range(300)}
+    assert records.parse(json.dumps(many)) == many
+
+
+def test_what_is_no_id_is_shown_whole_when_it_is_short(study: sf.Study) -> None:
+    with pytest.raises(InvalidInput) as short:
+        study.tell("nonsense", "s", 0.1)
+    assert short.value.got == "'nonsense'"
+    with pytest.raises(InvalidInput) as long:
+        study.tell("n" * 100, "s", 0.1)
+    assert len(long.value.got) == 80
+    assert long.value.got.endswith("n...")
+
+
+def test_a_label_without_end_is_none(study: sf.Study) -> None:
+    label: Any = "s"
+    for _ in range(100_000):
+        label = [label]
+    with pytest.raises(InvalidInput):
+        study.begin(label)
+    assert study.next_call == "begin"
+
+
+# --- the audit ------------------------------------------------------------------------------------------
+
+
+def test_a_problem_with_a_choice_too_many_is_not_read(tmp_path: Path) -> None:
+    """A fallback's choice of a state that does not exist."""
+    path = kettle().problem.save(tmp_path / "problem.json")
+    document = json.loads(path.read_text())
+    document["layers"][1]["fallback"].append(0)
+    path.write_text(json.dumps(document))
+    with pytest.raises(Unreadable):
+        read_problem(path)
