@@ -8,7 +8,7 @@ VENV  := .venv
 BIN   := $(VENV)/bin
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test soak check format bench lock clean
+.PHONY: help setup demo test soak mutants check format bench lock clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,13 @@ test: $(VENV)/.test  ## run the tests (SEED=3 for another seed, ARGS='-k ridge' 
 soak: $(VENV)/.test  ## crash studies by the hundred and see that nothing is lost (ARGS='--kills 50')
 	@echo "soak: kill -9 and power cuts during a study, seed $(SEED)"
 	$(BIN)/python -m tests.soak --seed $(SEED) $(ARGS)
+
+# The tool has an environment of its own, which is thrown away: it is no part of ours.
+mutants: $(VENV)/.test  ## put mistakes into the safety code, list those that no test notices (ARGS='audit --mutants 9')
+	@set -eu; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	"$(PYTHON)" -m venv "$$dir"; \
+	"$$dir/bin/python" -m pip install --quiet --disable-pip-version-check 'cosmic-ray>=8.4,<9'; \
+	"$$dir/bin/python" tests/mutants.py --python "$(CURDIR)/$(BIN)/python" --seed $(SEED) $(ARGS)
 
 check: $(VENV)/.dev  ## lint, formatting, types, import direction, docs
 	@echo "check: lint"

@@ -1,0 +1,88 @@
+"""What a mistake in the safety code must not survive: each of these was made by hand or by ``make mutants``."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import surefoot as sf
+from surefoot.audits.audit import Unreadable, audit
+from surefoot.audits.declaration import read_problem
+from surefoot.errors import InvalidInput, UnreadableFile
+from surefoot.study import records
+from tests.studies import Calm, Quick, kettle
+
+
+def exact(problem: sf.Problem) -> sf.Problem:
+    """The same without noise, and with a norm that costs just reach."""
+    limit = dataclasses.replace(problem.limits[0], noise=0.0, norm=1.0)
+    return dataclasses.replace(problem, limits=(limit,))
+
+
+@pytest.mark.parametrize("off", [1e-7, 1e-5, 1e-3])
+def test_the_audit_knows_a_contradiction_to_its_last_digits(tmp_path: Path, off: float) -> None:
+    """L‖x‖ = 0.1 and a cost that is larger by so little exclude each other; the audit finds the alarm right."""
+    options: Any = {"files": Quick(), "monitor_factory": Calm, "ridges": [1e-18], "replan_growth": 0.0}
+    with sf.Study.open(tmp_path / "s", exact(kettle().problem), **options) as study:
+        with study.episode("s") as ep:
+            ep.ask()
+            ep.tell("s", 0.1 + off, action_applied="wait")
+            ep.abort("on")
+        assert [alarm["alarm"] for alarm in study.status()["alarms"]] == ["contradiction"]
+    report = audit(tmp_path / "s")
+    assert report.clean, str(report)
+
+
+# --- the journal ----------------------------------------------------------------------------------------
+
+
+def test_a_journal_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "s" / "journal.jsonl").mkdir(parents=True)
+    with pytest.raises(UnreadableFile, match=r"the journal cannot be read: .*journal\.jsonl"):
+        sf.Study.open(tmp_path / "s", kettle().problem)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> sf.Study:
+    return sf.Study.open(tmp_path / "s", kettle().problem, files=Quick(), monitor_factory=Calm)
+
+
+def test_an_object_with_many_entries_has_none_twice() -> None:
+    many = {str(i): i for i in range(300)}
+    assert records.parse(json.dumps(many)) == many
+
+
+def test_what_is_no_id_is_shown_whole_when_it_is_short(study: sf.Study) -> None:
+    with pytest.raises(InvalidInput) as short:
+        study.tell("nonsense", "s", 0.1)
+    assert short.value.got == "'nonsense'"
+    with pytest.raises(InvalidInput) as long:
+        study.tell("n" * 100, "s", 0.1)
+    assert len(long.value.got) == 80
+    assert long.value.got.endswith("n...")
+
+
+def test_a_label_without_end_is_none(study: sf.Study) -> None:
+    label: Any = "s"
+    for _ in range(100_000):
+        label = [label]
+    with pytest.raises(InvalidInput):
+        study.begin(label)
+    assert study.next_call == "begin"
+
+
+# --- the audit ------------------------------------------------------------------------------------------
+
+
+def test_a_problem_with_a_choice_too_many_is_not_read(tmp_path: Path) -> None:
+    """A fallback's choice of a state that does not exist."""
+    path = kettle().problem.save(tmp_path / "problem.json")
+    document = json.loads(path.read_text())
+    document["layers"][1]["fallback"].append(0)
+    path.write_text(json.dumps(document))
+    with pytest.raises(Unreadable):
+        read_problem(path)
