@@ -190,7 +190,6 @@ class TestEvaluate:
         policy = exact.Policy(world.problem, pairs)
         for given in (policy, pairs, list(pairs), chances, table, lambda h, s: table[h, s], policy.action):
             assert exact.evaluate(world, given) == near(self.GO_RICH)
-        assert exact.evaluate_pairs(world, pairs) == exact.evaluate(world, pairs)
 
     def test_a_policy_of_another_problem_is_read_by_its_labels(self) -> None:
         world, other = two_steps(), two_steps()

@@ -47,18 +47,9 @@ def theory(
 
 def _constants(problem: Problem, failure_probability: float, episodes: int) -> PaperConstants:
     from surefoot.checks import probability
-    from surefoot.plan.paper_constants import paper_constants
+    from surefoot.plan.paper_constants import usual_paper_constants
 
-    return paper_constants(
-        problem,
-        failure_probability=probability("failure_probability", failure_probability),
-        episodes=episodes,
-        feature_bound=None,
-        coverage_rate=1.0,
-        value_radius_scale=1.0,
-        lipschitz=1.0,
-        ridge=None,
-    )
+    return usual_paper_constants(problem, probability("failure_probability", failure_probability), episodes)
 
 
 def _rows(known: PaperConstants) -> Iterator[list[str]]:

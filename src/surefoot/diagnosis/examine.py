@@ -16,7 +16,7 @@ from surefoot.estimate.costs import CostData, bound_costs
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, certify
 from surefoot.plan.confidence import cost_confidence
-from surefoot.plan.paper_constants import paper_constants
+from surefoot.plan.paper_constants import usual_paper_constants
 
 
 def check(problem: Problem, failure_probability: float = 0.05, episodes: int = 10_000) -> Diagnosis:
@@ -100,16 +100,7 @@ def _layers(problem: Problem, certified: Certified, lost: Certified) -> tuple[La
 def describe_paper(problem: Problem, failure_probability: float, episodes: int) -> PaperReport:
     """The paper's constants with λ₀ = b_β = δ̃ = 1 (spec 6), and whether a run could use them."""
     try:
-        constants = paper_constants(
-            problem,
-            failure_probability=failure_probability,
-            episodes=episodes,
-            feature_bound=None,
-            coverage_rate=1.0,
-            value_radius_scale=1.0,
-            lipschitz=1.0,
-            ridge=None,
-        )
+        constants = usual_paper_constants(problem, failure_probability, episodes)
     except InvalidInput as error:
         return PaperReport(episodes, False, (str(error),), None)
     cap = constants.cap_warning()

@@ -25,7 +25,7 @@ from surefoot.exact.evaluate import (
     occupancy,
     violations,
 )
-from surefoot.exact.evaluator import Evaluator, evaluate_pairs
+from surefoot.exact.evaluator import Evaluator
 from surefoot.exact.policies import Policy, fallback
 from surefoot.exact.safety import SafeSets, safe_sets
 
@@ -37,7 +37,6 @@ __all__ = [
     "Violations",
     "evaluate",
     "evaluate_all",
-    "evaluate_pairs",
     "fallback",
     "fallback_value",
     "occupancy",

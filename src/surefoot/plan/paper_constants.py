@@ -49,6 +49,20 @@ def paper_constants(
     )
 
 
+def usual_paper_constants(problem: Problem, failure_probability: float, episodes: int) -> theory.PaperConstants:
+    """The same with λ₀ = b_β = δ̃ = 1, and D and λ as they follow: what tables and charts show of a problem."""
+    return paper_constants(
+        problem,
+        failure_probability=failure_probability,
+        episodes=episodes,
+        feature_bound=None,
+        coverage_rate=1.0,
+        value_radius_scale=1.0,
+        lipschitz=1.0,
+        ridge=None,
+    )
+
+
 def _feature_bound(problem: Problem, given: float | None) -> float:
     """D. β₁ is the safety radius too, so D must bound the cost features, whatever the user says."""
     largest = problem.graph.largest_cost_norm()

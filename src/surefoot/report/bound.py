@@ -6,7 +6,7 @@ import numpy as np
 
 from surefoot.errors import SurefootError
 from surefoot.model.problem import Problem
-from surefoot.plan.paper_constants import paper_constants
+from surefoot.plan.paper_constants import usual_paper_constants
 from surefoot.report.chart import Curve
 
 
@@ -16,17 +16,7 @@ def paper_bound(problem: Problem, failure_probability: float, episodes: int) -> 
     values = []
     try:
         for k in at:
-            constants = paper_constants(
-                problem,
-                failure_probability=failure_probability,
-                episodes=k,
-                feature_bound=None,
-                coverage_rate=1.0,
-                value_radius_scale=1.0,
-                lipschitz=1.0,
-                ridge=None,
-            )
-            values.append(constants.regret_bound())
+            values.append(usual_paper_constants(problem, failure_probability, k).regret_bound())
     except SurefootError as error:
         return None, f"The paper's bound cannot be drawn here: {error.rule}{f' ({error.got})' if error.got else ''}."
     curve = tuple(values)

@@ -1,6 +1,6 @@
 """Pictures of worlds: ``sf.draw(world, plan)`` shows what is certified, what could be, and what never will be.
 
-Each kind of world has a picture of its own (in :mod:`surefoot.report.pictures`), by the id under which the registry made
+Each kind of world has a picture of its own (:mod:`surefoot.report.pictures`), by the id under which the registry made
 it. Any other is drawn as its layered graph, or, when that is too large to read, as counts per layer.
 Nothing relies on colour alone: squares that are certified are plain, those that could be are hatched, unsafe ones
 crossed out.
@@ -14,8 +14,8 @@ from typing import Any
 
 from surefoot.errors import InvalidInput
 from surefoot.plan.plan import Plan
+from surefoot.report.charts import pyplot, save_figure
 from surefoot.report.classes import View, classify
-from surefoot.report.plots import pyplot, save_figure
 from surefoot.report.style import LIGHT, Paper
 from surefoot.runs.plans_kept import Snapshot
 from surefoot.worlds.world import World

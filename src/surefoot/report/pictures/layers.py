@@ -44,7 +44,7 @@ def _counts(plt: Any, view: View, paper: Paper) -> Any:
     axes.set_ylabel("actions, over all states of a step")
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_title(title_of(view, "actions by step"))
-    legend(result, view, paper, columns=2)
+    legend(result, view, columns=2)
     return result
 
 
@@ -108,7 +108,7 @@ def _graph(plt: Any, view: View, paper: Paper) -> Any:
     axes.axis("off")
     title = title_of(view, "states (squares), actions (circles)")
     result.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
-    legend(result, view, paper, [_path_handle(view)], columns=2 if wide < 11 else 4)
+    legend(result, view, [_path_handle(view)], columns=2 if wide < 11 else 4)
     return result
 
 
