@@ -246,24 +246,6 @@ class TestEvaluate:
             assert evaluator.value(stay.pairs, start="s") == 0.0
 
 
-class TestOccupancy:
-    def test_pairs_are_visited_as_often_as_on_paper(self) -> None:
-        visits = exact.occupancy(two_steps(), (np.array([0.5, 0.5]), np.array([1.0, 0.25, 0.75])))
-        b = F(1, 2) * F(2, 3)
-        assert visits[0].tolist() == [0.5, 0.5]
-        assert visits[1].tolist() == [near(1 - b), near(b / 4), near(b * F(3, 4))]
-        assert visits[2].tolist() == [
-            near(1 - b + b / 8 + b * F(3, 16)),
-            near(b / 8),
-            near(b * F(9, 16)),
-        ]
-        assert [row.sum() for row in visits] == [1.0, near(F(1)), near(F(1))]
-
-    def test_a_missing_action_is_found_here_too(self) -> None:
-        with pytest.raises(InvalidInput, match="step 1, state 'b'"):
-            exact.occupancy(two_steps(), (np.array([1]), np.array([0, -1])))
-
-
 class TestViolations:
     def test_none_along_a_safe_policy(self) -> None:
         world = two_steps()

@@ -20,8 +20,8 @@ from surefoot.report import data
 from surefoot.report import page as html
 from surefoot.report.bound import paper_bound
 from surefoot.report.chart import Curve
-from surefoot.report.charts import plain
 from surefoot.report.explorer import explorer, label_text, reasons_of, thinned
+from surefoot.report.figures import plain
 from surefoot.runs import plans_kept as snapshots
 from surefoot.runs.ledger import Ledger
 from tests.reports import EPISODES, SEEDS, make_runs

@@ -214,7 +214,7 @@ def _demand(found: list[Summary]) -> None:
 
 
 def _draw(outcome: Outcome, title: str) -> None:
-    from surefoot.report.charts import comparison
+    from surefoot.report.figures import comparison
     from surefoot.report.style import DARK, LIGHT
 
     folder = outcome.folder

@@ -24,10 +24,9 @@ from surefoot.estimate.block_bank import BlockBank, TurnedBlocks
 from surefoot.estimate.blocks import cost_blocks
 from surefoot.estimate.counting import CostState, compiled, count_cost
 from surefoot.estimate.ridge import RidgeBank, turned
-from surefoot.model.features import Features
+from surefoot.model.features import FeatureArray, Features, pieces
 from surefoot.model.graph import Anchor, BoolArray, FloatArray, IntArray, LayeredGraph
 from surefoot.model.limit import Limit
-from surefoot.model.precision import FeatureArray, pieces
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.tolerances import CONTRADICTION

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from surefoot.estimate.block_rows import BlockState, add_block_row, block_value_row, cost_row
 from surefoot.estimate.ridge import BankState
 from surefoot.estimate.rows import add_row, has_grown, project, value_row
-from surefoot.model.features import Features
+from surefoot.model.features import FeatureArray, Features
 from surefoot.model.graph import FloatArray, IntArray
-from surefoot.model.precision import FeatureArray
 from surefoot.model.sparse_rows import RowParts, SparseRows
 
 Table = FeatureArray | RowParts

@@ -14,8 +14,8 @@ from typing import Any
 import numba
 import numpy as np
 
+from surefoot.model.features import FeatureArray
 from surefoot.model.graph import BoolArray, FloatArray, IntArray
-from surefoot.model.precision import FeatureArray
 from surefoot.threads import serial_and_parallel, usable_threads
 
 BLOCK = 8064  # numbers in a block of rows: two blocks fit the second cache; not a power of two, see _rows_per_block

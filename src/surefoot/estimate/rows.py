@@ -6,8 +6,8 @@ import math
 
 import numba
 
+from surefoot.model.features import FeatureArray
 from surefoot.model.graph import FloatArray, IntArray
-from surefoot.model.precision import FeatureArray
 
 FAR = 1e100  #: a product of so much growth is taken to its logarithm before it overflows
 

@@ -22,7 +22,6 @@ from surefoot.exact.evaluate import (
     evaluate,
     evaluate_all,
     fallback_value,
-    occupancy,
     violations,
 )
 from surefoot.exact.evaluator import Evaluator
@@ -39,7 +38,6 @@ __all__ = [
     "evaluate_all",
     "fallback",
     "fallback_value",
-    "occupancy",
     "safe_sets",
     "solve",
     "violations",

@@ -1,4 +1,4 @@
-"""Exact expectations under a policy: its value, where it goes, how often it breaks a limit."""
+"""Exact expectations under a policy: its value, and how often it breaks a limit."""
 
 from __future__ import annotations
 
@@ -47,37 +47,6 @@ def evaluate_all(world: World, policy: AnyPolicy) -> tuple[FloatArray, ...]:
 def fallback_value(world: World, start: Label | None = None) -> float:
     """The exact value of the fallback."""
     return evaluate(world, fallback(world.problem), start)
-
-
-def occupancy(world: World, policy: AnyPolicy, start: Label | None = None) -> tuple[FloatArray, ...]:
-    """How likely each pair is played: H-1 arrays (N,), then the last layer's states (S,); each sums to 1.
-
-    d_0 = 1 at the start, d_{h+1}(s') = Σ_{s,a} d_h(s) π_h(a|s) P_h(s'|s,a); the arrays are d_h(s) π_h(a|s).
-    """
-    from surefoot.exact import kernels
-
-    graph, state = world.problem.graph, start_state(world, start)
-    rows = rows_of(world, policy, np.array([state]))
-    _refuse_missing_action(world, rows, state)
-    here = np.zeros(graph.n_states(0))
-    here[state] = 1.0
-    played = []
-    for h, layer in enumerate(graph.layers):
-        pair_visits, there = np.empty(layer.n_pairs), np.zeros(graph.n_states(h + 1))
-        chances = freeze(weights(layer, rows[h]).view())
-        kernels.visits(
-            layer.state_ptr,
-            layer.pair_ptr,
-            layer.successor,
-            world.probabilities[h],
-            chances,
-            here,
-            pair_visits,
-            there,
-        )
-        played.append(freeze(pair_visits))
-        here = there
-    return (*played, freeze(here))
 
 
 def violations(world: World, policy: AnyPolicy, start: Label | None = None) -> Violations:

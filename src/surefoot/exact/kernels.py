@@ -256,29 +256,6 @@ def mixed_values(
 
 
 @_compiled
-def visits(
-    state_ptr: IntArray,
-    pair_ptr: IntArray,
-    successor: IntArray,
-    probability: FloatArray,
-    weight: FloatArray,
-    here: FloatArray,
-    pair_visits: FloatArray,
-    there: FloatArray,
-) -> None:
-    """From d = ``here`` (S,): d(s)π(a|s) into ``pair_visits`` (N,); Σ d π P is added to ``there`` (S',)."""
-    for state in range(uint(len(here))):
-        for pair in range(uint(state_ptr[state]), uint(state_ptr[state + uint(1)])):
-            mass = here[state] * weight[pair]
-            pair_visits[pair] = mass
-            if mass > 0.0:
-                for edge in range(uint(pair_ptr[pair]), uint(pair_ptr[pair + uint(1)])):
-                    p = probability[edge]
-                    if not p <= 0.0:
-                        there[uint(successor[edge])] += mass * p
-
-
-@_compiled
 def value_along(
     start: int,
     stamp: int,

@@ -18,13 +18,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from surefoot.report import charts
+from surefoot.report import figures as drawing
 from surefoot.report.chart import Chart
-from surefoot.report.charts import pyplot
 from surefoot.report.classes import classify
 from surefoot.report.data import Headline, Report, read_sweep
 from surefoot.report.draw import figure_of
 from surefoot.report.explorer import explorer
+from surefoot.report.figures import pyplot
 from surefoot.report.style import LIGHT, Paper
 from surefoot.runs import plans_kept as snapshots
 from surefoot.runs.plans_kept import Snapshot
@@ -71,7 +71,7 @@ def _snapshots(report: Report) -> tuple[list[Snapshot], str, int]:
 
 def _write_chart(chart: Chart, folder: Path) -> str:
     write_text(folder / f"{chart.name}.csv", chart.csv())
-    return _write_figure(lambda plt, paper: charts.chart_figure(plt, chart, paper), chart.name, folder)
+    return _write_figure(lambda plt, paper: drawing.chart_figure(plt, chart, paper), chart.name, folder)
 
 
 def _write_world(report: Report, kept: list[Snapshot], folder: Path) -> str:

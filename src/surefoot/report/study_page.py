@@ -13,7 +13,7 @@ from typing import Any
 
 from surefoot.audits.audit import AuditReport, Unreadable, audit
 from surefoot.model.problem import Problem
-from surefoot.report import charts
+from surefoot.report import figures as drawing
 from surefoot.report.chart import Chart, Curve
 from surefoot.report.page import svg_of, whole_page
 from surefoot.report.style import encodable
@@ -118,7 +118,7 @@ def write_page(path: str | Path) -> Path:
     figures = []
     if history.episodes:
         for chart in limit_charts(problem, history):
-            svg = svg_of(lambda plt, paper, chart=chart: charts.chart_figure(plt, chart, paper), chart.name)  # type: ignore[misc]
+            svg = svg_of(lambda plt, paper, chart=chart: drawing.chart_figure(plt, chart, paper), chart.name)  # type: ignore[misc]
             figures.append(
                 f"<figure><h3>{escape(chart.title)}</h3>{svg}<p class='quiet'>{escape(chart.caption)}</p></figure>"
             )
