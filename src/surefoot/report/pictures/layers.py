@@ -26,10 +26,10 @@ def figure(plt: Any, view: View, paper: Paper) -> Any:
     }
     if all(size[what] <= most for what, most in READABLE.items()):
         return _graph(plt, view, paper)
-    return _counts(plt, view, paper)
+    return _counts(plt, view)
 
 
-def _counts(plt: Any, view: View, paper: Paper) -> Any:
+def _counts(plt: Any, view: View) -> Any:
     """Stacked bars: how many actions of each layer are in each class."""
     layers = len(view.pairs)
     result, axes = plt.subplots(figsize=(min(11.0, max(6.4, 0.35 * layers + 3)), 4.6), layout="constrained")
