@@ -56,9 +56,6 @@ class Report:
     def description(self) -> str:
         return worlds.family_of(self.name).description
 
-    def chart(self, name: str) -> Chart:
-        return next(chart for chart in self.charts if chart.name == name)
-
 
 def read_sweep(directory: str | Path) -> Report:
     """The finished runs of a directory, summed up."""
