@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.page import read
 from benchmarks.rows import Row, aim, duration, falls_short, has_aim, measured, plans
-from surefoot.report.plots import pyplot, save_figure
+from surefoot.report.figures import pyplot, save_figure
 from surefoot.report.style import DARK, LIGHT, Paper
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"

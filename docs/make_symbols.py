@@ -26,7 +26,7 @@ SYMBOLS = (
     ("c̃ (eq:estimatesafetyvalue)", "surefoot.estimate.costs", "bound_rows"),
     ("S^safe, A^safe (eq:safetycondition1, 2)", "surefoot.plan.certify", "certify"),
     ("w, Λ₂ (eq:estimatemodel)", "surefoot.estimate.values", "ValueEllipsoid"),
-    ("φ_V", "surefoot.estimate.rows", "value_row"),
+    ("φ_V", "surefoot.estimate.update", "value_row"),
     ("Q, V (eq:estimateqvalue)", "surefoot.plan.values", "optimistic_values"),
     ("argmax (eq:chooseaction)", "surefoot.plan.values", "greedy"),
     ("ε₂, ε₃, ε₄ (certified)", "surefoot.plan.explore", "bonuses"),

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import surefoot as sf
 
@@ -160,3 +161,16 @@ def _costs(rng: np.random.Generator, shape: tuple[int, ...], unsafe: float) -> A
 
 def _pointer(lengths: Any) -> Any:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def visits_of(world: sf.World, chances: Sequence[NDArray[np.float64]], start: int) -> list[NDArray[np.float64]]:
+    """How likely each pair is played, H-1 arrays (N,), then the last states (S,): d'(s') = Σ d(s) π(a|s) P(s'|s,a)."""
+    graph = world.problem.graph
+    here = np.eye(1, graph.n_states(0), start)[0]
+    visits = []
+    for h, layer in enumerate(graph.layers):
+        visits.append(here[layer.pair_state()] * chances[h])
+        here = np.bincount(
+            layer.successor, visits[-1][layer.edge_pair()] * world.probabilities[h], graph.n_states(h + 1)
+        )
+    return [*visits, here]

@@ -102,7 +102,7 @@ def test_large_plans_have_the_same_bits_on_one_and_two_threads(
 
 def test_a_truth_declared_in_float32_is_that_of_the_same_numbers(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where a table takes several pieces."""
-    monkeypatch.setattr("surefoot.model.precision._PIECE", 1000)
+    monkeypatch.setattr("surefoot.model.features._PIECE", 1000)
     rng = np.random.default_rng(seed)
     narrow = random_problem(4000, 8, horizon=3, seed=seed).graph.layers[0]
     gamma = rng.normal(size=8) / 20

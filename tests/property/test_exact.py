@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import surefoot as sf
 from surefoot import exact
-from tests.made_worlds import BOUND, hand_world, random_world
+from tests.made_worlds import BOUND, hand_world, random_world, visits_of
 
 Table = dict[tuple[int, Any], dict[Any, tuple[float, dict[Any, tuple[float, float]]]]]
 Terminal = dict[Any, tuple[float, float | None]]
@@ -178,8 +178,8 @@ def test_a_safe_policy_is_never_worth_more_not_even_by_rounding(world: sf.World,
 def test_visits_times_rewards_are_the_value(world: sf.World, seed: int) -> None:
     rng, graph = np.random.default_rng(seed), world.problem.graph
     chances = tuple(_random_chances(rng, layer.state_ptr) for layer in graph.layers)
-    for start in world.problem.starts:
-        visits = exact.occupancy(world, chances, start)
+    for number, start in zip(graph.starts.tolist(), world.problem.starts, strict=True):
+        visits = visits_of(world, chances, number)
         assert np.allclose([row.sum() for row in visits], 1.0, rtol=0, atol=1e-12)
         rewards = [layer.reward for layer in graph.layers] + [graph.terminal.reward]
         value = sum(float(row @ reward) for row, reward in zip(visits, rewards, strict=True))
@@ -190,7 +190,7 @@ def test_visits_times_rewards_are_the_value(world: sf.World, seed: int) -> None:
 def test_violations_are_visits_times_violating_edges(world: sf.World, seed: int) -> None:
     rng, graph = np.random.default_rng(seed), world.problem.graph
     chances = tuple(_random_chances(rng, layer.state_ptr) for layer in graph.layers)
-    visits = exact.occupancy(world, chances)
+    visits = visits_of(world, chances, int(graph.starts[0]))
     expected = 0.0
     for row, layer, p, cost in zip(visits, graph.layers, world.probabilities, world.costs, strict=False):
         expected += float(np.sum(row[layer.edge_pair()] * p * (cost > BOUND + 1e-9).any(axis=1)))

@@ -6,7 +6,6 @@ import pytest
 import surefoot as sf
 from surefoot import exact
 from surefoot.runs.run import Run
-from surefoot.worlds.registry import family_of
 
 SEEDS = 10
 EPISODES = {  # fewer than the 20,000 that are allowed; what the slowest world needs is another test
@@ -35,7 +34,6 @@ def assert_safe_and_learnt(run: Run) -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", EPISODES)
 def test_the_gap_is_closed_without_a_violation(name: str, seed: int) -> None:
-    assert "gain" in family_of(name).traits
     world = sf.worlds.make(name)
     assert exact.solve(world).value >= 1.3 * exact.fallback_value(world)
     done = runs(world, EPISODES[name], SEEDS * seed)
@@ -53,7 +51,6 @@ def test_the_slippery_cliff_too(seed: int) -> None:
 
 @pytest.mark.statistical
 def test_on_the_ladder_whoever_does_not_look_ahead_falls_into_traps(seed: int) -> None:
-    assert {"lookahead", "traps", "unsafe_states"} <= family_of("ladder/testing").traits
     world = sf.worlds.make("ladder/testing")
     done = runs(world, 2500, SEEDS * seed, ideas=("II", "III", "IV"))
     assert sum(run.violations.any() for run in done) >= 0.8 * SEEDS

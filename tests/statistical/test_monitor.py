@@ -23,7 +23,7 @@ from surefoot.monitor.mixture_kernels import weigh
 from surefoot.monitor.monitor import Monitor
 from surefoot.monitor.window_kernels import add_measurement, begin_due
 from surefoot.streams import stream
-from tests.unit.test_monitor import chain
+from tests.monitored import chain
 
 pytestmark = pytest.mark.statistical
 

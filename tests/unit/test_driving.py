@@ -19,9 +19,7 @@ from surefoot.worlds.named.driving import (
     Road,
     State,
     collision_is_inevitable,
-    coordinates,
     driving,
-    inevitable_collisions,
 )
 
 
@@ -149,7 +147,7 @@ def test_the_story_of_the_page() -> None:
 def test_what_must_end_in_a_crash_is_unsafe_as_long_as_there_is_time(world: sf.World, solution: exact.Solution) -> None:
     problem, road = world.problem, ROADS["testing"]
     to_standstill = road.top_speed // 5
-    masks = inevitable_collisions(problem)
+    masks = [np.array([collision_is_inevitable(s) for s in problem.states(h)]) for h in range(problem.horizon)]
     for h in range(problem.horizon - to_standstill):
         assert not solution.safe_states[h][masks[h]].any()
     assert masks[3].sum() < (~solution.safe_states[3]).sum()  # the limit asks for more than not to crash
@@ -170,18 +168,7 @@ def test_nothing_has_happened_yet_and_it_is_too_late(world: sf.World, solution: 
         assert not solution.safe_actions[h][problem.pair_index(h, s, a)]
 
 
-# ---------------------------------------------------------------- pictures and options
-
-
-def test_plain_data_for_a_picture(world: sf.World) -> None:
-    problem = world.problem
-    places, lost = coordinates(problem), inevitable_collisions(problem)
-    assert len(places) == len(lost) == problem.horizon
-    for h, (rows, mask) in enumerate(zip(places, lost, strict=True)):
-        assert rows.shape == (len(problem.states(h)), 3)
-        assert mask.shape == (len(rows),)
-        assert [tuple(row) for row in rows.tolist()] == [problem.states(h)[i] for i in range(len(rows))]
-        assert mask.tolist() == [collision_is_inevitable(tuple(row)) for row in rows.astype(int).tolist()]
+# ---------------------------------------------------------------- options
 
 
 def test_options() -> None:

@@ -190,7 +190,6 @@ class TestEvaluate:
         policy = exact.Policy(world.problem, pairs)
         for given in (policy, pairs, list(pairs), chances, table, lambda h, s: table[h, s], policy.action):
             assert exact.evaluate(world, given) == near(self.GO_RICH)
-        assert exact.evaluate_pairs(world, pairs) == exact.evaluate(world, pairs)
 
     def test_a_policy_of_another_problem_is_read_by_its_labels(self) -> None:
         world, other = two_steps(), two_steps()
@@ -245,24 +244,6 @@ class TestEvaluate:
         for _ in range(3):
             assert evaluator.value(go) == 3.0 + 0.25
             assert evaluator.value(stay.pairs, start="s") == 0.0
-
-
-class TestOccupancy:
-    def test_pairs_are_visited_as_often_as_on_paper(self) -> None:
-        visits = exact.occupancy(two_steps(), (np.array([0.5, 0.5]), np.array([1.0, 0.25, 0.75])))
-        b = F(1, 2) * F(2, 3)
-        assert visits[0].tolist() == [0.5, 0.5]
-        assert visits[1].tolist() == [near(1 - b), near(b / 4), near(b * F(3, 4))]
-        assert visits[2].tolist() == [
-            near(1 - b + b / 8 + b * F(3, 16)),
-            near(b / 8),
-            near(b * F(9, 16)),
-        ]
-        assert [row.sum() for row in visits] == [1.0, near(F(1)), near(F(1))]
-
-    def test_a_missing_action_is_found_here_too(self) -> None:
-        with pytest.raises(InvalidInput, match="step 1, state 'b'"):
-            exact.occupancy(two_steps(), (np.array([1]), np.array([0, -1])))
 
 
 class TestViolations:

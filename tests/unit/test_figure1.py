@@ -5,7 +5,11 @@ import pytest
 
 import surefoot as sf
 from surefoot import exact
-from surefoot.worlds.named.figure1 import G_1, G_2, G_3
+
+# The paper's subgraphs as policies {(step, square): action}
+G_1 = {(h, square): 1 for h in range(5) for square in (1, 2, 3)}
+G_3 = {(h, square): 2 for h in range(5) for square in (1, 2, 3)}
+G_2 = G_3 | {(1, 3): 1, (2, 3): 1}
 
 STEPS = range(1, 6)  # the paper's; layers are one less
 

@@ -15,7 +15,7 @@ import pytest
 import surefoot as sf
 from surefoot.audits.declaration import read_problem
 from surefoot.errors import InvalidInput
-from surefoot.model import precision, rounding
+from surefoot.model import features, rounding
 from surefoot.model.graph import pool
 from surefoot.study.compare import problem_difference
 from tests.drawn_worlds import certified_world
@@ -419,9 +419,9 @@ def most_bytes(work: Callable[[np.ndarray], object], x: np.ndarray) -> int:
 
 def test_planning_in_float32_takes_less_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nowhere is a table converted as a whole: what is held beside it is the same, but for a piece or two."""
-    monkeypatch.setattr(precision, "_PIECE", 1 << 14)
+    monkeypatch.setattr(features, "_PIECE", 1 << 14)
     x = np.random.default_rng(0).random((20_000, 32)).astype(np.float32)
-    room, whole = 4 * 8 * precision._PIECE, 8 * x.size
+    room, whole = 4 * 8 * features._PIECE, 8 * x.size
     assert most_bytes(plan_of, x) <= most_bytes(plan_of, x.astype(np.float64)) + room
     assert most_bytes(lambda table: plan_of(table.astype(np.float64)), x) > (  # such a conversion would be noticed
         most_bytes(plan_of, x.astype(np.float64)) + 0.9 * whole

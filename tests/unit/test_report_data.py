@@ -19,9 +19,9 @@ from surefoot.errors import SurefootError, UnreadableFile
 from surefoot.report import data
 from surefoot.report import page as html
 from surefoot.report.bound import paper_bound
-from surefoot.report.chart import Curve
-from surefoot.report.charts import plain
+from surefoot.report.chart import Chart, Curve
 from surefoot.report.explorer import explorer, label_text, reasons_of, thinned
+from surefoot.report.figures import plain
 from surefoot.runs import plans_kept as snapshots
 from surefoot.runs.ledger import Ledger
 from tests.reports import EPISODES, SEEDS, make_runs
@@ -41,6 +41,10 @@ def ledgers(runs: Path, label: str) -> list[Ledger]:
     return [Ledger.load(runs / "runs" / label / f"seed-{seed:04d}") for seed in SEEDS]
 
 
+def chart_of(report: data.Report, name: str) -> Chart:
+    return next(chart for chart in report.charts if chart.name == name)
+
+
 def test_headlines_are_those_of_the_ledgers(runs: Path) -> None:
     report = data.read_sweep(runs)
     assert [each.label for each in report.headlines] == ["lsvi-new", "fallback", "slucb-qvi"]
@@ -58,22 +62,22 @@ def test_headlines_are_those_of_the_ledgers(runs: Path) -> None:
 
 def test_curves_are_those_of_the_ledgers(runs: Path) -> None:
     report = data.read_sweep(runs)
-    for line in report.chart("regret").lines:
+    for line in chart_of(report, "regret").lines:
         totals = np.cumsum([ledger.episodes["regret"] for ledger in ledgers(runs, line.label)], axis=1)
         at = np.array(line.episodes) - 1
         np.testing.assert_allclose(line.low, totals.min(axis=0)[at])
         np.testing.assert_allclose(line.middle, np.median(totals, axis=0)[at])
         np.testing.assert_allclose(line.high, totals.max(axis=0)[at])
         assert line.episodes[-1] == EPISODES
-    (certified, *_) = report.chart("certified").lines
+    (certified, *_) = chart_of(report, "certified").lines
     assert certified.high[-1] == max(ledger.episodes["certified"][-1] for ledger in ledgers(runs, "lsvi-new"))
-    for line in report.chart("margin-temperature").lines:
+    for line in chart_of(report, "margin-temperature").lines:
         least = min(ledger.episodes["margin_temperature"].min() for ledger in ledgers(runs, line.label))
         assert min(line.low) == pytest.approx(least, abs=1e-15)  # no episode falls between two points
 
 
 def test_csv_holds_what_the_chart_shows(runs: Path) -> None:
-    chart = data.read_sweep(runs).chart("violations")
+    chart = chart_of(data.read_sweep(runs), "violations")
     rows = list(csv.DictReader(io.StringIO(chart.csv())))
     assert len(rows) == sum(len(line.episodes) for line in chart.lines)
     assert {row["line"] for row in rows} == {"lsvi-new", "fallback", "slucb-qvi"}

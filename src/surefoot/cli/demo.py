@@ -46,7 +46,7 @@ def demo(
 
 
 def _draw(outcome: Outcome, title: str) -> None:
-    from surefoot.report.plots import comparison
+    from surefoot.report.figures import comparison
     from surefoot.report.style import DARK, LIGHT
 
     folder = outcome.folder

@@ -76,5 +76,3 @@ def _promises(place: RunPlace) -> bool:
 
     document = load_policy(place.folder / "policy.json")
     return bool(document["guaranteed"]) and document["plan"] is not None
-
-

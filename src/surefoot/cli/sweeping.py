@@ -59,21 +59,19 @@ def finish(outcome: Outcome, strict: bool, first: str = "agent") -> None:
 
 
 def summaries(outcome: Outcome) -> list[Summary]:
-    from surefoot.report.summary import summarise_ledgers
+    from surefoot.report.summary import summarise
 
-    times = outcome.folder.times()
     found = []
     for label in outcome.folder.labels:
         places = [place for place in outcome.folder.places() if place.label == label]
         manifests = [outcome.folder.ledger(place).manifest for place in places]
-        seconds = [times.get(place.key, {}).get("seconds", float("nan")) for place in places]
-        found.append(summarise_ledgers(label, manifests, seconds))
+        found.append(summarise(label, manifests))
     return found
 
 
 def _demand(found: list[Summary]) -> None:
-    broken = [row.agent for row in found if row.violations]
-    void = [row.agent for row in found if not row.guaranteed]
+    broken = [row.label for row in found if row.violations]
+    void = [row.label for row in found if not row.guaranteed]
     for names, what in ((broken, "broke a limit"), (void, "without a guarantee")):
         if names:
             typer.secho(f"surefoot: --strict: {what}: {', '.join(names)}", fg="red", err=True)

@@ -31,10 +31,10 @@ def print_summaries(summaries: Sequence[Summary], first: str = "agent") -> None:
         [first, "value", "gap closed", "regret", "violations", "guarantee"],
         [
             [
-                row.agent,
+                row.label,
                 f"{row.value:.3f}",
                 f"{row.gap_closed:.0%}",
-                f"{row.total_regret:,.0f}",
+                f"{row.regret:,.0f}",
                 f"[bold red]{row.violations:,}[/]" if row.violations else "[green]0[/]",
                 row.promise,
             ]
@@ -42,7 +42,7 @@ def print_summaries(summaries: Sequence[Summary], first: str = "agent") -> None:
         ],
         left=["guarantee"],
     )
-    if any(row.total_regret < 0 for row in summaries):
+    if any(row.regret < 0 for row in summaries):
         typer.echo("Regret is measured against the best safe policy; below 0 was earned by breaking a limit.")
 
 

@@ -46,7 +46,7 @@ def _by_family() -> Iterator[tuple[str, str]]:
             continue
         yield "", f"[bold]{family.description}[/]"
         for size, what in family.sizes.items():
-            yield family.id_of(size), what
+            yield f"{family.name}/{size}", what
 
 
 def _size(name: str) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from surefoot.diagnosis.diagnosis import Features, Regression
 from surefoot.diagnosis.triangles import NEGLIGIBLE, describe_blocks
 from surefoot.estimate.blocks import Blocks, cost_blocks, value_blocks
 from surefoot.model import features as model
+from surefoot.model.features import FeatureArray
 from surefoot.model.graph import FloatArray
-from surefoot.model.precision import FeatureArray
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 

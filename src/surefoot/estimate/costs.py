@@ -24,10 +24,9 @@ from surefoot.estimate import kernels
 from surefoot.estimate.bank import Bank, Basis, Lens, Turned
 from surefoot.estimate.blocks import cost_blocks
 from surefoot.estimate.update import CostState, count_cost, rows_of
-from surefoot.model.features import Features
+from surefoot.model.features import FeatureArray, Features
 from surefoot.model.graph import Anchor, BoolArray, FloatArray, IntArray, LayeredGraph, Terminal
 from surefoot.model.limit import Limit
-from surefoot.model.precision import FeatureArray
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.tolerances import CONTRADICTION

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.estimate.blocks import BlockShape
-from surefoot.model.features import Features
+from surefoot.model.features import FeatureArray, Features
 from surefoot.model.graph import FloatArray, IntArray
-from surefoot.model.precision import FeatureArray
 from surefoot.model.sparse_rows import SparseRows
 
 NOWHERE = -1  #: the block of a row that is all zeros

@@ -30,10 +30,9 @@ from surefoot.exact.evaluate import (
     evaluate,
     evaluate_all,
     fallback_value,
-    occupancy,
     violations,
 )
-from surefoot.exact.evaluator import Evaluator, evaluate_pairs
+from surefoot.exact.evaluator import Evaluator
 from surefoot.exact.policies import Policy, fallback
 from surefoot.exact.safety import SafeSets, safe_sets
 
@@ -45,10 +44,8 @@ __all__ = [
     "Violations",
     "evaluate",
     "evaluate_all",
-    "evaluate_pairs",
     "fallback",
     "fallback_value",
-    "occupancy",
     "safe_sets",
     "solve",
     "violations",

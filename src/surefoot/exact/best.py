@@ -87,7 +87,7 @@ def solve(world: World) -> Solution:
             safe,
         )
         if layer.n_edges >= PARALLEL_EDGES and (threads := usable_threads()) > 1:
-            kernels.best_in_blocks(4 * threads, *arrays)
+            kernels.best_in_blocks(4 * threads, n_states, arrays)
         else:
             kernels.best_between(0, n_states, *arrays)
         is_safe = value == value  # a NaN is not equal to itself

@@ -1,4 +1,4 @@
-"""Exact expectations under a policy: its value, the states it visits, how often it breaks a limit."""
+"""Exact expectations under a policy: its value, and how often it breaks a limit."""
 
 from __future__ import annotations
 
@@ -69,43 +69,6 @@ def fallback_value(world: World, start: Label | None = None) -> float:
         1.089
     """
     return evaluate(world, fallback(world.problem), start)
-
-
-def occupancy(world: World, policy: AnyPolicy, start: Label | None = None) -> tuple[FloatArray, ...]:
-    """The probability that each pair is played: H-1 arrays (N,), then the last step's states (S,); each sums to 1.
-
-    Examples:
-        >>> world = sf.worlds.make("thermal/testing")
-        >>> visits = sf.exact.occupancy(world, sf.exact.fallback(world.problem))
-        >>> visits[1][:6].round(2).tolist()  # at step 1, three actions for each of the first two states
-        [0.74, 0.0, 0.0, 0.26, 0.0, 0.0]
-
-    d_0 = 1 at the start, d_{h+1}(s') = Σ_{s,a} d_h(s) π_h(a|s) P_h(s'|s,a); the arrays are d_h(s) π_h(a|s).
-    """
-    from surefoot.exact import kernels
-
-    graph, state = world.problem.graph, start_state(world, start)
-    rows = rows_of(world, policy, np.array([state]))
-    _refuse_missing_action(world, rows, state)
-    here = np.zeros(graph.n_states(0))
-    here[state] = 1.0
-    played = []
-    for h, layer in enumerate(graph.layers):
-        pair_visits, there = np.empty(layer.n_pairs), np.zeros(graph.n_states(h + 1))
-        chances = freeze(weights(layer, rows[h]).view())
-        kernels.visits(
-            layer.state_ptr,
-            layer.pair_ptr,
-            layer.successor,
-            world.probabilities[h],
-            chances,
-            here,
-            pair_visits,
-            there,
-        )
-        played.append(freeze(pair_visits))
-        here = there
-    return (*played, freeze(here))
 
 
 def violations(world: World, policy: AnyPolicy, start: Label | None = None) -> Violations:

@@ -46,13 +46,15 @@ class Evaluator:
         self._pairs = np.empty(sum(self._sizes), np.int64)
         self._arguments: tuple[Any, ...] = (
             freeze(np.ascontiguousarray(offsets.T)),
-            *(flat for flat, _ in pools),
+            tuple(flat for flat, _ in pools),
             graph.terminal.reward,
             self._pairs,
-            np.empty(sum(sizes), np.int64),  # scratch from here on
-            np.empty(len(sizes) + 1, np.int64),
-            np.full(max(sizes), -1, np.int64),
-            np.empty((2, max(sizes))),
+            (
+                np.empty(sum(sizes), np.int64),
+                np.empty(len(sizes) + 1, np.int64),
+                np.full(max(sizes), -1, np.int64),
+                np.empty((2, max(sizes))),
+            ),
         )
         self._stamp = 0
 
@@ -75,14 +77,3 @@ class Evaluator:
         if h >= 0:
             refuse_idle(self.world, h, idle)
         return float(value)
-
-
-def evaluate_pairs(world: World, pairs: Sequence[NDArray[np.integer[Any]]], start: Label | None = None) -> float:
-    """:meth:`Evaluator.value`, once. To evaluate many policies of a world, keep an Evaluator.
-
-    Examples:
-        >>> world = sf.worlds.make("thermal/testing")
-        >>> round(sf.exact.evaluate_pairs(world, sf.exact.fallback(world.problem).pairs), 3)
-        1.089
-    """
-    return Evaluator(world).value(pairs, start)

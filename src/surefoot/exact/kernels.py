@@ -24,15 +24,15 @@ Index = int | np.integer[Any]
 BLOCK = uint(256)
 
 
-def compiled(function: Kernel) -> Kernel:
+def _compiled(function: Kernel) -> Kernel:
     return cast(Kernel, numba.njit(cache=True, nogil=True)(function))
 
 
-def compiled_parallel(function: Kernel) -> Kernel:
+def _parallel(function: Kernel) -> Kernel:
     return cast(Kernel, numba.njit(cache=True, nogil=True, parallel=True)(function))
 
 
-@compiled
+@_compiled
 def pairs_within(
     pair_ptr: IntArray, probability: FloatArray, cost: FloatArray, bound: FloatArray, out: BoolArray
 ) -> None:
@@ -58,7 +58,7 @@ def pairs_within(
                 out[pair] = False
 
 
-@compiled
+@_compiled
 def safe_layer(
     state_ptr: IntArray,
     pair_ptr: IntArray,
@@ -105,7 +105,7 @@ def safe_layer(
         before = after
 
 
-@compiled
+@_compiled
 def count_arrivals(
     pair_ptr: IntArray, successor: IntArray, probability: FloatArray, kept: BoolArray, arrivals: IntArray
 ) -> None:
@@ -116,7 +116,7 @@ def count_arrivals(
                 arrivals[uint(successor[edge])] += not probability[edge] <= 0.0
 
 
-@compiled
+@_compiled
 def list_arrivals(
     first_pair: int,
     pair_ptr: IntArray,
@@ -136,7 +136,7 @@ def list_arrivals(
                     free[target] += 1
 
 
-@compiled
+@_compiled
 def spread_unsafety(
     first: IntArray, arriving: IntArray, owner: IntArray, left: IntArray, pairs: BoolArray, states: BoolArray
 ) -> None:
@@ -157,7 +157,7 @@ def spread_unsafety(
                 pairs[pair] = False
 
 
-@compiled
+@_compiled
 def expected(
     first: Index,
     end: Index,
@@ -175,7 +175,7 @@ def expected(
     return total
 
 
-@compiled
+@_compiled
 def best_between(
     first: Index,
     end: Index,
@@ -224,40 +224,14 @@ def best_between(
         policy[state] = chosen
 
 
-@compiled_parallel
-def best_in_blocks(
-    blocks: int,
-    state_ptr: IntArray,
-    pair_ptr: IntArray,
-    successor: IntArray,
-    reward: FloatArray,
-    probability: FloatArray,
-    within: BoolArray,
-    next_value: FloatArray,
-    value: FloatArray,
-    policy: IntArray,
-    safe_pair: BoolArray,
-) -> None:
-    """:func:`best_between` over all states, in blocks that share nothing; the same bits by any threads."""
-    n = len(value)
+@_parallel
+def best_in_blocks(blocks: int, n: int, arrays: tuple[Any, ...]) -> None:
+    """:func:`best_between` over all n states, in blocks that share nothing; the same bits by any threads."""
     for block in numba.prange(blocks):
-        best_between(
-            n * block // blocks,
-            n * (block + 1) // blocks,
-            state_ptr,
-            pair_ptr,
-            successor,
-            reward,
-            probability,
-            within,
-            next_value,
-            value,
-            policy,
-            safe_pair,
-        )
+        best_between(n * block // blocks, n * (block + 1) // blocks, *arrays)
 
 
-@compiled
+@_compiled
 def mixed_values(
     state_ptr: IntArray,
     pair_ptr: IntArray,
@@ -281,54 +255,26 @@ def mixed_values(
         value[state] = mean if acts else np.nan
 
 
-@compiled
-def visits(
-    state_ptr: IntArray,
-    pair_ptr: IntArray,
-    successor: IntArray,
-    probability: FloatArray,
-    weight: FloatArray,
-    here: FloatArray,
-    pair_visits: FloatArray,
-    there: FloatArray,
-) -> None:
-    """From d = ``here`` (S,): d(s)π(a|s) into ``pair_visits`` (N,); Σ d π P is added to ``there`` (S',)."""
-    for state in range(uint(len(here))):
-        for pair in range(uint(state_ptr[state]), uint(state_ptr[state + uint(1)])):
-            mass = here[state] * weight[pair]
-            pair_visits[pair] = mass
-            if mass > 0.0:
-                for edge in range(uint(pair_ptr[pair]), uint(pair_ptr[pair + uint(1)])):
-                    p = probability[edge]
-                    if not p <= 0.0:
-                        there[uint(successor[edge])] += mass * p
-
-
-@compiled
+@_compiled
 def value_along(
     start: int,
     stamp: int,
     offsets: IntArray,
-    state_ptr: IntArray,
-    pair_ptr: IntArray,
-    successor: IntArray,
-    reward: FloatArray,
-    probability: FloatArray,
+    tables: tuple[IntArray, IntArray, IntArray, FloatArray, FloatArray],
     terminal_reward: FloatArray,
     pairs: IntArray,
-    found: IntArray,
-    ends: IntArray,
-    mark: IntArray,
-    values: FloatArray,
+    scratch: tuple[IntArray, IntArray, IntArray, FloatArray],
 ) -> tuple[float, int, int]:
     """V of a deterministic policy from one state, touching only what it reaches; one call for all layers.
 
-    The arrays of all layers lie one after the other, each distinct one once; ``offsets`` (H-1, 6) says
-    where layer h begins in state_ptr, pair_ptr, successor, reward, probability, pairs. Scratch space:
+    ``tables`` (state_ptr, pair_ptr, successor, reward, probability) hold those of all layers one after the other, each
+    distinct one once; ``offsets`` (H-1, 6) says where layer h begins in each of them and in ``pairs``. Scratch space:
     ``found`` (all states,), ``ends`` (H+1,), ``mark`` (largest S,), which has no entry from stamp on, and
     ``values`` (2, largest S).
     Returns (value, -1, -1), or (NaN, h, s) for the first reached state in which ``pairs`` has no action.
     """
+    state_ptr, pair_ptr, successor, reward, probability = tables
+    found, ends, mark, values = scratch
     n_layers = len(offsets)
     found[0] = start
     ends[0], ends[1] = 0, 1

@@ -1,27 +1,52 @@
-"""A table of features, one row per triplet: dense in float64 or float32, or sparse. What readers of any kind need."""
+"""A table of features, one row per triplet: dense in float64 or float32, or sparse. What readers of any kind need.
+
+Dense tables are computed with in float64. A float32 number is a float64 number too, so nothing is lost by reading it as
+one. But a whole table must not be converted at once: it was stored in float32 because there is no room for more. So
+tables are read in pieces, the same pieces for both kinds: a table gives the same bits however it is stored.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.model import precision
-from surefoot.model.precision import FeatureArray
 from surefoot.model.sparse_rows import SparseRows
 
+FeatureArray = NDArray[np.float32] | NDArray[np.float64]
 Features = FeatureArray | SparseRows
+
+_PIECE = 1 << 22  # numbers: large enough to be fast, small enough to be copied
+
+
+def pieces(x: FeatureArray) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+    """Rows of a table (n, d) in float64, some at a time and without a copy where they are in float64 already."""
+    step = max(1, _PIECE // max(1, x.shape[1]))
+    for first in range(0, len(x), step):
+        rows = slice(first, first + step)
+        yield rows, np.asarray(x[rows], np.float64)
 
 
 def product(x: Features, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """x @ matrix, of a matrix (d, m) or a vector (d,), in float64."""
-    return x @ matrix if isinstance(x, SparseRows) else precision.dense_product(x, matrix)
+    if isinstance(x, SparseRows):
+        return x @ matrix
+    result = np.empty((len(x), *matrix.shape[1:]))
+    for rows, piece in pieces(x):
+        np.matmul(piece, matrix, out=result[rows])
+    return result
 
 
 def row_norms(x: Features) -> NDArray[np.float64]:
     """(rows,) the length of every row."""
-    return x.norms() if isinstance(x, SparseRows) else precision.dense_norms(x)
+    if isinstance(x, SparseRows):
+        return x.norms()
+    result = np.empty(len(x))
+    for rows, piece in pieces(x):
+        np.einsum("ij,ij->i", piece, piece, out=result[rows])  # unlike a norm it makes no copy
+    return np.sqrt(result, out=result)
 
 
 def row_distances(x: Features, some: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float64]:

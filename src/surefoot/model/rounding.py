@@ -22,11 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput
-from surefoot.model.features import Features
+from surefoot.model.features import FeatureArray, Features, pieces
 from surefoot.model.graph import FloatArray, LayeredGraph, freeze
 from surefoot.model.labels import shown
 from surefoot.model.limit import Limit
-from surefoot.model.precision import FeatureArray, pieces
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 

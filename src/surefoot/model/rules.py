@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from surefoot.errors import InvalidInput
-from surefoot.model.features import Features
+from surefoot.model.features import Features, pieces
 from surefoot.model.graph import (
     NO_ACTION,
     Anchor,
@@ -29,7 +29,6 @@ from surefoot.model.graph import (
 from surefoot.model.labels import Label, shown
 from surefoot.model.limit import Limit
 from surefoot.model.naming import Naming
-from surefoot.model.precision import pieces
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.tolerances import ANCHOR, SQUARES
 

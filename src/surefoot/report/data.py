@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from surefoot.errors import SurefootError
 from surefoot.report.bound import paper_bound
 from surefoot.report.chart import Chart, Curve
+from surefoot.report.summary import Summary, summarise
 from surefoot.runs.ledger import Ledger
 from surefoot.sweeps.folder import Folder, open_folder
 from surefoot.worlds import registry as worlds
@@ -27,22 +28,10 @@ LIMITS_SHOWN = 4  #: charts of margins on the page; the others are written besid
 
 
 @dataclass(frozen=True)
-class Headline:
+class Headline(Summary):
     """One agent, all its finished runs together."""
 
-    label: str
-    agent: str
-    runs: int
-    value: float  # of the last policy, mean over runs
-    gap_closed: float  # from the fallback's value to the best safe one, mean over runs
-    regret: float  # total, mean over runs
     slope: float | None  # of log regret over log episodes, in the last decade; None where that has no meaning
-    violations: int  # steps, all runs together
-    runs_with_violations: int
-    cost_event: int | None  # runs in which it held; None for an agent without bounds
-    guaranteed: bool
-    promise: str
-    seconds: float | None  # mean over runs; None where times are missing
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,9 +55,6 @@ class Report:
     @property
     def description(self) -> str:
         return worlds.family_of(self.name).description
-
-    def chart(self, name: str) -> Chart:
-        return next(chart for chart in self.charts if chart.name == name)
 
 
 def read_sweep(directory: str | Path) -> Report:
@@ -126,23 +112,8 @@ def _failure_probability(groups: Mapping[str, Sequence[Ledger]]) -> float:
 
 
 def _headline(line: Curve, ledgers: Sequence[Ledger], seconds: Sequence[float]) -> Headline:
-    ends = [ledger.manifest["summary"] for ledger in ledgers]
-    with_bounds = any(len(ledger.plans["number"]) for ledger in ledgers)
-    return Headline(
-        label=line.label,
-        agent=line.agent,
-        runs=len(ledgers),
-        value=float(np.mean([end["last_value"] for end in ends])),
-        gap_closed=float(np.mean([end["gap_closed"] for end in ends])),
-        regret=float(np.mean([end["total_regret"] for end in ends])),
-        slope=fitted_slope(line),
-        violations=sum(int(end["violations"]) for end in ends),
-        runs_with_violations=sum(end["violations"] > 0 for end in ends),
-        cost_event=sum(bool(end["cost_event"]) for end in ends) if with_bounds else None,
-        guaranteed=bool(ledgers[0].manifest["guaranteed"]),
-        promise=str(ledgers[0].manifest["promise"]),
-        seconds=float(np.mean(seconds)) if seconds else None,
-    )
+    summary = summarise(line.label, [ledger.manifest for ledger in ledgers], seconds)
+    return Headline(**vars(summary), slope=fitted_slope(line))
 
 
 # --- charts ---------------------------------------------------------------------------------------------
@@ -154,7 +125,7 @@ def moments(episodes: int) -> NDArray[np.int64]:
     return np.unique(np.concatenate([even, growing]).round().astype(np.int64))
 
 
-def _band(label: str, agent: str, at: NDArray[np.int64], rows: Sequence[NDArray[Any]]) -> Curve:
+def band(label: str, agent: str, at: NDArray[np.int64], rows: Sequence[NDArray[Any]]) -> Curve:
     table = np.stack(rows).astype(np.float64)
     low, middle, high = table.min(axis=0), np.median(table, axis=0), table.max(axis=0)
     return Curve(label, agent, tuple(at.tolist()), tuple(low.tolist()), tuple(middle.tolist()), tuple(high.tolist()))
@@ -167,7 +138,7 @@ def _lines(groups: Mapping[str, Sequence[Ledger]], agents: Mapping[str, str], co
     lines = []
     for label, ledgers in groups.items():
         at = moments(min(len(ledger.episodes["regret"]) for ledger in ledgers))
-        lines.append(_band(label, agents[label], at, [column(ledger, at) for ledger in ledgers]))
+        lines.append(band(label, agents[label], at, [column(ledger, at) for ledger in ledgers]))
     return tuple(lines)
 
 
@@ -295,7 +266,7 @@ def _time_charts(marks: Mapping[str, Sequence[Any]], agents: Mapping[str, str]) 
         for run in runs:
             done, seconds = np.array(run, np.float64).T
             rows.append(1000 * np.diff(np.interp(edges, done, seconds)) / np.diff(edges))
-        lines.append(_band(label, agents[label], edges[1:], rows))
+        lines.append(band(label, agents[label], edges[1:], rows))
     if not lines:
         return []
     caption = "Wall time, kept apart from the ledgers, which are deterministic; it depends on the machine."

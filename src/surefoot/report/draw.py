@@ -15,7 +15,7 @@ from typing import Any
 from surefoot.errors import InvalidInput
 from surefoot.plan.plan import Plan
 from surefoot.report.classes import View, classify
-from surefoot.report.plots import pyplot, save_figure
+from surefoot.report.figures import pyplot, save_figure
 from surefoot.report.style import LIGHT, Paper
 from surefoot.runs.plans_kept import Snapshot
 from surefoot.worlds.world import World

@@ -18,13 +18,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from surefoot.report import charts
+from surefoot.report import figures as drawing
 from surefoot.report.chart import Chart
 from surefoot.report.classes import classify
 from surefoot.report.data import Headline, Report, read_sweep
 from surefoot.report.draw import figure_of
 from surefoot.report.explorer import explorer
-from surefoot.report.plots import pyplot
+from surefoot.report.figures import pyplot
 from surefoot.report.style import LIGHT, Paper
 from surefoot.runs import plans_kept as snapshots
 from surefoot.runs.plans_kept import Snapshot
@@ -71,7 +71,7 @@ def _snapshots(report: Report) -> tuple[list[Snapshot], str, int]:
 
 def _write_chart(chart: Chart, folder: Path) -> str:
     write_text(folder / f"{chart.name}.csv", chart.csv())
-    return _write_figure(lambda plt, paper: charts.chart_figure(plt, chart, paper), chart.name, folder)
+    return _write_figure(lambda plt, paper: drawing.chart_figure(plt, chart, paper), chart.name, folder)
 
 
 def _write_world(report: Report, kept: list[Snapshot], folder: Path) -> str:
@@ -138,20 +138,29 @@ def _page(report: Report, drawn: dict[str, str], world: str, kept: list[Snapshot
     if kept:
         data["explorer"] = explorer(report.world, kept)
     parts = {
-        "title": escape(f"{report.name}: surefoot report"),
-        "heading": escape(report.name) + " <small class='quiet'>surefoot report</small>",
-        "lead": _lead(report),
         "headline": _headline(report),
         "world": _world(report, world),
         "explorer": _explorer(report, data["explorer"], label, seed),
         "charts": "\n".join(_figure(chart, drawn[chart.name]) for chart in report.charts if chart.shown),
         "runs": _runs(report),
-        "footer": f"Made by surefoot {escape(version('surefoot'))}; opens without a network.",
-        "style": shipped("page.css"),
         "script": shipped("page.js"),
         "data": json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
     }
-    return filled("page.html", parts)
+    allowed = "; script-src 'unsafe-inline'; img-src data:"
+    return whole_page("page.html", report.name, "surefoot report", _lead(report), parts, allowed)
+
+
+def whole_page(body: str, name: str, what: str, lead: str, parts: dict[str, str], allowed: str = "") -> str:
+    """A shipped body with its parts, below the head that all pages share; ``allowed``: what it may load, too."""
+    head = {
+        "title": escape(f"{name}: {what}"),
+        "heading": f"{escape(name)} <small class='quiet'>{what}</small>",
+        "lead": lead,
+        "style": shipped("page.css"),
+        "allowed": allowed,
+    }
+    footer = f"Made by surefoot {escape(version('surefoot'))}; opens without a network."
+    return filled("head.html", head) + filled(body, {**parts, "footer": footer})
 
 
 def filled(name: str, parts: dict[str, str]) -> str:

@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from surefoot.audits.audit import AuditReport, Unreadable, audit
 from surefoot.model.problem import Problem
-from surefoot.report import charts
+from surefoot.report import figures as drawing
 from surefoot.report.chart import Chart, Curve
-from surefoot.report.page import filled, shipped, svg_of
+from surefoot.report.page import svg_of, whole_page
 from surefoot.report.style import encodable
 from surefoot.storage.atomic import write_text, writing
 from surefoot.storage.disk import FileLayer
@@ -119,23 +118,19 @@ def write_page(path: str | Path) -> Path:
     figures = []
     if history.episodes:
         for chart in limit_charts(problem, history):
-            svg = svg_of(lambda plt, paper, chart=chart: charts.chart_figure(plt, chart, paper), chart.name)  # type: ignore[misc]
+            svg = svg_of(lambda plt, paper, chart=chart: drawing.chart_figure(plt, chart, paper), chart.name)  # type: ignore[misc]
             figures.append(
                 f"<figure><h3>{escape(chart.title)}</h3>{svg}<p class='quiet'>{escape(chart.caption)}</p></figure>"
             )
     parts = {
-        "title": escape(f"{folder.name}: surefoot study"),
-        "heading": escape(folder.name) + " <small class='quiet'>surefoot study</small>",
-        "lead": _lead(status),
         "standing": _table(_standing(status)),
         "audit": _audit(folder, study.recovered),
         "charts": "\n".join(figures) or "<p>Nothing was told yet.</p>",
         "events": _events(history),
-        "footer": f"Made by surefoot {escape(version('surefoot'))}; opens without a network.",
-        "style": shipped("page.css"),
     }
     with writing(folder):
-        write_text(folder / PAGE, encodable(filled("study.html", parts)))
+        page = whole_page("study.html", folder.name, "surefoot study", _lead(status), parts)
+        write_text(folder / PAGE, encodable(page))
     return folder / PAGE
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import re
 import secrets
@@ -106,9 +105,7 @@ def check_world_options(world: str, options: Mapping[str, Any]) -> None:
 def world_function(world: str) -> tuple[Callable[..., World], tuple[str, ...]]:
     """What makes a named world, and those of its keywords that the name gives already."""
     family = worlds.family_of(world)
-    module, _, function = family.function.partition(":")
-    makes: Callable[..., World] = getattr(importlib.import_module(module), function)
-    return makes, ("size",) if family.sizes else ()
+    return family.maker(), ("size",) if family.sizes else ()
 
 
 def _refuse_twice(what: str, names: Sequence[str]) -> None:

@@ -9,40 +9,24 @@ Nothing heavy is imported before it is used; Gymnasium only by ``world.env()`` a
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from surefoot.worlds.registry import make, names
 
 if TYPE_CHECKING:
     from surefoot.worlds.adapters import from_gymnasium
+    from surefoot.worlds.env import register_all
     from surefoot.worlds.world import World
 
 __all__ = ["World", "from_gymnasium", "make", "names", "register_all"]
 
-
-def register_all() -> None:
-    """Register every named world with Gymnasium, as ``surefoot/thermal-small-v0`` and so on.
-
-    Examples:
-        >>> import gymnasium
-        >>> sf.worlds.register_all()
-        >>> gymnasium.make("surefoot/thermal-testing-v0").action_space
-        Discrete(3)
-    """
-    from surefoot.worlds import env
-
-    env.register_all()
+_LATER = {"World": "world", "from_gymnasium": "adapters", "register_all": "env"}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "World":
-        from surefoot.worlds.world import World
-
-        return World
-    if name == "from_gymnasium":
-        from surefoot.worlds.adapters import from_gymnasium
-
-        return from_gymnasium
+    if name in _LATER:
+        return getattr(importlib.import_module(f"surefoot.worlds.{_LATER[name]}"), name)
     raise AttributeError(f"module 'surefoot.worlds' has no attribute {name!r}")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +16,6 @@ from surefoot.errors import InvalidInput
 
 if TYPE_CHECKING:
     from surefoot.worlds.world import World
-
-#: What tests and users may rely on in a world, beyond what holds for every world.
-#: ``gain``: the best safe value is at least 1.3 times the fallback's, and can be learnt.
-#: ``lookahead``: a learner that looks one step ahead reaches a state without a safe action.
-#: ``stochastic``: some action has more than one possible successor.
-#: ``unsafe_states``: some states that can be reached have no safe action.
-#: ``traps``: somewhere an action that breaks nothing now can lead where every action breaks a limit.
-TRAITS = frozenset({"gain", "lookahead", "stochastic", "traps", "unsafe_states"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,38 +26,33 @@ class Family:
     """
 
     name: str
-    function: str  # "module:function"
+    function: str  # "module:function" of surefoot.worlds.named
     description: str
-    sizes: dict[str, str] = field(default_factory=dict)  # size -> what it is for
-    testing: str = ""  # the size for quick tests
-    traits: frozenset[str] = frozenset()
-
-    def id_of(self, size: str) -> str:
-        return f"{self.name}/{size}" if size else self.name
+    sizes: dict[str, str] = field(default_factory=dict)  # size -> what it is for; the first is for quick tests
 
     def ids(self) -> dict[str, str]:
-        """Every world of the family, with its size ("" without sizes)."""
-        return {self.id_of(size): size for size in self.sizes or ("",)}
+        """Every world of the family, the quickest first, with its size ("" without sizes)."""
+        return {f"{self.name}/{size}": size for size in self.sizes} or {self.name: ""}
+
+    def maker(self) -> Callable[..., World]:
+        """The function that makes them; its module is imported now."""
+        module, _, function = self.function.partition(":")
+        makes: Callable[..., World] = getattr(importlib.import_module(f"surefoot.worlds.named.{module}"), function)
+        return makes
 
 
 FAMILIES: tuple[Family, ...] = (
     Family(
-        name="thermal",
-        function="surefoot.worlds.named.thermal:thermal",
-        description="a machine that earns by running hot, and cannot be stopped once too hot",
-        sizes={
-            "testing": "for tests",
-            "small": "the quick start",
-            "medium": "a finer grid",
-        },
-        testing="testing",
-        traits=frozenset({"gain", "lookahead", "stochastic", "traps", "unsafe_states"}),
+        "thermal",
+        "thermal:thermal",
+        "a machine that earns by running hot, and cannot be stopped once too hot",
+        {"testing": "for tests", "small": "the quick start", "medium": "a finer grid"},
     ),
     Family(
-        name="power",
-        function="surefoot.worlds.named.power:power",
-        description="a load pocket with an expensive generator and a storage, whose lines must not be overloaded",
-        sizes={
+        "power",
+        "power:power",
+        "a load pocket with a dear generator and a storage, whose lines must not be overloaded",
+        {
             "testing": "for tests: case6ww, three hours a step",
             "testing-ac": "the same with AC flow as truth",
             "case9": "two hours a step",
@@ -72,102 +60,65 @@ FAMILIES: tuple[Family, ...] = (
             "case30": "one hour a step",
             "case30-ac": "the same with AC flow as truth",
         },
-        testing="testing",
-        traits=frozenset({"gain", "lookahead", "stochastic", "traps", "unsafe_states"}),
     ),
     Family(
-        name="driving",
-        function="surefoot.worlds.named.driving:driving",
-        description="a lorry that follows a car, and must be able to stop in time",
-        sizes={
-            "testing": "for tests: up to 15 m/s",
-            "small": "up to 20 m/s",
-            "medium": "up to 30 m/s",
-        },
-        testing="testing",
-        traits=frozenset({"gain", "lookahead", "stochastic", "traps", "unsafe_states"}),
+        "driving",
+        "driving:driving",
+        "a lorry that follows a car, and must be able to stop in time",
+        {"testing": "for tests: up to 15 m/s", "small": "up to 20 m/s", "medium": "up to 30 m/s"},
     ),
     Family(
-        name="rover",
-        function="surefoot.worlds.named.rover:rover",
-        description="a rover on a real elevation map, whose best rock slides into ravines",
-        sizes={
-            "testing": "for tests: 6 x 6 cells",
-            "small": "10 x 10 cells",
-            "medium": "16 x 16 cells",
-        },
-        testing="testing",
-        traits=frozenset({"gain", "lookahead", "stochastic", "traps", "unsafe_states"}),
+        "rover",
+        "rover:rover",
+        "a rover on a real elevation map, whose best rock slides into ravines",
+        {"testing": "for tests: 6 x 6 cells", "small": "10 x 10 cells", "medium": "16 x 16 cells"},
     ),
+    Family("figure1", "figure1:figure1", "the paper's sketch of safe and unsafe subgraphs, five steps and two actions"),
     Family(
-        name="figure1",
-        function="surefoot.worlds.named.figure1:figure1",
-        description="the paper's sketch of safe and unsafe subgraphs, five steps and two actions",
-        traits=frozenset({"gain", "lookahead", "stochastic", "traps", "unsafe_states"}),
-    ),
-    Family(
-        name="toy-text",
-        function="surefoot.worlds.named.toy_text:toy_text",
-        description="Gymnasium's small grids, with holes, cliffs and wrong stops as limits",
-        sizes={
+        "toy-text",
+        "toy_text:toy_text",
+        "Gymnasium's small grids, with holes, cliffs and wrong stops as limits",
+        {
             "cliff-walking": "the way along the edge is shorter; for tests",
             "cliff-walking-slippery": "moves slip to the side",
             "frozen-lake-4x4": "thin ice around the holes",
             "frozen-lake-8x8": "a larger lake",
             "taxi": "a passenger to fetch, and stops that are not allowed",
         },
-        testing="cliff-walking",
-        traits=frozenset({"gain"}),
     ),
     Family(
-        name="ladder",
-        function="surefoot.worlds.named.ladder:ladder",
-        description="generated, star-convex and full of traps, of any size",
-        sizes={
+        "ladder",
+        "ladder:ladder",
+        "generated, star-convex and full of traps, of any size",
+        {
             "testing": "for tests: 1e3 triplets a step, 4 features",
             "1e4": "1e4 triplets a step, 16 features",
             "1e5": "1e5 triplets a step, 32 features",
             "1e6": "1e6 triplets a step, 64 features, half a gigabyte",
         },
-        testing="testing",
-        traits=frozenset({"gain", "lookahead", "stochastic", "traps", "unsafe_states"}),
+    ),
+    Family("lower-bound/1", "lower_bound:first", "Theorem 3's first instance: an action that pays and is unsafe"),
+    Family(
+        "lower-bound/2",
+        "lower_bound:second",
+        "Theorem 3's second instance: the same action is safe, which no safe learner can find out",
     ),
     Family(
-        name="lower-bound/1",
-        function="surefoot.worlds.named.lower_bound:first",
-        description="Theorem 3's first instance: an action that pays and is unsafe",
-        traits=frozenset({"gain", "unsafe_states"}),
+        "ablation/look-ahead",
+        "ablation:look_ahead",
+        "a shortcut that is harmless for two steps and then has no way out: needs Idea I",
     ),
     Family(
-        name="lower-bound/2",
-        function="surefoot.worlds.named.lower_bound:second",
-        description="Theorem 3's second instance: the same action is safe, which no safe learner can find out",
-        traits=frozenset({"unsafe_states"}),
+        "ablation/transition",
+        "ablation:transition",
+        "a trial that opens the best action and pays less than idling: needs Idea II",
     ),
     Family(
-        name="ablation/look-ahead",
-        function="surefoot.worlds.named.ablation:look_ahead",
-        description="a shortcut that is harmless for two steps and then has no way out: needs Idea I",
-        traits=frozenset({"gain", "lookahead", "traps", "unsafe_states"}),
+        "ablation/future",
+        "ablation:future",
+        "a seldom reached test bench whose bonus the clip swallows: needs Idea III",
     ),
-    Family(
-        name="ablation/transition",
-        function="surefoot.worlds.named.ablation:transition",
-        description="a trial that opens the best action and pays less than idling: needs Idea II",
-        traits=frozenset({"gain"}),
-    ),
-    Family(
-        name="ablation/future",
-        function="surefoot.worlds.named.ablation:future",
-        description="a rarely reached test bench whose bonus is lost by clipping: needs Idea III",
-        traits=frozenset({"gain", "stochastic"}),
-    ),
-    Family(
-        name="ablation/past",
-        function="surefoot.worlds.named.ablation:past",
-        description="a first decision that needs a larger bonus than Idea II gives: needs Idea IV",
-        traits=frozenset({"gain"}),
-    ),
+    Family("ablation/past", "ablation:past", "a first decision that needs more push than Idea II gives: needs Idea IV"),
 )
 
 
@@ -204,7 +155,5 @@ def make(name: str, **options: Any) -> World:
         0.62
     """
     family = family_of(name)
-    module, _, function = family.function.partition(":")
     sized = {"size": family.ids()[name]} if family.sizes else {}
-    world: World = getattr(importlib.import_module(module), function)(**sized, **options)
-    return world.named(name)
+    return family.maker()(**sized, **options).named(name)

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from surefoot.errors import InvalidInput
-from surefoot.model.features import Features, product
+from surefoot.model.features import Features, pieces, product
 from surefoot.model.graph import FloatArray, IntArray, Layer, freeze
-from surefoot.model.precision import pieces
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.tolerances import NEGATIVE_PROBABILITY, PROBABILITY_SUM

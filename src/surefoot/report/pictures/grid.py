@@ -23,13 +23,13 @@ def figure(plt: Any, view: View, paper: Paper) -> Any:
     over, below = right.subplots(2, 1, sharex=True)
     monitored = list(known.monitored)
     tight = int(np.abs(loads[:, monitored]).max(axis=1).argmax())
-    _grid(left.subplots(), view, known, loads[tight], tight, paper)
-    _day(over, known, loads, tight, paper)
+    _grid(left.subplots(), known, loads[tight], tight, paper)
+    _day(over, known, loads, paper)
     _charge(below, view, known, paper)
     result.suptitle(
         title_of(view, f"{known.grid.case}, line loadings"), x=0.01, ha="left", fontsize=12, fontweight="bold"
     )
-    legend(result, view, paper, [path_handle(path_name(view), paper)], columns=4)
+    legend(result, view, [path_handle(path_name(view))], columns=4)
     return result
 
 
@@ -48,7 +48,7 @@ def _hours(known: Picture, period: int) -> str:
     return f"{period * length}–{(period + 1) * length} h"
 
 
-def _grid(axes: Any, view: View, known: Picture, loads: FloatArray, period: int, paper: Paper) -> None:
+def _grid(axes: Any, known: Picture, loads: FloatArray, period: int, paper: Paper) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
@@ -116,7 +116,7 @@ def _grid(axes: Any, view: View, known: Picture, loads: FloatArray, period: int,
     bar.outline.set_visible(False)
 
 
-def _day(axes: Any, known: Picture, loads: FloatArray, tight: int, paper: Paper) -> None:
+def _day(axes: Any, known: Picture, loads: FloatArray, paper: Paper) -> None:
     names = [known.grid.lines[line] for line in known.monitored]
     colours = (PATH, "#CC79A7", *OTHERS[1:])
     for n, line in enumerate(known.monitored):

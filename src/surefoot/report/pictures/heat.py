@@ -47,7 +47,7 @@ def figure(plt: Any, view: View, paper: Paper) -> Any:
     axes.set_title(title_of(view, "heat over time"))
     if hottest <= 8:
         axes.text(0, -0.16, "number: the largest certified power", transform=axes.transAxes, fontsize=9, va="top")
-    legend(result, view, paper, [path_handle(path_name(view), paper)], columns=2)
+    legend(result, view, [path_handle(path_name(view))], columns=2)
     return result
 
 

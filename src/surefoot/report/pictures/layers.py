@@ -26,10 +26,10 @@ def figure(plt: Any, view: View, paper: Paper) -> Any:
     }
     if all(size[what] <= most for what, most in READABLE.items()):
         return _graph(plt, view, paper)
-    return _counts(plt, view, paper)
+    return _counts(plt, view)
 
 
-def _counts(plt: Any, view: View, paper: Paper) -> Any:
+def _counts(plt: Any, view: View) -> Any:
     """Stacked bars: how many actions of each step are in each class."""
     layers = len(view.pairs)
     result, axes = plt.subplots(figsize=(min(11.0, max(6.4, 0.35 * layers + 3)), 4.6), layout="constrained")
@@ -44,7 +44,7 @@ def _counts(plt: Any, view: View, paper: Paper) -> Any:
     axes.set_ylabel("actions, over all states of a step")
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_title(title_of(view, "actions by step"))
-    legend(result, view, paper, columns=2)
+    legend(result, view, columns=2)
     return result
 
 
@@ -108,7 +108,7 @@ def _graph(plt: Any, view: View, paper: Paper) -> Any:
     axes.axis("off")
     title = title_of(view, "states (squares), actions (circles)")
     result.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
-    legend(result, view, paper, [_path_handle(view)], columns=2 if wide < 11 else 4)
+    legend(result, view, [_path_handle(view)], columns=2 if wide < 11 else 4)
     return result
 
 

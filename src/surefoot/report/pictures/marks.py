@@ -48,7 +48,7 @@ def plate(paper: Paper) -> dict[str, Any]:
     return {"facecolor": paper.background, "edgecolor": "none", "pad": 1.2, "alpha": 0.85}
 
 
-def legend(figure: Any, view: View, paper: Paper, more: Iterable[Any] = (), columns: int = 4) -> None:
+def legend(figure: Any, view: View, more: Iterable[Any] = (), columns: int = 4) -> None:
     """The classes that occur, as in the picture, and whatever else is shown."""
     from matplotlib.patches import Patch
 
@@ -60,7 +60,7 @@ def legend(figure: Any, view: View, paper: Paper, more: Iterable[Any] = (), colu
     )
 
 
-def path_handle(label: str, paper: Paper) -> Any:
+def path_handle(label: str) -> Any:
     from matplotlib.lines import Line2D
 
     return Line2D([], [], color=PATH, marker="o", markersize=5, linewidth=2.2, label=label)

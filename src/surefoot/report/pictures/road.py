@@ -44,8 +44,8 @@ def figure(plt: Any, view: View, paper: Paper) -> Any:
         panels[lead].set_ylabel("own speed, m/s")
     result.suptitle(title_of(view, "gap and speed"), x=0.01, ha="left", fontsize=12, fontweight="bold")
     collision = Line2D([], [], color=paper.ink, linewidth=2.4, label="above and left: a collision may be inevitable")
-    path = path_handle(f"{path_name(view)} (number: step)", paper)
-    legend(result, view, paper, [collision, path], columns=2 if columns < 4 else 3)
+    path = path_handle(f"{path_name(view)} (number: step)")
+    legend(result, view, [collision, path], columns=2 if columns < 4 else 3)
     return result
 
 

@@ -55,11 +55,11 @@ def figure(plt: Any, view: View, paper: Paper) -> Any:
     plain: dict[str, Any] = {"linestyle": "none", "markeredgecolor": paper.ink}
     more = [
         Line2D([], [], marker="v", color=paper.background, markersize=9, label="crater: no safe action", **plain),
-        path_handle(path_name(view), paper),
+        path_handle(path_name(view)),
         Line2D([], [], marker="s", color=paper.background, markersize=9, label="start", **plain),
         Line2D([], [], marker="*", color="#F0E442", markersize=13, label="where it ends", **plain),
     ]
-    legend(result, view, paper, more, columns=2)
+    legend(result, view, more, columns=2)
     return result
 
 

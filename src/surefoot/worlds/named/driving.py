@@ -39,13 +39,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import BoolArray, FloatArray, freeze
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.worlds.mismatch import allowance, mismatched
 from surefoot.worlds.world import World
 
-__all__ = ["ROADS", "Road", "collision_is_inevitable", "coordinates", "driving", "inevitable_collisions"]
+__all__ = ["ROADS", "Road", "collision_is_inevitable", "driving"]
 
 State = tuple[int, int, int]  # gap in m, own speed and lead speed in m/s
 
@@ -162,13 +161,7 @@ def driving(
         transition_features=lambda h, s, a, after: road.drivers(s, a)[after],
         fallback=lambda h, s: road.fallback(s),
         anchor=lambda h: (known, float(gamma @ known)),
-        limits=Limit(
-            "risk",
-            bound=bound,
-            noise=noise_scale,
-            norm=NORM,
-            misspecification=allowance(mismatch, declared),
-        ),
+        limits=Limit("risk", bound, noise_scale, NORM, allowance(mismatch, declared)),
         transition_norm=1.0,  # weights that sum to one are never longer
         stationary_costs=True,
         stationary_transitions=True,
@@ -183,21 +176,3 @@ def collision_is_inevitable(state: State) -> bool:
         own, lead = own - GRADE, max(0, lead + MANOEUVRES[0])
         gap += STEP * (lead - own)
     return gap <= 0
-
-
-# ---------------------------------------------------------------- for pictures
-
-
-def coordinates(problem: Problem) -> tuple[FloatArray, ...]:
-    """Per step (S, 3): gap in m, own speed and lead speed in m/s, in the order of the problem's states."""
-    return tuple(freeze(np.array(states, dtype=np.float64)) for states in _states(problem))
-
-
-def inevitable_collisions(problem: Problem) -> tuple[BoolArray, ...]:
-    """Per step (S,): the inevitable-collision region, collisions included, in the order of the problem's states."""
-    return tuple(freeze(np.array([collision_is_inevitable(s) for s in states])) for states in _states(problem))
-
-
-def _states(problem: Problem) -> list[list[State]]:
-    layers = [problem.states(h) for h in range(problem.horizon)]
-    return [[names[i] for i in range(len(names))] for names in layers]

@@ -44,7 +44,7 @@ from surefoot.model.problem import Problem
 from surefoot.worlds.mismatch import allowance, mismatched
 from surefoot.worlds.world import World
 
-__all__ = ["G_1", "G_2", "G_3", "figure1"]
+__all__ = ["figure1"]
 
 END = "end"
 STRAIN = 0.3  # g, hidden
@@ -63,11 +63,6 @@ SQUARES: dict[tuple[int, int], tuple[tuple[int, ...], tuple[int, ...]]] = {
     (4, 2): ((1, 2), (2,)),
     (4, 3): ((3,), (3,)),
 }
-
-# The paper's subgraphs as policies {(layer, square): action}
-G_1 = {(h, square): 1 for h in range(5) for square in (1, 2, 3)}
-G_3 = {(h, square): 2 for h in range(5) for square in (1, 2, 3)}
-G_2 = G_3 | {(1, 3): 1, (2, 3): 1}
 
 
 def figure1(*, mismatch: float = 0.0, declared: bool = True) -> World:

@@ -35,7 +35,7 @@ breaks the limit (and would earn more than the best safe policy, so its regret i
   look the same to it, however small the noise. So with probability 1 − p its regret in instance 2 is at least (3/8)·H
   in every episode, for ever: linear in K, and no matter of 1/(c̄ − c⁰ − Δ)². LSVI-NEW does as well as that allows: it
   plays a(1) from the first episode, without regret in instance 1, and closes a quarter of the gap in instance 2.
-  So lower-bound/2 does not promise what other worlds do, that the gap can be closed (trait ``gain``).
+  So lower-bound/2 does not promise what other worlds do, that the gap can be closed.
 - This does not contradict Theorem 2, since star convexity fails: nothing lies between the features of a(3) and a(4).
   On a ladder of actions between them, instance 2 could be learnt (:mod:`surefoot.worlds.named.ladder`).
 - Δ stands for the paper's Δ_φ, which by its own definition is 0 here, where every action has one successor. It is a

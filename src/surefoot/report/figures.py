@@ -1,11 +1,18 @@
-"""Charts (:mod:`surefoot.report.chart`) as matplotlib figures."""
+"""Charts (:mod:`surefoot.report.chart`) as figures. Matplotlib (extra ``plot``) is loaded when something is drawn."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from surefoot.errors import SurefootError
 from surefoot.report.chart import Chart, Curve
-from surefoot.report.style import Paper, literal, look_of
+from surefoot.report.data import band, moments
+from surefoot.report.style import LIGHT, Paper, literal, look_of, parameters
+from surefoot.runs.ledger import Ledger
 
 
 def chart_figure(plt: Any, chart: Chart, paper: Paper) -> Any:
@@ -29,6 +36,37 @@ def chart_figure(plt: Any, chart: Chart, paper: Paper) -> Any:
     else:
         axes.text(0.5, 0.5, "nothing to show", ha="center", transform=axes.transAxes)
     return result
+
+
+def comparison(runs: Mapping[str, Sequence[Ledger]], title: str, path: Path, paper: Paper = LIGHT) -> Path:
+    """Regret and violations over episodes, side by side; never one without the other.
+
+    ``runs``: per agent, its runs over seeds. Lines are medians over seeds, bands go from the least to the most.
+    """
+    plt, context = pyplot(paper)
+    with context:
+        figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
+        for n, (agent, group) in enumerate(runs.items()):
+            at = moments(min(len(run.regret) for run in group))
+            for axes, columns in ((left, [run.regret for run in group]), (right, [run.violations for run in group])):
+                totals = [np.cumsum(column, dtype=np.float64)[at - 1] for column in columns]
+                _draw(axes, band(agent, agent, at, totals), n, paper)
+        for axes, label, best in (
+            (left, "cumulative regret", "lower is better; below 0 only by breaking limits"),
+            (right, "cumulative violations", "0 is the promise"),
+        ):
+            axes.set_xscale("log")
+            axes.set_yscale("symlog", linthresh=10)
+            axes.set_xlabel("episode")
+            axes.set_title(f"{label.capitalize()}\n", pad=4)
+            axes.text(0, 1.02, best, transform=axes.transAxes, fontsize=9.5, alpha=0.8)
+            axes.axhline(0, color=paper.ink, linewidth=0.8, zorder=0)
+            axes.margins(x=0.02)
+        right.set_ylim(bottom=-3)
+        figure.suptitle(title, x=0.01, ha="left", fontsize=12.5)
+        handles, labels = left.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        return save_figure(plt, figure, path)
 
 
 def _scales(axes: Any, chart: Chart) -> None:
@@ -71,3 +109,23 @@ def _draw(axes: Any, line: Curve, n: int, paper: Paper) -> None:
         linewidth=1.8,
         label=literal(line.label),
     )
+
+
+def save_figure(plt: Any, figure: Any, path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    metadata = {"Date": None} if path.suffix == ".svg" else None  # the same picture, the same bytes
+    figure.savefig(path, dpi=150, metadata=metadata)
+    plt.close(figure)
+    return path
+
+
+def pyplot(paper: Paper) -> tuple[Any, Any]:
+    try:
+        import matplotlib
+    except ModuleNotFoundError:
+        raise SurefootError("drawing needs matplotlib", fix="Install it with: pip install 'surefoot[plot]'") from None
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    settings: Any = parameters(paper)
+    return plt, plt.rc_context(settings)
