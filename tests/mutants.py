@@ -1,7 +1,7 @@
 """Mutants: small mistakes put into the safety code one by one. Does a test notice each?
 
 Run by ``make mutants`` with the operators of cosmic-ray, in a copy of the tree; what survives, and why, is in
-``docs/mutants.md``. A place in the code is drawn first and one of its mutants then, so that a comparison, of which
+``tests/mutants.md``. A place in the code is drawn first and one of its mutants then, so that a comparison, of which
 there are many mutants, counts no more than a number. Type annotations are left out: nothing reads them.
 """
 

@@ -14,7 +14,7 @@ from surefoot.audits.audit import Unreadable, audit
 from surefoot.audits.declaration import read_problem
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.study import records
-from tests.studies import Calm, Quick, kettle
+from tests.studies import Calm, Quick, kettle, records_of, rewritten
 
 
 def exact(problem: sf.Problem) -> sf.Problem:
@@ -73,6 +73,16 @@ def test_a_label_without_end_is_none(study: sf.Study) -> None:
     with pytest.raises(InvalidInput):
         study.begin(label)
     assert study.next_call == "begin"
+
+
+@pytest.mark.parametrize("value", [2.0, -0.1, "0.1", None])
+@pytest.mark.parametrize("key", ["failure_probability", "false_alarm"])
+def test_an_opening_that_promises_what_is_no_probability_is_refused(study: sf.Study, key: str, value: object) -> None:
+    study.close()
+    opening = records_of(study.path)[0]
+    rewritten(study.path, [{**opening, key: value}])
+    with pytest.raises(UnreadableFile, match="first record cannot be used"):
+        sf.Study.open(study.path, files=Quick(), monitor_factory=Calm)
 
 
 # --- the audit ------------------------------------------------------------------------------------------
