@@ -37,6 +37,26 @@ def test_the_audit_knows_a_contradiction_to_its_last_digits(tmp_path: Path, off:
     assert report.clean, str(report)
 
 
+# --- the bounds -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"safety_radius_scale": -0.5},
+        {"optimism": -0.5},
+        {"ridges": [0.0]},
+        {"ridges": [-0.5]},
+        {"value_ridge": 0.0},
+        {"value_ridge": -0.5},
+    ],
+    ids=str,
+)
+def test_sets_of_no_or_negative_size_are_refused(options: Any) -> None:
+    with pytest.raises(InvalidInput, match=next(iter(options))):
+        sf.LsviNew(kettle().problem, **options)
+
+
 # --- the journal ----------------------------------------------------------------------------------------
 
 
