@@ -1,7 +1,7 @@
 """Mutants: small mistakes put into the safety code one by one. Does a test notice each?
 
 Run by ``make mutants`` with the operators of cosmic-ray, in a copy of the tree; what survives, and why, is in
-``docs/mutants.md``. A place in the code is drawn first and one of its mutants then, so that a comparison, of which
+``tests/mutants.md``. A place in the code is drawn first and one of its mutants then, so that a comparison, of which
 there are many mutants, counts no more than a number. Type annotations are left out: nothing reads them.
 """
 
@@ -36,7 +36,7 @@ AREAS = {  # area: (what is mutated, the tests that guard it, quick ones first)
         "study/standing.py study/opening.py",
         "test_study_alarms test_study_opening test_study_answers test_study_durable test_study_import test_survivors",
     ),
-    "monitor": ("monitor/*.py", "test_monitor test_survivors"),
+    "monitor": ("monitor/*.py", "test_monitor"),
     "audit": ("audits/*.py", "test_bombs test_survivors test_audit test_study_answers test_study_repeats"),
 }
 SLOW = "many_features or overflows or named_worlds or auditor_and_a_reporter or the_whole_way_from_rows"

@@ -14,7 +14,7 @@ from surefoot.audits.audit import Unreadable, audit
 from surefoot.audits.declaration import read_problem
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.study import records
-from tests.studies import Calm, Quick, kettle
+from tests.studies import Calm, Quick, kettle, records_of, rewritten
 
 
 def exact(problem: sf.Problem) -> sf.Problem:
@@ -35,6 +35,26 @@ def test_the_audit_knows_a_contradiction_to_its_last_digits(tmp_path: Path, off:
         assert [alarm["alarm"] for alarm in study.status()["alarms"]] == ["contradiction"]
     report = audit(tmp_path / "s")
     assert report.clean, str(report)
+
+
+# --- the bounds -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"safety_radius_scale": -0.5},
+        {"optimism": -0.5},
+        {"ridges": [0.0]},
+        {"ridges": [-0.5]},
+        {"value_ridge": 0.0},
+        {"value_ridge": -0.5},
+    ],
+    ids=str,
+)
+def test_sets_of_no_or_negative_size_are_refused(options: Any) -> None:
+    with pytest.raises(InvalidInput, match=next(iter(options))):
+        sf.LsviNew(kettle().problem, **options)
 
 
 # --- the journal ----------------------------------------------------------------------------------------
@@ -73,6 +93,16 @@ def test_a_label_without_end_is_none(study: sf.Study) -> None:
     with pytest.raises(InvalidInput):
         study.begin(label)
     assert study.next_call == "begin"
+
+
+@pytest.mark.parametrize("value", [2.0, -0.1, "0.1", None])
+@pytest.mark.parametrize("key", ["failure_probability", "false_alarm"])
+def test_an_opening_that_promises_what_is_no_probability_is_refused(study: sf.Study, key: str, value: object) -> None:
+    study.close()
+    opening = records_of(study.path)[0]
+    rewritten(study.path, [{**opening, key: value}])
+    with pytest.raises(UnreadableFile, match="first record cannot be used"):
+        sf.Study.open(study.path, files=Quick(), monitor_factory=Calm)
 
 
 # --- the audit ------------------------------------------------------------------------------------------
