@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numba
 import numpy as np
@@ -18,9 +19,16 @@ NOWHERE = -1  #: the block of a row that is all zeros
 FAR = 1e100  #: a product of so much growth is taken to its logarithm before it overflows
 GRAM, GRAM_LOW, FACTOR = range(3)
 
-#: Compiled code counts references to every array that it takes out of a tuple, which takes longer than the work itself.
-#: Functions that make no array need not count.
-leaf = numba.njit(cache=True, _nrt=False)
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def leaf(function: _F) -> _F:
+    """Compiles a function that makes no array, without the counting of references.
+
+    Compiled code counts them for every array that it takes out of a tuple, which takes as long as the work itself.
+    """
+    compiled: _F = numba.njit(cache=True, _nrt=False)(function)  # type: ignore[call-overload]
+    return compiled
 
 
 class Rows(NamedTuple):
