@@ -1,4 +1,4 @@
-"""Checks of plain arguments: the value itself, or an error that names it. And how a promised probability is said."""
+"""Checks of plain arguments: the value itself, or an error that names it. And a probability in words."""
 
 from __future__ import annotations
 

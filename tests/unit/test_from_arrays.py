@@ -130,7 +130,7 @@ def test_no_plan_is_made_from_arrays_that_have_changed(name: str, sparse: bool) 
     if np.array_equal(view, kept):
         view.reshape(-1)[-1] += 1
     for attempt in (agent.replan, lambda: agent.problem.digest):
-        with pytest.raises(AssumptionBroken, match=f"changed after it was declared: {name}.*Declare the problem anew"):
+        with pytest.raises(AssumptionBroken, match=f"changed after it was declared: {name}.*Declare the problem again"):
             attempt()
     assert agent.plan is plan
     view[...] = kept

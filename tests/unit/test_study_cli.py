@@ -150,7 +150,7 @@ def test_refusals_are_one_line_and_exit_code_2(cli: Cli, tmp_path: Path) -> None
     assert "NAME=JSON" in cli.refused("new", "--problem", str(cli.problem), "--option", "wit")
     assert "takes JSON" in cli.refused("new", "--problem", str(cli.problem), "--option", "optimism=high")
     cli("new", "--problem", str(cli.problem))
-    assert "there is a study already" in cli.refused("new", "--problem", str(cli.problem))
+    assert "the folder already holds a study" in cli.refused("new", "--problem", str(cli.problem))
     assert "no episode is under way" in cli.refused("ask")
     assert "takes JSON" in cli.refused("begin", "--start", "cold")
     assert "no such state" in cli.refused("begin", "--start", '"lukewarm"')

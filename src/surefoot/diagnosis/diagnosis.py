@@ -38,7 +38,7 @@ class LayerReport:
     fallback_states: int  # that the fallback can reach
     actions: int  # pairs of a state and one of its actions
     triplets: int
-    moves: int  # actions beyond the fallback's that the first plan certifies and can come to
+    moves: int  # actions beyond the fallback's that the first plan certifies and can reach
     never_states: int  # reachable, and never certified whatever the data
     never_actions: int
     slack: tuple[float, ...] | None  # per limit, bound − the anchor's cost; None without an anchor

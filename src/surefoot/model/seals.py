@@ -77,7 +77,7 @@ def check_seals(seals: Iterable[Seal]) -> None:
                 "an array of the problem was changed after it was declared",
                 where=seal.name,
                 got=f"{seal.array.nbytes} bytes with another checksum",
-                fix="Declare the problem anew, from arrays that nobody writes to, and make a new agent.",
+                fix="Declare the problem again, from arrays that are not written to, and make a new agent.",
             )
 
 

@@ -1,4 +1,4 @@
-"""A run on disk, to go on with later: exact to the bit, no pickle, written whole or not at all."""
+"""A run on disk, to be resumed later: exact to the bit, no pickle, written whole or not at all."""
 
 from __future__ import annotations
 

@@ -231,7 +231,7 @@ def _digest(path: Path) -> str:
 
 @contextmanager
 def _blaming(source: Path) -> Iterator[None]:
-    """Whatever goes wrong with a file becomes one error that names it."""
+    """Turn any failure to read a file into one error that names it."""
     try:
         yield
     except UnreadableFile as error:

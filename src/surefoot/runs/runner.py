@@ -210,7 +210,7 @@ class Session:
             raise OutOfOrder("the agent was used elsewhere during its run", fix="Use it when the run has ended.")
 
     def _check(self, checkpoint: str | Path | None, every: int | None) -> None:
-        """What would go wrong later goes wrong now."""
+        """Validate before starting."""
         left, wanted = self.agent.episodes_left(), len(self.table.start) - self.done
         if left is not None and wanted > left:
             raise InvalidInput(

@@ -87,7 +87,7 @@ class Study:
 
         Args:
             path: the folder, ``plant.study`` say.
-            problem: what is known of the plant. It may be left out when the study exists; another one is refused.
+            problem: what is known about the plant. It may be left out for an existing study; another one is refused.
             agent: ``"lsvi-new"``, the default, or ``"lsvi-new-paper"``; or the class.
             failure_probability: p; all steps of the whole study, all epochs together, are safe with probability at
                 least 1 − p. 0.05 unless given. Epoch k works with p·2^-(k+1), see ``acknowledge``.
@@ -295,12 +295,12 @@ class Study:
     ) -> None:
         """Acknowledge the alarms and leave safe mode; a person's decision, recorded in the journal.
 
-        An alarm disproves what was declared (but for a cost that is not finite), and is refused here without the answer
-        that it asks for: :mod:`surefoot.study.declaring`. The promise then counts from this record on.
+        Except for a cost that is not finite, an alarm disproves the declaration, and acknowledging it takes the answer
+        that it requires: :mod:`surefoot.study.declaring`. The guarantee then holds from this record on.
 
         Args:
             reason: kept in the journal.
-            discard_data: drop all that was learnt; epoch k+1 begins with the share p·2^-(k+2) of the failure
+            discard_data: drop all that was learned; epoch k+1 begins with the share p·2^-(k+2) of the failure
                 probability. It is required after "residual" and "contradiction": bounds that mix two plants hold for
                 neither. Anchors are dropped as well.
             noise: a larger noise scale, or one for each limit by name; the data are kept.

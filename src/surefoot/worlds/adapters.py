@@ -174,7 +174,7 @@ class _Layered:
         return self._table.kernels(arrival.state, action, self._after(label, action)[after])
 
     def reward(self, h: int, label: Label, action: Label) -> float:
-        return 0.0 if h == 0 else self.terminal_reward(label)  # nobody arrived at a start
+        return 0.0 if h == 0 else self.terminal_reward(label)  # a start is no arrival
 
     def terminal_reward(self, label: Label) -> float:
         return self._payment(self._arrival[label].reward)
