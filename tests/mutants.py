@@ -61,7 +61,7 @@ def mutants(area: str, session: Path) -> Iterator[MutationSpec]:
         init(files, database, {})
         found = [mutation for item in database.work_items for mutation in item.mutations]
     for mutation in sorted(found, key=lambda m: (str(m.module_path), m.start_pos, m.operator_name, m.occurrence)):
-        compiled = "RemoveDecorator" in mutation.operator_name and "numba" in _line(mutation)
+        compiled = _line(mutation).startswith("@numba")  # how it is compiled changes no result
         typed = any(start <= mutation.start_pos < end for start, end in skipped[str(mutation.module_path)])
         if not typed and not compiled:
             yield mutation

@@ -7,12 +7,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import surefoot as sf
 from surefoot.audits.audit import Unreadable, audit
 from surefoot.audits.declaration import read_problem
 from surefoot.errors import InvalidInput, UnreadableFile
+from surefoot.estimate.costs import split
+from surefoot.model.graph import Anchor
 from surefoot.study import records
 from tests.studies import Calm, Quick, kettle, records_of, rewritten
 
@@ -55,6 +58,14 @@ def test_the_audit_knows_a_contradiction_to_its_last_digits(tmp_path: Path, off:
 def test_sets_of_no_or_negative_size_are_refused(options: Any) -> None:
     with pytest.raises(InvalidInput, match=next(iter(options))):
         sf.LsviNew(kettle().problem, **options)
+
+
+def test_what_an_anchor_leaves_to_be_learnt_by_hand() -> None:
+    """ρ = ⟨x,x⁰⟩/‖x⁰‖² and z = x − ρx⁰ (spec 3)."""
+    anchor = Anchor(np.array([2.0, 0.0]), np.array([0.3]))
+    rho, z = split(np.array([[1.0, 1.0], [-3.0, 4.0], [0.0, 2.0]]), anchor)
+    assert rho.tolist() == [0.5, -1.5, 0.0]
+    assert z.tolist() == [[0.0, 1.0], [0.0, 4.0], [0.0, 2.0]]
 
 
 # --- the journal ----------------------------------------------------------------------------------------
