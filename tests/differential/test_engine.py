@@ -55,7 +55,7 @@ print(parallel._is_initialized)
 
 def test_a_small_plan_wakes_no_threads_even_where_those_of_a_large_one_are_stored(tmp_path: Path) -> None:
     """numba stores code by name alone: the two kernels of a pair must not find each other's."""
-    threaded = "from surefoot.estimate import kernels\nfrom surefoot.plan import sweeps\n"
+    threaded = "from surefoot.estimate import kernels\nfrom surefoot.plan import kernels as sweeps\n"
     threaded += "kernels.WORTH_THREADS = sweeps.WORTH_THREADS = 1\n" + SMALL_PLAN
     answers = [
         subprocess.run(

@@ -113,10 +113,10 @@ def test_order_and_names_change_nothing(drawn: tuple[Table, Terminal], random: A
         }
         for (h, s), actions in table.items()
     }
-    seed = {(h, f"state {HOME}"): ("action", 0) for h, s in table if s == HOME}
+    fallback = {(h, f"state {HOME}"): ("action", 0) for h, s in table if s == HOME}
     ends = {f"state {s}": row for s, row in terminal.items()}
     one = hand_world(table, terminal, start=HOME)
-    two = hand_world(other, ends, start=f"state {HOME}", seed=seed)
+    two = hand_world(other, ends, start=f"state {HOME}", fallback=fallback)
     a, b = exact.solve(one), exact.solve(two)
     assert np.isclose(a.value, b.value, rtol=0, atol=1e-13)
     for h, s in table:

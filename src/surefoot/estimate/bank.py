@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.estimate.blocks import Blocks, BlockShape, Run
+from surefoot.estimate.blocks import Blocks, Run
 from surefoot.estimate.update import FACTOR, GRAM, BankState, add_row, has_grown
 from surefoot.model.graph import FloatArray, IntArray
 
@@ -129,7 +129,10 @@ class Turned:
 
 
 class Lens(NamedTuple):
-    """How compiled code looks at rows: as z = x − ρ x⁰, turned into the eigenbasis of one regression."""
+    """How compiled code looks at rows: as z = x − ρ x⁰, turned into the eigenbasis of one regression.
+
+    Flat, and the shape of the blocks beside it: numba cannot hand a struct of a struct to a parallel loop.
+    """
 
     anchor: FloatArray  # (1, d)  x⁰, zero without an anchor
     direction: FloatArray  # (1, d)  x⁰/‖x⁰‖²
@@ -138,7 +141,6 @@ class Lens(NamedTuple):
     spot: NDArray[np.int64]  # these three as in Basis
     entry: NDArray[np.int64]
     flat: FloatArray
-    shape: BlockShape
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +159,7 @@ class Basis:
         blocks, r, nothing = self.blocks, self.regression, np.zeros((1, self.blocks.dim))
         turn = self.flat.reshape(blocks.dim, -1) if blocks.whole and len(self.flat) else np.empty((0, 0))
         block = np.array([r, blocks.first[r]])
-        return Lens(nothing, nothing, turn, block, self.spot, self.entry, self.flat, blocks.shape)
+        return Lens(nothing, nothing, turn, block, self.spot, self.entry, self.flat)
 
     def lens_beside(self, anchor: FloatArray, direction: FloatArray) -> Lens:
         """For what rows have beside x⁰: Uᵀz = Uᵀx − ρ Uᵀx⁰."""

@@ -165,15 +165,19 @@ def bound_rows(
     else:
         upper, lower = np.full(shape, np.inf), np.full(shape, -np.inf)
     balls = known.balls if anchor is None else known.balls._replace(anchor_cost=anchor.cost)
-    look, room = look_at(known.basis, anchor), known.basis.blocks.largest
-    kernels.bounds[kernels.worth_threads(x, len(rows))](rows_of(x), rows, look, room, balls, upper, lower)
+    look, blocks = look_at(known.basis, anchor), known.basis.blocks
+    kernels.bounds[kernels.worth_threads(x, len(rows))](
+        rows_of(x), rows, look, blocks.shape, blocks.largest, balls, upper, lower
+    )
     return upper, lower
 
 
 def turned_lengths(x: Features, anchor: Anchor | None, basis: Basis, weights: FloatArray) -> FloatArray:
     """(rows,) √Σ_i w_i² weights_i with w = Uᵀz, of features x (rows, dc); ‖z‖ for weights that are all 1."""
-    out, room = np.empty(len(x)), basis.blocks.largest
-    kernels.lengths[kernels.worth_threads(x, len(x))](rows_of(x), look_at(basis, anchor), room, weights[None, :], out)
+    out, look, blocks = np.empty(len(x)), look_at(basis, anchor), basis.blocks
+    kernels.lengths[kernels.worth_threads(x, len(x))](
+        rows_of(x), look, blocks.shape, blocks.largest, weights[None, :], out
+    )
     return out
 
 

@@ -62,13 +62,21 @@ def _turn_dense(x: FloatArray, turn: FloatArray, weights: FloatArray, centres: F
 
 @numba.njit(cache=True)
 def _turn_row(
-    z: FloatArray, b: int, look: Lens, weights: FloatArray, centres: FloatArray, w: FloatArray, i: int, seen: Seen
+    z: FloatArray,
+    b: int,
+    look: Lens,
+    shape: BlockShape,
+    weights: FloatArray,
+    centres: FloatArray,
+    w: FloatArray,
+    i: int,
+    seen: Seen,
 ) -> None:
     """Of a row z that lies in block b: column i of u and told."""
     none = weights.shape[1] - 1
     size, spot = 0, NO_DATA
     if b != NOWHERE:
-        size, spot = look.shape.size[b], look.spot[b - look.block[1]]
+        size, spot = shape.size[b], look.spot[b - look.block[1]]
     seen.u[:, i] = 0.0
     seen.told[:, i] = 0.0
     if spot == NO_DATA:
@@ -93,7 +101,9 @@ def _turn_row(
 
 
 @numba.njit(cache=True)
-def _see(x: Rows, rows: IntArray, look: Lens, room: int, weights: FloatArray, centres: FloatArray) -> Seen:
+def _see(
+    x: Rows, rows: IntArray, look: Lens, shape: BlockShape, room: int, weights: FloatArray, centres: FloatArray
+) -> Seen:
     """Rows (rising) of a table of costs, through a lens."""
     n = rows.shape[0]
     seen = Seen(np.empty(n), np.empty((weights.shape[0], n)), np.empty((centres.shape[0], n)))
@@ -109,8 +119,8 @@ def _see(x: Rows, rows: IntArray, look: Lens, room: int, weights: FloatArray, ce
         return seen
     z, w = np.empty(room), np.empty(room)
     for i in range(n):
-        seen.rho[i], b = cost_row(x, rows[i], look.block[0], 0, look.anchor, look.direction, look.shape, z)
-        _turn_row(z, b, look, weights, centres, w, i, seen)
+        seen.rho[i], b = cost_row(x, rows[i], look.block[0], 0, look.anchor, look.direction, shape, z)
+        _turn_row(z, b, look, shape, weights, centres, w, i, seen)
     return seen
 
 
@@ -125,7 +135,16 @@ class Balls(NamedTuple):
     anchor_cost: FloatArray  # (m,)
 
 
-def _bounds(x: Rows, rows: IntArray, look: Lens, room: int, balls: Balls, upper: FloatArray, lower: FloatArray) -> None:
+def _bounds(
+    x: Rows,
+    rows: IntArray,
+    look: Lens,
+    shape: BlockShape,
+    room: int,
+    balls: Balls,
+    upper: FloatArray,
+    lower: FloatArray,
+) -> None:
     """Fills upper and lower (…, m) of some rows: eq:estimatesafetyvalue, as surefoot.estimate.costs has it.
 
     upper_j = ρ c⁰_j + min( L_j‖z‖ , min_k told_kj + radius_kj u_k ) + ζ_j (1 + |ρ|), and lower_j likewise.
@@ -133,7 +152,7 @@ def _bounds(x: Rows, rows: IntArray, look: Lens, room: int, balls: Balls, upper:
     step = _chunk_of(x)
     for chunk in numba.prange((rows.shape[0] + step - 1) // step):
         own = rows[chunk * step : min(rows.shape[0], (chunk + 1) * step)]
-        rho, u, told = _see(x, own, look, room, balls.weights, balls.centres)
+        rho, u, told = _see(x, own, look, shape, room, balls.weights, balls.centres)
         norms, radii = balls.norms, balls.radii
         n, m = radii.shape
         for j in range(m):
@@ -151,12 +170,12 @@ def _bounds(x: Rows, rows: IntArray, look: Lens, room: int, balls: Balls, upper:
                 lower[own[i], j] = rho[i] * known + low[i] - error * (1.0 + abs(rho[i]))
 
 
-def _lengths(x: Rows, look: Lens, room: int, weights: FloatArray, out: FloatArray) -> None:
+def _lengths(x: Rows, look: Lens, shape: BlockShape, room: int, weights: FloatArray, out: FloatArray) -> None:
     """Fills √Σ_i w_i² weights_i, w = Uᵀz, of every row."""
     step, none = _chunk_of(x), np.empty((0, weights.shape[1]))
     for chunk in numba.prange((out.shape[0] + step - 1) // step):
         own = np.arange(chunk * step, min(out.shape[0], (chunk + 1) * step))
-        out[own[0] : own[-1] + 1] = _see(x, own, look, room, weights, none).u[0]
+        out[own[0] : own[-1] + 1] = _see(x, own, look, shape, room, weights, none).u[0]
 
 
 class Ahead(NamedTuple):
@@ -172,6 +191,7 @@ def _expectations(
     ahead: Ahead,
     wanted: IntArray,  # (n,)  pairs
     look: Lens,
+    shape: BlockShape,
     room: int,
     weights: FloatArray,  # (1, …)  1/(e + λ₂)
     centres: FloatArray,  # (1, …)  Uᵀθ̂
@@ -188,9 +208,9 @@ def _expectations(
         for i in range(n):
             first, end = ahead.pair_ptr[own[i]], ahead.pair_ptr[own[i] + 1]
             row = phi_v[i if dense else 0]
-            b = value_row(x, 0, ahead.following, 0, first, end, ahead.value, 0, look.block[0], look.shape, row)
+            b = value_row(x, 0, ahead.following, 0, first, end, ahead.value, 0, look.block[0], shape, row)
             if not dense:
-                _turn_row(row, b, look, weights, centres, w, i, seen)
+                _turn_row(row, b, look, shape, weights, centres, w, i, seen)
         if dense:
             _turn_dense(phi_v, look.turn, weights, centres, seen)
         for i in range(n):

@@ -105,6 +105,7 @@ def expected_next_value(
         kernels.Ahead(layer.successor, layer.pair_ptr, value),
         wanted,
         known.basis.lens,
+        known.basis.blocks.shape,
         known.basis.blocks.largest,
         known.weights[None, :],
         known.centre[None, :],
