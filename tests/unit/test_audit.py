@@ -329,7 +329,8 @@ def test_the_audit_shares_no_code_and_needs_no_compiler(learnt: Path) -> None:
             assert name.startswith("surefoot.audits."), f"{part.name} imports {name}"
     for reader in READERS:
         source = folder.parent / "storage" / f"{reader.rpartition('.')[2]}.py"
-        assert imported_by(source) == {"surefoot.errors.UnreadableFile"}, reader
+        below = {name for name in imported_by(source) if not name.startswith("surefoot.storage.")}
+        assert below == {"surefoot.errors.UnreadableFile"}, reader
     code = (
         "import sys; from surefoot.audits.audit import audit; print(audit(sys.argv[1]).clean, 'numba' in sys.modules)"
     )

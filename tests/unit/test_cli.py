@@ -641,7 +641,7 @@ def test_export_refuses(surefoot: Surefoot, folder: Path, tmp_path: Path) -> Non
 
 
 def test_report(surefoot: Surefoot, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = SimpleNamespace(write=lambda root: Path(root) / "report.html")
+    fake = SimpleNamespace(write_page=lambda root: Path(root) / "report.html")
     monkeypatch.setitem(sys.modules, "surefoot.report.page", fake)
     monkeypatch.setattr(surefoot_report(), "page", fake, raising=False)
     assert surefoot("report", folder) == (0, f"report: {folder}/report.html\n", "")

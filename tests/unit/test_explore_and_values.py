@@ -10,6 +10,8 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidInput
+from surefoot.estimate.bank import Basis
+from surefoot.estimate.blocks import one_block_each
 from surefoot.estimate.values import ValueEllipsoid, expected_next_value
 from surefoot.plan.certify import Certified, certify
 from surefoot.plan.explore import bonuses, future_uncertainty, pair_uncertainty, slacks, terminal_uncertainty
@@ -204,8 +206,13 @@ def flat() -> sf.Problem:
     return maze(FLAT, {(0, "s"): "a"}, transition_features=lambda h, s, a, s2: PHI.get((a, s2), [0.25, 0.25]))
 
 
+def plain(d: int) -> Basis:
+    start = np.zeros(1, np.int64)
+    return Basis(one_block_each(d, 1), 0, start, start, np.eye(d).ravel())
+
+
 def known(centre: list[float], radius: float = 0.0, optimism: float = 1.0) -> ValueEllipsoid:
-    return ValueEllipsoid(np.eye(2), np.array([1.0, 0.25]), np.array(centre), radius, optimism)
+    return ValueEllipsoid(plain(2), np.array([1.0, 0.25]), np.array(centre), radius, optimism)
 
 
 def values_of(problem: sf.Problem, **values: float) -> np.ndarray:
@@ -322,7 +329,7 @@ def test_values_by_hand() -> None:
     ends = np.array([True, True])
     ends[problem.state_index(2, "u")] = False
     sets = Certified(tuple(pairs), (np.ones(1, bool), np.array([True, False]), ends))
-    exact = [ValueEllipsoid(np.eye(1), np.ones(1), np.array([0.5]), 0.0, 1.0)] * 2
+    exact = [ValueEllipsoid(plain(1), np.ones(1), np.array([0.5]), 0.0, 1.0)] * 2
     bonus = [np.array([0.0, 0.25]), np.array([0.0, 1.7, 0.0])]
     values = optimistic_values(graph, sets, bonus, exact, [3.0, 2.0])
     last = {s: values.value[2][problem.state_index(2, s)] for s in ("t", "u")}

@@ -185,7 +185,7 @@ def test_an_inexact_measurement_without_noise_is_an_alarm_at_once(off: float, se
 @pytest.mark.parametrize("noises", [(0.1, 0.0), (0.0, 0.1)])
 def test_an_exact_limit_is_watched_beside_a_noisy_one(noises: tuple[float, float]) -> None:
     limits = [Limit(f"noise {noise}", 9.0, noise, 2.0) for noise in noises]
-    monitor = Monitor(chain(np.ones((1, 1)), *limits, horizon=2), ALPHA)
+    monitor = Monitor(chain(np.ones((1, 1)), limits, horizon=2), ALPHA)
     for _ in range(5):
         assert told(monitor, 0, 0, 0.3, 0.3) is None
     alarm = told(monitor, 0, 0, 0.301, 0.301)

@@ -472,7 +472,7 @@ def test_the_value_event_asks_whether_mu_lies_within(seed: int) -> None:
     ellipsoids = agent.plan.ellipsoids
     assert events.value_event(world, ellipsoids)
     known = ellipsoids[0]
-    distance = np.sqrt((((world.transition[0] @ known.basis) - known.centre) ** 2 / known.weights).sum())
+    distance = np.sqrt(((known.basis.turn(world.transition[0]) - known.centre) ** 2 / known.weights).sum())
     for factor, held in ((1.0 + 1e-9, True), (1.0 - 1e-9, False)):
         around = dataclasses.replace(known, radius=distance * factor)
         assert events.value_event(world, (around, *ellipsoids[1:])) is held

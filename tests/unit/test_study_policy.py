@@ -161,13 +161,13 @@ def test_two_actions_for_one_state_are_refused(study: sf.Study, tmp_path: Path) 
 def test_nothing_that_a_document_says_becomes_code(study: sf.Study, tmp_path: Path) -> None:
     """The texts of a stranger's file stay texts in the Python module that is made of it."""
     bad = '""" + str(1 / 0) #'
-    found = {**document(study.standing), "guarantee": bad, "agent": bad, "problem": bad}
+    found = {**document(study.standing), "promise": bad, "agent": bad, "problem": bad}
     (tmp_path / "p.json").write_text(json.dumps(found))
     head = load_policy(tmp_path / "p.json")
     save_policy(tmp_path / "policy.py", head, head.pop("steps"))
     namespace: dict[str, Any] = {}
     exec((tmp_path / "policy.py").read_text(), namespace)
-    assert (namespace["GUARANTEE"], namespace["PROBLEM"], namespace["PLAN"]["agent"]) == (bad, bad, bad)
+    assert (namespace["PROMISE"], namespace["PROBLEM"], namespace["PLAN"]["agent"]) == (bad, bad, bad)
     assert namespace["action"](1, ("warm", 1)) == study.standing.agent.plan.action(1, ("warm", 1))
 
 

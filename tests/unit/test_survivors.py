@@ -16,7 +16,7 @@ from surefoot.audits.declaration import read_problem
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.estimate.costs import split
 from surefoot.model.graph import Anchor
-from surefoot.study import records
+from surefoot.storage.strict_json import parse_line
 from tests.studies import Calm, Quick, kettle, records_of, rewritten
 
 
@@ -84,7 +84,7 @@ def study(tmp_path: Path) -> sf.Study:
 
 def test_an_object_with_many_entries_has_none_twice() -> None:
     many = {str(i): i for i in range(300)}
-    assert records.parse(json.dumps(many)) == many
+    assert parse_line(json.dumps(many).encode()) == many
 
 
 def test_what_is_no_id_is_shown_whole_when_it_is_short(study: sf.Study) -> None:

@@ -285,7 +285,7 @@ def test_signals(number: signal.Signals, jobs: int, group: bool, long: Path, see
     """Ctrl-C goes to the whole group, kill to one; either way the rest is as if nothing had happened."""
     rng, root = np.random.default_rng([seed, number, jobs]), tmp_path / "s"
     words = [
-        *("run", WORLD, "--agent", "lsvi-new", "--agent", "slucb-qvi", "--set", "lsvi-new.replan_growth=0.03"),
+        *("run", WORLD, "--agent", "lsvi-new", "--agent", "slucb-qvi", "--option", "lsvi-new.replan_growth=0.03"),
         *("--episodes", 4000, "--seeds", "0:2", "--out", root, "--jobs", jobs, "--checkpoint-seconds", 0.05),
     ]
     process = command(*words)
@@ -311,7 +311,7 @@ def test_signals(number: signal.Signals, jobs: int, group: bool, long: Path, see
 def test_a_worker_that_is_killed_is_reported_and_nothing_is_lost(long: Path, tmp_path: Path) -> None:
     root = tmp_path / "s"
     words = [
-        *("run", WORLD, "--agent", "lsvi-new", "--agent", "slucb-qvi", "--set", "lsvi-new.replan_growth=0.03"),
+        *("run", WORLD, "--agent", "lsvi-new", "--agent", "slucb-qvi", "--option", "lsvi-new.replan_growth=0.03"),
         *("--episodes", 4000, "--seeds", "0:2", "--out", root, "--jobs", 2, "--checkpoint-seconds", 0.05),
     ]
     process = command(*words)
@@ -377,8 +377,8 @@ def test_what_is_not_a_sweep_is_never_replaced(tmp_path: Path) -> None:
     [
         ("", "not complete, valid JSON"),
         ("{", "not complete, valid JSON"),
-        ("[]", "wrong type"),
-        ("{}", "an entry is missing"),
+        ("[]", "not a sweep of surefoot"),
+        ("{}", "not a sweep of surefoot"),
         ("[" * 100_000, "nested too deeply"),
         ('{"format": "other"}', "not a sweep of surefoot"),
         ('{"format": "surefoot-sweep", "version": 2}', "written by a newer version"),

@@ -64,7 +64,7 @@ class LsviNew(LookAhead):
 
     Examples:
         >>> agent = sf.LsviNew(sf.worlds.make("thermal/testing").problem, failure_probability=0.01)
-        >>> agent.guarantee
+        >>> agent.promise
         'every step safe with probability ≥ 0.99'
     """
 

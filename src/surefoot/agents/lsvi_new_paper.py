@@ -57,6 +57,11 @@ class LsviNewPaper(LookAhead):
         ideas: which of the paper's four ideas to use. Without ``"I"`` there is no safety guarantee.
         safety_radius_scale: multiplies the safety radius; below 1 there is no safety guarantee.
         feature_bound, coverage_rate, value_radius_scale, lipschitz: D, λ₀, b_β and δ̃ of the theorem.
+
+    Examples:
+        >>> agent = sf.LsviNewPaper(sf.worlds.make("thermal/testing").problem, episodes=1000, initial_episodes=10)
+        >>> round(agent.options.epsilon_1, 2)
+        179.15
     """
 
     name: ClassVar[str] = "lsvi-new-paper"

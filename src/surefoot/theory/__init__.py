@@ -7,6 +7,10 @@ c⁰ an anchor's known cost. Steps are 0 … H−1 (the paper's 1 … H); decisi
 Labels such as `eq:epss` and `thm:regret` are those of the paper (lsvi-new.tex); `spec n` is a
 section of the specification. Each formula has a test that is named after its label.
 Nothing here has a default: a constant that is not given cannot be silently ignored.
+
+Examples:
+    >>> sf.theory.gap(bound=1.0, anchor_cost=0.5, delta_phi=0.25)
+    0.25
 """
 
 from surefoot.theory.paper import (

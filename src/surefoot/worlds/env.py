@@ -155,7 +155,14 @@ def environment_id(name: str) -> str:
 
 
 def register_all() -> None:
-    """Enter every named world into Gymnasium's registry; those already there stay."""
+    """Enter every named world into Gymnasium's registry; those already there stay.
+
+    Examples:
+        >>> import gymnasium
+        >>> sf.worlds.register_all()
+        >>> gymnasium.make("surefoot/thermal-testing-v0").action_space
+        Discrete(3)
+    """
     for name in registry.names():
         if environment_id(name) not in gymnasium.registry:
             gymnasium.register(
