@@ -26,16 +26,21 @@ TRUTH = 1e-9
 
 #: The least default ridge: with a smaller one the prior would be trusted to more digits than sums of so many rows have.
 LEAST_RIDGE = 1e-6
-#: The largest default ridge: with more noise than this nothing is learnt in any number of episodes, and no square of it
-#: overflows.
-LARGEST_RIDGE = 1e18
 #: The least ridge that may be asked for: with one below, a single row leaves no digit of its ellipsoid.
 USABLE_RIDGE = 1e-30
+
+# --- of L√λ --------------------------------------------------------------------------------------------
+
+#: The least noise radius R (spec 3): less would trust sums of squares to more digits than they have.
+LEAST_NOISE = 1e-6
+#: With a larger R nothing is learnt in any number of episodes: the ball of the norm stands for the ellipsoid, and no
+#: square overflows.
+MOST_NOISE = 1e9
 
 # --- of numbers as such ---------------------------------------------------------------------------------
 
 #: What is squared must lie between these when squared: then nothing under- or overflows in sums of 10¹⁸ such squares,
-#: or in the ridges above, and a problem whose units are changed by a power of two gives the very same bits.
+#: and a problem whose units are changed by a power of two gives the very same bits.
 SQUARES = (1e-250, 1e250)
 
 # --- of a declared length, of a sum of probabilities, of a logarithm -------------------------------------

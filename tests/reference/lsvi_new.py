@@ -43,20 +43,26 @@ class ValueRow:
 
 
 @dataclass(frozen=True)
-class RidgeFit:
-    """The cost regression under one ridge: A, one estimate and one radius per limit."""
+class Ellipsoid:
+    """{γ : (γ − centre)ᵀ W⁻¹ (γ − centre) ≤ radius²}, W = basis · diag(weights) · basisᵀ (spec 3)."""
 
-    matrix: Vector
-    estimates: list[Vector]
-    radii: list[float]
+    basis: Vector
+    weights: Vector
+    centre: Vector
+    radius: float
+
+    def reach(self, z: Vector) -> tuple[float, float]:
+        """⟨centre, z⟩ and √(zᵀWz)."""
+        turned = self.basis.T @ z
+        return float(self.centre @ z), math.sqrt(float(self.weights @ (turned * turned)))
 
 
 @dataclass(frozen=True)
 class CostFit:
-    """The cost regression of one layer: a fit per ridge, and per limit the weight of misspecified rows."""
+    """The cost regression of one layer: the ellipsoids of every limit, and A of the first ridge."""
 
-    fits: list[RidgeFit]
-    bias: list[float]
+    ellipsoids: list[list[Ellipsoid]]
+    matrix: Vector
 
 
 @dataclass(frozen=True)
@@ -199,16 +205,18 @@ class Reference:
             raise ValueError("stationary costs need one anchor for all layers, or none")
 
     def _ridges(self, given: Sequence[float] | None) -> list[float]:
-        """Spec 3: q * {4, 40, 400}; paper profile: the one ridge d."""
+        """Spec 3: s * {0.1, 1, 10}, s the mean square of z over all cost rows; paper profile: the one ridge d."""
         if given is not None:
             if self.paper and len(given) != 1:
                 raise ValueError(f"the paper profile has one ridge, but got {len(given)}")
             return [float(r) for r in given]
         if self.paper:
             return [float(self.d)]
-        ratios = [(limit.noise / limit.norm) ** 2 for limit in self.t.limits if limit.norm > 0.0]
-        q = max([1e-6 * largest_cost_norm(self.t) ** 2, *ratios])
-        return [4.0 * q, 40.0 * q, 400.0 * q]
+        rows = [(key[0], x) for key, x in self.t.x.items()]
+        rows += [(self.H - 1, x) for x in map(self.t.terminal_features, self.layers[-1]) if x is not None]
+        squares = [norm(self._project(h, x)[0]) ** 2 for h, x in rows]
+        s = max(sum(squares) / len(squares), 1e-6 * largest_cost_norm(self.t) ** 2)
+        return [0.1 * s, s, 10.0 * s]
 
     def _slack(self, given: float | Sequence[float] | None) -> list[list[float]]:
         """Spec 5: bound minus the anchor's cost per layer and limit, 1 without an anchor, or the user's."""
@@ -279,45 +287,68 @@ class Reference:
             row_weight += (1.0 + abs(rho)) ** 2
             for j in range(self.m):
                 moments[j] += np.array(z) * (row.cost[j] - known[j])
-        fits: list[RidgeFit] = []
-        for ridge in self.ridges:
-            matrix = ridge * np.eye(self.dc) + gram
-            estimates = [np.linalg.solve(matrix, b) for b in moments]
-            radii = [self._cost_radius(matrix, ridge, j) for j in range(self.m)]
-            fits.append(RidgeFit(matrix, estimates, radii))
         bias = [limit.misspecification * math.sqrt(row_weight) for limit in self.t.limits]
-        return CostFit(fits, bias)
+        make = self._paper_ellipsoid if self.paper else self._dual_ellipsoids
+        each = [
+            [one for ridge in self.ridges for one in make(gram, moments[j], ridge, j, bias[j])] for j in range(self.m)
+        ]
+        return CostFit(each, self.ridges[0] * np.eye(self.dc) + gram)
 
-    def _cost_radius(self, matrix: Vector, ridge: float, j: int) -> float:
-        """(S3); the paper profile has one beta, or more where the data outgrow it. The scale touches nothing else."""
-        limit = self.t.limits[j]
-        union = self.m * self.H if self.paper else 2.0 * self.m * self.H * len(self.ridges)
+    def _noise(self, gram: Vector, ridge: float, j: int, union: float) -> float:
+        """σ_j √( log det(G + λI) − d log λ + 2 log(union/p) )."""
+        matrix = ridge * np.eye(self.dc) + gram
         inside = _log_det(matrix) - self.dc * math.log(ridge) + 2.0 * math.log(union / self.p)
-        radius = limit.noise * math.sqrt(inside) + math.sqrt(ridge) * limit.norm
-        if self.constants is not None:
-            radius = max(radius, self.constants.beta)
-        return self.safety_radius_scale * radius
+        return self.t.limits[j].noise * math.sqrt(inside)
+
+    def _dual_ellipsoids(self, gram: Vector, b: Vector, ridge: float, j: int, bias: float) -> list[Ellipsoid]:
+        """(S3): one ellipsoid for every multiple c of the ball, in the eigenbasis of G."""
+        length = self.t.limits[j].norm
+        if length == 0.0:
+            return []  # the prior bound says all
+        regressions = 1 if self.t.stationary_costs else self.H
+        union = self.m * regressions * len(self.ridges)
+        R = max(self.safety_radius_scale * self._noise(gram, ridge, j, union) + bias, 1e-6 * length * math.sqrt(ridge))
+        e, basis = np.linalg.eigh(gram)
+        e, b = np.maximum(e, 0.0), basis.T @ b
+        found = []
+        for multiple in (0.1, 1.0, 10.0):
+            c = multiple * (R / length) ** 2
+            D = e * e + c * (e + ridge)
+            square = R * R + c * (length * length - float((b * b / D).sum()))
+            radius = math.sqrt(square) if square >= 0.0 else math.nan
+            found.append(Ellipsoid(basis, (e + ridge) / D, basis @ (e * b / D), radius))
+        return found
+
+    def _paper_ellipsoid(self, gram: Vector, b: Vector, ridge: float, j: int, bias: float) -> list[Ellipsoid]:
+        """One ellipsoid around the estimate; its radius is beta, or more where the data outgrow it."""
+        assert self.constants is not None
+        proved = self._noise(gram, ridge, j, self.m * self.H) + math.sqrt(ridge) * self.t.limits[j].norm
+        radius = self.safety_radius_scale * max(proved, self.constants.beta) + bias
+        matrix = ridge * np.eye(self.dc) + gram
+        e, basis = np.linalg.eigh(matrix)
+        return [Ellipsoid(basis, 1.0 / e, np.linalg.solve(matrix, b), radius)]
 
     def _interval(self, fit: CostFit, h: int, x: Sequence[float]) -> tuple[list[float], list[float], float]:
         """(S3): upper and lower per limit, and u under the first ridge."""
         z, known, rho = self._project(h, x)
         direction = np.array(z)
-        us = [_weighted_norm(one.matrix, direction) for one in fit.fits]
         upper: list[float] = []
         lower: list[float] = []
         for j, limit in enumerate(self.t.limits):
             # What is known before any data; the paper profile does without.
             prior = math.inf if self.paper else limit.norm * norm(z)
             high, low = prior, -prior
-            for one, u in zip(fit.fits, us, strict=True):
-                mean = float(np.dot(one.estimates[j], direction))
-                width = (one.radii[j] + fit.bias[j]) * u
-                high = min(high, mean + width)
-                low = max(low, mean - width)
+            for one in fit.ellipsoids[j]:
+                mean, u = one.reach(direction)
+                high = min(high, mean + one.radius * u)
+                low = max(low, mean - one.radius * u)
+                if math.isnan(one.radius):
+                    high = low = math.nan  # no γ explains the data
+                    break
             widening = limit.misspecification * (1.0 + abs(rho))
             upper.append(known[j] + high + widening)
             lower.append(known[j] + low - widening)
-        return upper, lower, us[0]
+        return upper, lower, _weighted_norm(fit.matrix, direction)
 
     def _bounds(self, plan: Plan) -> None:
         fits = self._per_layer(self._cost_fit, self.H, self.t.stationary_costs)
@@ -432,7 +463,7 @@ class Reference:
             return self.constants.epsilon_1
         half_range = (self.H - 1 if self.t.stationary_transitions else self.H - 1 - h) / 2.0
         ridge = self.value_ridge
-        inside = _log_det(matrix) - self.dp * math.log(ridge) + 2.0 * math.log(2.0 * self.H / self.p)
+        inside = _log_det(matrix) - self.dp * math.log(ridge) + 2.0 * math.log(self.H / self.p)
         return self.w1 * (half_range * math.sqrt(inside) + math.sqrt(ridge) * self.t.transition_norm)
 
     def _value_fits(self) -> list[ValueFit]:
@@ -509,8 +540,8 @@ def _weighted_norm(matrix: Vector, z: Vector) -> float:
 
 
 def _crossed(upper: Sequence[float], lower: Sequence[float], scales: Sequence[float]) -> bool:
-    """Spec 3: some lower above its upper, beyond rounding."""
-    return any(lo > up + CROSSING_TOLERANCE * scale for up, lo, scale in zip(upper, lower, scales, strict=True))
+    """Spec 3: some lower above its upper, beyond rounding, or no number at all."""
+    return any(not lo <= up + CROSSING_TOLERANCE * scale for up, lo, scale in zip(upper, lower, scales, strict=True))
 
 
 def _best(q: dict[Action, float], cap: float) -> Action:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from surefoot.agents.agent import Agent, Policy
 from surefoot.agents.place import refuse_inside, under_way
 from surefoot.errors import AssumptionBroken, SurefootError
-from surefoot.estimate.costs import CostConfidence, CostData
+from surefoot.estimate.costs import CostData
+from surefoot.estimate.ellipsoids import CostConfidence
 from surefoot.estimate.values import ValueConfidence, ValueData, ValueEllipsoid
 from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem

@@ -19,7 +19,8 @@ from surefoot.agents.agent import check_problem
 from surefoot.agents.look_ahead import IDEAS, LookAhead, LookAheadOptions, check_ideas
 from surefoot.checks import at_least, probability, whole
 from surefoot.errors import InvalidInput
-from surefoot.estimate.costs import CostConfidence, RadiusRule, bound_costs
+from surefoot.estimate.costs import bound_costs
+from surefoot.estimate.ellipsoids import CostConfidence, RadiusRule
 from surefoot.estimate.values import ValueConfidence
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
@@ -119,7 +120,7 @@ class LsviNewPaper(LookAhead):
             epsilon_3=numbers.epsilon_3 if "III" in chosen else none,
             epsilon_4=numbers.epsilon_4 if "IV" in chosen else 0.0,
         )
-        costs = CostConfidence((setting.ridge,), _beyond(numbers.beta, problem, p), False, scale)
+        costs = CostConfidence((setting.ridge,), _beyond(numbers.beta, problem, p), dual=False, scale=scale, guard=True)
         values = ValueConfidence(ridge_2, lambda h, ratio: numbers.epsilon_1, 1.0)
         self._plans: dict[int, Plan] = {}  # by start state
         super().__init__(problem, options, costs, values)
@@ -168,7 +169,7 @@ def _first_phase(numbers: theory.PaperConstants, given: int | None) -> int:
 
 
 def _beyond(beta: float, problem: Problem, failure_probability: float) -> RadiusRule:
-    """β, which covers the H·K rows of K episodes; where imported rows outgrow it, the radius of (S3) with p/(mH)."""
+    """β, which covers the H·K rows of K episodes; where imported rows outgrow it, what is proved, with p/(mH)."""
     log_term = math.log(len(problem.limits) * problem.horizon / failure_probability)
 
     def radius(log_det_ratio: float, lam: float, limit: Limit) -> float:

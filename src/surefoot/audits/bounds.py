@@ -70,40 +70,80 @@ class Bounds:
     slop: Any
 
 
+@dataclass(frozen=True, eq=False)
+class Ellipsoid:
+    """{γ : ‖factor⁻ᵀ(γ − centre)‖ ≤ radius}; ``lost`` is the share of the radius that rounding was given."""
+
+    factor: Any  # (d, d)  zᵀWz = ‖factor·z‖²
+    centre: Any
+    radius: float
+    lost: float
+
+
 class Ellipsoids:
     """(S3) for one regression."""
 
     def __init__(self, problem: Problem, data: Data, r: int, confidence: Confidence) -> None:
-        self._problem, self._confidence = problem, confidence
-        gram, targets = data.gram[r].astype(float), data.targets[r].astype(float)
-        dim, m = problem.dim, len(problem.limits)
-        values, basis = np.linalg.eigh(gram)  # of G: λI + G itself need not be positive definite to the last digit
-        values = np.maximum(values, 0.0)
-        largest = float(values[-1])
-        self._parts = []  # (inverse factor, γ̂, radius (m,), guard (m,)) of each ridge
-        for ridge in confidence.ridges:
-            weights = 1.0 / np.sqrt(values + ridge)
-            inverse = weights[:, None] * basis.T  # A⁻¹ = inverseᵀ·inverse
-            estimate = (targets @ inverse.T) @ inverse
-            log_det = float(np.log1p(values / ridge).sum())
-            lost = 2.0 * math.sqrt(dim) * _EPSILON * (largest / ridge + 1.0)
-            radius, guard = np.zeros(m), np.zeros(m)
-            for j, limit in enumerate(problem.limits):
-                radius[j] = self._radius(limit, ridge, max(0.0, log_det))
-                radius[j] += limit.misspecification * math.sqrt(data.spread[r])
-                guard[j] = lost * (radius[j] + math.sqrt(ridge) * float(np.sqrt(estimate[j] @ estimate[j])))
-            self._parts.append((inverse, estimate, radius, guard))
+        self._problem, self._confidence, self._spread = problem, confidence, data.spread[r]
+        self._targets = data.targets[r].astype(float)
+        values, self._basis = np.linalg.eigh(data.gram[r].astype(float))
+        self._values = np.maximum(values, 0.0)
+        make = self._dual if confidence.beta is None else self._plain
+        self._parts = [
+            [one for ridge in confidence.ridges for one in make(j, ridge)] for j in range(len(problem.limits))
+        ]
 
-    def _radius(self, limit: Any, ridge: float, log_det: float) -> float:
-        """σ√(logdet(A) − d·log λ + 2 log(2mH|Λ|/p)) + √λ·L; with β, at least β, and mH for 2mH|Λ|; scaled."""
-        known, problem = self._confidence, self._problem
-        choices = len(problem.limits) * problem.horizon * (2.0 * len(known.ridges) if known.beta is None else 1.0)
-        inside = log_det + 2.0 * math.log(choices / known.failure_probability)
-        radius = limit.noise * math.sqrt(inside) + math.sqrt(ridge) * limit.norm
-        return float(known.scale * max(radius, known.beta or 0.0))
+    def _noise(self, j: int, ridge: float, choices: float) -> float:
+        """σ√(logdet(G + λI) − d·log λ + 2 log(choices/p))."""
+        log_det = float(np.log1p(self._values / ridge).sum())
+        inside = log_det + 2.0 * math.log(choices / self._confidence.failure_probability)
+        return self._problem.limits[j].noise * math.sqrt(inside)
+
+    def _widened(self, j: int, ridge: float, radius: float) -> tuple[float, float]:
+        """With the model error and what rounding takes from G, b and their rows (spec 3), and the latter's share."""
+        limit, digits = self._problem.limits[j], 4.0 * _EPSILON
+        radius += limit.misspecification * math.sqrt(self._spread)
+        share = digits * math.sqrt(self._problem.dim)
+        off = share * float(self._values.sum())
+        if off >= ridge / 2:
+            return math.inf, 1.0
+        missing = off * limit.norm + share * float(np.sqrt(self._targets[j] @ self._targets[j]))
+        rows = digits * (limit.norm * self._problem.longest + limit.noise) * math.sqrt(self._spread)
+        widened = radius / math.sqrt(1.0 - off / ridge) + missing / math.sqrt(ridge) + rows
+        return widened, 1.0 - radius / widened if widened > 0.0 else 0.0
+
+    def _dual(self, j: int, ridge: float) -> list[Ellipsoid]:
+        """The noise ellipsoid plus c times the ball of the norm, c = {0.1, 1, 10}·(R/L)²."""
+        problem, known, limit = self._problem, self._confidence, self._problem.limits[j]
+        regressions = 1 if problem.stationary else problem.horizon
+        plain = known.scale * self._noise(j, ridge, len(problem.limits) * regressions * len(known.ridges))
+        noise, lost = self._widened(j, ridge, plain)
+        if noise >= 1e9 * limit.norm * math.sqrt(ridge):
+            return []  # the ball alone says more
+        noise = max(noise, 1e-6 * limit.norm * math.sqrt(ridge))
+        values, turned = self._values / ridge, (self._targets[j] @ self._basis) / ridge
+        size = noise / math.sqrt(ridge)  # R and c in units in which λ is 1
+        parts = []
+        for multiple in (0.1, 1.0, 10.0):
+            c = multiple * (size / limit.norm) ** 2
+            divisor = values * values + c * (values + 1.0)
+            square = size * size + c * (limit.norm**2 - float((turned * turned / divisor).sum()))
+            radius = math.sqrt(ridge * square) if square >= 0.0 else math.nan
+            factor = np.sqrt((values + 1.0) / (ridge * divisor))[:, None] * self._basis.T
+            parts.append(Ellipsoid(factor, self._basis @ (values * turned / divisor), radius, lost))
+        return parts
+
+    def _plain(self, j: int, ridge: float) -> list[Ellipsoid]:
+        """The paper's one ellipsoid: γ̂ = A⁻¹b and its radius β, or more where imported rows outgrow it."""
+        known, limit = self._confidence, self._problem.limits[j]
+        proved = self._noise(j, ridge, len(self._problem.limits) * self._problem.horizon)
+        plain = known.scale * max(proved + math.sqrt(ridge) * limit.norm, known.beta or 0.0)
+        radius, lost = self._widened(j, ridge, plain)
+        factor = (1.0 / np.sqrt(self._values + ridge))[:, None] * self._basis.T
+        return [Ellipsoid(factor, self._targets[j] @ factor.T @ factor, radius, lost)]
 
     def bounds(self, h: int, x: Any) -> Bounds:
-        """upper_j = k_j + min(L‖z‖, min_λ ⟨γ̂,z⟩ + radius·u) + ζ(1+|ρ|), lower likewise; without the guard."""
+        """upper_j = k_j + min(L‖z‖, min ⟨centre,z⟩ + radius·√zᵀWz) + ζ(1+|ρ|), lower likewise; no last digits added."""
         rho, z, known = split(self._problem, h, x)
         upper, lower, slop = (np.zeros((len(x), len(self._problem.limits))) for _ in range(3))
         for j, limit in enumerate(self._problem.limits):
@@ -111,13 +151,11 @@ class Ellipsoids:
             if self._confidence.beta is not None:
                 reach = np.full(len(x), np.inf)  # the paper's bounds know nothing before any data
             high, low, off = reach, -reach, np.zeros(len(x))
-            for inverse, estimate, radius, guard in self._parts:
-                w = z @ inverse.T
-                u = np.sqrt((w * w).sum(axis=1))
-                predicted = z @ estimate[j]
-                high = np.minimum(high, predicted + radius[j] * u)
-                low = np.maximum(low, predicted - radius[j] * u)
-                off = np.maximum(off, guard[j] * u)
+            for one in self._parts[j]:
+                w = z @ one.factor.T
+                width, predicted = one.radius * np.sqrt((w * w).sum(axis=1)), z @ one.centre
+                high, low = np.minimum(high, predicted + width), np.maximum(low, predicted - width)
+                off = np.maximum(off, one.lost * width)
             error = limit.misspecification * (1.0 + np.abs(rho))
             upper[:, j], lower[:, j] = known[:, j] + high + error, known[:, j] + low - error
             slop[:, j] = 4.0 * off + _ROUNDING * (self._problem.scales[j] + np.abs(high) + np.abs(known[:, j]))
@@ -225,13 +263,16 @@ def _with_a_pair(state_ptr: list[int], safe: list[bool]) -> list[bool]:
 
 
 def default_ridges(problem: Problem, paper: bool) -> list[float]:
-    """Λ = q·{4, 40, 400}, q = largest (σ_j/L_j)², from 10⁻⁶ to 10¹⁸ times ‖x‖²; the paper's one ridge is d."""
+    """Λ = s·{0.1, 1, 10}, s = the mean ‖z‖² of all cost rows, at least 10⁻⁶ of ‖x‖²; the paper's one ridge is d."""
     if paper:
         return [float(problem.dim + problem.transition_dim)]
+    tables = [(h, layer.x) for h, layer in enumerate(problem.layers)]
+    if problem.last_x is not None:
+        tables.append((problem.horizon - 1, problem.last_x[np.array(problem.has_cost)]))
+    squares = [(split(problem, h, x)[1] ** 2).sum(axis=1) for h, x in tables]
     longest = problem.longest or 1.0
-    ratios = [min(limit.noise / limit.norm, 1e9 * longest) for limit in problem.limits if limit.norm > 0]
-    q = max([1e-6 * longest**2] + [ratio**2 for ratio in ratios])
-    return [4 * q, 40 * q, 400 * q]
+    s = max(float(np.concatenate(squares).mean()), 1e-6 * longest**2)
+    return [0.1 * s, s, 10.0 * s]
 
 
 def paper_feature_bound(problem: Problem) -> float:

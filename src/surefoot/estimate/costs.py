@@ -4,47 +4,32 @@ With an anchor x⁰ of known cost c⁰ the part of x along x⁰ is known, and on
 
     ρ = ⟨x, x⁰⟩ / ‖x⁰‖²,   z = x − ρ x⁰,   k_j = ρ c⁰_j          (eq:estimatesafetyparameter)
 
-For every ridge λ of a small grid, A = λI + Σ z zᵀ, γ̂_j = A⁻¹ b_j and u = √(zᵀA⁻¹z) give (eq:estimatesafetyvalue)
+and z is looked at in the eigenbasis of the data, w = Uᵀz, where surefoot.estimate.ellipsoids has what is known of γ_j
+(eq:estimatesafetyvalue, spec 3):
 
-    upper_j = k_j + min( L_j‖z‖ ,  min_λ ⟨γ̂_j, z⟩ + radius_λj u ),    lower_j = k_j + max( −L_j‖z‖ , … − … )
+    upper_j = k_j + min( L_j‖z‖ ,  min_k ⟨centre_kj, w⟩ + radius_kj √Σ weight_kj w² ) + ζ_j (1 + |ρ|) + guard_j
 
-One eigendecomposition Σ z zᵀ = U diag(e) Uᵀ serves all λ: with w = Uᵀz, u² = Σ w_i² / (e_i + λ) and ‖z‖ = ‖w‖.
+and lower_j likewise.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from surefoot.estimate import kernels
-from surefoot.estimate.bank import Bank, Basis, Lens, Turned
+from surefoot.estimate.bank import Bank, Basis, Lens
 from surefoot.estimate.blocks import cost_blocks
+from surefoot.estimate.ellipsoids import CostConfidence, CostEllipsoids, cost_ellipsoids
 from surefoot.estimate.update import CostState, count_cost, rows_of
-from surefoot.model.features import FeatureArray, Features
+from surefoot.model.features import FeatureArray, Features, row_norms
 from surefoot.model.graph import Anchor, BoolArray, FloatArray, IntArray, LayeredGraph, Terminal
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.tolerances import CONTRADICTION
-
-RadiusRule = Callable[[float, float, Limit], float]
-"""(logdet(A) − d log λ, λ, limit) → the radius of that limit's ellipsoid."""
-
-_EPS = float(np.finfo(np.float64).eps)
-
-
-@dataclass(frozen=True)
-class CostConfidence:
-    """How wide the bounds are. Nothing here has a default: a safety constant must be passed on."""
-
-    ridges: tuple[float, ...]
-    radius: RadiusRule
-    prior: bool  # use |cost| ≤ L‖z‖, known before any data
-    scale: float  # on the radius; anything below 1 voids the guarantee
 
 
 class CostData:
@@ -52,7 +37,7 @@ class CostData:
 
     def __init__(self, problem: Problem, ridge: float) -> None:
         graph, m = problem.graph, len(problem.limits)
-        self._pooled = problem.stationary_costs
+        self._pooled, self._longest = problem.stationary_costs, graph.largest_cost_norm()
         self.bank = Bank(cost_blocks(problem), m, ridge)
         self.spread = np.zeros(len(self.bank.rows))  # (R,)  Σ (1 + |ρ|)², what a model error can add up to
         # Per layer x⁰, x⁰/‖x⁰‖² and c⁰; zeros where there is no anchor, which projects nothing away.
@@ -85,69 +70,7 @@ class CostData:
     def ellipsoids(self, h: int, limits: tuple[Limit, ...], confidence: CostConfidence) -> CostEllipsoids:
         """:func:`cost_ellipsoids` of the data of step h."""
         r = self.regression(h)
-        return cost_ellipsoids(self.bank.turned(r), float(self.spread[r]), limits, confidence)
-
-
-@dataclass(frozen=True, eq=False)
-class CostEllipsoids:
-    """Where the unknown γ_j may lie: n ellipsoids for each of m limits, in the eigenbasis of the data.
-
-    Directions are those of blocks with data, and last one for all the rest (surefoot.estimate.bank).
-    """
-
-    basis: Basis  # U
-    weights: FloatArray  # (n, …)   1 / (e + λ)
-    centres: FloatArray  # (n, m, …)   Uᵀ γ̂
-    radii: FloatArray  # (n, m)      with the model error
-    guards: FloatArray  # (n, m)     added to the radii: rounding never certifies, and never contradicts
-    norms: FloatArray  # (m,)        L, or ∞ where the prior bound is not used
-    errors: FloatArray  # (m,)       ζ
-
-    @cached_property
-    def balls(self) -> kernels.Balls:
-        """As compiled code takes them, for features without an anchor."""
-        (n, m), nothing = self.radii.shape, np.zeros(len(self.norms))
-        weights = np.vstack([np.ones(self.weights.shape[1]), self.weights])
-        centres, radii = self.centres.reshape(n * m, -1), self.radii + self.guards
-        return kernels.Balls(weights, centres, radii, self.norms, self.errors, nothing)
-
-
-def cost_ellipsoids(
-    data: Turned, spread: float, limits: tuple[Limit, ...], confidence: CostConfidence
-) -> CostEllipsoids:
-    """(S3) with misspecification and rounding guard: γ̂ and its radius, for every ridge and every limit (spec 3).
-
-    From G and b, turned into the eigenbasis of G, and Σ (1+|ρ|)² (eq:estimatesafetyparameter):
-
-        γ̂ = (λI + G)⁻¹ b,   radius = scale · β(log det(λI + G) − d log λ) + ζ √Σ (1+|ρ|)²
-    """
-    largest = float(data.eigenvalues.max())
-    weights, centres, radii, guards = [], [], [], []
-    for ridge in confidence.ridges:
-        weight = 1.0 / (data.eigenvalues + ridge)
-        centre = data.targets * weight
-        ratio = float(np.log1p(data.eigenvalues / ridge).sum())  # logdet(A) − d log λ
-        radius = [
-            confidence.scale * confidence.radius(ratio, ridge, limit) + limit.misspecification * math.sqrt(spread)
-            for limit in limits
-        ]
-        # In a little-explored direction u² is off by about ε·λmax/λ of itself, and the prediction by as much
-        # of √λ‖γ̂‖u. The factor 2√d was measured to cover it against exact arithmetic.
-        lost = 2.0 * math.sqrt(data.basis.blocks.dim) * _EPS * (largest / ridge + 1.0)
-        guard = [lost * (radius[j] + math.sqrt(ridge) * float(np.linalg.norm(row))) for j, row in enumerate(centre)]
-        weights.append(weight)
-        centres.append(centre)
-        radii.append(radius)
-        guards.append(guard)
-    return CostEllipsoids(
-        basis=data.basis,
-        weights=np.array(weights),
-        centres=np.array(centres),
-        radii=np.array(radii),
-        guards=np.array(guards),
-        norms=np.array([limit.norm if confidence.prior else math.inf for limit in limits]),
-        errors=np.array([limit.misspecification for limit in limits]),
-    )
+        return cost_ellipsoids(self.bank.turned(r), float(self.spread[r]), self._longest, limits, confidence)
 
 
 def bound_rows(
@@ -157,7 +80,7 @@ def bound_rows(
 
     The upper one is c̃ of eq:estimatesafetyvalue (spec 3):
 
-        upper_j = ρ c⁰_j + min( L_j‖z‖ ,  min_k ⟨γ̂_kj, z⟩ + radius_kj u_k ) + ζ_j (1 + |ρ|)
+        upper_j = ρ c⁰_j + min( L_j‖z‖ ,  min_k ⟨centre_kj, w⟩ + radius_kj √Σ weight_kj w² ) + ζ_j (1 + |ρ|) + guard_j
     """
     shape = len(x), len(known.norms)
     if rows is None:
@@ -206,6 +129,25 @@ def split(x: FeatureArray, anchor: Anchor | None) -> tuple[FloatArray, FloatArra
     return rho, x - rho[:, None] * anchor.features
 
 
+def mean_square(problem: Problem) -> float:
+    """The mean ‖z‖² over all rows that have a cost: the scale of the ridges (spec 3)."""
+    graph, last, total, rows = problem.graph, problem.graph.terminal, 0.0, 0
+    done: dict[tuple[int, int], float] = {}
+    for h, anchor in enumerate(graph.anchors):
+        x = graph.layers[h].cost_features if h < len(graph.layers) else last.cost_features
+        if x is None:
+            continue
+        if h == len(graph.layers):
+            x = x[last.has_cost]
+        key = id(x), id(anchor)
+        if key not in done:
+            along = x @ known_part(anchor, graph.cost_dim)[1]
+            length = 0.0 if anchor is None else float(anchor.features @ anchor.features)
+            done[key] = float((row_norms(x) ** 2 - along * along * length).sum())
+        total, rows = total + done[key], rows + len(x)
+    return max(total, 0.0) / max(rows, 1)
+
+
 @dataclass(frozen=True, eq=False)
 class CostBounds:
     """What is known of every triplet's cost at one moment."""
@@ -234,8 +176,7 @@ def bound_costs(
         if x is None or key in done:
             continue
         if key[0] not in known:
-            spread = float(data.spread[key[0]])
-            known[key[0]] = cost_ellipsoids(data.bank.turned(key[0]), spread, problem.limits, confidence)
+            known[key[0]] = data.ellipsoids(h, problem.limits, confidence)
         done[key] = bound_rows(x, graph.anchors[h], known[key[0]], rows.get(key))
     upper, lower = (tuple(done[key][i] for key in keys[:-1]) for i in (0, 1))
     last_upper, last_lower = (_where_costed(last, done.get(keys[-1]), i) for i in (0, 1))

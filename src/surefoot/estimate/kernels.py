@@ -125,13 +125,15 @@ def _see(
 
 
 class Balls(NamedTuple):
-    """Ellipsoids of n ridges for m limits, as :func:`bounds` takes them."""
+    """n ellipsoids for each of m limits, as :func:`bounds` takes them."""
 
-    weights: FloatArray  # (1 + n, …)  ones, then 1/(e + λ)
+    weights: FloatArray  # (1 + w, …)  ones, then those of the ellipsoids
+    shape: IntArray  # (n, m)  the row of weights of each
     centres: FloatArray  # (n·m, …)
-    radii: FloatArray  # (n, m)  guarded against rounding
+    radii: FloatArray  # (n, m)
     norms: FloatArray  # (m,)
     errors: FloatArray  # (m,)
+    guards: FloatArray  # (m,)
     anchor_cost: FloatArray  # (m,)
 
 
@@ -147,7 +149,7 @@ def _bounds(
 ) -> None:
     """Fills upper and lower (…, m) of some rows: eq:estimatesafetyvalue, as surefoot.estimate.costs has it.
 
-    upper_j = ρ c⁰_j + min( L_j‖z‖ , min_k told_kj + radius_kj u_k ) + ζ_j (1 + |ρ|), and lower_j likewise.
+    upper_j = ρ c⁰_j + min( L_j‖z‖ , min_k told_kj + radius_kj u_kj ) + ζ_j (1 + |ρ|) + guard_j, and lower_j likewise.
     """
     step = _chunk_of(x)
     for chunk in numba.prange((rows.shape[0] + step - 1) // step):
@@ -159,15 +161,16 @@ def _bounds(
             top = norms[j] * u[0] if norms[j] < np.inf else np.full(own.shape[0], np.inf)
             low = -top
             for k in range(n):
-                radius, predicted, width = radii[k, j], told[k * m + j], u[k + 1]
+                radius, predicted, width = radii[k, j], told[k * m + j], u[balls.shape[k, j]]
                 for i in range(own.shape[0]):
                     # np.minimum and np.maximum pass a NaN on, and a NaN certifies nothing
                     top[i] = np.minimum(top[i], predicted[i] + radius * width[i])
                     low[i] = np.maximum(low[i], predicted[i] - radius * width[i])
-            known, error = balls.anchor_cost[j], balls.errors[j]
+            known, error, guard = balls.anchor_cost[j], balls.errors[j], balls.guards[j]
             for i in range(own.shape[0]):
-                upper[own[i], j] = rho[i] * known + top[i] + error * (1.0 + abs(rho[i]))
-                lower[own[i], j] = rho[i] * known + low[i] - error * (1.0 + abs(rho[i]))
+                off = error * (1.0 + abs(rho[i])) + guard
+                upper[own[i], j] = rho[i] * known + top[i] + off
+                lower[own[i], j] = rho[i] * known + low[i] - off
 
 
 def _lengths(x: Rows, look: Lens, shape: BlockShape, room: int, weights: FloatArray, out: FloatArray) -> None:

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from surefoot import theory
 from surefoot.checks import at_least
 from surefoot.errors import InvalidInput
-from surefoot.estimate.costs import CostConfidence
+from surefoot.estimate.costs import mean_square
+from surefoot.estimate.ellipsoids import CostConfidence
 from surefoot.estimate.values import ValueConfidence
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.tolerances import LARGEST_RIDGE, LEAST_RIDGE, USABLE_RIDGE
+from surefoot.tolerances import LEAST_RIDGE, USABLE_RIDGE
 
 
 def default_ridges(problem: Problem) -> tuple[float, ...]:
-    """Λ = q·{4, 40, 400}, q = the largest (σ_j/L_j)², but at least 10⁻⁶ of the largest ‖x‖² (spec 3)."""
+    """Λ = s·{0.1, 1, 10}, s = the mean ‖z‖² of all cost rows, at least 10⁻⁶ of the largest ‖x‖² (spec 3)."""
     longest = problem.graph.largest_cost_norm() or 1.0
-    most = math.sqrt(LARGEST_RIDGE) * longest
-    ratios = [min(limit.noise / limit.norm, most) for limit in problem.limits if limit.norm > 0]
-    q = max([LEAST_RIDGE * longest**2, *(ratio**2 for ratio in ratios)])
-    return (4 * q, 40 * q, 400 * q)
+    s = max(mean_square(problem), LEAST_RIDGE * longest**2)
+    return (0.1 * s, s, 10.0 * s)
 
 
 def checked_ridge(value: float) -> float:
@@ -40,24 +38,22 @@ def _refuse_tiny(name: str, ridge: float, longest: float) -> None:
 def cost_confidence(
     problem: Problem, *, failure_probability: float, ridges: Sequence[float] | None, scale: float
 ) -> CostConfidence:
-    """(S3): a self-normalised ellipsoid per ridge, and the prior bound."""
+    """(S3): ellipsoids of every ridge and multiple of the norm's ball, and the prior bound."""
     grid = default_ridges(problem) if ridges is None else tuple(checked_ridge(value) for value in ridges)
     if not grid:
         raise InvalidInput("ridges must not be empty", got=repr(ridges))
     _refuse_tiny("ridges", min(grid), problem.graph.largest_cost_norm())
     log_term = theory.cost_log_term(
         limits=len(problem.limits),
-        horizon=problem.horizon,
+        regressions=1 if problem.stationary_costs else problem.horizon,
         n_ridges=len(grid),
         failure_probability=failure_probability,
     )
 
     def radius(log_det_ratio: float, lam: float, limit: Limit) -> float:
-        return theory.self_normalised_radius(
-            log_det_ratio, noise=limit.noise, norm=limit.norm, ridge=lam, log_inverse_probability=log_term
-        )
+        return theory.noise_radius(log_det_ratio, noise=limit.noise, log_inverse_probability=log_term)
 
-    return CostConfidence(grid, radius, prior=True, scale=at_least("safety_radius_scale", scale, 0.0))
+    return CostConfidence(grid, radius, dual=True, scale=at_least("safety_radius_scale", scale, 0.0), guard=True)
 
 
 def value_confidence(

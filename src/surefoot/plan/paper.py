@@ -15,7 +15,8 @@ import numpy as np
 from surefoot import theory
 from surefoot.checks import at_least
 from surefoot.errors import InvalidInput
-from surefoot.estimate.costs import CostConfidence, CostData, uncertainty_rows
+from surefoot.estimate.costs import CostData, uncertainty_rows
+from surefoot.estimate.ellipsoids import CostConfidence
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.graph import FloatArray, LayeredGraph
 from surefoot.model.problem import Problem

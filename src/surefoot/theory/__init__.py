@@ -29,7 +29,7 @@ from surefoot.theory.paper import (
     lower_bound,
     regret_bound,
 )
-from surefoot.theory.radii import cost_log_term, self_normalised_radius, value_log_term, value_radius
+from surefoot.theory.radii import cost_log_term, noise_radius, self_normalised_radius, value_log_term, value_radius
 from surefoot.theory.regret_theorem import (
     MOST_EPISODES,
     PaperConstants,
@@ -56,6 +56,7 @@ __all__ = [
     "initial_episodes",
     "kappa",
     "lower_bound",
+    "noise_radius",
     "paper_constants",
     "regret_bound",
     "self_normalised_radius",

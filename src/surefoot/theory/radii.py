@@ -29,18 +29,28 @@ def self_normalised_radius(
     return noise * math.sqrt(log_det_ratio + 2 * log_inverse_probability) + math.sqrt(ridge) * norm
 
 
-def cost_log_term(*, limits: int, horizon: int, n_ridges: int, failure_probability: float) -> float:
-    """log(2·m·H·|Λ| / p): half of p, over all limits, layers and ridges, (S3)."""
-    count(limits=limits, horizon=horizon, n_ridges=n_ridges)
+def noise_radius(log_det_ratio: float, *, noise: float, log_inverse_probability: float) -> float:
+    """R of (S3), which bounds the noise of all data: ‖b − Gγ‖ in the norm of (G + λI)⁻¹, at all times at once.
+
+    R = σ·√(logdet(A) − d·log λ + 2·log(1/p')),  log_det_ratio = logdet(A) − d·log λ.
+    """
+    return self_normalised_radius(
+        log_det_ratio, noise=noise, norm=0.0, ridge=1.0, log_inverse_probability=log_inverse_probability
+    )
+
+
+def cost_log_term(*, limits: int, regressions: int, n_ridges: int, failure_probability: float) -> float:
+    """log(m·n·|Λ| / p): all of p, over all limits, cost regressions and ridges, (S3)."""
+    count(limits=limits, regressions=regressions, n_ridges=n_ridges)
     probability(failure_probability=failure_probability)
-    return math.log(2 * limits * horizon * n_ridges / failure_probability)
+    return math.log(limits * regressions * n_ridges / failure_probability)
 
 
 def value_log_term(horizon: int, failure_probability: float) -> float:
-    """log(2·H / p): the other half of p, over all layers, (S6)."""
+    """log(H / p) over all steps, (S6): the value event has a p of its own, which safety never uses."""
     count(horizon=horizon)
     probability(failure_probability=failure_probability)
-    return math.log(2 * horizon / failure_probability)
+    return math.log(horizon / failure_probability)
 
 
 def value_radius(
@@ -53,7 +63,7 @@ def value_radius(
 ) -> float:
     """The radius of the value ellipsoid, (S6); value_range = H−1−h, half of it the noise scale.
 
-    radius = range/2·√(logdet(A) − d·log λ₂ + 2·log(2H/p)) + √λ₂·L_μ
+    radius = range/2·√(logdet(A) − d·log λ₂ + 2·log(H/p)) + √λ₂·L_μ
     """
     at_least_zero(value_range=value_range, transition_norm=transition_norm)
     return self_normalised_radius(

@@ -1,0 +1,159 @@
+"""Where the unknown γ_j may lie: (S3), in the eigenbasis of the data (spec 3).
+
+The noise of the data obeys ‖b − Gγ‖_{(G+λI)⁻¹} ≤ R. Adding c times ‖γ‖² ≤ L² to the square of that and completing the
+square gives, for every c ≥ 0 at once and with no further probability, an ellipsoid that contains γ; the least of their
+bounds over all c is the largest cost over the intersection of noise ellipsoid and ball. In units of λ and L, with
+q = e/λ, y = b/(λL), r = R/(L√λ), κ = c/λ and D = q² + κ(q + 1), an eigenvector's
+
+    centre = L q y / D,   weight = (q + 1)/(λ D),   radius² = L² λ ( r² + κ − κ Σ y²/D )
+
+**Rounding** is an assumption like any other, and pays like one. G and b are off by ‖E‖ ≤ η and ‖f‖, so the true γ has
+‖b − Gγ‖ ≤ R/√(1 − η/λ) + (ηL + ‖f‖)/√λ in the norm that is computed with, and rows that lose digits beside the anchor
+count as a model error: R grows by both. What evaluating a bound adds beyond that is of the size of the last digits of
+(radius·√largest weight + ‖centre‖ + L)·‖x‖, and is added to every bound, the prior one and that of z ≈ 0 included.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from surefoot.estimate import kernels
+from surefoot.estimate.bank import Basis, Turned
+from surefoot.model.graph import FloatArray, IntArray
+from surefoot.model.limit import Limit
+from surefoot.tolerances import LEAST_NOISE, MOST_NOISE
+
+RadiusRule = Callable[[float, float, Limit], float]
+"""(log det(G + λI) − d log λ, λ, limit) → R where ``dual``, else the radius of the ellipsoid around γ̂."""
+
+MULTIPLES = (0.1, 1.0, 10.0)  #: of (R/L)², where c is tried: within a few per cent of the best c
+_LOST = 4.0 * float(np.finfo(np.float64).eps)  # of a sum of squares, per √d: measured against 50 digits
+
+
+@dataclass(frozen=True)
+class CostConfidence:
+    """How wide the bounds are. Nothing here has a default: a safety constant must be passed on."""
+
+    ridges: tuple[float, ...]
+    radius: RadiusRule
+    dual: bool  # with the ball of the declared norm, (S3); else the paper's one ellipsoid around γ̂ and no prior bound
+    scale: float  # on the radius; anything below 1 voids the guarantee
+    guard: bool  # against rounding
+
+
+@dataclass(frozen=True, eq=False)
+class CostEllipsoids:
+    """Where the unknown γ_j may lie: n ellipsoids for each of m limits, in the eigenbasis of the data.
+
+    Directions are those of blocks with data, and last one for all the rest (surefoot.estimate.bank).
+    """
+
+    basis: Basis  # U
+    weights: FloatArray  # (w, …)    of the shapes there are; limits with the same c share one
+    shape: IntArray  # (n, m)        the row of ``weights`` that an ellipsoid has
+    centres: FloatArray  # (n, m, …)
+    radii: FloatArray  # (n, m)      NaN where data and declaration contradict each other
+    norms: FloatArray  # (m,)        L, or ∞ where the prior bound is not used
+    errors: FloatArray  # (m,)       ζ
+    guards: FloatArray  # (m,)       added to every bound: rounding never certifies, and never contradicts
+
+    @cached_property
+    def balls(self) -> kernels.Balls:
+        """As compiled code takes them, for features without an anchor."""
+        n, m = self.radii.shape
+        weights = np.vstack([np.ones(self.weights.shape[1]), self.weights])
+        centres, nothing = self.centres.reshape(n * m, -1), np.zeros(m)
+        return kernels.Balls(
+            weights, self.shape + 1, centres, self.radii, self.norms, self.errors, self.guards, nothing
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Ellipsoid:
+    weights: FloatArray
+    centre: FloatArray
+    radius: float
+
+
+def cost_ellipsoids(
+    data: Turned, spread: float, longest: float, limits: tuple[Limit, ...], confidence: CostConfidence
+) -> CostEllipsoids:
+    """(S3) of every ridge and every limit, from G and b turned into the eigenbasis of G, Σ (1+|ρ|)² and largest ‖x‖."""
+    make = _dual if confidence.dual else _plain
+    found = [
+        [
+            each
+            for ridge in confidence.ridges
+            for each in make(data, j, ridge, limit, _radius(data, j, ridge, spread, longest, limit, confidence))
+        ]
+        for j, limit in enumerate(limits)
+    ]
+    shapes = {each.weights.tobytes(): each.weights for row in found for each in row}
+    place = {key: i for i, key in enumerate(shapes)}
+    lost = _LOST * math.sqrt(data.basis.blocks.dim) * longest if confidence.guard else 0.0
+    return CostEllipsoids(
+        basis=data.basis,
+        weights=np.array(list(shapes.values())),
+        shape=np.array([[place[each.weights.tobytes()] for each in row] for row in found]).T,
+        centres=np.array([[each.centre for each in row] for row in found]).swapaxes(0, 1),
+        radii=np.array([[each.radius for each in row] for row in found]).T,
+        norms=np.array([limit.norm if confidence.dual else math.inf for limit in limits]),
+        errors=np.array([limit.misspecification for limit in limits]),
+        guards=np.array(
+            [lost * (limit.norm + max(map(_reach, row))) for limit, row in zip(limits, found, strict=True)]
+        ),
+    )
+
+
+def _reach(each: _Ellipsoid) -> float:
+    """No further from 0 than this does the ellipsoid go; one without a radius spoils the bounds by itself."""
+    return float(np.nan_to_num(each.radius) * math.sqrt(each.weights.max()) + np.linalg.norm(each.centre))
+
+
+def _radius(
+    data: Turned, j: int, ridge: float, spread: float, longest: float, limit: Limit, confidence: CostConfidence
+) -> float:
+    """scale · R + ζ √Σ (1+|ρ|)², and what rounding may have taken from G, b and their rows; ∞ where it took all."""
+    ratio = float(np.log1p(data.eigenvalues / ridge).sum())  # log det(G + λI) − d log λ
+    error = limit.misspecification * math.sqrt(spread)
+    radius = confidence.scale * confidence.radius(ratio, ridge, limit) + error
+    if not confidence.guard:
+        return radius
+    lost = _LOST * math.sqrt(data.basis.blocks.dim)
+    eta = lost * float(data.eigenvalues.sum())
+    if eta >= ridge / 2 and np.isfinite(data.targets[j]).all():
+        return math.inf
+    missing = eta * limit.norm + lost * float(np.linalg.norm(data.targets[j]))
+    of_rows = _LOST * (limit.norm * longest + limit.noise) * math.sqrt(spread)
+    return radius / math.sqrt(1.0 - eta / ridge) + missing / math.sqrt(ridge) + of_rows
+
+
+def _dual(data: Turned, j: int, ridge: float, limit: Limit, radius: float) -> list[_Ellipsoid]:
+    """(S3): an ellipsoid for every c; the ball itself where the data say less than it does."""
+    norm, n = limit.norm, len(data.eigenvalues)
+    unit = norm * math.sqrt(ridge)
+    if radius >= MOST_NOISE * unit:  # not for a NaN, which must reach the bounds
+        return [_Ellipsoid(np.ones(n), np.zeros(n), norm)] * len(MULTIPLES)
+    r = max(radius / unit, LEAST_NOISE)
+    q, y = data.eigenvalues / ridge, data.targets[j] / (ridge * norm)
+    found = []
+    for multiple in MULTIPLES:
+        kappa = multiple * r * r
+        divisor = q * q + kappa * (q + 1.0)
+        used = float((y * y / divisor).sum())
+        square = r * r + kappa - kappa * used
+        square += _LOST * math.sqrt(n) * (r * r + kappa)
+        inside = math.sqrt(square) if square >= 0.0 else math.nan  # NaN: no γ explains the data
+        found.append(_Ellipsoid((q + 1.0) / (ridge * divisor), norm * q * y / divisor, unit * inside))
+    return found
+
+
+def _plain(data: Turned, j: int, ridge: float, limit: Limit, radius: float) -> list[_Ellipsoid]:
+    """The paper's: γ̂ = (G + λI)⁻¹ b and ‖γ − γ̂‖_{G+λI} ≤ radius (lemma:safetyparameteraccuracy)."""
+    weights = 1.0 / (data.eigenvalues + ridge)
+    return [_Ellipsoid(weights, data.targets[j] * weights, radius)]
