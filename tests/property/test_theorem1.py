@@ -11,7 +11,7 @@ real truth until all allow it. So that margins do not hide errors, limits are se
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -27,37 +27,50 @@ from tests.reference.tables import Tables
 PROBLEMS = 24
 P = 0.05
 CLOSE = 1e-9
+MULTIPLES = (0.1, 1.0, 10.0)  # of (R/L)², for which there are ellipsoids
+EVERY_MULTIPLE = [10.0 ** (k / 4) for k in range(-16, 17)]  # the worst of some is the worst of the intersection
 
 
 # ---------------------------------------------------------------- what the data allow, from the formulas
 
 
 @dataclass(frozen=True)
-class Ellipsoid:
-    """{γ : ‖γ − centre_j‖_A ≤ radius_j}, for one ridge and all limits."""
+class Noise:
+    """{γ : ‖b_j − Gγ‖ ≤ R_j in the norm of (G + λI)⁻¹}: what the data allow under one ridge, for every limit."""
 
-    matrix: np.ndarray  # (dc, dc)
-    centres: np.ndarray  # (m, dc)
+    gram: np.ndarray  # (dc, dc)
+    ridge: float
+    targets: np.ndarray  # (m, dc)
     radii: np.ndarray  # (m,)
 
-    def worst(self, z: np.ndarray, j: int, inflate: float = 1.0) -> np.ndarray:
-        """The γ of limit j with the largest ⟨γ, z⟩."""
-        step = np.linalg.solve(self.matrix, z)
-        return self.centres[j] + inflate * self.radii[j] * step / math.sqrt(z @ step)
+    def worst(self, z: np.ndarray, j: int, c: float, norm: float, inflate: float = 1.0) -> np.ndarray:
+        """The γ of limit j with the largest ⟨γ, z⟩ in the ellipsoid that this set and c times the ball make."""
+        inverse, R = np.linalg.inv(self.gram + self.ridge * np.eye(len(z))), inflate * self.radii[j]
+        M = self.gram @ inverse @ self.gram + c * np.eye(len(z))
+        q = self.gram @ inverse @ self.targets[j]
+        centre = np.linalg.solve(M, q)
+        square = R * R + c * norm * norm + q @ centre - self.targets[j] @ inverse @ self.targets[j]
+        step = np.linalg.solve(M, z)
+        return centre + math.sqrt(max(square, 0.0)) * step / math.sqrt(z @ step)
+
+    def multiples(self, j: int, norm: float, tried: Sequence[float]) -> list[float]:
+        return [t * (self.radii[j] / norm) ** 2 for t in tried]
 
 
 @dataclass(frozen=True)
 class Knowledge:
-    """The confidence set of one regression: all its ellipsoids, and the ball ‖γ_j‖ ≤ L_j."""
+    """The confidence set of one regression: all its noise ellipsoids, and the ball ‖γ_j‖ ≤ L_j."""
 
-    ellipsoids: list[Ellipsoid]
+    noises: list[Noise]
     norms: np.ndarray  # (m,)
 
     def share(self, inside: np.ndarray, outside: np.ndarray, j: int) -> float:
         """The largest t ≤ 1 with inside + t·(outside − inside) allowed; negative where ``inside`` is not."""
-        sets = [(one.matrix, one.centres[j], one.radii[j]) for one in self.ellipsoids]
-        sets.append((np.eye(len(inside)), np.zeros_like(inside), self.norms[j]))
-        return min(_share(A, inside - centre, outside - inside, r) for A, centre, r in sets)
+        step, found = outside - inside, [_share(np.eye(len(inside)), inside, outside - inside, self.norms[j])]
+        for one in self.noises:
+            inverse = np.linalg.inv(one.gram + one.ridge * np.eye(len(inside)))
+            found.append(_share(inverse, one.gram @ inside - one.targets[j], one.gram @ step, one.radii[j]))
+        return min(found)
 
 
 def _share(A: np.ndarray, start: np.ndarray, step: np.ndarray, radius: float) -> float:
@@ -65,7 +78,7 @@ def _share(A: np.ndarray, start: np.ndarray, step: np.ndarray, radius: float) ->
     a, b, c = step @ A @ step, start @ A @ step, start @ A @ start - radius * radius
     if c > 0:
         return -1.0
-    return 1.0 if a == 0 else min(1.0, (-b + math.sqrt(b * b - a * c)) / a)
+    return 1.0 if a <= 1e-300 else min(1.0, (-b + math.sqrt(b * b - a * c)) / a)
 
 
 def split(tables: Tables, h: int, x: Any) -> tuple[float, np.ndarray, np.ndarray]:
@@ -93,19 +106,20 @@ def knowledge(tables: Tables, history: list[Episode], ridges: list[float]) -> li
         if episode.terminal is not None:
             h, (s, cost) = tables.horizon - 1, episode.terminal
             rows[regression(tables, h)].append((*split(tables, h, tables.terminal_features(s)), cost))
-    union = 2 * math.log(2 * m * tables.horizon * len(ridges) / P)
+    union = 2 * math.log(m * len(rows) * len(ridges) / P)
     made = []
     for r in sorted(rows):
         z = np.array([row[1] for row in rows[r]]).reshape(-1, dim)
         target = np.array([np.array(row[3]) - row[2] for row in rows[r]]).reshape(-1, m)
         off = math.sqrt(sum((1 + abs(row[0])) ** 2 for row in rows[r]))
-        ellipsoids = []
+        noises = []
         for ridge in ridges:
-            A = ridge * np.eye(dim) + z.T @ z
-            root = math.sqrt(np.linalg.slogdet(A)[1] - dim * math.log(ridge) + union)
-            radii = [x.noise * root + math.sqrt(ridge) * x.norm + x.misspecification * off for x in tables.limits]
-            ellipsoids.append(Ellipsoid(A, np.linalg.solve(A, z.T @ target).T, np.array(radii)))
-        made.append(Knowledge(ellipsoids, np.array([x.norm for x in tables.limits])))
+            root = math.sqrt(np.linalg.slogdet(np.eye(dim) + z.T @ z / ridge)[1] + union)
+            radii = [
+                max(x.noise * root + x.misspecification * off, 1e-6 * x.norm * math.sqrt(ridge)) for x in tables.limits
+            ]
+            noises.append(Noise(z.T @ z, ridge, (z.T @ target).T, np.array(radii)))
+        made.append(Knowledge(noises, np.array([x.norm for x in tables.limits])))
     return made
 
 
@@ -137,8 +151,7 @@ def _cases(seed: int) -> Iterator[Case]:
         tables = random_tables(1000 * seed + number)
         rng = np.random.default_rng([seed, number])
         history = list(random_history(tables, rng, int(rng.integers(3, 60)), rng))
-        q = max([1e-6, *((x.noise / x.norm) ** 2 for x in tables.limits)])
-        grid = [4 * q, 40 * q, 400 * q]
+        grid = list(sf.LsviNew(problem_of(tables)).options.ridges)
         yield tightened(Case(tables, history, grid if number % 2 else [grid[rng.integers(3)]]), rng)
 
 
@@ -215,8 +228,11 @@ def worst_possible_excess(case: Case, plan: Any) -> float:
             if not np.linalg.norm(target.z) > 1e-9:
                 continue
             centre = truth(case, target.h, j)
-            attacks = [one.worst(target.z, j) for one in here.ellipsoids]
-            attacks.append(here.norms[j] * target.z / np.linalg.norm(target.z))
+            norm = float(here.norms[j])
+            attacks = [
+                one.worst(target.z, j, c, norm) for one in here.noises for c in one.multiples(j, norm, EVERY_MULTIPLE)
+            ]
+            attacks.append(norm * target.z / np.linalg.norm(target.z))
             for attack in attacks:
                 share = here.share(centre, attack, j)
                 assert share >= 0, "the event of (S3) has failed for the real truth"
@@ -238,8 +254,13 @@ def worst_own_excess(case: Case, plan: Any, inflate: float = 1.0) -> tuple[float
         if not size > 1e-9:
             continue
         for j, limit in enumerate(limits):
-            costs = [float(target.z @ one.worst(target.z, j, inflate)) for one in here.ellipsoids]
-            most = min(*costs, float(here.norms[j] * size)) + float(target.fixed[j])
+            norm = float(here.norms[j])
+            costs = [
+                float(target.z @ one.worst(target.z, j, c, norm, inflate))
+                for one in here.noises
+                for c in one.multiples(j, norm, MULTIPLES)
+            ]
+            most = min(*costs, norm * size) + float(target.fixed[j])
             excess = max(excess, most - limit)
             apart = max(apart, abs(most - float(target.upper[j])))
     return excess, apart

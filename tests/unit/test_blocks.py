@@ -15,11 +15,12 @@ from surefoot.errors import InvalidInput
 from surefoot.estimate import blocks as blocks_module
 from surefoot.estimate.bank import Bank
 from surefoot.estimate.blocks import Blocks, cost_blocks, value_blocks
-from surefoot.estimate.costs import bound_rows, cost_ellipsoids, uncertainty_rows
+from surefoot.estimate.costs import bound_rows
+from surefoot.estimate.ellipsoids import cost_ellipsoids
 from surefoot.estimate.update import GRAM, GRAM_LOW
 from surefoot.model.sparse_rows import SparseRows
 from tests import banks
-from tests.unit.test_cost_bounds import exact_upper, extreme, hand_confidence
+from tests.unit.test_cost_bounds import extreme, hand_confidence, matrix, most_of_the_intersection
 
 P = 0.05
 LIMIT = sf.Limit("load", bound=0.5, noise=0.1, norm=2.0)
@@ -164,22 +165,28 @@ def test_a_row_of_zeros_is_counted_and_says_nothing() -> None:
 
 
 def test_one_hot_bounds_are_counts_and_means() -> None:
-    """Five costs of 0.4 in column 0, two of −0.1 in column 1, none in column 2, of d = 3; one ridge λ = 0.5:
+    """Five costs of 0.4 in column 0, two of −0.1 in column 1, none in column 2, of d = 3; one ridge λ = 0.5.
 
-    A = diag(5.5, 2.5, 0.5), γ̂ = (2/5.5, −0.2/2.5, 0), log det A − 3 log λ = log(11·5·1),
-    radius = σ√(log 55 + 2 log(2·H/p)) + √λ L,   upper = min(L, γ̂_i + radius/√A_ii).
+    G = diag(5, 2, 0), b = (2, −0.2, 0), log det(G + λI) − 3 log λ = log(11·5·1), R = σ√(log 55 + 2 log(H/p)), L = 2.
     """
     agent = sf.LsviNew(corridor(csr(np.eye(3))), P, ridges=[0.5], replan_growth=0.0)
     for action, cost in [(0, 0.4)] * 5 + [(1, -0.1)] * 2:
         agent.begin_episode(0)
         agent.observe(0, 0, action, 0, cost)
         agent.end_episode()
-    radius = 0.1 * math.sqrt(math.log(55.0) + 2.0 * math.log(2 * 2 / P)) + math.sqrt(0.5) * 2.0
-    for action, (diagonal, estimate) in enumerate([(5.5, 2.0 / 5.5), (2.5, -0.2 / 2.5), (0.5, 0.0)]):
-        half = radius / math.sqrt(diagonal)
-        assert agent.plan.upper(0, 0, action, 0)[0] == pytest.approx(min(2.0, estimate + half), rel=0, abs=1e-12)
-        assert agent.plan.lower(0, 0, action, 0)[0] == pytest.approx(max(-2.0, estimate - half), rel=0, abs=1e-12)
-    assert agent.plan.upper(0, 0, 2, 0)[0] == 2.0  # nothing was seen of it: L‖x‖ alone
+    R, e, b = 0.1 * math.sqrt(math.log(55.0) + 2.0 * math.log(2 / P)), (5.0, 2.0, 0.0), (2.0, -0.2, 0.0)
+    for action in range(3):
+        upper, lower = 2.0, -2.0
+        for multiple in (0.1, 1.0, 10.0):
+            c = multiple * (R / 2.0) ** 2
+            D = [x * x + c * (x + 0.5) for x in e]
+            square = R * R + c * (4.0 - sum(y * y / d for y, d in zip(b, D, strict=True)))
+            half = math.sqrt(square * (e[action] + 0.5) / D[action])
+            centre = e[action] * b[action] / D[action]
+            upper, lower = min(upper, centre + half), max(lower, centre - half)
+        assert agent.plan.upper(0, 0, action, 0)[0] == pytest.approx(upper, rel=0, abs=1e-12)
+        assert agent.plan.lower(0, 0, action, 0)[0] == pytest.approx(lower, rel=0, abs=1e-12)
+    assert agent.plan.upper(0, 0, 2, 0)[0] == pytest.approx(2.0, abs=1e-12)  # nothing was seen of it: L‖x‖ alone
 
 
 def test_tabular_transitions_by_hand() -> None:
@@ -204,7 +211,7 @@ def test_tabular_transitions_by_hand() -> None:
         agent.begin_episode(0)
         agent.observe(0, 0, 0, 1, 0.1)
         agent.end_episode()
-    radius = 0.5 * math.sqrt(math.log(4.0) + 2.0 * math.log(2 * 2 / P)) + 1.0
+    radius = 0.5 * math.sqrt(math.log(4.0) + 2.0 * math.log(2 / P)) + 1.0
     assert agent.plan.q(0, 0, 0) == pytest.approx(0.25 + 0.75 + 0.05 * radius / 2.0, rel=0, abs=1e-12)
     (known,) = agent.plan.ellipsoids
     assert known.radius == pytest.approx(radius, rel=0, abs=1e-12)
@@ -235,8 +242,8 @@ def test_rounding_never_lowers_an_upper_bound(seed: int) -> None:
     rng = np.random.default_rng([seed, 31])
     needed = 0
     with mpmath.workdps(50):
-        for _ in range(150):
-            (gram, target, x, ridge, ratio), (other, other_target, *_) = extreme(rng), extreme(rng)
+        for _ in range(60):
+            (gram, target, x, ridge, ratio, limit), (other, other_target, *_, wide) = extreme(rng), extreme(rng)
             d, dim = len(gram), len(gram) + len(other)
             rows = np.zeros((2, dim))
             rows[0, :d], rows[1, d:] = x, 1.0
@@ -251,13 +258,20 @@ def test_rounding_never_lowers_an_upper_bound(seed: int) -> None:
                 bank.state.squares[GRAM, entries] = whole[np.ix_(own, own)].reshape(-1)
                 bank.state.targets[0, 0, blocks.shape.slot[b] : blocks.shape.slot[b + 1]] = targets[own]
                 bank.state.counts[b] = 1
-            limit = sf.Limit("heat", 1.0, 10.0 ** rng.uniform(-3, 0), 10.0 ** rng.uniform(-1, 1))
-            known = cost_ellipsoids(bank.turned(0), 0.0, (limit,), hand_confidence((ridge,), 5.0))
-            table = SparseRows.from_dense(rows[:1])
-            upper = float(bound_rows(table, None, known)[0][0, 0])
-            exact = exact_upper(whole, targets, rows[0], (ridge,), limit, 5.0)
-            u = float(uncertainty_rows(table, None, known)[0])
-            size = known.radii[0, 0] * u + abs(upper)
-            assert mpmath.mpf(upper) >= exact - 8 * np.spacing(size), (ratio, float(exact), upper)
-            needed += mpmath.mpf(upper - known.guards[0, 0] * u) < exact
-    assert needed >= 10  # without the guard, rounding would have certified
+            limit = sf.Limit("heat", 1.0, max(limit.noise, wide.noise), math.hypot(limit.norm, wide.norm))
+            table, exact = (
+                SparseRows.from_dense(rows[:1]),
+                most_of_the_intersection(matrix(whole), matrix(targets), matrix(rows[0]), ridge, limit, 5.0),
+            )
+            upper, bare = (
+                float(bound_rows(table, None, known)[0][0, 0])
+                for known in (
+                    cost_ellipsoids(
+                        bank.turned(0), 1.0, np.linalg.norm(x), (limit,), hand_confidence((ridge,), 5.0, guard=guard)
+                    )
+                    for guard in (True, False)
+                )
+            )
+            assert mpmath.mpf(upper) >= exact, (ratio, float(exact), upper)
+            needed += not mpmath.mpf(bare) >= exact
+    assert needed >= 2  # without the guard, rounding would have certified

@@ -87,19 +87,19 @@ def test_S3_radius_fails_closed(name: str, value: float) -> None:
 
 
 def test_S3_log_term() -> None:
-    got = theory.cost_log_term(limits=2, horizon=3, n_ridges=4, failure_probability=0.5)
-    assert close(got, math.log(96))
+    got = theory.cost_log_term(limits=2, regressions=3, n_ridges=4, failure_probability=0.5)
+    assert close(got, math.log(48))
 
 
 def test_S6_log_term() -> None:
-    assert close(theory.value_log_term(4, 0.5), 4 * math.log(2))
+    assert close(theory.value_log_term(4, 0.5), 3 * math.log(2))
 
 
-def test_S3_and_S6_spend_all_of_p_and_no_more() -> None:
+def test_S3_spends_all_of_p_on_safety_and_S6_has_one_of_its_own() -> None:
     p, m, H, ridges = 0.1, 3, 7, 3
-    cost = theory.cost_log_term(limits=m, horizon=H, n_ridges=ridges, failure_probability=p)
-    value = theory.value_log_term(H, p)
-    assert close(m * H * ridges * math.exp(-cost) + H * math.exp(-value), p)
+    cost = theory.cost_log_term(limits=m, regressions=H, n_ridges=ridges, failure_probability=p)
+    assert close(m * H * ridges * math.exp(-cost), p)
+    assert close(H * math.exp(-theory.value_log_term(H, p)), p)
 
 
 def test_S6_radius_by_hand() -> None:

@@ -9,14 +9,15 @@ With need(s,a,s') = upper_j this is the smallest c̄_j that certifies (s,a); wit
 minus the largest such L_j. The first step off the fallback is taken where the fallback comes: the least need there
 decides.
 
-**After the fallback's data.** Until it moves, all data are the fallback's. Their z span a subspace W; let z = z_W +
-z_⊥. Then γ̂ lies in W, and u² = u_W² + ‖z_⊥‖²/λ with u_W = ‖z_W‖_{A⁻¹} ≤ ‖z_W‖/√λ. On the event of (S3), ‖γ̂ − γ_W‖_A
-≤ radius; with radius ≥ √λ L, for each λ,
+**After the fallback's data.** Until it moves, all data are the fallback's. Their z span a subspace W, and say nothing
+of γ across it: with γ, on the event of (S3), every γ' of the same part γ_W in W and of length L or less is possible
+too. Every bound is one over a set that contains these, so with z = z_W + z_⊥
 
-    ⟨γ̂,z⟩ + radius·u ≥ ⟨γ_W,z_W⟩ − radius·u_W + radius·u ≥ −L‖z_W‖ + L(‖z‖ − ‖z_W‖)
+    upper_j ≥ k_j + ζ_j(1+|ρ|) + ⟨γ_W,z_W⟩ + ‖z_⊥‖ √(L_j² − ‖γ_W‖²) ≥ k_j + ζ_j(1+|ρ|) − L_j‖z_W‖
 
-so no amount of fallback data brings upper_j below k_j + ζ_j(1+|ρ|) + L_j(‖z‖ − 2‖z_W‖). If even that certifies nothing,
-nothing will, with probability at least 1 − p.
+where the last is reached by a γ that lies in W and is as long as can be: data that show that leave nothing of the norm
+for what the fallback never measures. Where W is empty there are no data, and the prior bound stays. If even these
+certify nothing, no amount of fallback data will, with probability at least 1 − p.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from surefoot.diagnosis.triangles import NEGLIGIBLE, Triangles, no_directions
 from surefoot.estimate.bank import Basis
 from surefoot.estimate.blocks import Blocks, cost_blocks
 from surefoot.estimate.costs import CostBounds, known_part, split, turned_lengths
+from surefoot.estimate.ellipsoids import prior_guard
 from surefoot.model.features import Features, row_norms
 from surefoot.model.graph import (
     NO_ACTION,
@@ -106,26 +108,28 @@ def certified_moves(graph: LayeredGraph, certified: Certified) -> tuple[int, ...
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """upper = fixed + L·size before any data."""
+    """upper = fixed + L·(size + rounding) before any data."""
 
     fixed: Tables  # (rows, m)   k + ζ(1 + |ρ|)
     size: Tables  # (rows,)     ‖z‖
+    rounding: Tables  # (rows,)  the guard
 
 
 def prior(problem: Problem) -> Prior:
     """The two parts of every row's prior bound; steps with the same features and anchor share them."""
     graph = problem.graph
     errors = np.array([limit.misspecification for limit in problem.limits])
-    done: dict[tuple[int, bytes], tuple[FloatArray, FloatArray]] = {}
+    done: dict[tuple[int, bytes], tuple[FloatArray, FloatArray, FloatArray]] = {}
     tables = [_features(graph, h) for h in range(graph.horizon)]
-    result = Prior([], [])
+    result = Prior([], [], [])
     blocks = cost_blocks(problem) if isinstance(tables[0], SparseRows) else None
     for h, (x, anchor) in enumerate(zip(tables, graph.anchors, strict=True)):
         key = id(x), b"" if anchor is None else anchor.features.tobytes() + anchor.cost.tobytes()
         if key not in done:
-            done[key] = _prior(x, anchor, errors, blocks, 0 if problem.stationary_costs else h)
-        result.fixed.append(done[key][0])
-        result.size.append(done[key][1])
+            parts = _prior(x, anchor, errors, blocks, 0 if problem.stationary_costs else h)
+            done[key] = *parts, prior_guard(graph.cost_dim) * math.sqrt(2.0) * row_norms(x)  # ‖z‖ + |ρ|‖x⁰‖
+        for table, part in zip((result.fixed, result.size, result.rounding), done[key], strict=True):
+            table.append(part)
     return result
 
 
@@ -244,9 +248,9 @@ class Remedies:
         self.upper = [*bounds.upper, _last_upper(problem, bounds)]
         self._over = [upper > self.bounds for upper in self.upper]
         roofs: dict[int, FloatArray] = {}
-        for fixed, size in zip(known.fixed, known.size, strict=True):
+        for fixed, size, rounding in zip(known.fixed, known.size, known.rounding, strict=True):
             if id(fixed) not in roofs:
-                roofs[id(fixed)] = _largest_norms(self.bounds - fixed, size)
+                roofs[id(fixed)] = _largest_norms(self.bounds - fixed, np.where(size > 0.0, size + rounding, 0.0))
         self._roofs = [roofs[id(fixed)] for fixed in known.fixed]
 
     def smallest_bound(self, j: int) -> float | None:
@@ -334,14 +338,19 @@ def describe_cold_start(problem: Problem, bounds: CostBounds, certified: Certifi
 def fallback_data_may_help(problem: Problem, bounds: CostBounds, known: Prior) -> bool:
     """False: no amount of fallback data certifies an action beyond the fallback's (see the module's text)."""
     norms = np.array([limit.norm for limit in problem.limits])
-    taught = inside(problem, fallback_spans(problem))
+    spans = fallback_spans(problem)
     floors = [
-        fixed + norms * (size - 2.0 * part)[:, None]
-        for fixed, size, part in zip(known.fixed, known.size, taught, strict=True)
+        fixed + norms * (-part if _some(basis) else size)[:, None]
+        for fixed, size, part, basis in zip(known.fixed, known.size, inside(problem, spans), spans, strict=True)
     ]
     costed = bounds.terminal_upper is not None
     best = replace(bounds, upper=tuple(floors[:-1]), terminal_upper=floors[-1] if costed else None)
     return sum(certified_moves(problem.graph, certify(problem.graph, best, problem.limits))) > 0
+
+
+def _some(basis: Span) -> bool:
+    """Is there a direction in W?"""
+    return bool(basis[1].any()) if isinstance(basis, tuple) else basis.shape[1] > 0
 
 
 def _closest(problem: Problem, remedies: Remedies, needs: Needs) -> Blocked:

@@ -7,7 +7,7 @@ With an anchor x⁰ of known cost c⁰ the part of x along x⁰ is known, and on
 and z is looked at in the eigenbasis of the data, w = Uᵀz, where surefoot.estimate.ellipsoids has what is known of γ_j
 (eq:estimatesafetyvalue, spec 3):
 
-    upper_j = k_j + min( L_j‖z‖ ,  min_k ⟨centre_kj, w⟩ + radius_kj √Σ weight_kj w² ) + ζ_j (1 + |ρ|) + guard_j
+    upper_j = k_j + min( L_j‖z‖ ,  min_k ⟨centre_kj, w⟩ + radius_kj √Σ weight_kj w² ) + ζ_j (1 + |ρ|) + guard_j ‖x‖
 
 and lower_j likewise.
 """
@@ -80,14 +80,16 @@ def bound_rows(
 
     The upper one is c̃ of eq:estimatesafetyvalue (spec 3):
 
-        upper_j = ρ c⁰_j + min( L_j‖z‖ ,  min_k ⟨centre_kj, w⟩ + radius_kj √Σ weight_kj w² ) + ζ_j (1 + |ρ|) + guard_j
+        upper_j = ρ c⁰_j + min(L_j‖z‖, min_k ⟨centre_kj, w⟩ + radius_kj √Σ weight_kj w²) + ζ_j (1 + |ρ|) + guard_j ‖x‖
     """
     shape = len(x), len(known.norms)
     if rows is None:
         rows, upper, lower = np.arange(len(x)), np.empty(shape), np.empty(shape)
     else:
         upper, lower = np.full(shape, np.inf), np.full(shape, -np.inf)
-    balls = known.balls if anchor is None else known.balls._replace(anchor_cost=anchor.cost)
+    balls = known.balls
+    if anchor is not None:
+        balls = balls._replace(anchor_cost=anchor.cost, anchor_length=float(np.linalg.norm(anchor.features)))
     look, blocks = look_at(known.basis, anchor), known.basis.blocks
     kernels.bounds[kernels.worth_threads(x, len(rows))](
         rows_of(x), rows, look, blocks.shape, blocks.largest, balls, upper, lower

@@ -60,7 +60,7 @@ class CostEllipsoids:
     radii: FloatArray  # (n, m)      NaN where data and declaration contradict each other
     norms: FloatArray  # (m,)        L, or ∞ where the prior bound is not used
     errors: FloatArray  # (m,)       ζ
-    guards: FloatArray  # (m,)       added to every bound: rounding never certifies, and never contradicts
+    guards: FloatArray  # (m,)       times ‖x‖, added to every bound: rounding never certifies, and never contradicts
 
     @cached_property
     def balls(self) -> kernels.Balls:
@@ -69,8 +69,13 @@ class CostEllipsoids:
         weights = np.vstack([np.ones(self.weights.shape[1]), self.weights])
         centres, nothing = self.centres.reshape(n * m, -1), np.zeros(m)
         return kernels.Balls(
-            weights, self.shape + 1, centres, self.radii, self.norms, self.errors, self.guards, nothing
+            weights, self.shape + 1, centres, self.radii, self.norms, self.errors, self.guards, nothing, 0.0
         )
+
+
+def prior_guard(dim: int) -> float:
+    """The guard before any data, per unit of the norm: no ellipsoid of (S3) then reaches further than this."""
+    return _LOST * math.sqrt(dim) * (1.0 + math.sqrt(1.0 + 1.0 / min(MULTIPLES)) * (1.0 + 1e-9))
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +100,7 @@ def cost_ellipsoids(
     ]
     shapes = {each.weights.tobytes(): each.weights for row in found for each in row}
     place = {key: i for i, key in enumerate(shapes)}
-    lost = _LOST * math.sqrt(data.basis.blocks.dim) * longest if confidence.guard else 0.0
+    lost = _LOST * math.sqrt(data.basis.blocks.dim) if confidence.guard else 0.0
     return CostEllipsoids(
         basis=data.basis,
         weights=np.array(list(shapes.values())),
@@ -126,9 +131,12 @@ def _radius(
         return radius
     lost = _LOST * math.sqrt(data.basis.blocks.dim)
     eta = lost * float(data.eigenvalues.sum())
-    if eta >= ridge / 2 and np.isfinite(data.targets[j]).all():
+    length = float(np.linalg.norm(data.targets[j]))
+    if not math.isfinite(length):
+        return math.nan  # costs that overflowed: nothing may be certified by what is left
+    if eta >= ridge / 2:
         return math.inf
-    missing = eta * limit.norm + lost * float(np.linalg.norm(data.targets[j]))
+    missing = eta * limit.norm + lost * length
     of_rows = _LOST * (limit.norm * longest + limit.noise) * math.sqrt(spread)
     return radius / math.sqrt(1.0 - eta / ridge) + missing / math.sqrt(ridge) + of_rows
 

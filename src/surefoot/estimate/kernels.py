@@ -133,8 +133,9 @@ class Balls(NamedTuple):
     radii: FloatArray  # (n, m)
     norms: FloatArray  # (m,)
     errors: FloatArray  # (m,)
-    guards: FloatArray  # (m,)
+    guards: FloatArray  # (m,)  per ‖x‖
     anchor_cost: FloatArray  # (m,)
+    anchor_length: float
 
 
 def _bounds(
@@ -149,7 +150,7 @@ def _bounds(
 ) -> None:
     """Fills upper and lower (…, m) of some rows: eq:estimatesafetyvalue, as surefoot.estimate.costs has it.
 
-    upper_j = ρ c⁰_j + min( L_j‖z‖ , min_k told_kj + radius_kj u_kj ) + ζ_j (1 + |ρ|) + guard_j, and lower_j likewise.
+    upper_j = ρ c⁰_j + min( L_j‖z‖ , min_k told_kj + radius_kj u_kj ) + ζ_j (1 + |ρ|) + guard_j ‖x‖, lower_j likewise.
     """
     step = _chunk_of(x)
     for chunk in numba.prange((rows.shape[0] + step - 1) // step):
@@ -168,7 +169,7 @@ def _bounds(
                     low[i] = np.maximum(low[i], predicted[i] - radius * width[i])
             known, error, guard = balls.anchor_cost[j], balls.errors[j], balls.guards[j]
             for i in range(own.shape[0]):
-                off = error * (1.0 + abs(rho[i])) + guard
+                off = error * (1.0 + abs(rho[i])) + guard * (u[0, i] + abs(rho[i]) * balls.anchor_length)
                 upper[own[i], j] = rho[i] * known + top[i] + off
                 lower[own[i], j] = rho[i] * known + low[i] - off
 
