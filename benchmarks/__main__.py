@@ -28,6 +28,7 @@ PARTS = (
     "bench_sparse",
     "bench_runs",
     "bench_seeds",
+    "bench_bounds",
     "bench_identity",
     "bench_stormpy",
     "bench_exact",

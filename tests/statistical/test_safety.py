@@ -1,8 +1,8 @@
 """Theorem 1, in two halves: a true cost event excludes every violation, and the event is true as often as promised.
 
 The first half is no statistics at all. It must hold in every episode of every run: no violation while all true
-costs lie within the plan's bounds. The second counts runs: the event of spec 3 spends p/2, so over N runs the number
-of misses is at most binomial(N, p/2). A radius halved must break that, or the count would prove nothing.
+costs lie within the plan's bounds. The second counts runs: the event of spec 3 spends p, so over N runs the number of
+misses is at most binomial(N, p). A radius halved must break that, or the count would prove nothing.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def assert_safe_while_true(runs: Iterable[Run]) -> None:
 
 
 def most_misses(runs: int, p: float) -> int:
-    """More misses of the cost event than this have a probability below FLUKE, if it spends p/2."""
-    return int(binom.isf(FLUKE, runs, p / 2))
+    """More misses of the cost event than this have a probability below FLUKE, if it spends p."""
+    return int(binom.isf(FLUKE, runs, p))
 
 
 def misses(runs: Iterable[Run]) -> int:
@@ -140,15 +140,16 @@ def tight_world(noise: str) -> sf.World:
 
 def tight_runs(noise: str, p: float, scale: float, seeds: range) -> list[Run]:
     world = tight_world(noise)
-    options: dict[str, Any] = {"ridges": [0.1], "replan_growth": 0.25, "safety_radius_scale": scale}
+    options: dict[str, Any] = {"ridges": [1.0], "replan_growth": 0.25, "safety_radius_scale": scale}
     return [sf.run(sf.LsviNew(world.problem, p, **options), world, 300, s) for s in seeds]
 
 
-@pytest.mark.parametrize("p", [0.05, 0.5])
-def test_the_event_fails_no_more_often_than_promised(p: float, seed: int) -> None:
+@pytest.mark.parametrize(("p", "least"), [(0.05, 0), (0.5, 1), (0.9, 12)])
+def test_the_event_fails_no_more_often_than_promised(p: float, least: int, seed: int) -> None:
+    """And where it may fail nearly always it does fail: the bounds are no wider than they must be."""
     runs = [run for noise in NOISES for run in tight_runs(noise, p, 1.0, range(80 * seed, 80 * seed + 80))]
     assert len(runs) == 240
-    assert misses(runs) <= most_misses(len(runs), p)
+    assert least <= misses(runs) <= most_misses(len(runs), p)
 
 
 @pytest.mark.parametrize("noise", NOISES)

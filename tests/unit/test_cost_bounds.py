@@ -323,7 +323,7 @@ def hand_confidence(ridges: tuple[float, ...], log_term: float, *, guard: bool =
     def rule(ratio: float, ridge: float, limit: sf.Limit) -> float:
         return limit.noise * math.sqrt(ratio + 2 * log_term)
 
-    return CostConfidence(ridges, rule, dual=True, scale=1.0, guard=guard)
+    return CostConfidence(ridges, rule, dual=True, prior=True, scale=1.0, guard=guard)
 
 
 def extreme(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, float, sf.Limit]:
@@ -484,7 +484,7 @@ def test_a_nan_is_passed_on_to_every_bound_it_touches() -> None:
     """The prior bound would still be finite; a NaN must not hide behind it."""
     for gram, target in ((np.eye(2), np.array([[np.nan, 0.0]])), (np.eye(2), np.array([[0.0, -np.inf]]))):
         for dual in (False, True):
-            confidence = replace(hand_confidence((1.0, 10.0), 5.0), dual=dual)
+            confidence = replace(hand_confidence((1.0, 10.0), 5.0), dual=dual, prior=dual)
             with np.errstate(all="ignore"):
                 known = cost_ellipsoids(turned(gram, target), 0.0, 1.0, (LIMIT,), confidence)
                 upper, lower = bound_rows(np.array([[1.0, 1.0], [0.5, 2.0]]), None, known)

@@ -120,7 +120,8 @@ class LsviNewPaper(LookAhead):
             epsilon_3=numbers.epsilon_3 if "III" in chosen else none,
             epsilon_4=numbers.epsilon_4 if "IV" in chosen else 0.0,
         )
-        costs = CostConfidence((setting.ridge,), _beyond(numbers.beta, problem, p), dual=False, scale=scale, guard=True)
+        rule = _beyond(numbers.beta, problem, p)
+        costs = CostConfidence((setting.ridge,), rule, dual=False, prior=False, scale=scale, guard=True)
         values = ValueConfidence(ridge_2, lambda h, ratio: numbers.epsilon_1, 1.0)
         self._plans: dict[int, Plan] = {}  # by start state
         super().__init__(problem, options, costs, values)

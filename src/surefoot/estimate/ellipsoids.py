@@ -41,7 +41,8 @@ class CostConfidence:
 
     ridges: tuple[float, ...]
     radius: RadiusRule
-    dual: bool  # with the ball of the declared norm, (S3); else the paper's one ellipsoid around γ̂ and no prior bound
+    dual: bool  # with multiples of the ball of the declared norm, (S3); else one ellipsoid around γ̂, as the paper has
+    prior: bool  # use |cost| ≤ L‖z‖, known before any data
     scale: float  # on the radius; anything below 1 voids the guarantee
     guard: bool  # against rounding
 
@@ -107,7 +108,7 @@ def cost_ellipsoids(
         shape=np.array([[place[each.weights.tobytes()] for each in row] for row in found]).T,
         centres=np.array([[each.centre for each in row] for row in found]).swapaxes(0, 1),
         radii=np.array([[each.radius for each in row] for row in found]).T,
-        norms=np.array([limit.norm if confidence.dual else math.inf for limit in limits]),
+        norms=np.array([limit.norm if confidence.prior else math.inf for limit in limits]),
         errors=np.array([limit.misspecification for limit in limits]),
         guards=np.array(
             [lost * (limit.norm + max(map(_reach, row))) for limit, row in zip(limits, found, strict=True)]

@@ -53,7 +53,8 @@ def cost_confidence(
     def radius(log_det_ratio: float, lam: float, limit: Limit) -> float:
         return theory.noise_radius(log_det_ratio, noise=limit.noise, log_inverse_probability=log_term)
 
-    return CostConfidence(grid, radius, dual=True, scale=at_least("safety_radius_scale", scale, 0.0), guard=True)
+    scale = at_least("safety_radius_scale", scale, 0.0)
+    return CostConfidence(grid, radius, dual=True, prior=True, scale=scale, guard=True)
 
 
 def value_confidence(

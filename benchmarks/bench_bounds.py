@@ -1,0 +1,101 @@
+"""What waiting for certification costs: regret with the bounds of (S3), with those around the estimate, and without.
+
+Each world is run with ten seeds that nothing was tuned on by three learners: ours; ours with one ellipsoid around the
+estimate per ridge (its radius σ√(…) + √λ·L, half of p, ridges that follow the noise), which is what least squares
+usually comes with; and one that is told the true safe set and has nothing to wait for.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import surefoot as sf
+from benchmarks.timing import show
+from surefoot import theory
+from surefoot.estimate.costs import CostBounds
+from surefoot.estimate.ellipsoids import CostConfidence
+from surefoot.model.limit import Limit
+from surefoot.model.problem import Problem
+from surefoot.plan.certify import Certified
+
+WORLDS = {
+    "thermal/small": 0.45,
+    "driving/testing": 0.45,
+    "rover/testing": 0.30,
+    "power/testing": 0.35,
+    "thermal/medium": 0.45,
+    "driving/small": 0.45,
+    "rover/small": 0.45,
+}
+SEEDS, EPISODES = range(100, 110), 10_000
+
+
+def around_the_estimate(problem: Problem, p: float = 0.05) -> sf.LsviNew:
+    """LsviNew with exploration by ideas and the bounds that were usual before (S3)."""
+    longest = problem.graph.largest_cost_norm()
+    q = max([1e-6 * longest**2, *((x.noise / x.norm) ** 2 for x in problem.limits if x.norm > 0)])
+    agent = sf.LsviNew(problem, p, ridges=[4 * q, 40 * q, 400 * q])
+    log_term = math.log(2 * len(problem.limits) * problem.horizon * 3 / p)
+
+    def radius(ratio: float, ridge: float, limit: Limit) -> float:
+        return theory.self_normalised_radius(
+            ratio, noise=limit.noise, norm=limit.norm, ridge=ridge, log_inverse_probability=log_term
+        )
+
+    agent.cost_confidence = CostConfidence(agent.options.ridges, radius, dual=False, prior=True, scale=1.0, guard=True)
+    agent.replan()
+    return agent
+
+
+class Told(sf.LsviNew):
+    """Told the true safe set, which no learner can know: what remains is the regret of learning transitions."""
+
+    def __init__(self, world: sf.World) -> None:
+        states, pairs = sf.exact.safe_sets(world)
+        self._safe = Certified(pairs, states)
+        super().__init__(world.problem, explore=(0.0, 0.0, 0.0))
+
+    def _certify(self, bounds: CostBounds) -> tuple[Certified, Certified]:
+        return self._safe, self._safe
+
+
+def run(worlds: dict[str, float] = WORLDS, seeds: range = SEEDS, episodes: int = EPISODES) -> list[dict[str, Any]]:
+    found = []
+    for name, aim in worlds.items():
+        world = sf.worlds.make(name)
+        ours, before, told = list[float](), list[float](), list[float]()
+        violations, best = 0, 0.0
+        for seed in seeds:
+            agents = sf.LsviNew(world.problem), around_the_estimate(world.problem), Told(world)
+            for kept, agent in zip((ours, before, told), agents, strict=True):
+                played = sf.run(agent, world, episodes, seed, progress=False)
+                kept.append(float(played.regret.sum()))
+                violations += int(played.violations.sum())
+                best = float(played.best_value)
+        found.append(
+            {
+                "name": f"{name}: regret at {episodes:,} episodes over that with ellipsoids around the estimate",
+                "value": float(np.mean(ours) / np.mean(before)),
+                "target": aim,
+                "better": "lower",
+                "ours": ours,
+                "before": before,
+                "violations": violations,
+            }
+        )
+        found.append(
+            {
+                "name": f"{name}: price of safety, regret over one episode's worth and that of one told the safe set",
+                "value": float(np.mean(ours) / (np.mean(told) + best)),
+                "told": told,
+                "share_of_certification": float(1.0 - np.mean(told) / np.mean(ours)),
+            }
+        )
+    return found
+
+
+if __name__ == "__main__":
+    show(run())
