@@ -22,7 +22,7 @@ SYMBOLS = (
     ("c̄, σ, L", "surefoot.model.limit", "Limit"),
     ("(s⁰,a⁰,s⁰′), c⁰", "surefoot.model.graph", "Anchor"),
     ("γ*, μ*", "surefoot.worlds.world", "World"),
-    ("γ̂, Λ₁", "surefoot.estimate.costs", "CostEllipsoids"),
+    ("γ̂, Λ₁", "surefoot.estimate.ellipsoids", "CostEllipsoids"),
     ("c̃ (eq:estimatesafetyvalue)", "surefoot.estimate.costs", "bound_rows"),
     ("S^safe, A^safe (eq:safetycondition1, 2)", "surefoot.plan.certify", "certify"),
     ("w, Λ₂ (eq:estimatemodel)", "surefoot.estimate.values", "ValueEllipsoid"),

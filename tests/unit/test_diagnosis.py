@@ -53,7 +53,7 @@ def test_states_that_the_graph_forces() -> None:
     assert "'edge' at step 1, 'pit' at step 2" in " ".join(str(found).split())
     near = found.cold_start.closest
     assert near is not None
-    assert (near.excess, near.later) == (0.25, True)
+    assert (near.excess, near.later) == (pytest.approx(0.25, rel=1e-12), True)
     assert found.cold_start.opens_with_fallback_data == "impossible"
     with_room = sf.check(forced(limits=HEAT))
     assert (with_room.forced.states, with_room.cold_start.can_move) == (0, True)
@@ -69,7 +69,7 @@ def test_a_fallback_against_the_declaration() -> None:
     found = sf.check(walk({(0, "s", "stay", "s"): [5.0, 0.0], (0, "s", "go", "s"): [1.0, 0.0]}))
     fault = found.fallback_fault
     assert fault is not None
-    assert (fault.triplets, fault.limit, fault.lowest, fault.bound) == (1, "heat", 1.25, 1.0)
+    assert (fault.triplets, fault.limit, fault.lowest, fault.bound) == (1, "heat", pytest.approx(1.25, rel=1e-12), 1.0)
     assert fault.where == "step 0, state 's', action 'stay', successor 's'"
     assert found.problems[0].startswith("The declaration contradicts the fallback")
     assert found.forced.actions == 0  # the fallback is certified by assumption

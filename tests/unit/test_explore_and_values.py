@@ -261,7 +261,7 @@ def test_S6_by_hand(stationary: bool, ridge: float) -> None:
     agent.begin_episode("s")
     v_x, v_y = agent.plan.value(1, "x"), agent.plan.value(1, "y")
     # No data: θ̂ = 0 and A = λ₂. φ_V(x) = (0.2 + 0.8)/2 = 0.5; the range is 1 at layer 1, or H−1 = 2 when stationary.
-    first = (2 if stationary else 1) / 2 * math.sqrt(2 * math.log(2 * 3 / p)) + math.sqrt(ridge) * norm
+    first = (2 if stationary else 1) / 2 * math.sqrt(2 * math.log(3 / p)) + math.sqrt(ridge) * norm
     assert v_x == close(0.1 + max(0.2, optimism * first * 0.5 / math.sqrt(ridge)))
     assert v_y == close(0.4 + 0.2)
     agent.observe(0, "s", "a", "x", 0.0)
@@ -274,7 +274,7 @@ def test_S6_by_hand(stationary: bool, ridge: float) -> None:
     for h, s in ((1, "x"), (0, "s")):
         gram, target = pooled if stationary else rows[h]
         ratio = math.log((ridge + gram) / ridge)
-        r = (2 if stationary else 2 - h) / 2 * math.sqrt(ratio + 2 * math.log(6 / p)) + math.sqrt(ridge) * norm
+        r = (2 if stationary else 2 - h) / 2 * math.sqrt(ratio + 2 * math.log(3 / p)) + math.sqrt(ridge) * norm
         nexts = [0.2, 0.8] if h else [agent.plan.value(1, "x"), agent.plan.value(1, "y")]
         f = sum(nexts) / 2
         expected = target / (ridge + gram) * f + optimism * r * f / math.sqrt(ridge + gram)

@@ -34,6 +34,7 @@ def stuck() -> sf.Problem:
         reward=lambda h, s, a: 0.5,
         cost_features=lambda h, s, a, s2: [1.0, 0.0] if a == "stay" else [0.0, 1.0],
         fallback=lambda h, s: "stay",
+        anchor=lambda h: ([1.0, 0.0], 0.25),  # nothing is left for the fallback to measure
         limits=sf.Limit("heat", bound=0.5, noise=0.1, norm=1.0),
     )
 

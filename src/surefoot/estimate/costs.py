@@ -24,7 +24,7 @@ from surefoot.estimate.bank import Bank, Basis, Lens
 from surefoot.estimate.blocks import cost_blocks
 from surefoot.estimate.ellipsoids import CostConfidence, CostEllipsoids, cost_ellipsoids
 from surefoot.estimate.update import CostState, count_cost, rows_of
-from surefoot.model.features import FeatureArray, Features, row_norms
+from surefoot.model.features import FeatureArray, Features, product, row_norms
 from surefoot.model.graph import Anchor, BoolArray, FloatArray, IntArray, LayeredGraph, Terminal
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
@@ -143,7 +143,7 @@ def mean_square(problem: Problem) -> float:
             x = x[last.has_cost]
         key = id(x), id(anchor)
         if key not in done:
-            along = x @ known_part(anchor, graph.cost_dim)[1]
+            along = product(x, known_part(anchor, graph.cost_dim)[1])
             length = 0.0 if anchor is None else float(anchor.features @ anchor.features)
             done[key] = float((row_norms(x) ** 2 - along * along * length).sum())
         total, rows = total + done[key], rows + len(x)

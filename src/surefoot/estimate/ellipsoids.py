@@ -89,7 +89,10 @@ class _Ellipsoid:
 def cost_ellipsoids(
     data: Turned, spread: float, longest: float, limits: tuple[Limit, ...], confidence: CostConfidence
 ) -> CostEllipsoids:
-    """(S3) of every ridge and every limit, from G and b turned into the eigenbasis of G, Σ (1+|ρ|)² and largest ‖x‖."""
+    """(S3) of every ridge and every limit (eq:estimatesafetyparameter).
+
+    ``data`` are G and b in the eigenbasis of G; ``spread`` is Σ (1+|ρ|)², ``longest`` the largest ‖x‖.
+    """
     make = _dual if confidence.dual else _plain
     found = [
         [
