@@ -169,6 +169,7 @@ class Session:
                 if rollout is not None and not self._differs_by_start:
                     reached, due = rollout.play(self.table, self.done, last)
                     self.agent.skip(reached - self.done)
+                    due = due or (isinstance(self.agent, Learner) and self.agent.overdue())
                 else:
                     self._step_episode()
                     reached = self.done + 1
@@ -236,7 +237,7 @@ class Session:
         return Rollout(self.agent, self.world, self.sampler)
 
     def _next_policy(self) -> int:
-        """Up to which episode the policy stays as it is, for agents that play the fallback first."""
+        """Up to which episode the policy surely stays as it is, but for new data."""
         left = self.agent.episodes_before_change()
         return len(self.table.start) if left is None else self.done + max(1, left)
 
