@@ -4,19 +4,20 @@
     V    optimistic value over certified pairs
     gap = V̄ − V at the start: the most that further certificates can add
 
-Safety never looks at any of this.
+No policy that is safe over the declared support is worth more than V̄, while all confidence sets hold; so V̄ − (a lower
+bound on the value of the policy played) bounds what is still to be gained. Safety never looks at any of this.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from surefoot.estimate.costs import CostBounds
-from surefoot.estimate.values import ValueEllipsoid
-from surefoot.model.graph import NO_ACTION, BoolArray, IntArray, LayeredGraph
+from surefoot.estimate.values import ValueEllipsoid, expected_next_value
+from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray, LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, not_refuted
 from surefoot.plan.values import Values, most_to_come, optimistic_values
@@ -87,3 +88,19 @@ def reached_by(graph: LayeredGraph, action: Sequence[IntArray]) -> Marks:
 def same_play(graph: LayeredGraph, one: Sequence[IntArray], other: Sequence[IntArray]) -> bool:
     """True when two policies do the same wherever the first one may come."""
     return all(np.array_equal(a, b) for a, b in zip(reached_by(graph, one), reached_by(graph, other), strict=True))
+
+
+def at_least(graph: LayeredGraph, action: Sequence[IntArray], known: Sequence[ValueEllipsoid]) -> FloatArray:
+    """(S,) no less is expected from a policy, from each state of the first layer, while its value ellipsoids hold.
+
+    The expected next value of spec 6 with −radius, of the pairs that the policy plays; 0 where it has none.
+    """
+    value = graph.terminal.reward
+    for h in reversed(range(len(graph.layers))):
+        layer, chosen = graph.layers[h], action[h]
+        has = np.flatnonzero(chosen != NO_ACTION)
+        pairs, low = chosen[has], replace(known[h], optimism=-known[h].optimism)
+        here = np.zeros(layer.n_states)
+        here[has] = layer.reward[pairs] + expected_next_value(layer, value, low, np.sort(pairs))[pairs]
+        value = here
+    return value

@@ -15,7 +15,7 @@ from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, within_limits
 from surefoot.plan.directed import Directed
-from surefoot.plan.hope import Hope, hope
+from surefoot.plan.hope import Hope, at_least, hope
 from surefoot.plan.values import Values
 from surefoot.plan.why import Explanation, why
 
@@ -61,12 +61,21 @@ class Plan:
 
     @property
     def gap(self) -> float:
-        """The most that further certificates can add to the value at the start, by the learner's own bounds (spec 5).
+        """V̄ − V: the optimistic value over all that is not proved unsafe, minus that over what is certified (spec 5).
 
-        Optimistic value over all that is not proved unsafe, minus that over what is certified; of several starts the
-        largest. 0: no certificate is missing, and what regret there is comes from transitions alone.
+        Of several starts the largest. 0: no certificate is missing, and what regret is left comes from transitions.
         """
         return self.hope.gap
+
+    @cached_property
+    def to_gain(self) -> float:
+        """No safe policy is worth more than this plan's by more than this, with probability 1 − 2p: stop when small.
+
+        V̄ minus a lower bound on the value of what the plan plays, by the learner's own bounds; of several starts the
+        largest. It holds for ``optimism`` ≥ 1, and for policies that are safe over the declared support.
+        """
+        low = at_least(self.problem.graph, self.values.action, self.ellipsoids)
+        return float((self.hope.best.value[0] - low)[self.problem.graph.starts].max())
 
     @cached_property
     def targets(self) -> tuple[FloatArray, ...]:
@@ -153,7 +162,8 @@ class Plan:
         return result
 
     def why(self, h: int, s: Label, a: Label) -> Explanation:
-        """Why this action is or is not certified: the successor and limit, or the future state, that decide it."""
+        """Why this action is or is not certified: the successor and limit, or the future state, that decide it; and
+        of an action that is played to explore, what for."""
         return why(self, h, s, a)
 
     def n_certified(self) -> int:

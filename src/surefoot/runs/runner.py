@@ -291,6 +291,8 @@ class Session:
         self.plans.first_episode.append(self.done)
         self.plans.certified_pairs.append(plan.n_certified())
         self.plans.certified_states.append(int(sum(mask.sum() for mask in plan.certified_sets.states)))
+        self.plans.gap.append(plan.gap)
+        self.plans.to_gain.append(plan.to_gain)
         self.plans.value.append(self._value(start))
         self.plans.consistent.append(plan.consistent)
         self.plans.cost_event.append(cost_event(self.world, plan.bounds))
@@ -315,6 +317,8 @@ class Session:
         if self.plans.number:
             table.plan[stretch] = self.plans.number[-1]
             table.certified[stretch] = self.plans.certified_pairs[-1]
+            table.gap[stretch] = self.plans.gap[-1]
+            table.to_gain[stretch] = self.plans.to_gain[-1]
         self.done = reached
 
     def _headline(self) -> str:
