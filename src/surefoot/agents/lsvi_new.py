@@ -51,6 +51,7 @@ class LsviNewOptions(LookAheadOptions):
     exploration: str
     curiosity: float
     patience: float
+    budget: float
     explore: tuple[float, float, float]  # 0 for an idea that is switched off
     slack: tuple[tuple[float, ...], ...]  # (H, m)
     literal_future: bool
@@ -68,6 +69,7 @@ class LsviNew(LookAhead):
             ``literal_future`` is given, which are about the bonuses.
         curiosity: of directed exploration, the weight of information at first.
         patience: of directed exploration, the reward foregone after which that weight begins to grow.
+        budget: of directed exploration, at most this times √k of the first k episodes are given to it.
         explore: (w₂, w₃, w₄), the weights of Ideas II, III and IV (spec 5); by default (0.1, 0.02, 0.02).
         ridges: the grid Λ of cost ridges (spec 3); by default q·{4, 40, 400}.
         value_ridge: λ₂ of the value regression (spec 6).
@@ -97,6 +99,7 @@ class LsviNew(LookAhead):
         exploration: str | None = None,
         curiosity: float = 0.1,
         patience: float = 100.0,
+        budget: float = 30.0,
         explore: Sequence[float] | None = None,
         ridges: Sequence[float] | None = None,
         value_ridge: float = 1.0,
@@ -134,6 +137,7 @@ class LsviNew(LookAhead):
             exploration=rule,
             curiosity=at_least("curiosity", curiosity, 0.0),
             patience=at_least("patience", patience, 0.0, strictly=True),
+            budget=at_least("budget", budget, 0.0),
             explore=_weights((0.1, 0.02, 0.02) if explore is None else explore, chosen),
             slack=tuple(map(tuple, self._slack.tolist())),
             literal_future=bool(literal_future),
@@ -170,7 +174,7 @@ class LsviNew(LookAhead):
         hoped = hope(problem, bounds, certified, known, None if self._scope is None else self._scope.hopeful)
         self._waited = self._waited.at(self.episodes, hoped.gap)
         values, found = hoped.sure, None
-        if hoped.gap > 0 and self._waited.may_explore(self.episodes):
+        if hoped.gap > 0 and self._waited.may_explore(self.episodes, options.budget):
             ridge = sorted(options.ridges)[len(options.ridges) // 2]
             told = shares(problem, self.costs, bounds, certified, hoped, ridge, self._slack)
             weight = hoped.gap * options.curiosity * max(1.0, self._waited.foregone / options.patience)
@@ -181,13 +185,13 @@ class LsviNew(LookAhead):
         return Plan(problem, bounds, certified, values, known, self.replans, found, hoped)
 
     def overdue(self) -> bool:
-        due = self._waited.due_at(self.replan_growth)
+        due = self._waited.due_at(self.replan_growth, self.options.budget)
         return due is not None and self.episodes >= due
 
     def episodes_before_change(self) -> int | None:
-        first, due = super().episodes_before_change(), self._waited.due_at(self.replan_growth)
-        left = [] if due is None else [due - self.episodes]
-        return min([*left, *([] if first is None else [first])], default=None)
+        due = self._waited.due_at(self.replan_growth, self.options.budget)
+        left = None if due is None else due - self.episodes
+        return min((n for n in (super().episodes_before_change(), left) if n is not None), default=None)
 
     def inherit(self, other: Learner) -> None:
         super().inherit(other)

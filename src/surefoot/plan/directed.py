@@ -16,7 +16,7 @@ bonus would hide the way to what lies behind it; transitions are learned from V/
 ``USEFUL`` of the largest u/(1+u), the score is u/(1+u) itself: certifying something else may open the way.
 
 **When to stop.** A hope that nothing can be learned about stays a hope for ever. So of the first k episodes at most
-``BUDGET``·√k are played otherwise than V's greedy policy would.
+``budget``·√k are played otherwise than V's greedy policy would.
 
 **How much work.** Of the targets, the ``MOST_TARGETS`` that are nearest to their limits: scores then cost about as much
 as the bounds.
@@ -45,7 +45,6 @@ from surefoot.plan.values import Values, most_to_come, optimistic_values
 
 MOST_TARGETS = 32
 USEFUL = 0.01  #: scores below this share of the largest that any target could have point nowhere
-BUDGET = 30.0  #: times the square root of the number of episodes: how many may explore
 
 
 @dataclass(frozen=True)
@@ -67,20 +66,20 @@ class Waited:
             foregone, least = 0.0, gap
         return Waited(episodes, foregone, least, self.explored + since * self.exploring, gap)
 
-    def may_explore(self, episodes: int) -> bool:
+    def may_explore(self, episodes: int, budget: float) -> bool:
         """The budget is not spent yet when so many episodes have been played under the plan."""
-        return self.explored + (episodes - self.episodes) * self.exploring < BUDGET * math.sqrt(max(1, episodes))
+        return self.explored + (episodes - self.episodes) * self.exploring < budget * math.sqrt(max(1, episodes))
 
-    def due_at(self, growth: float) -> int | None:
+    def due_at(self, growth: float, budget: float) -> int | None:
         """While there is a gap a plan is due when the number of episodes has grown so much, or the budget is spent;
         None: not by time."""
         if not self.gap > 0 or not math.isfinite(growth):
             return None
         due = self.episodes + max(1, math.ceil(growth * self.episodes))
-        if self.exploring and not self.may_explore(due):
-            spent = range(self.episodes + 1, due + 1)
-            due = spent[bisect_left(spent, True, key=lambda k: not self.may_explore(k))]
-        return due
+        if not self.exploring or self.may_explore(due, budget):
+            return due
+        later = range(self.episodes + 1, due + 1)
+        return later[bisect_left(later, True, key=lambda k: not self.may_explore(k, budget))]
 
 
 class Shares(NamedTuple):
