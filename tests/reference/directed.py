@@ -49,17 +49,16 @@ class DirectedReference(Reference):
         self.scale = 1.0
         if gap > 0.0 and self._may_explore(self.episodes_ended):
             self.doubtful |= self._tied(best_play, best_q, hopeful)
-            share, sure = self._shares(plan, certified, best_play), q
-            weight = gap * self.curiosity * max(1.0, self.foregone / self.patience)
-            if share and weight > 0.0:
+            share = self._shares(plan, certified, best_play)
+            weight = max(gap * self.curiosity * max(1.0, self.foregone / self.patience), 1e-5 * self.episodes_ended)
+            if share:
                 bonus = {key: weight * one for key, one in share.items()}
-                value, chosen, q = self._sweep(fits, certified, safe_ends, bonus, weight)
-                self.scale = 1.0 / (1.0 + weight)
-                self.exploring = self._met(chosen) != self._met(play)
-                self.moved_plans += self.exploring
-                if self.budget * math.sqrt(40.0) < 40.0:  # whether this explores may come to matter
-                    self.doubtful |= self._tied(chosen, q, certified) or self._tied(play, sure, certified)
-                play = chosen
+                richer, chosen, richer_q = self._sweep(fits, certified, safe_ends, bonus, weight)
+                self.doubtful |= self._tied(chosen, richer_q, certified) or self._tied(play, q, certified)
+                if weight >= 8.0 or self._met(chosen) != self._met(play):
+                    value, play, q = richer, chosen, richer_q
+                    self.scale, self.exploring = 1.0 / (1.0 + weight), True
+                    self.moved_plans += 1
         plan.value, plan.action, plan.q = value, play, q
         self.plans = dict.fromkeys(self.t.starts, plan)
         self.planned_at = self._log_determinants()

@@ -177,11 +177,11 @@ class LsviNew(LookAhead):
         if hoped.gap > 0 and self._waited.may_explore(self.episodes, options.budget):
             ridge = sorted(options.ridges)[len(options.ridges) // 2]
             told = shares(problem, self.costs, bounds, certified, hoped, ridge, self._slack)
-            weight = hoped.gap * options.curiosity * max(1.0, self._waited.foregone / options.patience)
-            if told is not None and weight > 0:
-                found = directed_values(problem, certified, known, hoped, told, weight)
+            weight = self._waited.weight(options.curiosity, options.patience)
+            found = None if told is None else directed_values(problem, certified, known, hoped, told, weight)
+            if found is not None:
                 values = found.values
-                self._waited = replace(self._waited, exploring=found.moves)
+                self._waited = replace(self._waited, exploring=True)
         return Plan(problem, bounds, certified, values, known, self.replans, found, hoped)
 
     def overdue(self) -> bool:

@@ -6,11 +6,13 @@ policy of V̄ plays something that is not certified. Its triplets with upper > c
 certified pairs can reach scores the share of a target's uncertainty that playing it takes away (surefoot.plan.scores).
 What is played maximises, over certified pairs,
 
-    r + ω · share,   share = score / (largest score),   ω = w · gap,   w = curiosity · max(1, foregone / patience)
+    r + ω · share,    share = score / (largest score),    ω = gap · curiosity · max(1, foregone / patience)
 
-foregone = the sum of the gaps of all episodes since the gap last fell by a tenth. As a skier buys when the rents have
-added up, it explores in earnest once waiting has cost enough and brought nothing. Q is not clipped at R_h, or a large
-bonus would hide the way to what lies behind it; transitions are learned from V/(1 + ω), which is at most R_h by itself.
+and ω at least ``FLOOR`` times the number of episodes; foregone = the sum of the gaps of all episodes since the gap last
+fell by a tenth. As a skier buys when the rents have added up, it explores in earnest once waiting has cost enough and
+brought nothing. Q is not clipped at R_h, or a large bonus would hide the way to what lies behind it; transitions are
+learned from V/(1 + ω), which is at most R_h by itself.
+Where all this comes to the greedy policy of V after all, and ω is below ``HEAVY``, the plan is V's own.
 
 **Undirected.** Where what can be played tells next to nothing about any target, the largest score being below
 ``USEFUL`` of the largest u/(1+u), the score is u/(1+u) itself: certifying something else may open the way.
@@ -44,6 +46,8 @@ from surefoot.plan.segments import segment_max
 from surefoot.plan.values import Values, most_to_come, optimistic_values
 
 MOST_TARGETS = 32
+FLOOR = 1e-5  #: of ω, per episode: next to nothing for a long time, and in the end enough for the regret theorem
+HEAVY = 8.0  #: an ω from which on the values are information first, even where they lead to the same actions
 USEFUL = 0.01  #: scores below this share of the largest that any target could have point nowhere
 
 
@@ -65,6 +69,10 @@ class Waited:
         if 0 < gap < 0.9 * least:
             foregone, least = 0.0, gap
         return Waited(episodes, foregone, least, self.explored + since * self.exploring, gap)
+
+    def weight(self, curiosity: float, patience: float) -> float:
+        """ω of a plan that is made now."""
+        return max(self.gap * curiosity * max(1.0, self.foregone / patience), FLOOR * self.episodes)
 
     def may_explore(self, episodes: int, budget: float) -> bool:
         """The budget is not spent yet when so many episodes have been played under the plan."""
@@ -97,7 +105,6 @@ class Directed:
     values: Values  # what is played
     shares: Shares
     weight: float  # ω
-    moves: bool  # False when V's greedy policy is played all the same
 
 
 def directed_values(
@@ -107,8 +114,8 @@ def directed_values(
     hoped: Hope,
     shares: Shares,
     weight: float,
-) -> Directed:
-    """The values and the policy that maximise r + ω · share over certified pairs; ``weight`` is ω."""
+) -> Directed | None:
+    """The values and the policy that maximise r + ω · share over certified pairs; None where V's own will do."""
     graph = problem.graph
     bonus = [
         weight * segment_max(share, layer.pair_ptr)
@@ -116,7 +123,9 @@ def directed_values(
     ]
     caps = [most * (1.0 + weight) for most in most_to_come(graph)]  # never reached, but for rounding
     values = optimistic_values(graph, certified, bonus, known, caps, weight * shares.share[-1])
-    return Directed(values, shares, weight, not same_play(graph, values.action, hoped.sure.action))
+    if weight < HEAVY and same_play(graph, values.action, hoped.sure.action):
+        return None
+    return Directed(values, shares, weight)
 
 
 def shares(
