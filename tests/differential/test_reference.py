@@ -100,7 +100,7 @@ def test_contradicting_data_leave_the_fallback_alone(seed: int) -> None:
     for number in range(8):
         tables = random_tables(number + 100_000 * seed)
         chosen = {"safety_radius_scale": 0.02, "replan_growth": 0.0}
-        agent = sf.LsviNew(problem_of(tables), P, **chosen)
+        agent = sf.LsviNew(problem_of(tables), P, exploration="ideas", **chosen)  # type: ignore[arg-type]
         reference = Reference(tables, P, **chosen)
         check_ = play(tables, agent, reference, np.random.default_rng([seed, number, 2]))
         assert not check_.faults, check_.faults[:5]
@@ -114,7 +114,7 @@ def test_contradicting_data_leave_the_fallback_alone(seed: int) -> None:
 def test_a_wrong_radius_would_be_seen(seed: int) -> None:
     """Negative control: the comparison notices a radius that is off by a millionth."""
     tables = random_tables(1 + 100_000 * seed)
-    agent = sf.LsviNew(problem_of(tables), P, safety_radius_scale=1 + 1e-6, replan_growth=0.0)
+    agent = sf.LsviNew(problem_of(tables), P, exploration="ideas", safety_radius_scale=1 + 1e-6, replan_growth=0.0)
     reference = Reference(tables, P, replan_growth=0.0)
     tally = play(tables, agent, reference, np.random.default_rng(seed))
     assert any("upper" in fault for fault in tally.faults)

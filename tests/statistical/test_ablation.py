@@ -25,7 +25,7 @@ GAPS = {"ablation/look-ahead": 0.7, "ablation/transition": 0.5, "ablation/future
 def runs(world: sf.World, seed: int, **keywords: object) -> list[Run]:
     first = SEEDS * seed
     return [
-        sf.run(sf.LsviNew(world.problem, **keywords), world, episodes=EPISODES, seed=s)  # type: ignore[arg-type]
+        sf.run(sf.LsviNew(world.problem, exploration="ideas", **keywords), world, episodes=EPISODES, seed=s)  # type: ignore[arg-type]
         for s in range(first, first + SEEDS)
     ]
 
@@ -67,7 +67,7 @@ def test_no_weight_of_the_other_ideas_replaces_the_future(seed: int) -> None:
 
 def test_at_layer_0_the_past_is_more_of_the_transition(seed: int) -> None:
     world = sf.worlds.make("ablation/past")
-    full = sf.run(sf.LsviNew(world.problem), world, episodes=EPISODES, seed=seed)
+    full = sf.run(sf.LsviNew(world.problem, exploration="ideas"), world, episodes=EPISODES, seed=seed)
     agent = sf.LsviNew(world.problem, ideas=without("IV"), explore=(0.12, 0.02, 0.0))
     more = sf.run(agent, world, episodes=EPISODES, seed=seed)
     np.testing.assert_array_equal(full.regret, more.regret)
@@ -90,7 +90,7 @@ def test_at_layer_0_the_past_is_more_of_the_transition(seed: int) -> None:
 )
 def test_first_plan(name: str, dropped: str | None, where: tuple[int, str], expected: dict[str, float]) -> None:
     world = sf.worlds.make(f"ablation/{name}")
-    plan = sf.LsviNew(world.problem, ideas=without(dropped)).plan
+    plan = sf.LsviNew(world.problem, exploration="ideas", ideas=without(dropped)).plan
     for action, q in expected.items():
         assert plan.certified(*where, action)
         assert plan.q(*where, action) == pytest.approx(q)
@@ -101,7 +101,7 @@ def test_one_trial_certifies_full_and_never_overload() -> None:
     """Fact 2 of the page, at horizon 4, with a measurement that is exactly right; 8σ more would still do."""
     world = sf.worlds.make("ablation/look-ahead")
     for noise, certified in ((0.0, True), (0.08, True), (0.09, False)):
-        agent = sf.LsviNew(world.problem)
+        agent = sf.LsviNew(world.problem, exploration="ideas")
         agent.begin_episode("start")
         for h, (state, action, after) in enumerate((("start", "road", "road"), ("road", "walk", "works"))):
             assert agent.act(h, state) == action

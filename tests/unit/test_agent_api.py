@@ -221,7 +221,7 @@ def test_no_plan_inside_an_episode() -> None:
 def test_initial_episodes_play_the_fallback_and_plan_all_the_same() -> None:
     limit = sf.Limit("heat", bound=10.0, noise=0.1, norm=1.0)
     problem = corridor({"fallback": [1.0], "wide": [2.0]}, limit)
-    agent = sf.LsviNew(problem, initial_episodes=3, replan_growth=0.0)
+    agent = sf.LsviNew(problem, initial_episodes=3, replan_growth=0.0, exploration="ideas")
     assert agent.plan.action(0, "s") == "wide"  # what it would do
     for k in range(5):
         agent.begin_episode("s")

@@ -346,7 +346,7 @@ def test_a_plan_is_the_sum_of_its_parts() -> None:
     """Through the agent: Q = r + expected next value + bonuses with the default weights and slack 1."""
     limit = sf.Limit("heat", bound=10.0, noise=0.1, norm=1.0)
     problem = corridor({"fallback": [1.0], "wide": [2.0]}, limit, horizon=3)
-    agent = sf.LsviNew(problem)
+    agent = sf.LsviNew(problem, exploration="ideas")
     # No data: widths are 2L‖x‖ = 2 and 4. Everything is certified (upper 2 ≤ 10). R_0 = 3, R_1 = 2. One successor, so
     # the expected next value is V itself.
     q1 = {a: 0.5 + 0.1 * 2 * w for a, w in (("fallback", 2.0), ("wide", 4.0))}
@@ -361,7 +361,7 @@ def test_a_plan_is_the_sum_of_its_parts() -> None:
 def test_q_of_an_uncertified_action_is_defined_and_by_the_same_formula() -> None:
     """Its cost may be beyond the limit; its value is asked for all the same (spec 8)."""
     limit = sf.Limit("heat", bound=1.5, noise=0.1, norm=1.0)
-    agent = sf.LsviNew(corridor({"fallback": [1.0], "wide": [2.0]}, limit, horizon=3))
+    agent = sf.LsviNew(corridor({"fallback": [1.0], "wide": [2.0]}, limit, horizon=3), exploration="ideas")
     assert not agent.plan.certified(1, "s", "wide")
     assert agent.plan.q(1, "s", "wide") == close(0.5 + 0.1 * 2 * 4.0)
     # V_1 is that of the certified "fallback" alone: 0.5 + 0.1·2·2; and the future's uncertainty its 2, not 4.

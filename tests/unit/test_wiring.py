@@ -32,7 +32,7 @@ P = 0.05
 
 BOUNDS, MASKS, VALUES = {"upper", "lower"}, {"certified"}, {"q", "value"}
 SAFETY = BOUNDS | MASKS
-KINDS: dict[str, Any] = {"certified": sf.LsviNew, "paper": sf.LsviNewPaper}
+KINDS: dict[str, Any] = {"certified": sf.LsviNew, "directed": sf.LsviNew, "paper": sf.LsviNewPaper}
 
 
 # ---------------------------------------------------------------- a problem, a history, what came out
@@ -49,9 +49,12 @@ class Case:
 @cache
 def case(learner: str, number: int, seed: int) -> Case:
     """A problem whose history shows all its actions; the small optimism keeps values off their clips."""
-    if learner == "certified":
+    if learner != "paper":
         tables = random_tables(1000 * seed + number, anchors=True, limits=2, misspecified=True, shared_features=False)
-        options: dict[str, Any] = {"optimism": 0.02, "replan_growth": 0.0}
+        rule = "directed" if learner == "directed" else "ideas"
+        options: dict[str, Any] = {"optimism": 0.02, "replan_growth": 0.0, "exploration": rule}
+        if learner == "directed":
+            options.update(curiosity=3.0, patience=0.5)  # so that it does explore in a few episodes
     else:
         # β is the larger of two numbers; this scale leaves the choice to β₁, which carries the safety constants.
         tables = random_paper_tables(1000 * seed + number)
@@ -128,6 +131,7 @@ CERTIFIED: dict[str, list[Wire]] = {
         Wire({"explore": (0.1, 0.04, 0.02)}, {"q"}, never=SAFE),
         Wire({"explore": (0.1, 0.02, 0.04)}, {"q"}, never=SAFE),
     ],
+    "exploration": [Wire({"exploration": "directed"}, {"q"}, never=SAFE)],
     "slack": [Wire({"slack": 0.123}, {"q"}, never=SAFE), Wire({"slack": [5.0, 0.1]}, {"q"}, never=SAFE)],
     "replan_growth": [
         Wire({"replan_growth": 1e9}, {"replans", *BOUNDS}),
@@ -146,6 +150,11 @@ CERTIFIED: dict[str, list[Wire]] = {
     ],
     "skip_hopeless": [Wire({"skip_hopeless": True}, {"upper"}, never=frozenset({"played", "replans"}))],
     "literal_future": [Wire({"literal_future": True}, {"q"}, never=SAFE)],
+}
+DIRECTED: dict[str, list[Wire]] = {
+    "curiosity": [Wire({"curiosity": 2.0}, {"q"}, never=SAFE)],
+    "patience": [Wire({"patience": 0.4}, {"q"}, never=SAFE)],
+    "budget": [Wire({"budget": 0.0}, {"q"}, never=SAFE)],
 }
 PAPER: dict[str, list[Wire]] = {
     "failure_probability": [Wire({"p": 0.4}, BOUNDS | {"q"})],
@@ -168,14 +177,14 @@ PAPER: dict[str, list[Wire]] = {
 }
 WIRES = [
     pytest.param(learner, wire, id=f"{learner}-{name}-{number}")
-    for learner, table in (("certified", CERTIFIED), ("paper", PAPER))
+    for learner, table in (("certified", CERTIFIED), ("directed", DIRECTED), ("paper", PAPER))
     for name, wires in table.items()
     for number, wire in enumerate(wires)
 ]
 
 
 def test_every_constant_has_a_wire() -> None:
-    for learner, table in (("certified", CERTIFIED), ("paper", PAPER)):
+    for learner, table in (("certified", CERTIFIED | DIRECTED), ("paper", PAPER)):
         assert set(inspect.signature(KINDS[learner]).parameters) - {"problem"} == set(table)
     assert {field.name for field in fields(sf.Limit)} == set(LIMIT_FIELDS) | {"name"}
 
@@ -217,7 +226,8 @@ def test_the_same_constants_change_nothing(seed: int) -> None:
     defaults = inspect.signature(sf.LsviNew).parameters
     assert defaults["failure_probability"].default == 0.05
     assert defaults["replan_growth"].default == 0.1
-    one, two = sf.LsviNew(problem), sf.LsviNew(problem, optimism=1.0, replan_growth=0.1, **_no_p(spelled_out))
+    one = sf.LsviNew(problem, exploration="ideas")
+    two = sf.LsviNew(problem, optimism=1.0, replan_growth=0.1, **_no_p(spelled_out))
     assert one.constants == two.constants
 
 

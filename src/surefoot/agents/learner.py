@@ -99,7 +99,7 @@ class Learner(Agent):
         layer = self.problem.graph.layers[h]
         if cost is not None:
             self.costs.add(h, layer.cost_features[edge : edge + 1], cost)
-        self.transitions.add(h, layer, pair, edge, self.plan.values.value[h + 1])
+        self.transitions.add(h, layer, pair, edge, self.plan.targets[h + 1])
         self._new_data = True
         super()._record(h, pair, edge, cost)
 
@@ -170,10 +170,16 @@ class Learner(Agent):
         """Step 3: where each decision layer's transition parameter may lie."""
         return self.transitions.ellipsoids(self.value_confidence)
 
+    def overdue(self) -> bool:
+        """A plan is due by time alone (spec 5)."""
+        return False
+
     def _replan_is_due(self) -> bool:
-        """(spec 6) some log-determinant has grown by more than log(1 + replan_growth)."""
+        """(spec 6) some log-determinant has grown by more than log(1 + replan_growth), or a plan is due by time."""
         if not self._new_data or self.replan_growth == 0:
             return self._new_data
+        if self.overdue():
+            return True
         threshold = math.log1p(self.replan_growth)
         return self.costs.bank.has_grown(self.planned_cost_log_det, threshold) or (
             self.transitions.bank.has_grown(self.planned_value_log_det, threshold)

@@ -5,8 +5,9 @@ Between episodes, from the last step to the first:
     Step 1  bound the cost of every triplet                    surefoot.estimate.costs    (spec 3)
     Step 2  certify actions whose every future is safe         surefoot.plan.certify      (spec 4, Idea I)
     Step 3  estimate what follows a state and an action        surefoot.estimate.values   (spec 6)
-    Step 4  optimistic values, with bonuses for uncertain
-            transitions, futures and pasts                     surefoot.plan.explore      (spec 5, Ideas II-IV)
+    Step 4  optimistic values, with bonuses for what narrows
+            the bounds that are in the way                     surefoot.plan.directed     (spec 5)
+            or for uncertain transitions, futures and pasts    surefoot.plan.explore      (spec 5, Ideas II-IV)
     Step 5  in the episode, play the best certified action     surefoot.plan.values       (spec 6)
 
 Every step taken keeps every limit with probability at least 1 − p, given what the Problem declares. May violate: with
@@ -16,28 +17,41 @@ probability p at most.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.agent import check_problem
+from surefoot.agents.learner import Learner
 from surefoot.agents.look_ahead import IDEAS, LookAhead, LookAheadOptions, check_ideas
 from surefoot.checks import at_least, probability, whole
 from surefoot.errors import InvalidInput
-from surefoot.estimate.costs import bound_costs
+from surefoot.estimate.costs import CostBounds, bound_costs
+from surefoot.estimate.values import ValueEllipsoid
+from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
+from surefoot.plan.certify import Certified
 from surefoot.plan.confidence import cost_confidence, value_confidence
+from surefoot.plan.directed import Waited, directed_values, shares
 from surefoot.plan.explore import bonuses, future_uncertainty, pair_uncertainty, slacks, terminal_uncertainty
+from surefoot.plan.hope import hope
 from surefoot.plan.plan import Plan
 from surefoot.plan.scope import Scope
 from surefoot.plan.values import most_to_come, optimistic_values
+
+EXPLORATIONS = ("directed", "ideas")
+REMEMBERED = ("episodes", "foregone", "least", "explored")  # of Waited, with which a plan is made again
 
 
 @dataclass(frozen=True, kw_only=True)
 class LsviNewOptions(LookAheadOptions):
     optimism: float
+    exploration: str
+    curiosity: float
+    patience: float
+    budget: float
     explore: tuple[float, float, float]  # 0 for an idea that is switched off
     slack: tuple[tuple[float, ...], ...]  # (H, m)
     literal_future: bool
@@ -50,7 +64,13 @@ class LsviNew(LookAhead):
     Args:
         problem: what is known.
         failure_probability: p; all steps of all episodes are safe with probability at least 1 − p.
-        explore: (w₂, w₃, w₄), the weights of Ideas II, III and IV (spec 5).
+        exploration: ``"directed"``, towards what would open the way to more reward, or ``"ideas"``, the paper's bonuses
+            for all that is uncertain (spec 5). By default directed, unless one of ``explore``, ``ideas`` and
+            ``literal_future`` is given, which are about the bonuses.
+        curiosity: of directed exploration, the weight of information at first.
+        patience: of directed exploration, the reward foregone after which that weight begins to grow.
+        budget: of directed exploration, at most this times √k of the first k episodes are given to it.
+        explore: (w₂, w₃, w₄), the weights of Ideas II, III and IV (spec 5); by default (0.1, 0.02, 0.02).
         ridges: the grid Λ of cost ridges (spec 3); by default q·{4, 40, 400}.
         value_ridge: λ₂ of the value regression (spec 6).
         optimism: w₁, the share of the value radius that is used (spec 6).
@@ -76,7 +96,11 @@ class LsviNew(LookAhead):
         problem: Problem,
         failure_probability: float = 0.05,
         *,
-        explore: Sequence[float] = (0.1, 0.02, 0.02),
+        exploration: str | None = None,
+        curiosity: float = 0.1,
+        patience: float = 100.0,
+        budget: float = 30.0,
+        explore: Sequence[float] | None = None,
         ridges: Sequence[float] | None = None,
         value_ridge: float = 1.0,
         optimism: float = 1.0,
@@ -90,6 +114,7 @@ class LsviNew(LookAhead):
     ) -> None:
         check_problem(problem)
         p, chosen = probability("failure_probability", failure_probability), check_ideas(ideas)
+        rule = _exploration(exploration, chosen != IDEAS or literal_future or explore is not None)
         if skip_hopeless and (literal_future or "I" not in chosen):
             raise InvalidInput(
                 "skip_hopeless needs Idea I and an Idea III that looks along certified pairs",
@@ -99,6 +124,7 @@ class LsviNew(LookAhead):
         values = value_confidence(problem, failure_probability=p, value_ridge=value_ridge, optimism=optimism)
         self._slack = slacks(problem, slack)  # (H, m)
         self._scope = Scope(problem.graph) if skip_hopeless else None
+        self._waited = Waited()
         options = LsviNewOptions(
             failure_probability=p,
             ridges=costs.ridges,
@@ -108,7 +134,11 @@ class LsviNew(LookAhead):
             initial_episodes=whole("initial_episodes", initial_episodes, 0),
             safety_radius_scale=costs.scale,
             optimism=values.optimism,
-            explore=_weights(explore, chosen),
+            exploration=rule,
+            curiosity=at_least("curiosity", curiosity, 0.0),
+            patience=at_least("patience", patience, 0.0, strictly=True),
+            budget=at_least("budget", budget, 0.0),
+            explore=_weights((0.1, 0.02, 0.02) if explore is None else explore, chosen),
             slack=tuple(map(tuple, self._slack.tolist())),
             literal_future=bool(literal_future),
             skip_hopeless=bool(skip_hopeless),
@@ -121,31 +151,90 @@ class LsviNew(LookAhead):
         bounds = bound_costs(problem, self.costs, self.cost_confidence, wanted)  # Step 1
         certified, allowed = self._certify(bounds)  # Step 2
         known = self.value_ellipsoids()  # Step 3
-        omega = pair_uncertainty(graph, bounds, self._slack)  # Step 4
-        last = terminal_uncertainty(graph, bounds, self._slack)
-        along = [np.ones_like(mask) for mask in allowed.pairs] if self.options.literal_future else allowed.pairs
-        bonus = bonuses(graph, omega, future_uncertainty(graph, omega, last, along), self.options.explore)
-        values = optimistic_values(graph, allowed, bonus, known, most_to_come(graph))
+        if self.options.exploration == "directed":  # Step 4
+            plan = self._directed(bounds, certified, known)
+        else:
+            values = optimistic_values(graph, allowed, self._ideas(bounds, allowed), known, most_to_come(graph))
+            plan = Plan(problem, bounds, certified, values, known, self.replans)
         if self._scope is not None:
             self._scope.narrow(bounds, problem.violation_thresholds)
-        return Plan(problem, bounds, certified, values, known, self.replans)
+        return plan
+
+    def _ideas(self, bounds: CostBounds, allowed: Certified) -> tuple[FloatArray, ...]:
+        """The bonuses of Ideas II, III and IV."""
+        graph = self.problem.graph
+        omega = pair_uncertainty(graph, bounds, self._slack)
+        last = terminal_uncertainty(graph, bounds, self._slack)
+        along = [np.ones_like(mask) for mask in allowed.pairs] if self.options.literal_future else allowed.pairs
+        return bonuses(graph, omega, future_uncertainty(graph, omega, last, along), self.options.explore)
+
+    def _directed(self, bounds: CostBounds, certified: Certified, known: tuple[ValueEllipsoid, ...]) -> Plan:
+        """Towards what is hoped for; the reward foregone so far decides how much that may cost."""
+        problem, options = self.problem, self.options
+        hoped = hope(problem, bounds, certified, known, None if self._scope is None else self._scope.hopeful)
+        self._waited = self._waited.at(self.episodes, hoped.gap)
+        values, found = hoped.sure, None
+        if hoped.gap > 0 and self._waited.may_explore(self.episodes, options.budget):
+            ridge = sorted(options.ridges)[len(options.ridges) // 2]
+            told = shares(problem, self.costs, bounds, certified, hoped, ridge, self._slack)
+            weight = self._waited.weight(options.curiosity, options.patience)
+            found = None if told is None else directed_values(problem, certified, known, hoped, told, weight)
+            if found is not None:
+                values = found.values
+                self._waited = replace(self._waited, exploring=True)
+        return Plan(problem, bounds, certified, values, known, self.replans, found, hoped)
+
+    def overdue(self) -> bool:
+        due = self._waited.due_at(self.replan_growth, self.options.budget)
+        return due is not None and self.episodes >= due
+
+    def episodes_before_change(self) -> int | None:
+        due = self._waited.due_at(self.replan_growth, self.options.budget)
+        left = None if due is None else due - self.episodes
+        return min((n for n in (super().episodes_before_change(), left) if n is not None), default=None)
+
+    def inherit(self, other: Learner) -> None:
+        super().inherit(other)
+        if isinstance(other, LsviNew):
+            self._waited = other._waited
 
     def planned(self) -> dict[str, Any]:
-        return {**super().planned(), "scope": None if self._scope is None else self._scope.planned}
+        scope = None if self._scope is None else self._scope.planned
+        return {**super().planned(), "scope": scope, "waited": self._waited}
 
     def put_back(self, planned: Mapping[str, Any]) -> None:
         super().put_back(planned)
+        self._waited = planned["waited"]
         if self._scope is not None:
             self._scope.planned = planned["scope"]
 
     def checkpoint(self) -> dict[str, NDArray[Any]]:
         masks = [] if self._scope is None else self._scope.planned
-        return {**super().checkpoint(), **{f"scope/{h}": mask.copy() for h, mask in enumerate(masks)}}
+        scope = {f"scope/{h}": mask.copy() for h, mask in enumerate(masks)}
+        waited = {f"waited/{name}": np.array(getattr(self._waited, name)) for name in REMEMBERED}
+        return {**super().checkpoint(), **scope, **waited}
 
     def _load(self, saved: Mapping[str, NDArray[Any]], moment: str) -> None:
         super()._load(saved, moment)
+        if moment == "then":  # the plan was made after so many episodes, with so much foregone
+            self._waited = Waited(**{name: saved[f"waited/{name}"].item() for name in REMEMBERED})
+            self.episodes = self._waited.episodes
+        else:
+            self.episodes = int(saved["episodes"])
         if self._scope is not None and moment == "then":  # the plan is made again, and narrows it again
             self._scope.hopeful = [saved[f"scope/{h}"].copy() for h in range(self.problem.horizon - 1)]
+
+
+def _exploration(given: str | None, with_bonuses: bool) -> str:
+    if given is None:
+        return "ideas" if with_bonuses else "directed"
+    if given not in EXPLORATIONS:
+        fix = f"It is one of {', '.join(EXPLORATIONS)}."
+        raise InvalidInput("no such exploration", got=repr(given), fix=fix)
+    if given == "directed" and with_bonuses:
+        fix = 'Leave them out, or give exploration="ideas".'
+        raise InvalidInput("explore, ideas and literal_future are not for directed exploration", fix=fix)
+    return given
 
 
 def _weights(explore: Sequence[float], ideas: tuple[str, ...]) -> tuple[float, float, float]:

@@ -30,7 +30,7 @@ def ablate(
     from surefoot.cli.run_options import pairs_of, seeds_of
     from surefoot.sweeps.sweep import Contender, Spec
 
-    variants = [Contender("lsvi-new", {}, "all-four")]
+    variants = [Contender("lsvi-new", {"exploration": "ideas"}, "all-four")]
     for idea in IDEAS:
         kept = [each for each in IDEAS if each != idea]
         variants.append(Contender("lsvi-new", {"ideas": kept}, f"without-{idea}"))

@@ -40,11 +40,28 @@ def certify(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ...]) 
     """
     if not bounds.consistent:
         return fallback_only(graph)
-    states = [terminal_states(graph, bounds, limits)]
-    pairs: list[BoolArray] = []
+    return _backward(graph, bounds.upper, terminal_states(graph, bounds, limits), limits)
+
+
+def not_refuted(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ...]) -> Certified:
+    """The *hopeful* pairs and states (spec 5): those that may yet be certified, as no lower bound proves them unsafe.
+
+    The same sweep with lower in place of upper. Bounds that contradict each other prove nothing: then all are hopeful.
+    """
+    if not bounds.consistent:
+        everything = tuple(np.ones(graph.n_states(h), bool) for h in range(graph.horizon))
+        return Certified(tuple(np.ones(layer.n_pairs, bool) for layer in graph.layers), everything)
+    return _backward(graph, bounds.lower, _kept_last(graph, bounds.terminal_lower, limits), limits)
+
+
+def _backward(
+    graph: LayeredGraph, costs: tuple[FloatArray, ...], last: BoolArray, limits: tuple[Limit, ...]
+) -> Certified:
+    """From the last layer's states (S,) to the first: pairs that keep every limit at these costs, now and later."""
+    states, pairs = [last], list[BoolArray]()
     for h in reversed(range(len(graph.layers))):
-        safe, some = _layer(graph.layers[h], bounds.upper[h], limits, states[0])
-        pairs.insert(0, safe)
+        kept, some = _layer(graph.layers[h], costs[h], limits, states[0])
+        pairs.insert(0, kept)
         states.insert(0, some)
     return Certified(tuple(pairs), tuple(states))
 
@@ -77,10 +94,14 @@ def margins(upper: FloatArray, limits: tuple[Limit, ...], certified: bool) -> li
 
 def terminal_states(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ...]) -> BoolArray:
     """(S,) terminal states that keep every limit, or have no cost, or end the fallback."""
+    return _kept_last(graph, bounds.terminal_upper, limits)
+
+
+def _kept_last(graph: LayeredGraph, costs: FloatArray | None, limits: tuple[Limit, ...]) -> BoolArray:
     last = graph.terminal
-    if bounds.terminal_upper is None:
+    if costs is None:
         return np.ones(last.n_states, bool)
-    return within_limits(bounds.terminal_upper, limits) | ~last.has_cost | last.fallback_reached
+    return within_limits(costs, limits) | ~last.has_cost | last.fallback_reached
 
 
 def fallback_only(graph: LayeredGraph) -> Certified:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray
 from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, within_limits
+from surefoot.plan.directed import Directed
+from surefoot.plan.hope import Hope, at_least, hope
 from surefoot.plan.values import Values
 from surefoot.plan.why import Explanation, why
 
@@ -38,6 +41,8 @@ class Plan:
     values: Values
     ellipsoids: tuple[ValueEllipsoid, ...]  # H-1, of the value regressions
     number: int  # 1 for the first plan
+    directed: Directed | None = None  # how it explores, with directed exploration
+    known_hope: Hope | None = None  # where the planner needed it; else computed when asked for
 
     def __repr__(self) -> str:
         pairs = sum(layer.n_pairs for layer in self.problem.graph.layers)
@@ -48,6 +53,36 @@ class Plan:
     def consistent(self) -> bool:
         """False when the data contradict the assumptions; then the fallback alone is certified."""
         return self.bounds.consistent
+
+    @cached_property
+    def hope(self) -> Hope:
+        """The pairs that may yet be certified, and what they would be worth (spec 5)."""
+        return self.known_hope or hope(self.problem, self.bounds, self.certified_sets, self.ellipsoids)
+
+    @property
+    def gap(self) -> float:
+        """V̄ − V: the optimistic value over all that is not proved unsafe, minus that over what is certified (spec 5).
+
+        Of several starts the largest. 0: no certificate is missing, and what regret is left comes from transitions.
+        """
+        return self.hope.gap
+
+    @cached_property
+    def to_gain(self) -> float:
+        """No safe policy is worth more than this plan's by more than this, with probability 1 − 2p: stop when small.
+
+        V̄ minus a lower bound on the value of what the plan plays, by the learner's own bounds; of several starts the
+        largest. It holds for ``optimism`` ≥ 1, and for policies that are safe over the declared support.
+        """
+        low = at_least(self.problem.graph, self.values.action, self.ellipsoids)
+        return float((self.hope.best.value[0] - low)[self.problem.graph.starts].max())
+
+    @cached_property
+    def targets(self) -> tuple[FloatArray, ...]:
+        """H of (S,): the values that transitions are learned from while this plan is in force, at most R_h."""
+        if self.directed is None:
+            return self.values.value
+        return tuple(value / (1.0 + self.directed.weight) for value in self.values.value)
 
     def upper(self, h: int, s: Label, a: Label, s2: Label) -> FloatArray:
         """(m,) no limit's cost of this triplet is larger, with the promised probability."""
@@ -127,7 +162,8 @@ class Plan:
         return result
 
     def why(self, h: int, s: Label, a: Label) -> Explanation:
-        """Why this action is or is not certified: the successor and limit, or the future state, that decide it."""
+        """Why this action is or is not certified: the successor and limit, or the future state, that decide it; and
+        of an action that is played to explore, what for."""
         return why(self, h, s, a)
 
     def n_certified(self) -> int:

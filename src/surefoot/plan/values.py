@@ -37,12 +37,15 @@ def optimistic_values(
     bonus: Sequence[FloatArray],
     known: Sequence[ValueEllipsoid],
     caps: Sequence[float],
+    last_bonus: FloatArray | None = None,
 ) -> Values:
     """One backward sweep of eq:estimateqvalue. ``caps``: the most that can still be collected, per layer.
+    ``last_bonus`` (S,): of the last layer's states.
 
     V is the maximum over allowed pairs, where eq:defanalysisvfunction has the unknown optimum (spec 7.13).
     """
-    value = [np.where(allowed.states[-1], graph.terminal.reward, 0.0)]
+    ends = graph.terminal.reward if last_bonus is None else graph.terminal.reward + last_bonus
+    value = [np.where(allowed.states[-1], ends, 0.0)]
     q: list[FloatArray] = []
     action: list[IntArray] = []
     for h in reversed(range(len(graph.layers))):

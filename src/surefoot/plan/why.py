@@ -13,7 +13,7 @@ action that is nearest to being certified, and so on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
+from surefoot.plan.purpose import purposes
 from surefoot.plan.segments import first_marked, segment_max, spread
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class Explanation:
 
     certified: bool
     chain: tuple[Link, ...]
+    purpose: str = ""  # of an action that the plan plays to explore: what for
 
     @property
     def kind(self) -> Kind:
@@ -98,7 +100,8 @@ class Explanation:
         return self.chain[-1]
 
     def __str__(self) -> str:
-        return ";\n  there, the nearest is: ".join(map(str, self.chain))
+        played = f";\nit is played {self.purpose}" if self.purpose else ""
+        return ";\n  there, the nearest is: ".join(map(str, self.chain)) + played
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +171,10 @@ def why(plan: Plan, h: int, s: Label, a: Label) -> Explanation:
     """Why action ``a`` in state ``s`` of layer ``h`` is or is not certified by the plan."""
     pair = plan.problem.pair_index(h, s, a)
     found = reasons(plan.problem, plan.bounds, plan.certified_sets, h)
-    return explain(plan.problem, plan.bounds, plan.certified_sets, found, h, pair)
+    explained = explain(plan.problem, plan.bounds, plan.certified_sets, found, h, pair)
+    state = plan.problem.state_index(h, s)
+    played = plan.directed is not None and pair == int(plan.values.action[h][state])
+    return replace(explained, purpose=purposes(plan).of(h, state)) if played else explained
 
 
 def explain(

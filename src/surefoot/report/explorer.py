@@ -21,6 +21,7 @@ from surefoot.exact import safe_sets
 from surefoot.model.graph import NO_ACTION, IntArray
 from surefoot.model.labels import Label
 from surefoot.plan.certify import Certified
+from surefoot.plan.purpose import NOT_EXPLORING
 from surefoot.plan.why import Reasons, reasons
 from surefoot.report.pictures.order import state_rows
 from surefoot.runs.plans_kept import Snapshot
@@ -28,6 +29,7 @@ from surefoot.worlds.world import World
 
 BUDGET = 1_300_000  #: characters, of all plans together
 NONE = 65535  #: no action is played
+NO_PURPOSE = 255  #: but reward; there are fewer texts
 
 
 def explorer(world: World, snapshots: Sequence[Snapshot]) -> dict[str, Any]:
@@ -166,6 +168,7 @@ def _plan(world: World, snapshot: Snapshot, distinct: IntArray) -> dict[str, Any
         name: None if table is None else _pack(table, "<f4")
         for name, table in (("last_upper", snapshot.terminal_upper), ("last_lower", snapshot.terminal_lower))
     }
+    purpose = np.concatenate(snapshot.purpose)
     return {
         "number": snapshot.number,
         "episode": snapshot.first_episode + 1,
@@ -180,6 +183,9 @@ def _plan(world: World, snapshot: Snapshot, distinct: IntArray) -> dict[str, Any
         "nearest": _pack(np.concatenate(nearest), "<u2"),
         "last_limit": _pack(found.last_limits, "<u1"),
         "played": _pack(np.concatenate(played), "<u2"),
+        "purpose": _pack(np.where(purpose == NOT_EXPLORING, NO_PURPOSE, purpose), "<u1"),
+        "purposes": list(snapshot.purposes),
+        "hope": snapshot.hope,
         **ends,
     }
 

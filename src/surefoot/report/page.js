@@ -16,8 +16,8 @@
   const V = { ...D.view, x: unpack(D.view.x, "f4"), y: unpack(D.view.y, "f4"), panel: unpack(D.view.panel, "u1") };
   const lastCost = D.last_cost && unpack(D.last_cost, "f4");
   const plans = D.plans.map((plan) => {
-    const out = { number: plan.number, episode: plan.episode, consistent: plan.consistent };
-    for (const name of ["pairs", "states", "kind", "limit", "last_limit"]) out[name] = unpack(plan[name], "u1");
+    const out = { number: plan.number, episode: plan.episode, consistent: plan.consistent, purposes: plan.purposes, hope: plan.hope };
+    for (const name of ["pairs", "states", "kind", "limit", "last_limit", "purpose"]) out[name] = unpack(plan[name], "u1");
     for (const name of ["edge", "nearest", "played"]) out[name] = unpack(plan[name], "u2");
     for (const name of ["upper", "lower"]) out[name] = unpack(plan[name], "f4");
     for (const name of ["last_upper", "last_lower"]) out[name] = plan[name] && unpack(plan[name], "f4");
@@ -194,6 +194,10 @@
         : `${who} may break a limit: towards ${to}, ${limit.name} may be ${nice(upper)}; the limit is ${limit.bound}.`;
     }
   }
+  function purpose(p) { // of an action that is played to explore
+    const s = stateOf[p], text = plan().played[s] === p - G.state_ptr[s] && plan().purposes[plan().purpose[s]];
+    return text ? make("p", { id: "why-played" }, `It is played ${text}; ${plan().hope}.`) : make("p", { hidden: "" });
+  }
   function table(p, all) {
     const body = make("tbody"), reason = chain(p)[0];
     for (let e = G.pair_ptr[p]; e < G.pair_ptr[p + 1]; e++) {
@@ -228,6 +232,7 @@
       make("h3", { id: "why-title" }, `Action ${actionName(chosenPair)}: ${verdict}`),
       make("div", { class: "quiet" }, `In truth it is ${G.safe_pairs[chosenPair] ? "safe" : "unsafe"}.`),
       make("ol", { id: "why-steps" }, ...chain(chosenPair).map((step, i) => make("li", {}, sentence(step, i === 0)))),
+      purpose(chosenPair),
       table(chosenPair, false));
     if (m > 1) box.append(make("p", { class: "quiet" }, "The tightest limit of each successor."), make("details", {}, make("summary", {}, "All limits"), table(chosenPair, true)));
   }

@@ -21,7 +21,7 @@ from surefoot.worlds.world import World
 if TYPE_CHECKING:
     from surefoot.runs.runner import Session
 
-VERSION = 3
+VERSION = 4
 DECISIVE = ("problem", "limits", "world", "noise", "agent", "constants")  # of a manifest: what decides the run
 
 

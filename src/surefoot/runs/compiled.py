@@ -231,7 +231,7 @@ class Rollout:
         agent, costs, values = self._agent, self._costs.state, self._values.state
         policy = np.concatenate(agent.policy())
         if isinstance(agent, Learner):
-            value, threshold = np.concatenate(agent.plan.values.value), math.log1p(agent.replan_growth)
+            value, threshold = np.concatenate(agent.plan.targets), math.log1p(agent.replan_growth)
             planned = agent.planned_cost_log_det, agent.planned_value_log_det
             learning = Learning(policy, value, True, costs, values, *planned, threshold)
         else:

@@ -3,8 +3,9 @@
 One file per plan, ``plan-000017.npz`` for plan 17: an archive as :mod:`surefoot.storage.archive` writes it
 (``numpy.load`` reads it too), the same bytes for the same plan. Its ``header.json``::
 
-    {"format": "surefoot-plan", "version": 1, "problem": digest,
-     "number": 17, "first_episode": 16, "consistent": true}
+    {"format": "surefoot-plan", "version": 2, "problem": digest,
+     "number": 17, "first_episode": 16, "consistent": true,
+     "hope": "the best that may still be hoped for is …", "purposes": ["to narrow the bound of …", …]}
 
 ``first_episode`` counts from 0; the last file's may be the number of episodes: a plan made at the very end. The arrays
 hold all layers one after the other, in graph order (:mod:`surefoot.model.graph`):
@@ -15,6 +16,7 @@ hold all layers one after the other, in graph order (:mod:`surefoot.model.graph`
     q                 f8    (ΣN,)     decision layers      optimistic values, unclipped, certified or not
     value             f8    (ΣS,)     all H layers
     action            i8    (ΣS,)     decision layers      the pair played, numbered within its layer; -1: none
+    purpose           i8    (ΣS,)     decision layers      what an exploring action is played for, -1: not exploring
     terminal_upper, terminal_lower  f8 (S, m)   only where the last layer has a cost; -inf in states without one
 
 :func:`load_snapshot` cuts them into layers again. How many plans a run makes is not known before, so the
@@ -38,6 +40,7 @@ from surefoot.model import checked
 from surefoot.model.graph import BoolArray, FloatArray, IntArray, LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.plan.plan import Plan
+from surefoot.plan.purpose import NOT_EXPLORING, purposes
 from surefoot.runs.record import PlanTable
 from surefoot.storage import archive as npz
 from surefoot.storage import disk
@@ -75,6 +78,9 @@ class Snapshot:
     q: tuple[FloatArray, ...]  # H-1 of (N,)
     value: tuple[FloatArray, ...]  # H of (S,)
     action: tuple[IntArray, ...]  # H-1 of (S,)
+    purpose: tuple[IntArray, ...]  # H-1 of (S,)
+    purposes: tuple[str, ...]
+    hope: str
     terminal_upper: FloatArray | None  # (S, m)
     terminal_lower: FloatArray | None
 
@@ -89,7 +95,7 @@ def load_snapshot(path: Path, problem: Problem) -> Snapshot:
     try:
         with npz.opened(path) as (header, open_members):
             arrays = dict(open_members())
-        checked.of_format(header, "a plan", "surefoot-plan", 1, "Run anew.")
+        checked.of_format(header, "a plan", "surefoot-plan", 2, "Run anew.")
         if header["problem"] != problem.digest:
             raise UnreadableFile("the snapshot is of another problem")
         return _cut(header, arrays, problem.graph)
@@ -118,9 +124,18 @@ def _cut(header: dict[str, Any], arrays: dict[str, NDArray[Any]], graph: Layered
         q=cut("q", pairs),
         value=cut("value", states),
         action=cut("action", states[:-1]),
+        purpose=_purpose(cut("purpose", states[:-1]), len(checked.sequence(header["purposes"], "$.purposes"))),
+        purposes=tuple(checked.string(text, "$.purposes") for text in header["purposes"]),
+        hope=checked.string(header["hope"], "$.hope"),
         terminal_upper=arrays.get("terminal_upper"),
         terminal_lower=arrays.get("terminal_lower"),
     )
+
+
+def _purpose(numbers: tuple[IntArray, ...], most: int) -> tuple[IntArray, ...]:
+    if any(((part < NOT_EXPLORING) | (part >= most)).any() for part in numbers):
+        raise InvalidInput("purpose has a number without a text", got=f"{most} texts")
+    return numbers
 
 
 # --- writing --------------------------------------------------------------------------------------------
@@ -128,14 +143,16 @@ def _cut(header: dict[str, Any], arrays: dict[str, NDArray[Any]], graph: Layered
 
 def save_snapshot(plan: Plan, first_episode: int, path: Path) -> None:
     """Write a plan, whole or not at all."""
-    graph, bounds = plan.problem.graph, plan.bounds
+    graph, bounds, why = plan.problem.graph, plan.bounds, purposes(plan)
     header = {
         "format": "surefoot-plan",
-        "version": 1,
+        "version": 2,
         "problem": plan.problem.digest,
         "number": plan.number,
         "first_episode": first_episode,
         "consistent": plan.consistent,
+        "hope": why.hope,
+        "purposes": list(why.texts),
     }
     arrays = {
         "certified_pairs": np.concatenate(plan.certified_sets.pairs),
@@ -145,6 +162,7 @@ def save_snapshot(plan: Plan, first_episode: int, path: Path) -> None:
         "q": np.concatenate([plan.q_row(h) for h in range(graph.horizon - 1)]),
         "value": np.concatenate(plan.values.value),
         "action": np.concatenate(plan.values.action).astype(np.int64),
+        "purpose": np.concatenate(why.number),
     }
     for name, table in (("terminal_upper", bounds.terminal_upper), ("terminal_lower", bounds.terminal_lower)):
         if table is not None:

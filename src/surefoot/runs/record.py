@@ -24,13 +24,15 @@ class EpisodeTable:
     reward: FloatArray  # (K,)   reward collected
     violations: IntArray  # (K,)   steps whose true cost broke a limit
     certified: IntArray  # (K,)   certified pairs
+    gap: FloatArray  # (K,)   what further certificates may add, by the plan's own bounds; ∞ for agents that make none
+    to_gain: FloatArray  # (K,)   what is still to be gained at most, likewise
     margin: FloatArray  # (K, m) smallest bound − true cost over the episode's steps; 0 where rounding alone exceeds it
     highest: FloatArray  # (K, m) largest measured cost
 
     @classmethod
     def blank(cls, episodes: int, n_limits: int) -> EpisodeTable:
         """To be filled; refused where no file could hold it."""
-        most = npz.MAX_BYTES // (8 * (7 + 2 * n_limits))
+        most = npz.MAX_BYTES // (8 * (9 + 2 * n_limits))
         if episodes > most:
             raise InvalidInput("too many episodes for one run", got=f"{episodes:.3g}", fix=f"Play {most} at most.")
         return cls(
@@ -41,6 +43,8 @@ class EpisodeTable:
             reward=np.zeros(episodes),
             violations=np.zeros(episodes, np.int64),
             certified=np.zeros(episodes, np.int64),
+            gap=np.full(episodes, np.inf),
+            to_gain=np.full(episodes, np.inf),
             margin=np.full((episodes, n_limits), np.inf),
             highest=np.full((episodes, n_limits), -np.inf),
         )
@@ -61,6 +65,8 @@ class PlanTable:
     first_episode: list[int] = field(default_factory=list)
     certified_pairs: list[int] = field(default_factory=list)
     certified_states: list[int] = field(default_factory=list)
+    gap: list[float] = field(default_factory=list)  # V̄ − V
+    to_gain: list[float] = field(default_factory=list)  # V̄ − (at least the value of the plan's policy)
     value: list[float] = field(default_factory=list)  # exact, from the episode's start
     consistent: list[bool] = field(default_factory=list)
     cost_event: list[bool] = field(default_factory=list)  # all true costs within [lower, upper]
@@ -72,6 +78,8 @@ class PlanTable:
             "first_episode": np.int64,
             "certified_pairs": np.int64,
             "certified_states": np.int64,
+            "gap": np.float64,
+            "to_gain": np.float64,
             "value": np.float64,
             "consistent": np.bool_,
             "cost_event": np.bool_,

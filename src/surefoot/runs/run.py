@@ -14,7 +14,7 @@ from surefoot.plan.plan import Plan
 from surefoot.runs.record import EpisodeTable, PlanTable
 from surefoot.worlds.world import World
 
-FORMAT, VERSION = "surefoot-run", 3
+FORMAT, VERSION = "surefoot-run", 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +59,16 @@ class Run:
     def certified(self) -> IntArray:
         """(K,) certified pairs in the plan of each episode."""
         return self.episodes_table.certified
+
+    @property
+    def gap(self) -> FloatArray:
+        """(K,) what further certificates may add to the value, by the learner's own bounds (:attr:`Plan.gap`)."""
+        return self.episodes_table.gap
+
+    @property
+    def to_gain(self) -> FloatArray:
+        """(K,) what is still to be gained at most, by the learner's own bounds (:attr:`Plan.to_gain`)."""
+        return self.episodes_table.to_gain
 
     @property
     def value(self) -> FloatArray:

@@ -169,6 +169,7 @@ class Session:
                 if rollout is not None and not self._differs_by_start:
                     reached, due = rollout.play(self.table, self.done, last)
                     self.agent.skip(reached - self.done)
+                    due = due or (isinstance(self.agent, Learner) and self.agent.overdue())
                 else:
                     self._step_episode()
                     reached = self.done + 1
@@ -236,7 +237,7 @@ class Session:
         return Rollout(self.agent, self.world, self.sampler)
 
     def _next_policy(self) -> int:
-        """Up to which episode the policy stays as it is, for agents that play the fallback first."""
+        """Up to which episode the policy surely stays as it is, but for new data."""
         left = self.agent.episodes_before_change()
         return len(self.table.start) if left is None else self.done + max(1, left)
 
@@ -290,6 +291,8 @@ class Session:
         self.plans.first_episode.append(self.done)
         self.plans.certified_pairs.append(plan.n_certified())
         self.plans.certified_states.append(int(sum(mask.sum() for mask in plan.certified_sets.states)))
+        self.plans.gap.append(plan.gap)
+        self.plans.to_gain.append(plan.to_gain)
         self.plans.value.append(self._value(start))
         self.plans.consistent.append(plan.consistent)
         self.plans.cost_event.append(cost_event(self.world, plan.bounds))
@@ -314,6 +317,8 @@ class Session:
         if self.plans.number:
             table.plan[stretch] = self.plans.number[-1]
             table.certified[stretch] = self.plans.certified_pairs[-1]
+            table.gap[stretch] = self.plans.gap[-1]
+            table.to_gain[stretch] = self.plans.to_gain[-1]
         self.done = reached
 
     def _headline(self) -> str:

@@ -119,6 +119,16 @@ FAMILIES: tuple[Family, ...] = (
         "a seldom reached test bench whose bonus the clip swallows: needs Idea III",
     ),
     Family("ablation/past", "ablation:past", "a first decision that needs more push than Idea II gives: needs Idea IV"),
+    Family(
+        "ablation/stall",
+        "stalling:stall",
+        "a hundred trials open the best action, and each costs a little: needs directed exploration",
+    ),
+    Family(
+        "ablation/stall-deep",
+        "stalling:deep",
+        "the same trials two steps off the way: needs directed exploration that looks ahead",
+    ),
 )
 
 

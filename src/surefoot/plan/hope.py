@@ -1,0 +1,106 @@
+"""What may still be had: pairs that are not proved unsafe, and what they would be worth (spec 5).
+
+    V̄   optimistic value over *hopeful* pairs, those that no lower bound proves unsafe
+    V    optimistic value over certified pairs
+    gap = V̄ − V at the start: the most that further certificates can add
+
+No policy that is safe over the declared support is worth more than V̄, while all confidence sets hold; so V̄ − (a lower
+bound on the value of the policy played) bounds what is still to be gained. Safety never looks at any of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from surefoot.estimate.costs import CostBounds
+from surefoot.estimate.values import ValueEllipsoid, expected_next_value
+from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray, LayeredGraph
+from surefoot.model.problem import Problem
+from surefoot.plan.certify import Certified, not_refuted
+from surefoot.plan.values import Values, most_to_come, optimistic_values
+
+CLOSED = 1e-9  #: a gap below this share of R_0 is rounding
+
+Marks = tuple[BoolArray, ...]
+"""Per decision layer (E,) some triplets, and of the last layer (S,) some states."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hope:
+    """What may still be had, beside what is certified."""
+
+    hopeful: Certified
+    best: Values  # V̄, and the policy that is hoped for
+    sure: Values  # V, and the policy that is certified
+    gap: float  # the largest over the starts; 0 where rounding alone is left
+
+
+def hope(
+    problem: Problem,
+    bounds: CostBounds,
+    certified: Certified,
+    known: Sequence[ValueEllipsoid],
+    scope: Sequence[BoolArray] | None = None,
+) -> Hope:
+    """Hopeful sets and the gap. ``scope``: per layer (N,) pairs outside of which nothing was looked at."""
+    graph = problem.graph
+    found = not_refuted(graph, bounds, problem.limits)
+    pairs = found.pairs if scope is None else tuple(a & b for a, b in zip(found.pairs, scope, strict=True))
+    hopeful = Certified(_either(pairs, certified.pairs), _either(found.states, certified.states))
+    nothing = [np.zeros(layer.n_pairs) for layer in graph.layers]
+    best, sure = (
+        optimistic_values(graph, allowed, nothing, known, most_to_come(graph)) for allowed in (hopeful, certified)
+    )
+    gap = float((best.value[0] - sure.value[0])[graph.starts].max())
+    return Hope(hopeful, best, sure, gap if gap > CLOSED * graph.horizon else 0.0)
+
+
+def _either(one: Sequence[BoolArray], other: Sequence[BoolArray]) -> tuple[BoolArray, ...]:
+    return tuple(a | b for a, b in zip(one, other, strict=True))
+
+
+def reached(graph: LayeredGraph, pairs: Sequence[BoolArray]) -> Marks:
+    """What may be met from the starts along some pairs, over the declared support."""
+    here = np.zeros(graph.n_states(0), bool)
+    here[graph.starts] = True
+    result = []
+    for h, layer in enumerate(graph.layers):
+        edges = np.repeat(pairs[h] & np.repeat(here, np.diff(layer.state_ptr)), np.diff(layer.pair_ptr))
+        here = np.zeros(graph.n_states(h + 1), bool)
+        here[layer.successor[edges]] = True
+        result.append(edges)
+    return (*result, here)
+
+
+def reached_by(graph: LayeredGraph, action: Sequence[IntArray]) -> Marks:
+    """Likewise along the pairs of a policy."""
+    pairs = []
+    for layer, chosen in zip(graph.layers, action, strict=True):
+        played = np.zeros(layer.n_pairs, bool)
+        played[chosen[chosen != NO_ACTION]] = True
+        pairs.append(played)
+    return reached(graph, pairs)
+
+
+def same_play(graph: LayeredGraph, one: Sequence[IntArray], other: Sequence[IntArray]) -> bool:
+    """True when two policies do the same wherever the first one may come."""
+    return all(np.array_equal(a, b) for a, b in zip(reached_by(graph, one), reached_by(graph, other), strict=True))
+
+
+def at_least(graph: LayeredGraph, action: Sequence[IntArray], known: Sequence[ValueEllipsoid]) -> FloatArray:
+    """(S,) no less is expected from a policy, from each state of the first layer, while its value ellipsoids hold.
+
+    The expected next value of spec 6 with −radius, of the pairs that the policy plays; 0 where it has none.
+    """
+    value = graph.terminal.reward
+    for h in reversed(range(len(graph.layers))):
+        layer, chosen = graph.layers[h], action[h]
+        has = np.flatnonzero(chosen != NO_ACTION)
+        pairs, low = chosen[has], replace(known[h], optimism=-known[h].optimism)
+        here = np.zeros(layer.n_states)
+        here[has] = layer.reward[pairs] + expected_next_value(layer, value, low, np.sort(pairs))[pairs]
+        value = here
+    return value

@@ -1,0 +1,88 @@
+"""What an exploring step is for: the bound that it is to narrow, in words (spec 5).
+
+A step explores where the plan plays another action than the best certified one. It may narrow a bound itself, or lead
+to a step that does: what counts is the largest share that lies ahead along the plan's own play.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surefoot.model.graph import NO_ACTION, FloatArray, IntArray
+from surefoot.plan.segments import first_marked, segment_max, spread
+
+if TYPE_CHECKING:
+    from surefoot.plan.plan import Plan
+
+NOT_EXPLORING = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Purposes:
+    """What the exploring steps of a plan are for."""
+
+    texts: tuple[str, ...]  # "to narrow …", one per target, and last one for what has none
+    number: tuple[IntArray, ...]  # H-1 of (S,): which text is the played action's, NOT_EXPLORING elsewhere
+    hoped: float  # V̄ at the start
+    certified: float  # V at the start
+
+    def of(self, h: int, state: int) -> str:
+        """A sentence; empty where the plan does not explore."""
+        number = int(self.number[h][state])
+        return "" if number == NOT_EXPLORING else f"{self.texts[number]}; {self.hope}"
+
+    @property
+    def hope(self) -> str:
+        return f"the best that may still be hoped for is {self.hoped:.4g}, certified is {self.certified:.4g}"
+
+
+def purposes(plan: Plan) -> Purposes:
+    """Of all states; also of plans that do not explore."""
+    graph, hope, directed = plan.problem.graph, plan.hope, plan.directed
+    gaps = (hope.best.value[0] - hope.sure.value[0])[graph.starts]
+    start = int(graph.starts[gaps.argmax()])
+    ends = float(hope.best.value[0][start]), float(hope.sure.value[0][start])
+    if directed is None:
+        return Purposes((), tuple(np.full(layer.n_states, NOT_EXPLORING) for layer in graph.layers), *ends)
+    targets = directed.shares.targets
+    texts = [_narrow(plan, h, row) for h, row in targets]
+    texts.append("to learn more of what can be measured: nothing that is certified tells about what is hoped for")
+    share, aim = directed.shares.share[-1], directed.shares.aim[-1]
+    number: list[IntArray] = []
+    for h in reversed(range(len(graph.layers))):
+        share, aim = _ahead(plan, h, share, aim)
+        explores = (plan.values.action[h] != hope.sure.action[h]) & (share > 0)
+        number.insert(0, np.where(explores, np.where(aim < 0, len(targets), aim), NOT_EXPLORING))
+    return Purposes(tuple(texts), tuple(number), *ends)
+
+
+def _ahead(plan: Plan, h: int, share: FloatArray, aim: IntArray) -> tuple[FloatArray, IntArray]:
+    """(S,) the largest share from a state on, and its aim, along what the plan plays; those of the next layer given."""
+    layer, chosen = plan.problem.graph.layers[h], plan.values.action[h]
+    assert plan.directed is not None
+    own, later = plan.directed.shares.share[h], share[layer.successor]
+    aims = np.where(own >= later, plan.directed.shares.aim[h], aim[layer.successor])
+    best = np.maximum(own, later)
+    top = segment_max(best, layer.pair_ptr)
+    edge = first_marked(best == spread(top, layer.pair_ptr), layer.pair_ptr)
+    has = chosen != NO_ACTION
+    return np.where(has, top[chosen], 0.0), np.where(has, aims[edge[chosen]], -1)
+
+
+def _narrow(plan: Plan, h: int, row: int) -> str:
+    """The bound that a target stands for: of the limit that it fails most."""
+    problem = plan.problem
+    naming, limit = problem.naming, np.array([item.bound for item in problem.limits])
+    if h == problem.horizon - 1:
+        assert plan.bounds.terminal_upper is not None
+        upper, place = plan.bounds.terminal_upper[row], f"state {naming.states[h][row]!r} at the end"
+    else:
+        layer, upper = problem.graph.layers[h], plan.bounds.upper[h][row]
+        pair = int(np.searchsorted(layer.pair_ptr, row, side="right")) - 1
+        state = int(np.searchsorted(layer.state_ptr, pair, side="right")) - 1
+        place = f"{naming.action(layer, h, pair)!r} in step {h}, state {naming.states[h][state]!r}"
+    j = int((upper - limit).argmax())
+    return f"to narrow the bound of {place} ({problem.limits[j].name}: now {upper[j]:.4g}, limit {limit[j]:.4g})"

@@ -1,0 +1,147 @@
+"""Compiled: how much playing a triplet would narrow the bound of another one (spec 5, directed exploration).
+
+With A = λI + G of the regression that both belong to, one more row x takes from the squared width zᵀA⁻¹z of a target z
+
+    score(x, z) = (xᵀA⁻¹z)² / ((1 + xᵀA⁻¹x) · zᵀA⁻¹z)        of it, a share between 0 and u/(1+u), u = xᵀA⁻¹x
+
+(Sherman–Morrison, Cauchy–Schwarz). Dense rows are turned into the eigenbasis chunk by chunk, by BLAS; of sparse ones
+only those in the target's own block can tell anything about it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from surefoot.estimate.bank import NO_DATA, Lens, Turned
+from surefoot.estimate.blocks import BlockShape
+from surefoot.estimate.costs import look_at
+from surefoot.estimate.update import NOWHERE, Rows, cost_row, rows_of
+from surefoot.model.features import Features
+from surefoot.model.graph import Anchor, FloatArray, IntArray
+from surefoot.threads import serial_and_parallel, usable_threads
+
+CHUNK = 512  # rows
+WORTH_THREADS = 1 << 20  # products: fewer are done before a second thread is awake
+
+
+class Aims(NamedTuple):
+    """Targets of one regression, each inside its own block, where all is one block without sparse features."""
+
+    turned: FloatArray  # (T, largest block)  A⁻¹z in the eigenbasis
+    block: IntArray  # (T,)  NOWHERE: a row without features
+    length: FloatArray  # (T,)  zᵀA⁻¹z
+
+
+@numba.njit(cache=True)
+def _inside(
+    x: Rows, row: int, look: Lens, shape: BlockShape, weights: FloatArray, z: FloatArray, w: FloatArray, a: FloatArray
+) -> int:
+    """Writes Uᵀz into w and A⁻¹z into a, both in the eigenbasis of the row's block, 0 beyond it; → the block."""
+    _, b = cost_row(x, row, look.block[0], 0, look.anchor, look.direction, shape, z)
+    w[:] = 0.0
+    a[:] = 0.0
+    if b == NOWHERE:
+        return b
+    at = b - look.block[1]
+    size, spot = shape.size[b], look.spot[at]
+    if spot == NO_DATA:  # A = λI there
+        for p in range(size):
+            w[p] = z[p]
+            a[p] = z[p] * weights[weights.shape[0] - 1]
+        return b
+    basis = look.flat[look.entry[at] :]
+    for n in range(size):
+        if z[n] != 0.0:
+            for p in range(size):
+                w[p] += basis[n * size + p] * z[n]
+    for p in range(size):
+        a[p] = w[p] * weights[spot + p]
+    return b
+
+
+@numba.njit(cache=True)
+def _aim(x: Rows, rows: IntArray, look: Lens, shape: BlockShape, room: int, weights: FloatArray, aims: Aims) -> None:
+    z, w = np.empty(room), np.empty(room)
+    for t in range(rows.shape[0]):
+        aims.block[t] = _inside(x, rows[t], look, shape, weights, z, w, aims.turned[t])
+        aims.length[t] = (w * aims.turned[t]).sum()
+
+
+@numba.njit(cache=True)
+def _best(told: FloatArray, square: float, block: int, aims: Aims) -> tuple[float, int]:
+    """The largest score of a row over the targets of its block, and which; told: xᵀA⁻¹z of each (T,)."""
+    most, which = 0.0, -1
+    for t in range(told.shape[0]):
+        if aims.block[t] == block and aims.length[t] > 0.0:
+            score = told[t] * told[t] / ((1.0 + square) * aims.length[t])
+            if score > most:  # never a NaN
+                most, which = score, t
+    return most, which
+
+
+def _scores(
+    x: Rows,
+    rows: IntArray,
+    look: Lens,
+    shape: BlockShape,
+    room: int,
+    weights: FloatArray,  # (…,)  1/(e + λ)
+    aims: Aims,
+    score: FloatArray,  # (rows of x,)  written where asked for; as the two below
+    which: IntArray,  # the target that it is for
+    square: FloatArray,  # u
+) -> None:
+    for chunk in numba.prange((rows.shape[0] + CHUNK - 1) // CHUNK):
+        own = rows[chunk * CHUNK : min(rows.shape[0], (chunk + 1) * CHUNK)]
+        if x.indptr.size == 0:
+            part = np.empty((own.shape[0], x.values.shape[1]))
+            for i in range(own.shape[0]):
+                part[i] = x.values[own[i]]
+            turned = np.dot(part, look.turn)
+            told = np.dot(turned, aims.turned.T)
+            squares = np.dot(turned * turned, weights)
+            for i in range(own.shape[0]):
+                square[own[i]] = squares[i]
+                score[own[i]], which[own[i]] = _best(told[i], squares[i], look.block[0], aims)
+        else:
+            z, w, a = np.empty(room), np.empty(room), np.empty(room)
+            for i in range(own.shape[0]):
+                b = _inside(x, own[i], look, shape, weights, z, w, a)
+                u, by_target = (w * a).sum(), np.empty(aims.block.shape[0])
+                for t in range(by_target.shape[0]):
+                    by_target[t] = (w * aims.turned[t]).sum() if aims.block[t] == b else 0.0
+                square[own[i]] = u
+                score[own[i]], which[own[i]] = _best(by_target, u, b, aims)
+
+
+_kernels = serial_and_parallel(_scores)
+
+
+def aims_at(x: Features, rows: IntArray, anchor: Anchor | None, data: Turned, ridge: float) -> Aims:
+    """Rows of a table of cost features, as targets."""
+    blocks = data.basis.blocks
+    aims = Aims(np.zeros((len(rows), blocks.largest)), np.empty(len(rows), np.int64), np.empty(len(rows)))
+    look, weights = look_at(data.basis, anchor), 1.0 / (data.eigenvalues + ridge)
+    _aim(rows_of(x), rows, look, blocks.shape, blocks.largest, weights, aims)
+    return aims
+
+
+def joined(parts: list[Aims], data: Turned) -> Aims:
+    """All targets of one regression."""
+    none = Aims(np.zeros((0, data.basis.blocks.largest)), np.empty(0, np.int64), np.empty(0))
+    return Aims(*(np.concatenate(field) for field in zip(none, *parts, strict=True)))
+
+
+def scores(
+    x: Features, rows: IntArray, anchor: Anchor | None, data: Turned, ridge: float, aims: Aims
+) -> tuple[FloatArray, IntArray, FloatArray]:
+    """(largest score over the targets, which one or -1, u) of some rows of a table, each (len(x),); 0 elsewhere."""
+    score, which, square = np.zeros(len(x)), np.full(len(x), -1), np.zeros(len(x))
+    look, blocks = look_at(data.basis, anchor), data.basis.blocks
+    weights = 1.0 / (data.eigenvalues + ridge)
+    many = len(rows) * blocks.largest * (len(aims.length) + blocks.largest) >= WORTH_THREADS and usable_threads() > 1
+    _kernels[many](rows_of(x), rows, look, blocks.shape, blocks.largest, weights, aims, score, which, square)
+    return score, which, square

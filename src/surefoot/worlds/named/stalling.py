@@ -1,0 +1,93 @@
+"""ablation/stall and ablation/stall-deep: two worlds in which bonuses for uncertainty fall asleep (spec 5).
+
+One machine, run at a load v ≥ 0, whose strain is 0.2 + 0.3·v.
+
+**Known.** The graph, the rewards, every load; that strain is linear in x = (1, v) with coefficients of length at most
+L = 1; and what idling strains, 0.2 exactly (the anchor). **Hidden.** The slope, 0.3. **Limit.** strain ≤ 0.6, measured
+with noise of scale σ = 0.1. **Fallback.** Idles, and so measures nothing: z = 0.
+
+    idle  v = 0, strain 0.20        trial  v = 0.3, strain 0.29        best  v = 0.9, strain 0.47
+
+A trial is certified before any data (0.2 + L·0.3 = 0.5 ≤ 0.6), best is not (0.2 + L·0.9 = 1.1). After n trials the
+slope is known to about ± σ√18/(0.3·√n), so that some hundred of them certify best. Each costs more than idling, and
+tells less than the one before: the bonus w₂·R_h·ω of Idea II outbids the cost of the first few at most. Then nothing
+is measured any more, no log-determinant grows, no plan is made again, and each episode loses what best would add:
+linear regret. Directed exploration counts what waiting has cost, and pays for the trials at last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from surefoot.model.labels import Label
+from surefoot.model.limit import Limit
+from surefoot.model.problem import Problem
+from surefoot.worlds.mismatch import allowance, mismatched
+from surefoot.worlds.world import World
+
+__all__ = ["deep", "stall"]
+
+STRAIN = (0.2, 0.3)  # of an idle machine, which is known, and per load, which is hidden
+LIMIT = Limit("strain", bound=0.6, noise=0.1, norm=1.0)
+IDLE, TRIAL, BEST = 0.0, 0.3, 0.9  # loads
+
+Table = Mapping[tuple[int, str], Mapping[str, tuple[float, float, str]]]
+"""(step, state) -> action -> (load, reward, next state); the first action is the fallback's."""
+
+
+def stall(*, mismatch: float = 0.0, declared: bool = True) -> World:
+    """ablation/stall: one decision. Idle pays 0.5, a trial 0.2, best 1.0; horizon 2.
+
+    Best safe value 1.0, the fallback's 0.5.
+    """
+    table: Table = {
+        (0, "works"): {"idle": (IDLE, 0.5, "end"), "trial": (TRIAL, 0.2, "end"), "best": (BEST, 1.0, "end")}
+    }
+    return _world(2, table, mismatch, declared)
+
+
+def deep(*, mismatch: float = 0.0, declared: bool = True) -> World:
+    """ablation/stall-deep: the trial is two steps off the way, and nothing on the way to it pays; horizon 4::
+
+        step 0   works    idle 0.5, best 1.0 → works      leave 0.0 → yard
+        step 1   works    idle 0.5, best 1.0 → works      yard: walk 0.0 → bench
+        step 2   works    idle 0.5, best 1.0 → end        bench: rest 0.0, trial 0.0 → end
+
+    The strain follows the same law at every step (stationary costs). Best safe value 3.0, the fallback's 1.5: an
+    episode with a trial earns nothing at all, and its information is two steps ahead of the decision to leave.
+    """
+    works = {"idle": (IDLE, 0.5, "works"), "best": (BEST, 1.0, "works")}
+    table: Table = {
+        (0, "works"): {**works, "leave": (IDLE, 0.0, "yard")},
+        (1, "works"): works,
+        (1, "yard"): {"walk": (IDLE, 0.0, "bench")},
+        (2, "works"): {"idle": (IDLE, 0.5, "end"), "best": (BEST, 1.0, "end")},
+        (2, "bench"): {"rest": (IDLE, 0.0, "end"), "trial": (TRIAL, 0.0, "end")},
+    }
+    return _world(4, table, mismatch, declared)
+
+
+def _world(horizon: int, table: Table, mismatch: float, declared: bool) -> World:
+    def actions(h: int, state: Label) -> list[str]:
+        return list(table[h, str(state)])
+
+    def choice(h: int, state: Label, action: Label) -> tuple[float, float, str]:
+        return table[h, str(state)][str(action)]
+
+    problem = Problem.from_functions(
+        horizon=horizon,
+        start="works",
+        actions=actions,
+        successors=lambda h, s, a: [choice(h, s, a)[2]],
+        reward=lambda h, s, a: choice(h, s, a)[1],
+        cost_features=lambda h, s, a, s2: [1.0, choice(h, s, a)[0]],
+        transition_features=lambda h, s, a, s2: [1.0],
+        terminal_reward=lambda s: 0.0,
+        fallback=lambda h, s: actions(h, s)[0],
+        anchor=lambda h: ([1.0, 0.0], STRAIN[0]),
+        limits=replace(LIMIT, misspecification=allowance(mismatch, declared)),
+        transition_norm=1.0,
+        stationary_costs=True,
+    )
+    return mismatched(problem, mismatch, transition=[1.0], cost=STRAIN)

@@ -1,0 +1,84 @@
+"""Directed exploration plans what the specification says: compared with a literal transcription of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+from tests.differential.compare import Comparison, compare, problem_of
+from tests.reference.directed import DirectedReference
+from tests.reference.generate import random_history, random_tables
+from tests.reference.history import feed
+from tests.reference.tables import Tables
+
+PROBLEMS, BATCH, P = 204, 17, 0.05
+
+
+def options(number: int) -> dict[str, float]:
+    """From hardly any exploration to hardly anything else; budgets that bind, and that do not."""
+    return {
+        "optimism": (1.0, 0.1, 0.02)[number % 3],
+        "replan_growth": (0.1, 0.5, 0.0)[number // 3 % 3],
+        "curiosity": (0.1, 3.0, 50.0)[number // 2 % 3],
+        "patience": (100.0, 0.5)[number % 2],
+        "budget": 1.0 if number % 5 == 0 else 30.0,
+    }
+
+
+def tables_of(number: int, seed: int) -> Tables:
+    """Rewards that are no tenths: a tie between hopes is decided by rounding, and decides all that follows."""
+    tables, rng = random_tables(number + 100_000 * seed), np.random.default_rng([seed, number, 4])
+    for rewards in (tables.reward, tables.terminal_reward):
+        for key, reward in rewards.items():
+            rewards[key] = 0.9 * reward + 0.1 * float(rng.random())  # type: ignore[index]
+    return tables
+
+
+def play(number: int, seed: int) -> tuple[Comparison, DirectedReference]:
+    tables, chosen, tally = tables_of(number, seed), options(number), Comparison()
+    agent = sf.LsviNew(problem_of(tables), P, exploration="directed", **chosen)  # type: ignore[arg-type]
+    reference = DirectedReference(tables, P, **chosen)  # type: ignore[arg-type]
+    rng = np.random.default_rng([seed, number, 3])
+    for k, episode in enumerate(random_history(tables, reference, int(rng.integers(5, 41)), rng)):
+        if reference.doubtful:
+            break
+        feed(agent, episode)
+        if agent.replans != reference.replans + 1:
+            tally.faults.append(f"problem {number}, episode {k}: {agent.replans - 1} plans and {reference.replans}")
+            break
+        if not reference.doubtful and (k % 7 == 0 or k < 3):
+            compare(tables, agent.plan, reference, tally)
+            tally.number("gap", agent.plan.gap, reference.gap)
+            tally.number("scale", agent.plan.targets[0], [reference.scale * v for v in _first(reference)])
+    return tally, reference
+
+
+def _first(reference: DirectedReference) -> list[float]:
+    return [reference.plan.value[0, s] for s in reference.layers[0]]
+
+
+@pytest.mark.parametrize("batch", range(PROBLEMS // BATCH))
+def test_directed_exploration_agrees_with_the_reference(batch: int, seed: int) -> None:
+    played = [play(number, seed) for number in range(batch * BATCH, (batch + 1) * BATCH)]
+    faults = [fault for tally, _ in played for fault in tally.faults]
+    assert not faults, faults[:10]
+    # The generator is tested too: it must come to explore, and rounding must seldom decide.
+    references = [reference for _, reference in played]
+    assert sum(reference.doubtful for reference in references) <= 0.2 * BATCH
+    assert sum(reference.directed_plans > 0 for reference in references) >= 0.5 * BATCH
+    assert sum(reference.moved_plans > 0 for reference in references) >= 0.2 * BATCH
+
+
+def test_another_curiosity_would_be_seen(seed: int) -> None:
+    """Negative control."""
+    tallies = []
+    for number in range(8):
+        tables, tally = tables_of(number, seed), Comparison()
+        agent = sf.LsviNew(problem_of(tables), P, curiosity=1.0 + 1e-6, replan_growth=0.0)
+        reference = DirectedReference(tables, P, 1.0, 100.0, 30.0, replan_growth=0.0)
+        for episode in random_history(tables, reference, 5, np.random.default_rng(seed)):
+            feed(agent, episode)
+            compare(tables, agent.plan, reference, tally)
+        tallies.append(tally)
+    assert any(tally.faults for tally in tallies)

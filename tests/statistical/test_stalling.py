@@ -1,0 +1,92 @@
+"""Bonuses for uncertainty fall asleep where a trial costs a little more than they pay; directed exploration does not.
+
+And it stops: a hope that nothing certified can ever tell about costs √k episodes, not all of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+from surefoot import exact
+from surefoot.runs.run import Run
+
+SEEDS, EPISODES = 5, 8000
+GAPS = {"ablation/stall": 0.5, "ablation/stall-deep": 1.5}
+
+
+def runs(world: sf.World, seed: int, episodes: int = EPISODES, **options: object) -> list[Run]:
+    return [
+        sf.run(sf.LsviNew(world.problem, **options), world, episodes, SEEDS * seed + i, progress=False)  # type: ignore[arg-type]
+        for i in range(SEEDS)
+    ]
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", GAPS)
+def test_directed_exploration_opens_what_bonuses_leave_closed(name: str, seed: int) -> None:
+    world = sf.worlds.make(name)
+    assert exact.solve(world).value - exact.fallback_value(world) == pytest.approx(GAPS[name])
+    for run in runs(world, seed):
+        assert run.plan is not None
+        assert run.plan.certified(0, "works", "best")
+        assert not run.regret[EPISODES // 2 :].any()  # the last half costs nothing at all
+        assert run.gap[-1] == 0.0
+        assert not run.violations.any()
+    for run in runs(world, seed, exploration="ideas"):  # negative control: linear to the end
+        assert run.plan is not None
+        assert not run.plan.certified(0, "works", "best")
+        assert (run.regret[EPISODES // 2 :] >= GAPS[name] - 1e-9).all()
+        assert run.gap[-1] == pytest.approx(GAPS[name])
+
+
+def one_state(actions: dict[str, tuple[float, list[float]]], slopes: list[float]) -> sf.World:
+    """One decision in one state; by action reward and features beside the anchor's. The first is the fallback."""
+    problem = sf.Problem.from_functions(
+        horizon=2,
+        start="start",
+        actions=lambda h, s: list(actions),
+        successors=lambda h, s, a: ["end"],
+        reward=lambda h, s, a: actions[a][0],  # type: ignore[index]
+        cost_features=lambda h, s, a, s2: [1.0, *actions[a][1]],  # type: ignore[index]
+        transition_features=lambda h, s, a, s2: [1.0],
+        terminal_reward=lambda s: 0.0,
+        fallback=lambda h, s: next(iter(actions)),
+        anchor=lambda h: ([1.0] + [0.0] * len(slopes), 0.2),
+        limits=sf.Limit("strain", bound=0.6, noise=0.1, norm=1.0),
+        transition_norm=1.0,
+    )
+    return sf.World(problem, transition=[1.0], cost=[0.2, *slopes])
+
+
+@pytest.mark.statistical
+def test_a_hope_out_of_reach_costs_a_budget_and_no_more(seed: int) -> None:
+    """Nothing that may be played measures the second slope, so `best` stays hopeful and uncertified for ever."""
+    actions = {"idle": (0.5, [0.0, 0.0]), "trial": (0.2, [0.3, 0.0]), "best": (1.0, [0.3, 0.9])}
+    world = one_state(actions, [0.3, 0.0])
+    for run in runs(world, seed, patience=1.0, budget=5.0):
+        assert run.plan is not None
+        assert not run.plan.certified(0, "start", "best")
+        assert run.gap[-1] == 0.5
+        trials = np.cumsum(run.value < 0.5 - 1e-9)
+        k = np.arange(1, EPISODES + 1)
+        assert trials[-1] >= 5 * np.sqrt(EPISODES) / 1.1  # it does try,
+        assert (trials <= 5 * np.sqrt(k) + 1).all()  # and never more than it may
+
+
+@pytest.mark.statistical
+def test_a_hope_out_of_reach_hides_no_other(seed: int) -> None:
+    """Nothing certified tells anything about `best`; what can be learned, `good`, is learned all the same."""
+    actions = {
+        "idle": (0.5, [0.0, 0.0]),
+        "trial": (0.2, [0.3, 0.0]),
+        "good": (0.8, [0.9, 0.0]),
+        "best": (1.0, [0.0, 0.9]),
+    }
+    world = one_state(actions, [0.3, 0.0])
+    for run in runs(world, seed):
+        assert run.plan is not None
+        assert run.plan.certified(0, "start", "good")
+        assert run.plan.directed is None or (run.plan.directed.shares.aim[0] == -1).all()  # undirected
+        assert (run.value[EPISODES // 2 :] == 0.8).mean() > 0.8
