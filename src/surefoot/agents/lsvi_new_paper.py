@@ -5,8 +5,8 @@ of ‖z‖_{A⁻¹} with ε₂, ε₃, ε₄ of eq:epss, eq:epsss, eq:epssss, an
 numbers of episodes it hardly ever leaves the fallback. It needs an anchor at every step. May violate: with probability
 p at most.
 
-The learner departs from the letter of the paper where the letter costs safety, or time for nothing. Each departure has a
-name in :data:`DEVIATIONS` and can be left out: ``deviations=()`` is the paper verbatim. docs/paper.md says what it costs.
+The learner departs from the letter of the paper where the letter costs safety, or time for nothing. Each departure has
+a name in :data:`DEVIATIONS` and can be left out: ``deviations=()`` is the paper verbatim.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ class LsviNewPaper(LookAhead):
         >>> agent = sf.LsviNewPaper(sf.worlds.make("thermal/testing").problem, episodes=1000, initial_episodes=10)
         >>> round(agent.options.epsilon_1, 2)
         179.15
-        >>> sf.LsviNewPaper(agent.problem, episodes=1000, initial_episodes=10, deviations=()).promise
+        >>> letter = sf.LsviNewPaper(agent.problem, episodes=1000, initial_episodes=10, deviations=["features"])
+        >>> letter.promise
         'no safety guarantee'
     """
 

@@ -118,7 +118,7 @@ def setting_for(
     value_radius_scale: float,
     lipschitz: float,
     ridge: float | None,
-    union: bool = True,
+    union: bool,
 ) -> theory.Setting:
     """What the regret theorem is told of a problem (thm:regret; spec 6). An anchor at every step is required."""
     graph = problem.graph
@@ -158,6 +158,7 @@ def usual_setting(problem: Problem, failure_probability: float) -> theory.Settin
         value_radius_scale=1.0,
         lipschitz=1.0,
         ridge=None,
+        union=True,
     )
 
 

@@ -155,9 +155,7 @@ def reasons(problem: Problem, bounds: CostBounds, certified: Certified, first: i
     return Reasons(tuple(kinds), tuple(edges), tuple(limits), tuple(nearest), last_limits)
 
 
-def _last(
-    problem: Problem, bounds: CostBounds, bound: FloatArray, certified: BoolArray
-) -> tuple[FloatArray, IntArray]:
+def _last(problem: Problem, bounds: CostBounds, bound: FloatArray, certified: BoolArray) -> tuple[FloatArray, IntArray]:
     """Shortfall of the last layer's states (S,), and the limit that decides it."""
     last = problem.graph.terminal
     if bounds.terminal_upper is None:

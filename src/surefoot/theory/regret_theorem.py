@@ -35,7 +35,7 @@ class Setting:
     lambda_0: float
     b_beta: float
     delta_tilde: float
-    union: bool = True
+    union: bool
     """p/(mH) in β₁, which the proof needs (spec 7.10); False: p, as printed."""
 
     def __post_init__(self) -> None:
