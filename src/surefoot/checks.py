@@ -7,7 +7,7 @@ import difflib
 import inspect
 import math
 import types
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -44,6 +44,15 @@ def whole(name: str, value: int, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise InvalidInput(f"{name} must be a whole number, at least {least}", got=repr(value))
     return int(value)
+
+
+def some_of(what: str, known: tuple[str, ...], given: Iterable[str]) -> tuple[str, ...]:
+    """Some of the known names, in their own order; text may list them with commas or spaces."""
+    chosen = tuple(given.replace(",", " ").split() if isinstance(given, str) else given)
+    for name in chosen:
+        if name not in known:
+            raise InvalidInput(f"no such {what}", got=repr(name), fix=f"The {what}s are {', '.join(known)}.")
+    return tuple(name for name in known if name in chosen)
 
 
 # --- options that come from a file or a command line --------------------------------------------------------

@@ -16,7 +16,7 @@ from tests.reference.generate import (
     random_tables,
 )
 from tests.reference.history import feed
-from tests.reference.lsvi_new import Reference
+from tests.reference.lsvi_new import DEVIATIONS, Reference
 from tests.reference.tables import Tables
 
 PROBLEMS = 204
@@ -92,6 +92,34 @@ def test_paper_learner_agrees_with_the_reference(batch: int, seed: int) -> None:
         reference = Reference(tables, P, profile="paper", **chosen)
         tallies.append(play(tables, agent, reference, np.random.default_rng([seed, number, 1])))
     check(tallies)
+
+
+def departures(tables: Tables, number: int) -> tuple[str, ...]:
+    """The paper verbatim, or all deviations but one; joint features where the problem has them."""
+    left = (DEVIATIONS, *((name,) for name in DEVIATIONS if name != "features"))[number % len(DEVIATIONS)]
+    return tuple(name for name in DEVIATIONS if name not in left or (name == "features" and not tables.shared_features))
+
+
+def paper_case(number: int, seed: int, ours: tuple[str, ...] | None, theirs: tuple[str, ...] | None) -> Comparison:
+    tables = random_paper_tables(number + 100_000 * seed)
+    chosen = {**random_paper_settings(number // len(DEVIATIONS)), "initial_episodes": 0}
+    chosen["episodes"] = int(chosen["episodes"])
+    usual = departures(tables, number)
+    agent = sf.LsviNewPaper(problem_of(tables), P, deviations=usual if ours is None else ours, **chosen)
+    reference = Reference(tables, P, profile="paper", deviations=usual if theirs is None else theirs, **chosen)
+    return play(tables, agent, reference, np.random.default_rng([seed, number, 3]))
+
+
+@pytest.mark.parametrize("batch", range(PROBLEMS // BATCH))
+def test_verbatim_paper_learner_agrees_with_the_reference(batch: int, seed: int) -> None:
+    check([paper_case(number, seed, None, None) for number in range(batch * BATCH, (batch + 1) * BATCH)])
+
+
+@pytest.mark.parametrize("name", ["clip", "fallback", "lazy", "radius"])
+def test_a_deviation_that_is_not_left_out_would_be_seen(name: str, seed: int) -> None:
+    """Negative control: without it, the learner differs from a reference that has it, on some problem."""
+    without = tuple(each for each in DEVIATIONS if each != name)
+    assert any(paper_case(number, seed, without, DEVIATIONS).faults for number in range(2 * BATCH))
 
 
 def test_contradicting_data_leave_the_fallback_alone(seed: int) -> None:

@@ -61,6 +61,7 @@ def random_history(tables: Tables, driver: Reference | Generator, episodes: int,
         s = start
         for h in range(tables.horizon - 1):
             choices = [a for a in tables.actions[h, s] if plan is None or plan.certified[h, s, a]]
+            choices = choices or [tables.fallback[h, s]]  # certified by its bounds, the paper's way, it may not be
             chooser = driver if isinstance(driver, Generator) else rng
             a = choices[int(chooser.integers(len(choices)))]
             support = tables.successors[h, s, a]

@@ -21,6 +21,7 @@ from .tables import Action, PairKey, State, StateKey, Tables, TripletKey, dot, n
 
 Made = TypeVar("Made")
 Vector = NDArray[np.floating[Any]]
+DEVIATIONS = ("clip", "lazy", "fallback", "features", "radius", "guard")  # from the letter of the paper
 CROSSING_TOLERANCE = 1e-9  # of a limit's scale: how far lower may pass upper before it is more than rounding
 
 
@@ -112,7 +113,7 @@ class Reference:
         optimism: float = 1.0,
         explore: tuple[float, float, float] = (0.1, 0.02, 0.02),
         slack: float | Sequence[float] | None = None,
-        replan_growth: float = 0.1,
+        replan_growth: float | None = None,
         initial_episodes: int | None = None,
         episodes: float | None = None,
         feature_bound: float | None = None,
@@ -121,6 +122,7 @@ class Reference:
         lipschitz: float = 1.0,
         safety_radius_scale: float = 1.0,
         literal_future: bool = False,
+        deviations: Sequence[str] = DEVIATIONS,
     ) -> None:
         if profile not in ("certified", "paper"):
             raise ValueError(f"profile must be 'certified' or 'paper', but got {profile!r}")
@@ -128,7 +130,8 @@ class Reference:
         self.p = failure_probability
         self.paper = profile == "paper"
         self.w1, (self.w2, self.w3, self.w4) = optimism, explore
-        self.replan_growth = replan_growth
+        self.deviations = deviations
+        self.replan_growth = (0.1 if "lazy" in deviations else 0.0) if replan_growth is None else replan_growth
         self.safety_radius_scale = safety_radius_scale
         self.literal_future = literal_future
         self.H, self.m = tables.horizon, len(tables.limits)
@@ -151,6 +154,7 @@ class Reference:
                 coverage_rate=coverage_rate,
                 value_radius_scale=value_radius_scale,
                 lipschitz=lipschitz,
+                union="radius" in deviations,
             )
         self.initial_episodes = self._initial_episodes(initial_episodes, episodes)
         self.cost_rows: list[CostRow] = []
@@ -323,7 +327,8 @@ class Reference:
         """One ellipsoid around the estimate; its radius is beta, or more where the data outgrow it."""
         assert self.constants is not None
         proved = self._noise(gram, ridge, j, self.m * self.H) + math.sqrt(ridge) * self.t.limits[j].norm
-        radius = self.safety_radius_scale * max(proved, self.constants.beta) + bias
+        beta = self.constants.beta
+        radius = self.safety_radius_scale * (max(proved, beta) if "radius" in self.deviations else beta) + bias
         matrix = ridge * np.eye(self.dc) + gram
         e, basis = np.linalg.eigh(matrix)
         return [Ellipsoid(basis, 1.0 / e, np.linalg.solve(matrix, b), radius)]
@@ -376,6 +381,8 @@ class Reference:
     def _certify(self, plan: Plan) -> None:
         last = self.H - 1
         fallback_pairs, fallback_terminals = self.t.fallback_pairs(), self.t.fallback_terminals()
+        if "fallback" not in self.deviations:  # nothing is certified but by its bounds
+            fallback_pairs, fallback_terminals = set(), set()
         for s in self.layers[last]:
             within = s not in plan.terminal_upper or self._within(plan.terminal_upper[s])
             if s in fallback_terminals or (plan.consistent and within):
@@ -472,6 +479,8 @@ class Reference:
     def _expected_next(self, fit: ValueFit, value: dict[StateKey, float], pair: PairKey) -> float:
         features = np.array(self._value_features(value, pair))
         estimate = float(np.dot(fit.estimate, features)) + fit.radius * _weighted_norm(fit.matrix, features)
+        if "clip" not in self.deviations:
+            return estimate
         nexts = [value[pair[0] + 1, s2] for s2 in self.t.successors[pair]]
         return max(min(nexts), min(max(nexts), estimate))
 
@@ -494,6 +503,8 @@ class Reference:
                     plan.value[h, s] = min(plan.q[h, s, best], cap)
                 else:
                     plan.value[h, s] = 0.0
+                    if (h, s) in self.t.fallback:  # only without the deviation "fallback"
+                        plan.action[h, s] = self.t.fallback[h, s]
 
     def _paper_values(self, plan: Plan, fits: list[ValueFit], start: State) -> Plan:
         """Idea IV literally: one backward pass per certified first action, keep the best (spec 5)."""
@@ -504,6 +515,10 @@ class Reference:
                 passes[first] = replace(plan, q={}, value={}, action={})
                 self._values(passes[first], fits, self.constants.epsilon_4 * plan.omega[0, start, first])
         cap = float(self.H)
+        if not passes:  # no first action is certified: the fallback is played
+            bare = replace(plan, q={}, value={}, action={})
+            self._values(bare, fits, first_bonus=0.0)
+            return bare
         kept = _best({first: one.q[0, start, first] for first, one in passes.items()}, cap)
         chosen = passes[kept]
         # Within the kept pass another first action may look better; the pass was made for this one.

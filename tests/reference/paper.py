@@ -38,6 +38,7 @@ def paper_constants(
     coverage_rate: float,
     value_radius_scale: float,
     lipschitz: float,
+    union: bool = True,
 ) -> PaperConstants:
     """All of them; a denominator that is not positive is an error that names it."""
     if episodes is None:
@@ -45,7 +46,7 @@ def paper_constants(
     H, d, T = tables.horizon, joint_dimension(tables), tables.horizon * episodes
     # With separate features D must also bound the cost features: beta_1 is used for safety.
     D = max(H * largest_support_norm(tables), largest_cost_norm(tables)) if feature_bound is None else feature_bound
-    beta = _beta(tables, p, ridge, T, D, value_radius_scale)
+    beta = _beta(tables, p, ridge, T, D, value_radius_scale, union)
     k_prime = math.ceil(4.0 * beta * D * math.sqrt(T) * math.log(d / p))
     kappa = 4.0 * beta * D / (ridge + coverage_rate * k_prime)  # the uncapped K'
     epsilon_2: list[float] = []
@@ -62,13 +63,14 @@ def paper_constants(
     return PaperConstants(beta, k_prime, kappa, beta + 1.0, epsilon_2, epsilon_3, epsilon_4)
 
 
-def _beta(tables: Tables, p: float, ridge: float, T: float, D: float, b_beta: float) -> float:
+def _beta(tables: Tables, p: float, ridge: float, T: float, D: float, b_beta: float, union: bool) -> float:
     """One radius for everything, with the largest noise and the largest norm."""
     H, m, d = tables.horizon, len(tables.limits), joint_dimension(tables)
     sigma = max(limit.noise for limit in tables.limits)
     L = max(tables.transition_norm, *(limit.norm for limit in tables.limits))
-    # spec 7.10: the union over limits and layers enters beta_1 through p / (m H).
-    log_term = math.log((2.0 + 2.0 * T * D**2 / ridge) / (p / (m * H)))
+    # spec 7.10: the union over limits and layers enters beta_1 through p / (m H); the paper prints p.
+    share = p / (m * H) if union else p
+    log_term = math.log((2.0 + 2.0 * T * D**2 / ridge) / share)
     beta_1 = sigma * math.sqrt(d * log_term) + math.sqrt(ridge) * L
     return max(beta_1, b_beta * d * H * math.sqrt(math.log(d * T / p)))
 

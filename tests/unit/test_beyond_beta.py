@@ -55,6 +55,7 @@ def test_beta_covers_what_its_episodes_can_tell(episodes: int, dim: int) -> None
         lambda_0=1.0,
         b_beta=0.0,
         delta_tilde=1.0,
+        union=True,
     )
     known = theory.paper_constants(setting, episodes)
     most = (dim - 1) * math.log1p(known.total_steps / ((dim - 1) * setting.ridge))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -240,6 +241,8 @@ def test_expected_next_value_is_clipped_to_the_range_on_the_pairs_own_support() 
     assert expected_next_value(layer, value, known([50.0, 0.0])).tolist() == [0.2, 0.6, 0.6]
     assert expected_next_value(layer, value, known([-50.0, 0.0])).tolist() == [0.2, 0.2, 0.2]
     assert expected_next_value(layer, value, known([0.0, 0.0], radius=1e9)).tolist() == [0.2, 0.6, 0.6]
+    raw = expected_next_value(layer, value, replace(known([50.0, 0.0]), clip=False))  # the paper's: ⟨θ̂, φ_V⟩ alone
+    assert raw[1:].tolist() == close([50 * 0.4, 50 * 1.3 * 0.25])
 
 
 @pytest.mark.parametrize("stationary", [False, True])

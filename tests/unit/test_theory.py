@@ -373,6 +373,7 @@ TOGETHER: dict[str, Any] = {
     "lambda_0": 1.0,
     "b_beta": 0.125,
     "delta_tilde": 0.5,
+    "union": True,
 }
 
 
@@ -455,6 +456,7 @@ def test_kappa_falls_with_episodes() -> None:
         ("lambda_0", 1.5),
         ("b_beta", 1.0),
         ("delta_tilde", 0.6),
+        ("union", False),
     ],
 )
 def test_every_argument_of_paper_constants_matters(name: str, value: Any) -> None:
@@ -601,6 +603,7 @@ def setting(**changes: Any) -> theory.Setting:
         lambda_0=1.0,
         b_beta=0.1,
         delta_tilde=1.0,
+        union=True,
         **chosen,
     )
 

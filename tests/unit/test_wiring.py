@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.agents.lsvi_new_paper import DEVIATIONS
 from tests.differential.compare import problem_of
 from tests.reference.generate import (
     Episode,
@@ -117,6 +118,10 @@ class Wire:
     never: frozenset[str] = frozenset()
 
 
+def without(name: str) -> tuple[str, ...]:
+    return tuple(each for each in DEVIATIONS if each != name)
+
+
 SAFE = frozenset(SAFETY)
 CERTIFIED: dict[str, list[Wire]] = {
     "failure_probability": [Wire({"p": 0.4}, BOUNDS | {"q"})],
@@ -174,6 +179,13 @@ PAPER: dict[str, list[Wire]] = {
     "coverage_rate": [Wire({"coverage_rate": 1e-3}, {"q"}, never=SAFE)],
     "value_radius_scale": [Wire({"value_radius_scale": 3.0}, BOUNDS | {"q"})],
     "lipschitz": [Wire({"lipschitz": 500.0}, {"q"}, never=SAFE)],
+    "deviations": [
+        Wire({"deviations": without("clip")}, {"q"}, never=SAFE),
+        Wire({"deviations": without("radius")}, BOUNDS | {"q"}),
+        Wire(
+            {"deviations": without("lazy"), "replan_growth": None}, set(), never=SAFE | {"q"}
+        ),  # 0 is the default then
+    ],
 }
 WIRES = [
     pytest.param(learner, wire, id=f"{learner}-{name}-{number}")

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from surefoot.agents.agent import Policy
 from surefoot.agents.learner import NO_PROMISE, Learner, LearnerOptions
-from surefoot.checks import promised
-from surefoot.errors import InvalidInput
+from surefoot.checks import promised, some_of
 from surefoot.estimate.costs import CostBounds
 from surefoot.model.graph import NO_ACTION
 from surefoot.plan.certify import Certified, certify, certify_one_step, with_least_worst
@@ -22,11 +21,7 @@ IDEAS = ("I", "II", "III", "IV")
 
 def check_ideas(ideas: Iterable[str]) -> tuple[str, ...]:
     """Some of the paper's four ideas, in order."""
-    chosen = tuple(ideas.replace(",", " ").split() if isinstance(ideas, str) else ideas)
-    for idea in chosen:
-        if idea not in IDEAS:
-            raise InvalidInput("no such idea", got=repr(idea), fix=f"The ideas are {', '.join(IDEAS)}.")
-    return tuple(idea for idea in IDEAS if idea in chosen)
+    return some_of("idea", IDEAS, ideas)
 
 
 @dataclass(frozen=True, kw_only=True)

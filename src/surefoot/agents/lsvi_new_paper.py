@@ -4,6 +4,9 @@ The steps are those of :mod:`surefoot.agents.lsvi_new`. One radius β serves cos
 of ‖z‖_{A⁻¹} with ε₂, ε₃, ε₄ of eq:epss, eq:epsss, eq:epssss, and the first K′ episodes play the fallback. At realistic
 numbers of episodes it hardly ever leaves the fallback. It needs an anchor at every step. May violate: with probability
 p at most.
+
+The learner departs from the letter of the paper where the letter costs safety, or time for nothing. Each departure has
+a name in :data:`DEVIATIONS` and can be left out: ``deviations=()`` is the paper verbatim.
 """
 
 from __future__ import annotations
@@ -11,22 +14,41 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from surefoot import theory
 from surefoot.agents.agent import check_problem
 from surefoot.agents.look_ahead import IDEAS, LookAhead, LookAheadOptions, check_ideas
-from surefoot.checks import at_least, probability, whole
+from surefoot.checks import at_least, probability, some_of, whole
 from surefoot.errors import InvalidInput
-from surefoot.estimate.costs import bound_costs
+from surefoot.estimate.costs import CostBounds, bound_costs
 from surefoot.estimate.ellipsoids import CostConfidence, RadiusRule
 from surefoot.estimate.values import ValueConfidence
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
+from surefoot.plan.certify import Certified, certify
 from surefoot.plan.confidence import checked_ridge
-from surefoot.plan.paper import PaperWeights, paper_uncertainty, paper_values, setting_for
+from surefoot.plan.paper import (
+    PaperWeights,
+    paper_uncertainty,
+    paper_values,
+    setting_for,
+    with_fallback,
+    without_fallback,
+)
 from surefoot.plan.plan import Plan
+
+DEVIATIONS = ("clip", "lazy", "fallback", "features", "radius", "guard")
+"""Where the learner departs from the letter of the paper:
+
+clip      the expected next value is clipped to the range of V on the support
+lazy      a plan is made when the data have grown by ``replan_growth``, not before every episode
+fallback  the fallback's pairs are certified by assumption, not by their bounds
+features  costs and transitions may have features of their own; d is then the sum of both dimensions
+radius    β₁ has p/(mH) in place of p, and imported rows that outgrow β widen the radius
+guard     bounds are wider by what rounding may have taken from them
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +58,7 @@ class LsviNewPaperOptions(LookAheadOptions):
     coverage_rate: float
     value_radius_scale: float
     lipschitz: float
+    deviations: tuple[str, ...]
     beta: float
     kappa: float
     epsilon_1: float
@@ -53,16 +76,22 @@ class LsviNewPaper(LookAhead):
         episodes: K, for which the constants are computed; no more can be played.
         ridges: λ, a list of one number; by default d.
         value_ridge: λ of the value regression; by default d.
-        replan_growth: plan anew when some log-determinant has grown by log(1 + this); 0 = before every episode.
+        replan_growth: plan anew when some log-determinant has grown by log(1 + this); 0 = before every episode. By
+            default 0.1, and 0 without the deviation ``"lazy"``.
         initial_episodes: K′, episodes that play the fallback; by default its formula.
         ideas: which of the paper's four ideas to use. Without ``"I"`` there is no safety guarantee.
         safety_radius_scale: multiplies the safety radius; below 1 there is no safety guarantee.
         feature_bound, coverage_rate, value_radius_scale, lipschitz: D, λ₀, b_β and δ̃ of the theorem.
+        deviations: which departures from the letter of the paper to keep, of ``DEVIATIONS``; ``()`` is the paper
+            verbatim. Without ``"guard"``, or ``"radius"`` where the printed β is too small, there is no guarantee.
 
     Examples:
         >>> agent = sf.LsviNewPaper(sf.worlds.make("thermal/testing").problem, episodes=1000, initial_episodes=10)
         >>> round(agent.options.epsilon_1, 2)
         179.15
+        >>> letter = sf.LsviNewPaper(agent.problem, episodes=1000, initial_episodes=10, deviations=["features"])
+        >>> letter.promise
+        'no safety guarantee'
     """
 
     name: ClassVar[str] = "lsvi-new-paper"
@@ -76,7 +105,7 @@ class LsviNewPaper(LookAhead):
         episodes: int,
         ridges: Sequence[float] | None = None,
         value_ridge: float | None = None,
-        replan_growth: float = 0.1,
+        replan_growth: float | None = None,
         initial_episodes: int | None = None,
         ideas: Iterable[str] = IDEAS,
         safety_radius_scale: float = 1.0,
@@ -84,9 +113,12 @@ class LsviNewPaper(LookAhead):
         coverage_rate: float = 1.0,
         value_radius_scale: float = 1.0,
         lipschitz: float = 1.0,
+        deviations: Iterable[str] = DEVIATIONS,
     ) -> None:
         check_problem(problem)
         p, chosen = probability("failure_probability", failure_probability), check_ideas(ideas)
+        kept = some_of("deviation", DEVIATIONS, deviations)
+        _check_deviations(problem, kept, chosen)
         setting = setting_for(
             problem,
             failure_probability=p,
@@ -95,6 +127,7 @@ class LsviNewPaper(LookAhead):
             value_radius_scale=value_radius_scale,
             lipschitz=lipschitz,
             ridge=None if ridges is None else _only(ridges),
+            union="radius" in kept,
         )
         numbers = theory.paper_constants(setting, whole("episodes", episodes, 1))
         scale = at_least("safety_radius_scale", safety_radius_scale, 0.0)
@@ -104,7 +137,7 @@ class LsviNewPaper(LookAhead):
             failure_probability=p,
             ridges=(setting.ridge,),
             value_ridge=ridge_2,
-            replan_growth=at_least("replan_growth", replan_growth, 0.0),
+            replan_growth=_growth(replan_growth, "lazy" in kept),
             ideas=chosen,
             initial_episodes=_first_phase(numbers, initial_episodes),
             safety_radius_scale=scale,
@@ -113,6 +146,7 @@ class LsviNewPaper(LookAhead):
             coverage_rate=coverage_rate,
             value_radius_scale=value_radius_scale,
             lipschitz=lipschitz,
+            deviations=kept,
             beta=numbers.beta,
             kappa=numbers.kappa,
             epsilon_1=numbers.epsilon_1,
@@ -120,9 +154,10 @@ class LsviNewPaper(LookAhead):
             epsilon_3=numbers.epsilon_3 if "III" in chosen else none,
             epsilon_4=numbers.epsilon_4 if "IV" in chosen else 0.0,
         )
-        rule = _beyond(numbers.beta, problem, p)
-        costs = CostConfidence((setting.ridge,), rule, dual=False, prior=False, scale=scale, guard=True)
-        values = ValueConfidence(ridge_2, lambda h, ratio: numbers.epsilon_1, 1.0)
+        rule = _beyond(numbers.beta, problem, p) if "radius" in kept else _printed(numbers.beta)
+        costs = CostConfidence((setting.ridge,), rule, dual=False, prior=False, scale=scale, guard="guard" in kept)
+        values = ValueConfidence(ridge_2, lambda h, ratio: numbers.epsilon_1, 1.0, clip="clip" in kept)
+        self._proved = numbers.beta >= replace(setting, union=True).radius(numbers.episodes)[0]  # β₁ that is proved
         self._plans: dict[int, Plan] = {}  # by start state
         super().__init__(problem, options, costs, values)
 
@@ -136,8 +171,19 @@ class LsviNewPaper(LookAhead):
         self._plans = {}
         for start in map(int, problem.graph.starts):  # Idea IV peeks at the episode's own first action
             values = paper_values(problem.graph, start, allowed, uncertainty, last, known, weights)
+            values = with_fallback(problem.graph, values)  # where the bounds certify nothing, not even the fallback
             self._plans[start] = Plan(problem, bounds, certified, values, known, self.replans)
         return self._plans[self._start]
+
+    @property
+    def guaranteed(self) -> bool:
+        return super().guaranteed and self._proved and "guard" in self.options.deviations
+
+    def _certify(self, bounds: CostBounds) -> tuple[Certified, Certified]:
+        if "fallback" in self.options.deviations:
+            return super()._certify(bounds)
+        certified = certify(without_fallback(self.problem.graph), bounds, self.problem.limits)
+        return certified, certified
 
     def planned(self) -> dict[str, Any]:
         return {**super().planned(), "plans": self._plans}
@@ -167,6 +213,30 @@ def _first_phase(numbers: theory.PaperConstants, given: int | None) -> int:
     if warning := numbers.cap_warning():
         warnings.warn(warning, stacklevel=3)
     return numbers.capped_initial_episodes
+
+
+def _check_deviations(problem: Problem, kept: tuple[str, ...], ideas: tuple[str, ...]) -> None:
+    if "features" not in kept and not problem.graph.shared_features:
+        raise InvalidInput(
+            "the paper has one feature map for costs and transitions",
+            got="features of their own for both",
+            fix="Declare the joined features (φ, x) for both, or keep the deviation 'features'.",
+        )
+    if "fallback" not in kept and "I" not in ideas:
+        fix = "Keep the deviation 'fallback' when idea I is left out."
+        raise InvalidInput("without idea I the fallback is certified by assumption", fix=fix)
+
+
+def _growth(given: float | None, lazy: bool) -> float:
+    growth = (0.1 if lazy else 0.0) if given is None else at_least("replan_growth", given, 0.0)
+    if growth > 0 and not lazy:
+        fix = "Leave replan_growth out, or keep the deviation 'lazy'."
+        raise InvalidInput("the paper plans before every episode", got=f"replan_growth={given!r}", fix=fix)
+    return growth
+
+
+def _printed(beta: float) -> RadiusRule:
+    return lambda log_det_ratio, lam, limit: beta
 
 
 def _beyond(beta: float, problem: Problem, failure_probability: float) -> RadiusRule:

@@ -19,6 +19,8 @@ from surefoot.audits.epoch import Epoch, Position
 from surefoot.audits.imports import Measurements
 from surefoot.audits.offers import Certificate
 
+DEVIATIONS = frozenset({"fallback", "radius", "guard"})  #: of the paper's learner, which the bounds here have
+
 
 class Replay:
     """One record after the other; whatever does not fit is said."""
@@ -63,6 +65,8 @@ class Replay:
         self._expect(n, scale == wanted, f"its radius is scaled by {scale!r}, {wanted!r} is declared")
         beta = None
         if paper:
+            left = sorted(DEVIATIONS - set(constants["deviations"]))
+            self._expect(n, not left, f"its learner leaves out {left}: such bounds are not known here")
             bound, wanted = constants["feature_bound"], options.get("feature_bound")
             wanted = paper_feature_bound(self._problem) if wanted is None else wanted
             self._expect(n, _close(bound, wanted), f"its features are bounded by {bound!r}, not by {wanted!r}")

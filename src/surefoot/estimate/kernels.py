@@ -200,9 +200,10 @@ def _expectations(
     weights: FloatArray,  # (1, …)  1/(e + λ₂)
     centres: FloatArray,  # (1, …)  Uᵀθ̂
     radius: float,
+    clip: bool,
     out: FloatArray,  # (N,)
 ) -> None:
-    """Fills ⟨θ̂, φ_V⟩ + radius ‖φ_V‖_{A⁻¹} of the wanted pairs, clipped to V on each pair's support (eq:optqvalue)."""
+    """Fills ⟨θ̂, φ_V⟩ + radius ‖φ_V‖_{A⁻¹} of the wanted pairs (eq:optqvalue); ``clip``: to V on each pair's support."""
     step = _chunk_of(x)
     for chunk in numba.prange((wanted.shape[0] + step - 1) // step):
         own = wanted[chunk * step : min(wanted.shape[0], (chunk + 1) * step)]
@@ -218,11 +219,14 @@ def _expectations(
         if dense:
             _turn_dense(phi_v, look.turn, weights, centres, seen)
         for i in range(n):
+            out[own[i]] = seen.told[0, i] + radius * seen.u[0, i]
+            if not clip:
+                continue
             low, high = np.inf, -np.inf
             for edge in range(ahead.pair_ptr[own[i]], ahead.pair_ptr[own[i] + 1]):
                 v = ahead.value[ahead.following[edge]]
                 low, high = min(low, v), max(high, v)
-            out[own[i]] = min(max(seen.told[0, i] + radius * seen.u[0, i], low), high)
+            out[own[i]] = min(max(out[own[i]], low), high)
 
 
 def _crossed(

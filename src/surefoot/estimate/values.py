@@ -32,6 +32,7 @@ class ValueConfidence:
     ridge: float
     radius: ValueRadius
     optimism: float  # w₁, on the radius
+    clip: bool = True  # to the range of V on the support
 
 
 class ValueData:
@@ -70,7 +71,8 @@ class ValueData:
             weights = 1.0 / (eigenvalues + confidence.ridge)
             ratio = float(np.log1p(eigenvalues / confidence.ridge).sum())
             radius = confidence.radius(h, ratio)
-            found.append(ValueEllipsoid(turned[r].basis, weights, rotated * weights, radius, confidence.optimism))
+            centre, optimism = rotated * weights, confidence.optimism
+            found.append(ValueEllipsoid(turned[r].basis, weights, centre, radius, optimism, confidence.clip))
         return tuple(found)
 
 
@@ -83,6 +85,7 @@ class ValueEllipsoid:
     centre: FloatArray  # (…,)   Uᵀ θ̂
     radius: float
     optimism: float
+    clip: bool = True
 
     def contains(self, mu: FloatArray) -> bool:
         """‖μ − θ̂‖_A ≤ radius: the value event of spec 8."""
@@ -96,7 +99,7 @@ def expected_next_value(
     """(N,) optimistic ⟨μ, φ_V⟩ (eq:optqvalue) of the wanted pairs (default: all), NaN of the others.
 
     ⟨θ̂, φ_V⟩ + optimism · radius · ‖φ_V‖_{A⁻¹}, clipped to the range of V on the pair's own support: valid because P is
-    a distribution on a known support.
+    a distribution on a known support. The paper does not clip.
     """
     out, x = np.full(layer.n_pairs, np.nan), layer.transition_features
     wanted = np.arange(layer.n_pairs) if wanted is None else wanted
@@ -110,6 +113,7 @@ def expected_next_value(
         known.weights[None, :],
         known.centre[None, :],
         known.optimism * known.radius,
+        known.clip,
         out,
     )
     return out

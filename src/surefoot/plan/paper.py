@@ -18,7 +18,7 @@ from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostData, uncertainty_rows
 from surefoot.estimate.ellipsoids import CostConfidence
 from surefoot.estimate.values import ValueEllipsoid
-from surefoot.model.graph import FloatArray, LayeredGraph
+from surefoot.model.graph import NO_ACTION, FloatArray, LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
 from surefoot.plan.explore import future_uncertainty
@@ -97,6 +97,19 @@ def _committed(swept: Values, start: int, pair: int, value: float) -> Values:
     return replace(swept, action=(action, *swept.action[1:]), value=(first, *swept.value[1:]))
 
 
+def without_fallback(graph: LayeredGraph) -> LayeredGraph:
+    """The graph as certification sees it when the fallback is certified by nothing but its bounds."""
+    layers = tuple(replace(layer, fallback=np.full_like(layer.fallback, NO_ACTION)) for layer in graph.layers)
+    last = replace(graph.terminal, fallback_reached=np.zeros_like(graph.terminal.fallback_reached))
+    return replace(graph, layers=layers, terminal=last)
+
+
+def with_fallback(graph: LayeredGraph, values: Values) -> Values:
+    """The same values, playing the fallback where no action is certified; V stays 0 there."""
+    played = zip(values.action, graph.fallback, strict=True)
+    return replace(values, action=tuple(np.where(a == NO_ACTION, fallback, a) for a, fallback in played))
+
+
 def setting_for(
     problem: Problem,
     *,
@@ -106,6 +119,7 @@ def setting_for(
     value_radius_scale: float,
     lipschitz: float,
     ridge: float | None,
+    union: bool,
 ) -> theory.Setting:
     """What the regret theorem is told of a problem (thm:regret; spec 6). An anchor at every step is required."""
     graph = problem.graph
@@ -131,6 +145,7 @@ def setting_for(
         lambda_0=at_least("coverage_rate", coverage_rate, 0.0, strictly=True),
         b_beta=at_least("value_radius_scale", value_radius_scale, 0.0),
         delta_tilde=at_least("lipschitz", lipschitz, 0.0, strictly=True),
+        union=union,
     )
 
 
@@ -144,6 +159,7 @@ def usual_setting(problem: Problem, failure_probability: float) -> theory.Settin
         value_radius_scale=1.0,
         lipschitz=1.0,
         ridge=None,
+        union=True,
     )
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from surefoot.errors import AssumptionBroken
 from surefoot.estimate.costs import CostBounds
-from surefoot.model.graph import FloatArray, IntArray
+from surefoot.model.graph import BoolArray, FloatArray, IntArray
 from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
@@ -119,7 +119,7 @@ def reasons(problem: Problem, bounds: CostBounds, certified: Certified, first: i
     """One backward sweep down to layer ``first``; layers before it are left empty."""
     graph = problem.graph
     bound = np.array([limit.bound for limit in problem.limits])
-    shortfall, last_limits = _last(problem, bounds, bound)
+    shortfall, last_limits = _last(problem, bounds, bound, certified.states[-1])
     layers = range(len(graph.layers))
     empty: IntArray = np.empty(0, np.int64)
     kinds, edges, limits, nearest = ([empty for _ in layers] for _ in range(4))
@@ -136,9 +136,10 @@ def reasons(problem: Problem, bounds: CostBounds, certified: Certified, first: i
         edges[h] = first_marked(deciding == spread(top, layer.pair_ptr), layer.pair_ptr)
         limits[h] = excess[edges[h]].argmax(axis=1)
         fallbacks = np.zeros(layer.n_pairs, bool)
-        fallbacks[layer.fallback_pairs()] = True
-        pair[fallbacks] = -np.inf
         open_to = certified.pairs[h]
+        fallbacks[layer.fallback_pairs()] = True
+        fallbacks &= open_to  # they are certified by assumption, but for who leaves that out
+        pair[fallbacks] = -np.inf
         kinds[h] = np.select(
             [
                 fallbacks,
@@ -157,13 +158,13 @@ def reasons(problem: Problem, bounds: CostBounds, certified: Certified, first: i
     return Reasons(tuple(kinds), tuple(edges), tuple(limits), tuple(nearest), last_limits)
 
 
-def _last(problem: Problem, bounds: CostBounds, bound: FloatArray) -> tuple[FloatArray, IntArray]:
+def _last(problem: Problem, bounds: CostBounds, bound: FloatArray, certified: BoolArray) -> tuple[FloatArray, IntArray]:
     """Shortfall of the last layer's states (S,), and the limit that decides it."""
     last = problem.graph.terminal
     if bounds.terminal_upper is None:
         return np.full(last.n_states, -np.inf), np.zeros(last.n_states, np.int64)
     excess = np.nan_to_num(bounds.terminal_upper - bound, nan=np.inf, posinf=np.inf, neginf=-np.inf)
-    kept = ~last.has_cost | last.fallback_reached
+    kept = ~last.has_cost | (last.fallback_reached & certified)
     return np.where(kept, -np.inf, excess.max(axis=1)), excess.argmax(axis=1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -32,6 +33,7 @@ from surefoot.study.standing import Standing
 
 FAILURE_PROBABILITY = 0.05
 FALSE_ALARM = 0.01
+AUDITED = ("fallback", "radius", "guard")  # deviations of LsviNewPaper that the audit's bounds have
 
 _JSON_ENTRIES = 200_000  # of arrays; a larger problem is kept as .npz
 _PROBLEM_FILE = re.compile(r"problem(-[1-9]\d{0,17})?\.(json|npz)\Z")
@@ -160,6 +162,7 @@ def first_record(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorF
         raise
     except (TypeError, ValueError, ArithmeticError, LookupError) as error:
         raise InvalidInput("not options of the agent", got=str(error), fix=f"See those of {agent}.") from None
+    refuse_unaudited(standing.constants)
     keep_problem(path, problem, layer)
     return standing, {
         "version": VERSION,
@@ -169,6 +172,17 @@ def first_record(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorF
         "share": share(p, 0),
         "constants": standing.constants,
     }
+
+
+def refuse_unaudited(constants: Mapping[str, Any]) -> None:
+    """The audit knows the bounds that the paper's learner has with these departures from the letter, and no others."""
+    missing = [name for name in AUDITED if name not in constants.get("deviations", AUDITED)]
+    if missing:
+        raise InvalidInput(
+            "a study cannot be audited without some deviations of the paper's learner",
+            got=f"left out: {', '.join(missing)}",
+            fix="Keep them, or use surefoot.run, which needs no audit.",
+        )
 
 
 def usual_monitor(problem: Problem, false_alarm: float) -> Any:

@@ -35,6 +35,8 @@ class Setting:
     lambda_0: float
     b_beta: float
     delta_tilde: float
+    union: bool
+    """p/(mH) in β₁, which the proof needs (spec 7.10); False: p, as printed."""
 
     def __post_init__(self) -> None:
         m = len(self.bounds)
@@ -57,7 +59,7 @@ class Setting:
             at_least_zero(noise=sigma, cost_norm=L_j)
 
     def radius(self, episodes: int) -> tuple[float, float, int]:
-        """(β₁, β, K′) at T = H·K, σ = max_j σ_j, L = max(max_j L_j, L_μ), with p/(mH) in β₁ and p elsewhere."""
+        """(β₁, β, K′) at T = H·K, σ = max_j σ_j, L = max(max_j L_j, L_μ); p/(mH) in β₁ with ``union``, p elsewhere."""
         count(episodes=episodes)
         T, p = self.horizon * episodes, self.failure_probability
         b_1 = paper.beta_1(
@@ -67,7 +69,7 @@ class Setting:
             ridge=self.ridge,
             total_steps=T,
             feature_bound=self.feature_bound,
-            failure_probability=p / (len(self.bounds) * self.horizon),
+            failure_probability=p / (len(self.bounds) * self.horizon if self.union else 1),
         )
         b = paper.beta(
             beta_1=b_1,
