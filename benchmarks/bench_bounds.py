@@ -37,7 +37,7 @@ def around_the_estimate(problem: Problem, p: float = 0.05) -> sf.LsviNew:
     """LsviNew with exploration by ideas and the bounds that were usual before (S3)."""
     longest = problem.graph.largest_cost_norm()
     q = max([1e-6 * longest**2, *((x.noise / x.norm) ** 2 for x in problem.limits if x.norm > 0)])
-    agent = sf.LsviNew(problem, p, ridges=[4 * q, 40 * q, 400 * q])
+    agent = sf.LsviNew(problem, p, exploration="ideas", ridges=[4 * q, 40 * q, 400 * q])
     log_term = math.log(2 * len(problem.limits) * problem.horizon * 3 / p)
 
     def radius(ratio: float, ridge: float, limit: Limit) -> float:

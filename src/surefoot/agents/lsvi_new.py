@@ -71,7 +71,7 @@ class LsviNew(LookAhead):
         patience: of directed exploration, the reward foregone after which that weight begins to grow.
         budget: of directed exploration, at most this times √k of the first k episodes are given to it.
         explore: (w₂, w₃, w₄), the weights of Ideas II, III and IV (spec 5); by default (0.1, 0.02, 0.02).
-        ridges: the grid Λ of cost ridges (spec 3); by default q·{4, 40, 400}.
+        ridges: the grid Λ of cost ridges (spec 3); by default the mean ‖z‖² of the features times 0.1, 1 and 10.
         value_ridge: λ₂ of the value regression (spec 6).
         optimism: w₁, the share of the value radius that is used (spec 6).
         slack: what uncertainty is measured against (spec 5); by default bound − anchor cost.
