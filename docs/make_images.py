@@ -16,10 +16,10 @@ import surefoot as sf
 
 IMAGES = Path(__file__).parent / "images"
 FIELDS = {  # name -> world and episodes
-    "thermal": ("thermal/small", 150),
-    "driving": ("driving/small", 12),
-    "rover": ("rover/small", 500),
-    "power": ("power/testing", 60),
+    "thermal": ("thermal/small", 40),
+    "driving": ("driving/small", 5),
+    "rover": ("rover/small", 120),
+    "power": ("power/testing", 20),
 }
 
 
