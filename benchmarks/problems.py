@@ -55,10 +55,10 @@ def random_problem(
     )
 
 
-def learned(problem: sf.Problem, rows: int = 2000, seed: int = 0) -> sf.LsviNew:
+def learned(problem: sf.Problem, rows: int = 2000, seed: int = 0, exploration: str = "ideas") -> sf.LsviNew:
     """An agent whose regressions hold ``rows`` observations of random triplets per step."""
     rng = np.random.default_rng(seed)
-    agent = sf.LsviNew(problem)
+    agent = sf.LsviNew(problem, exploration=exploration)
     truth = rng.normal(size=problem.graph.cost_dim)
     truth *= 0.4 / np.linalg.norm(truth)
     for h, layer in enumerate(problem.graph.layers):

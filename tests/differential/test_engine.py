@@ -147,8 +147,8 @@ def test_skipping_spares_a_table_that_the_last_layer_shares() -> None:
 
 def test_skipping_runs_to_the_same_end(seed: int) -> None:
     world = sf.worlds.make("thermal/small")
-    full = sf.run(sf.LsviNew(world.problem), world, 2000, seed)
-    short = sf.run(sf.LsviNew(world.problem, skip_hopeless=True), world, 2000, seed)
+    full = sf.run(sf.LsviNew(world.problem, exploration="ideas"), world, 2000, seed)
+    short = sf.run(sf.LsviNew(world.problem, exploration="ideas", skip_hopeless=True), world, 2000, seed)
     assert np.array_equal(full.regret, short.regret)
     with pytest.raises(sf.errors.InvalidInput, match="skip_hopeless"):
         sf.LsviNew(world.problem, skip_hopeless=True, literal_future=True)

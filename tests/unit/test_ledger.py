@@ -174,10 +174,10 @@ def test_a_damaged_table_is_named(format: str, table: str, seed: int, tmp_path: 
         ("{}", "not a ledger of surefoot"),
         ("[" * 100_000, "nested too deeply"),
         ('{"format": "something else", "version": 1}', "not a ledger of surefoot"),
-        ('{"format": "surefoot-run", "version": 4, "tables": "npz"}', "written by a newer version"),
-        ('{"format": "surefoot-run", "version": 2, "tables": "npz"}', "written by an older version"),
+        ('{"format": "surefoot-run", "version": 5, "tables": "npz"}', "written by a newer version"),
+        ('{"format": "surefoot-run", "version": 3, "tables": "npz"}', "written by an older version"),
         ('{"format": "surefoot-run", "version": "x", "tables": "npz"}', "wrong type: "),
-        ('{"format": "surefoot-run", "version": 3, "tables": "../npz"}', "an entry is missing"),
+        ('{"format": "surefoot-run", "version": 4, "tables": "../npz"}', "an entry is missing"),
     ],
 )
 def test_a_bad_manifest_is_named(text: str, words: str, seed: int, tmp_path: Path) -> None:

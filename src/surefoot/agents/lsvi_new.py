@@ -80,7 +80,8 @@ class LsviNew(LookAhead):
         ideas: which of the paper's four ideas to use. Without ``"I"`` there is no safety guarantee.
         safety_radius_scale: multiplies the safety radius; below 1 there is no safety guarantee.
         literal_future: let Idea III look over uncertified actions too, as the paper prints it.
-        skip_hopeless: leave out pairs that are proved unsafe and what only they lead to; nothing else changes.
+        skip_hopeless: leave out pairs that are proved unsafe and what only they lead to. With ``"ideas"`` nothing else
+            changes; what directed exploration hopes for then forgets no proof.
 
     Examples:
         >>> agent = sf.LsviNew(sf.worlds.make("thermal/testing").problem, failure_probability=0.01)
