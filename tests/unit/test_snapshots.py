@@ -139,6 +139,6 @@ def test_a_part_of_the_table_gives_what_was_kept_then(seed: int) -> None:
 
 def test_a_large_problem_keeps_none() -> None:
     problem = sf.worlds.make("thermal/testing").problem
-    assert snapshots.too_large(problem) == ""
+    assert snapshots.why_not_kept(problem) == ""
     large = sf.worlds.make("ladder/testing", triplets=6000).problem
-    assert snapshots.too_large(large) == "no snapshots of plans: 24,000 triplets, they are kept up to 20,000"
+    assert snapshots.why_not_kept(large) == "no snapshots of plans: 24,000 triplets, they are kept up to 20,000"

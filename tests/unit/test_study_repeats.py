@@ -224,7 +224,7 @@ def test_a_coarse_sensor_needs_a_word_and_the_word_is_kept(opened: Any) -> None:
         f"a person says that they are different: {WORD!r}"
     ]
     assert WORD in str(report)
-    assert WORD in page.write_page(study.path).read_text("utf-8")
+    assert WORD in page.write_study_page(study.path).read_text("utf-8")
 
 
 def test_a_word_by_protocol(opened: Any, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_a_tampered_journal_is_told(folder: Path) -> None:
 def test_a_study_without_a_word_has_a_page_too(tmp_path: Path) -> None:
     with sf.Study.open(tmp_path / "empty.study", sf.worlds.make("figure1").problem):
         pass
-    assert "Nothing was told yet" in page.write_page(tmp_path / "empty.study").read_text("utf-8")
+    assert "Nothing was told yet" in page.write_study_page(tmp_path / "empty.study").read_text("utf-8")
 
 
 def named(path: Path, limit: str, reason: str = "no reason") -> Path:
@@ -95,14 +95,14 @@ def named(path: Path, limit: str, reason: str = "no reason") -> Path:
 @pytest.mark.parametrize("name", ["cost in $ per $", "$x^", r"\$ and $\frac{", "<b>&amp;", "a\x00b\x1b"])
 def test_every_name_has_a_page(tmp_path: Path, name: str) -> None:
     """Dollar signs are no formulas."""
-    text = page.write_page(named(tmp_path / "s", name)).read_text("utf-8")
+    text = page.write_study_page(named(tmp_path / "s", name)).read_text("utf-8")
     assert f"Limit: {escape(name)}" in text
     drawing = re.sub("<!--.*?-->", "", text[text.index("<svg") : text.index("</svg>")], flags=re.DOTALL)
     assert escape(name if name.isprintable() else repr(name)[1:-1]) in drawing
 
 
 def test_half_a_character_is_written_as_its_number(tmp_path: Path) -> None:
-    text = page.write_page(named(tmp_path / "s", "heat", "half \ud800 a character")).read_text("utf-8")
+    text = page.write_study_page(named(tmp_path / "s", "heat", "half \ud800 a character")).read_text("utf-8")
     assert r"half \ud800 a character" in text
 
 
@@ -113,7 +113,7 @@ def test_a_folder_whose_name_is_no_text_has_a_page(tmp_path: Path) -> None:
     except OSError:
         pytest.fail("the file system of the tests takes UTF-8 alone")
     named(folder, "heat")
-    assert r"\udcff.study" in page.write_page(folder).read_text("utf-8")
+    assert r"\udcff.study" in page.write_study_page(folder).read_text("utf-8")
     command = [sys.executable, "-m", "surefoot", "study", "report", str(folder)]
     done = subprocess.run(command, capture_output=True, check=False, env={**os.environ, "PYTHONIOENCODING": "utf-8"})
     assert done.returncode == 0, done.stderr
@@ -142,7 +142,7 @@ def test_numbers_without_end_have_a_page(tmp_path: Path) -> None:
             study.begin("s")
             study.tell(study.ask().ask_id, "s", cost)
             study.abort()
-    assert "<svg" in page.write_page(tmp_path / "s").read_text("utf-8")
+    assert "<svg" in page.write_study_page(tmp_path / "s").read_text("utf-8")
 
     def unknown(records: list[Record]) -> None:
         records[2]["certificate"]["successors"][0]["upper"] = [None]
@@ -157,5 +157,5 @@ def test_a_clock_that_was_set_back_is_an_event(tmp_path: Path) -> None:
         study.begin("s")
         now = 1_800_000_000.0
         study.abort()
-    text = page.write_page(tmp_path / "s").read_text("utf-8")
+    text = page.write_study_page(tmp_path / "s").read_text("utf-8")
     assert text.count("the clock went back, from 2046-01-19T18:40:00.000000Z") == 2, "in the events and by the audit"

@@ -73,10 +73,10 @@ def main() -> None:
     except Exception as error:
         if debug:
             raise
-        raise SystemExit(explain(error)) from None
+        raise SystemExit(said(error)) from None
 
 
-def explain(error: Exception) -> int:
+def said(error: Exception) -> int:
     """Print what went wrong in one line; → the exit code."""
     if isinstance(error, SurefootError):
         text, code = str(error), BAD_INPUT

@@ -147,7 +147,7 @@ def report(
     """Write one self-contained page about a study: its state, its limits, its alarms, its audit."""
     from surefoot.report import study_page
 
-    typer.echo(f"report: {study_page.write_page(path)}")
+    typer.echo(f"report: {study_page.write_study_page(path)}")
 
 
 @app.command(epilog="Example: surefoot study serve pump.study < requests.jsonl")

@@ -13,7 +13,7 @@ import scipy.linalg
 
 from surefoot.diagnosis.diagnosis import Regression
 from surefoot.estimate.bank import NO_DATA, Basis
-from surefoot.estimate.blocks import Blocks, Run
+from surefoot.estimate.blocks import Blocks, SameSize
 from surefoot.estimate.costs import known_part
 from surefoot.estimate.kernels import laid_out
 from surefoot.model.graph import Anchor, FloatArray, IntArray
@@ -33,7 +33,7 @@ class Triangles:
         self.stacks = [np.zeros((run.n, run.size, run.size)) for run in blocks.runs[regression]]
 
     @property
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[SameSize, ...]:
         return self.blocks.runs[self.regression]
 
     def add(self, x: SparseRows, anchor: Anchor | None = None) -> None:

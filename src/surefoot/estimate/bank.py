@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.estimate.blocks import Blocks, Run
+from surefoot.estimate.blocks import Blocks, SameSize
 from surefoot.estimate.update import FACTOR, GRAM, BankState, add_row, has_grown
 from surefoot.model.graph import FloatArray, IntArray
 
@@ -104,13 +104,13 @@ class Bank:
         """Everything that a checkpoint must keep."""
         return self.state._asdict()
 
-    def _with_data(self, run: Run) -> IntArray:
+    def _with_data(self, run: SameSize) -> IntArray:
         """Which blocks of a run, counted from its first, have seen a row; all where there is one per regression."""
         if self.blocks.whole:
             return np.arange(run.n)
         return np.flatnonzero(self.state.counts[run.first : run.first + run.n])
 
-    def _stack(self, kind: int, run: Run) -> FloatArray:
+    def _stack(self, kind: int, run: SameSize) -> FloatArray:
         """(n, size, size) the matrices of a run, in place."""
         begin, end = self.blocks.shape.entry[[run.first, run.first + run.n]]
         return self.state.squares[kind, begin:end].reshape(run.n, run.size, run.size)

@@ -41,7 +41,7 @@ class BlockShape(NamedTuple):
     entry: NDArray[np.int64]  # (B+1,)   where its matrix begins
 
 
-class Run(NamedTuple):
+class SameSize(NamedTuple):
     """Blocks first … first+n-1 are all of one size."""
 
     size: int
@@ -56,7 +56,7 @@ class Blocks:
     dim: int
     shape: BlockShape
     first: IntArray  # (R+1,)  the blocks of regression r are first[r] : first[r+1]
-    runs: tuple[tuple[Run, ...], ...]  # R
+    runs: tuple[tuple[SameSize, ...], ...]  # R
 
     @property
     def largest(self) -> int:
@@ -104,7 +104,7 @@ def one_block_each(dim: int, n: int) -> Blocks:
     shape = BlockShape(
         block.reshape(n, dim), column.reshape(n, dim), column, size, _pointer(size), _pointer(size * size)
     )
-    return Blocks(dim, shape, np.arange(n + 1), tuple((Run(dim, r, 1),) for r in range(n)))
+    return Blocks(dim, shape, np.arange(n + 1), tuple((SameSize(dim, r, 1),) for r in range(n)))
 
 
 Source = tuple[object, Chain]
@@ -168,7 +168,7 @@ def _blocks(dim: int, chains: Sequence[list[Chain]], name: str) -> Blocks:
         block[r, inside] = own + end
         place[r, inside] = slots - begin[own]
         values, first, count = np.unique(size, return_index=True, return_counts=True)
-        runs.append(tuple(Run(int(s), end + int(i), int(k)) for s, i, k in zip(values, first, count, strict=True)))
+        runs.append(tuple(SameSize(int(s), end + int(i), int(k)) for s, i, k in zip(values, first, count, strict=True)))
         sizes.append(size)
         end += len(size)
     size = np.concatenate(sizes).astype(np.int64)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput
 from surefoot.exact.best import terminal_within
-from surefoot.exact.policies import AnyPolicy, Rows, fallback, rows_of, weights
+from surefoot.exact.policies import AnyPolicy, Rows, fallback, policy_rows, weights
 from surefoot.model.graph import FloatArray, IntArray, freeze
 from surefoot.model.labels import Label
 from surefoot.worlds.world import World
@@ -41,7 +41,7 @@ def evaluate(world: World, policy: AnyPolicy, start: Label | None = None) -> flo
         2.12
     """
     state = start_state(world, start)
-    rows = rows_of(world, policy, np.array([state]))
+    rows = policy_rows(world, policy, np.array([state]))
     graph = world.problem.graph
     rewards = tuple(layer.reward for layer in graph.layers)
     return _mean(world, rows, state, rewards, world.probabilities, graph.terminal.reward)
@@ -56,7 +56,7 @@ def evaluate_all(world: World, policy: AnyPolicy) -> tuple[FloatArray, ...]:
         [1.089, 0.867, 0.645, 0.422, 0.2, 0.0]
     """
     graph = world.problem.graph
-    rows = rows_of(world, policy, graph.starts)
+    rows = policy_rows(world, policy, graph.starts)
     rewards = tuple(layer.reward for layer in graph.layers)
     return _backward(world, rows, rewards, world.probabilities, graph.terminal.reward)
 
@@ -82,7 +82,7 @@ def violations(world: World, policy: AnyPolicy, start: Label | None = None) -> V
         Violations(expected=2.906072, probability=1.0)
     """
     state = start_state(world, start)
-    rows = rows_of(world, policy, np.array([state]))
+    rows = policy_rows(world, policy, np.array([state]))
     broken_by, kept_by = _violating(world)
     last = (~terminal_within(world)).astype(np.float64)
     expected = _mean(world, rows, state, broken_by, world.probabilities, last)

@@ -71,7 +71,7 @@ def fallback(problem: Problem) -> Policy:
     return Policy(problem, tuple(layer.fallback for layer in problem.graph.layers))
 
 
-def rows_of(world: World, policy: AnyPolicy, starts: IntArray) -> Rows:
+def policy_rows(world: World, policy: AnyPolicy, starts: IntArray) -> Rows:
     """The policy as checked arrays; labels are asked for in the states that ``starts`` (states of step 0) lead to."""
     problem: Problem = world.problem
     if isinstance(policy, Policy) and policy.problem is problem:

@@ -90,7 +90,7 @@ def same_play(graph: LayeredGraph, one: Sequence[IntArray], other: Sequence[IntA
     return all(np.array_equal(a, b) for a, b in zip(reached_by(graph, one), reached_by(graph, other), strict=True))
 
 
-def at_least(graph: LayeredGraph, action: Sequence[IntArray], known: Sequence[ValueEllipsoid]) -> FloatArray:
+def worth_at_least(graph: LayeredGraph, action: Sequence[IntArray], known: Sequence[ValueEllipsoid]) -> FloatArray:
     """(S,) no less is expected from a policy, from each state of the first layer, while its value ellipsoids hold.
 
     The expected next value of spec 6 with −radius, of the pairs that the policy plays; 0 where it has none.

@@ -15,7 +15,7 @@ from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, within_limits
 from surefoot.plan.directed import Directed
-from surefoot.plan.hope import Hope, at_least, hope
+from surefoot.plan.hope import Hope, hope, worth_at_least
 from surefoot.plan.values import Values
 from surefoot.plan.why import Explanation, why
 
@@ -74,7 +74,7 @@ class Plan:
         V̄ minus a lower bound on the value of what the plan plays, by the learner's own bounds; of several starts the
         largest. It holds for ``optimism`` ≥ 1, and for policies that are safe over the declared support.
         """
-        low = at_least(self.problem.graph, self.values.action, self.ellipsoids)
+        low = worth_at_least(self.problem.graph, self.values.action, self.ellipsoids)
         return float((self.hope.best.value[0] - low)[self.problem.graph.starts].max())
 
     @cached_property

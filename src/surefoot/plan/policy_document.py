@@ -49,7 +49,7 @@ Document = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Policy:
+class Exported:
     """What a document is made of."""
 
     problem: Problem
@@ -87,7 +87,7 @@ class Policy:
 
     def steps(self) -> Iterator[Iterator[Entry]]:
         """One after the other, since there may be many states."""
-        shown = None if self.everywhere else reached(self.problem, self.chosen)
+        shown = None if self.everywhere else states_reached(self.problem, self.chosen)
         for h, row in enumerate(self.chosen):
             yield self._entries(h, row if shown is None else np.where(shown[h], row, NO_ACTION))
 
@@ -111,7 +111,7 @@ class Policy:
             }
 
 
-def reached(problem: Problem, chosen: Sequence[IntArray]) -> list[BoolArray]:
+def states_reached(problem: Problem, chosen: Sequence[IntArray]) -> list[BoolArray]:
     """Per decision step (S,): where the policy can come from the starts, by the declared successors."""
     graph = problem.graph
     masks = [np.zeros(graph.n_states(0), bool)]

@@ -109,7 +109,7 @@ def limit_charts(problem: Problem, history: History) -> list[Chart]:
     ]
 
 
-def write_page(path: str | Path) -> Path:
+def write_study_page(path: str | Path) -> Path:
     """Write the report of a study, also while another process runs it. → the page."""
     folder = Path(path)
     study = Study.open(folder, read_only=True)

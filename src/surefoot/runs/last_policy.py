@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from surefoot.agents.agent import Agent
-from surefoot.plan.policy_document import Policy, save_policy
+from surefoot.plan.policy_document import Exported, save_policy
 from surefoot.runs.run import Run
 
 
@@ -14,7 +14,7 @@ def save_last_policy(agent: Agent, run: Run, path: Path) -> None:
     problem, manifest = agent.problem, run.manifest
     agent.foresee(int(problem.graph.starts[0]))
     plan = agent.plan
-    policy = Policy(
+    policy = Exported(
         problem,
         plan,
         chosen=agent.policy() if plan is None else plan.values.action,

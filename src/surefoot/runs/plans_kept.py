@@ -49,7 +49,7 @@ MOST = 24  #: files per run
 MOST_TRIPLETS = 20_000  #: of a problem, all layers together; larger ones keep no snapshots
 
 
-def too_large(problem: Problem) -> str:
+def why_not_kept(problem: Problem) -> str:
     """Why a problem's runs keep no snapshots; empty if they do."""
     triplets = sum(layer.n_edges for layer in problem.graph.layers)
     if triplets <= MOST_TRIPLETS:

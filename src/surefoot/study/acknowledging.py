@@ -26,14 +26,14 @@ class Answer:
     trust_anchors: bool
 
 
-def entries(standing: Standing, answer: Answer, path: Path, layer: FileLayer, n: int) -> Record:
+def acknowledge_entries(standing: Standing, answer: Answer, path: Path, layer: FileLayer, n: int) -> Record:
     """The entries of record n; a declaration that is new is saved in the study's folder at ``path``."""
     _refuse_early(standing, answer)
     old, discard = standing.problem, answer.discard
     new = declaring.revised(old, answer.noise, answer.problem, discard, answer.trust_anchors)
     opening.refuse_sparse(new)
     new = old if new.digest == old.digest else new
-    declaring.check(standing.raised, old, new, discard, standing.outside)
+    declaring.refuse_unanswered(standing.raised, old, new, discard, standing.outside)
     standing.new_monitor(new, standing.monitor_number + 1)  # what cannot be made is refused before it is written
     epoch, name = standing.epoch + bool(discard), standing.declared["problem_file"]
     constants = standing.constants

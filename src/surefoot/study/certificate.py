@@ -114,7 +114,7 @@ def _pair(standing: Standing, h: int, state: int) -> int:
     return agent._choose(h, state)
 
 
-def certify(standing: Standing, pair: int) -> dict[str, Any]:
+def certificate_for(standing: Standing, pair: int) -> dict[str, Any]:
     """The certificate of a pair where the episode is."""
     assert standing.place is not None
     h, problem, plan = standing.place.step, standing.problem, standing.agent.plan

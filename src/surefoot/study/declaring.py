@@ -208,7 +208,7 @@ def _other_ends(old: Problem, new: Problem) -> str:
 # --- what answers an alarm ------------------------------------------------------------------------------
 
 
-def check(raised: list[Raised], old: Problem, new: Problem, discard: bool, outside: Iterable[str]) -> None:
+def refuse_unanswered(raised: list[Raised], old: Problem, new: Problem, discard: bool, outside: Iterable[str]) -> None:
     """Raises unless the declaration only widens, and answers every alarm."""
     refuse_narrower(old, new, discard)
     missing = unanswered(raised, new, discard, outside)

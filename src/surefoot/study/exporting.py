@@ -7,7 +7,7 @@ from typing import Any
 
 from surefoot.errors import InvalidInput, UnwritableFile
 from surefoot.model.labels import Label
-from surefoot.plan.policy_document import Policy, save_policy
+from surefoot.plan.policy_document import Exported, save_policy
 from surefoot.study.records import label_of
 from surefoot.study.standing import Standing
 
@@ -34,7 +34,7 @@ def document(standing: Standing, start: Label = None) -> dict[str, Any]:
     if elsewhere:
         agent.foresee(problem.state_index(0, label_of(start)))
     try:
-        return Policy(
+        return Exported(
             problem,
             agent.plan,
             chosen=known if standing.safe_mode else agent.plan.values.action,

@@ -102,7 +102,7 @@ def prepare(
     reader.refuse_same_steps(known)
     return {
         "source": source or reader.source or "rows",
-        "digest": repeats.digest(reader.rows),
+        "digest": repeats.rows_digest(reader.rows),
         "episodes": reader.episodes,
         "different": different,
         "repeated": reader.repeated(known, refuse=different is None),
@@ -296,7 +296,7 @@ class _Reader:
                 "Leave copies out: noise that counts twice voids every bound. If they are different measurements, of a "
                 'coarse sensor say, give every row its episode and import with different="why"; it is journalled.',
             )
-        if refuse and repeats.digest(self.rows) in known.digests:
+        if refuse and repeats.rows_digest(self.rows) in known.digests:
             raise InvalidInput("nothing was imported, the same list of rows was imported before", where=self.source)
         return len(found)
 

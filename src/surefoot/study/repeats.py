@@ -32,7 +32,7 @@ _plain = json.JSONEncoder(separators=(",", ":")).encode  # a tuple and a JSON ar
 _NUMBER = re.compile(r"([+-]?)([0-9]+)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,9}))?")
 
 
-def digest(rows: list[Any]) -> str:
+def rows_digest(rows: list[Any]) -> str:
     return hashlib.sha256(compact(rows).encode("ascii")).hexdigest()
 
 

@@ -316,7 +316,7 @@ class Standing:
         old, discard, n = self.problem, record["discard"], record["n"]
         new = old if record["problem"] == old.digest else self._declarations(record)
         answered = [raised for _, raised in self.alarms]
-        declaring.check(answered, old, new, discard, self.outside)
+        declaring.refuse_unanswered(answered, old, new, discard, self.outside)
         _expect(record["changes"] == declaring.changes(old, new, discard), "the changes are others")
         _expect(record["epoch"] == self.epoch + bool(discard), "an epoch out of turn")
         _expect(record["monitor"] == self.monitor_number + 1, "a monitor out of turn")

@@ -32,7 +32,7 @@ from surefoot.storage.disk import FileLayer
 from surefoot.storage.lock import Lock
 from surefoot.study import certificate, opening, records, snapshots
 from surefoot.study import journal as journals
-from surefoot.study.acknowledging import Answer, entries
+from surefoot.study.acknowledging import Answer, acknowledge_entries
 from surefoot.study.certificate import Offer
 from surefoot.study.clock import Clock
 from surefoot.study.episode import Episode
@@ -220,7 +220,7 @@ class Study:
                     "step": h,
                     "state": place.label,
                     "action": self.problem.naming.action(self.problem.graph.layers[h], h, pair),
-                    "certificate": certificate.certify(standing, pair),
+                    "certificate": certificate.certificate_for(standing, pair),
                 },
             )
             return Offer.of(record)
@@ -311,7 +311,8 @@ class Study:
             standing = self._ready()
             assert self._journal is not None
             answer = Answer(_text(reason), bool(discard_data), noise, problem, bool(trust_anchors))
-            self._do("acknowledge", entries(standing, answer, self.path, self._layer, self._journal.records))
+            entries = acknowledge_entries(standing, answer, self.path, self._layer, self._journal.records)
+            self._do("acknowledge", entries)
 
     def import_log(self, rows: Log, *, source: str = "", different: str | None = None) -> Imported:
         """Import logged rows for a warm start (:mod:`surefoot.study.importing`); ``different``: why none is a copy."""

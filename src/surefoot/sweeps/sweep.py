@@ -186,7 +186,7 @@ def _try_agents(spec: Spec, world: World) -> list[str]:
 
 
 def _manifest(spec: Spec, world: World) -> tuple[dict[str, Any], list[str]]:
-    note = snapshots.too_large(world.problem) if spec.snapshot_seeds else "not asked for"
+    note = snapshots.why_not_kept(world.problem) if spec.snapshot_seeds else "not asked for"
     kept = [] if note else list(spec.seeds[: spec.snapshot_seeds])
     document = spec.document()
     document["world"] |= {"digest": world.digest, "problem": world.problem.digest}

@@ -19,7 +19,7 @@ def decisions(horizon: int) -> None:
     checks.whole("horizon", horizon, 2)
 
 
-def probability(**values: float) -> None:
+def probabilities(**values: float) -> None:
     """Strictly within (0, 1)."""
     for name, value in values.items():
         checks.probability(name, value)
@@ -35,7 +35,7 @@ def at_least_zero(**values: float) -> None:
         checks.at_least(name, value, 0.0)
 
 
-def finite(**values: float) -> None:
+def all_finite(**values: float) -> None:
     for name, value in values.items():
         if not math.isfinite(value):
             raise InvalidInput(f"{name} must be finite", got=repr(value))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from surefoot.errors import InvalidInput
-from surefoot.theory.arguments import at_least_zero, count, finite, positive, probability
+from surefoot.theory.arguments import all_finite, at_least_zero, count, positive, probabilities
 
 # ---------------------------------------------------------------- the radius and the first phase (thm:regret)
 
@@ -30,7 +30,7 @@ def beta_1(
     at_least_zero(noise=noise, norm=norm)
     count(dimension=dimension, total_steps=total_steps)
     positive(ridge=ridge, feature_bound=feature_bound)
-    probability(failure_probability=failure_probability)
+    probabilities(failure_probability=failure_probability)
     inside = (2 + 2 * total_steps * feature_bound * feature_bound / ridge) / failure_probability
     return noise * math.sqrt(dimension * math.log(inside)) + math.sqrt(ridge) * norm
 
@@ -47,7 +47,7 @@ def beta(
     """β = max(β₁, b_β·d·H·√log(dT/p)), thm:regret."""
     at_least_zero(beta_1=beta_1, b_beta=b_beta)
     count(dimension=dimension, horizon=horizon, total_steps=total_steps)
-    probability(failure_probability=failure_probability)
+    probabilities(failure_probability=failure_probability)
     log_term = math.log(dimension * total_steps / failure_probability)
     return max(beta_1, b_beta * dimension * horizon * math.sqrt(log_term))
 
@@ -63,7 +63,7 @@ def initial_episodes(
     """K′ = ⌈4·β·D·√T·log(d/p)⌉, thm:regret; not capped at K."""
     positive(beta=beta, feature_bound=feature_bound)
     count(total_steps=total_steps, dimension=dimension)
-    probability(failure_probability=failure_probability)
+    probabilities(failure_probability=failure_probability)
     log_term = math.log(dimension / failure_probability)
     return math.ceil(4 * beta * feature_bound * math.sqrt(total_steps) * log_term)
 
@@ -86,7 +86,7 @@ def delta_phi(norm: float, largest_distance: float) -> float:
 
 def gap(*, bound: float, anchor_cost: float, delta_phi: float) -> float:
     """gap_h = c̄ − c⁰_h − Δ_φ of one limit (below eq:epss); may be negative (spec 7.5)."""
-    finite(bound=bound, anchor_cost=anchor_cost)
+    all_finite(bound=bound, anchor_cost=anchor_cost)
     at_least_zero(delta_phi=delta_phi)
     return bound - anchor_cost - delta_phi
 
@@ -94,7 +94,7 @@ def gap(*, bound: float, anchor_cost: float, delta_phi: float) -> float:
 def future_gap(*, bound: float, anchor_costs_from_here: Sequence[float], delta_phi: float) -> float:
     """gap⁺_h = c̄ − max_{h′ ≥ h} c⁰_{h′} − Δ_φ of one limit (below eq:epss); may be negative."""
     for cost in anchor_costs_from_here:  # each one, because max() can hide a NaN
-        finite(anchor_cost=cost)
+        all_finite(anchor_cost=cost)
     if len(anchor_costs_from_here) == 0:
         raise InvalidInput("anchor_costs_from_here must hold the cost of step h", got="is empty")
     return gap(bound=bound, anchor_cost=max(anchor_costs_from_here), delta_phi=delta_phi)
@@ -186,7 +186,7 @@ def regret_bound(
     """
     count(episodes=episodes, horizon=horizon, dimension=dimension, initial_episodes=initial_episodes)
     positive(feature_bound=feature_bound, lambda_0=lambda_0)
-    probability(failure_probability=failure_probability)
+    probabilities(failure_probability=failure_probability)
     if not len(epsilon_2) == len(epsilon_3) > 0:
         raise InvalidInput(
             "epsilon_2 and epsilon_3 must have one entry per decision step",

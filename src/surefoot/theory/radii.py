@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from surefoot.errors import InvalidInput
-from surefoot.theory.arguments import at_least_zero, count, positive, probability
+from surefoot.theory.arguments import at_least_zero, count, positive, probabilities
 from surefoot.tolerances import LOG_DET
 
 
@@ -42,14 +42,14 @@ def noise_radius(log_det_ratio: float, *, noise: float, log_inverse_probability:
 def cost_log_term(*, limits: int, regressions: int, n_ridges: int, failure_probability: float) -> float:
     """log(m·n·|Λ| / p): all of p, over all limits, cost regressions and ridges, (S3)."""
     count(limits=limits, regressions=regressions, n_ridges=n_ridges)
-    probability(failure_probability=failure_probability)
+    probabilities(failure_probability=failure_probability)
     return math.log(limits * regressions * n_ridges / failure_probability)
 
 
 def value_log_term(horizon: int, failure_probability: float) -> float:
     """log(H / p) over all steps, (S6): the value event has a p of its own, which safety never uses."""
     count(horizon=horizon)
-    probability(failure_probability=failure_probability)
+    probabilities(failure_probability=failure_probability)
     return math.log(horizon / failure_probability)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from surefoot.errors import InvalidInput
 from surefoot.theory import paper
-from surefoot.theory.arguments import at_least_zero, count, decisions, positive, probability
+from surefoot.theory.arguments import at_least_zero, count, decisions, positive, probabilities
 from surefoot.theory.paper import LowerBound
 
 MOST_EPISODES = 10**18
@@ -44,7 +44,7 @@ class Setting:
         count(limits=m)
         positive(lambda_0=self.lambda_0, delta_tilde=self.delta_tilde)
         at_least_zero(transition_norm=self.transition_norm)
-        probability(failure_probability=self.failure_probability)
+        probabilities(failure_probability=self.failure_probability)
         widths = {"cost_norms": len(self.cost_norms), "noises": len(self.noises)}
         widths |= {f"anchor_costs[{h}]": len(row) for h, row in enumerate(self.anchor_costs)}
         for name, width in widths.items():
