@@ -21,7 +21,7 @@ from surefoot.errors import (
     UnwritableFile,
 )
 from surefoot.study import journal as journals
-from surefoot.study import records
+from surefoot.study import records, snapshots
 from tests.drawn_worlds import paper_world
 from tests.studies import (
     Calm,
@@ -108,6 +108,13 @@ def test_a_problem_file_that_was_changed_is_refused(opened: Any, path: Path) -> 
     (path / "problem.json").write_text(json.dumps(text))
     with pytest.raises(UnreadableFile, match="not the one that the study was begun with"):
         opened()
+
+
+def test_a_problem_file_that_cannot_be_read_is_named(opened: Any, path: Path) -> None:
+    opened().close()
+    (path / "problem.json").unlink()
+    with pytest.raises(UnreadableFile, match=r"the study's problem cannot be read: .*problem\.json"):
+        sf.Study.open(path)
 
 
 def test_changed_options_are_refused_with_the_difference(opened: Any) -> None:
@@ -287,6 +294,16 @@ def test_a_damaged_snapshot_is_passed_over_and_said(
     (said,) = study.recovered
     assert said == f"snapshot {newest.name} was passed over: it is not what was written"
     assert fingerprint(study) == before
+
+
+def test_a_snapshot_of_another_problem_is_not_taken(opened: Any, tmp_path: Path) -> None:
+    """Not even when the journal names it with the right hash."""
+    standing, file = opened().standing, tmp_path / snapshots.name(1)
+    file.write_bytes(snapshots.pack(standing, "0" * 64))
+    with pytest.raises(UnreadableFile, match="a snapshot of another problem"):
+        snapshots.unpack(file, standing.opened_with, standing)
+    file.write_bytes(snapshots.pack(standing, standing.opened_with))
+    snapshots.unpack(file, standing.opened_with, standing)
 
 
 def test_processes_that_come_and_go_leave_snapshots_too(opened: Any, path: Path, world: sf.World) -> None:
