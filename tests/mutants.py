@@ -43,11 +43,14 @@ AREAS = {  # area: (what is mutated, the tests that guard it, quick ones first)
     "replay": (
         "study/standing.py study/opening.py study/snapshots.py study/declaring.py "
         "agents/learner.py agents/look_ahead.py agents/place.py agents/measured.py",
-        "test_declaring test_study test_study_alarms test_study_opening test_study_answers test_study_durable test_study_import "
-        "test_survivors test_agent_api",
+        "test_declaring test_study test_study_alarms test_study_opening test_study_answers test_study_durable "
+        "test_study_import test_survivors test_agent_api",
     ),
     "monitor": ("monitor/*.py", "test_monitor_evidence test_monitor"),
-    "audit": ("audits/*.py", "test_declaring test_bombs test_survivors test_audit test_study_answers test_study_repeats"),
+    "audit": (
+        "audits/*.py",
+        "test_declaring test_bombs test_survivors test_audit test_study_answers test_study_repeats",
+    ),
 }
 INTERPRETED = ("certify", "monitor")  # quicker than compiling each mutant
 SLOW = "many_features or overflows or named_worlds or auditor_and_a_reporter or the_whole_way_from_rows"
