@@ -56,7 +56,7 @@ INTERPRETED = ("certify", "monitor")  # quicker than compiling each mutant
 SLOW = "many_features or overflows or named_worlds or auditor_and_a_reporter or the_whole_way_from_rows"
 
 
-_WORDS = ("wrong", "_wrong", "_expect", "remark", "_raise")  # functions that take a message
+_WORDS = ("wrong", "_wrong", "_expect", "remark", "_raise", "Alarm")  # what takes a message
 
 
 def left_out(path: Path) -> list[tuple[tuple[int, int], tuple[int, int]]]:

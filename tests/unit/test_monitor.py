@@ -100,6 +100,16 @@ def test_one_wild_measurement_is_enough(seed: int) -> None:
     assert told(monitor, 0, 0, -0.5) is not None
 
 
+@pytest.mark.parametrize("noise", [0.1, 0.0])
+def test_where_nothing_costs_anything_a_cost_is_noticed(noise: float) -> None:
+    """All features are zero, so that no parameter explains anything."""
+    monitor = Monitor(chain(np.zeros((1, 1)), Limit("c", 99.0, noise, 1.0), horizon=2), ALPHA)
+    assert not any(told(monitor, 0, 0, noise * (-1) ** t) for t in range(100))
+    alarm = told(monitor, 0, 0, 1.0)
+    assert alarm is not None
+    assert alarm.kind == "residual"
+
+
 @pytest.mark.parametrize("cost", [-1e200, -1e160, -1e308])
 def test_what_overflows_counts_against_the_model(cost: float) -> None:
     for noise in (0.1, 0.0):

@@ -144,6 +144,7 @@ CASES: dict[str, dict[str, Any]] = {
         "limits": [Limit("c", 9.0, 0.1, 1.0), Limit("b", 9.0, 0.02, 0.5, 0.01), Limit("exact", 9.0, 0.0, 2.0, 9.0)]
     },
     "no fit allowed": {"limits": Limit("c", 9.0, 0.1, 0.0)},
+    "zeros": {"limits": Limit("c", 9.0, 0.1, 1.0)},  # in features, here and there
 }
 
 
@@ -152,6 +153,8 @@ def test_evidence_equals_its_definition(name: str, seed: int) -> None:
     """At every measurement up to and past the first restarts, with a shift in the middle."""
     rng = np.random.default_rng(seed)
     features = rng.uniform(-1, 1, (6, 3))
+    if name == "zeros":
+        features *= np.array([[0, 1, 1], [1, 0, 1], [1, 1, 0], [0, 0, 1], [0, 1, 0], [1, 1, 1]])
     terminal = rng.uniform(-1, 1, (6, 3)) if name == "layered" else None
     problem = chain(features, terminal=terminal, **CASES[name])
     m, last = len(problem.limits), problem.horizon - 1
@@ -196,6 +199,24 @@ def test_with_many_features_shifts_are_looked_for_less_often(seed: int) -> None:
 
 
 # --- windows --------------------------------------------------------------------------------------------
+
+
+def test_a_window_that_begins_knows_nothing_of_what_was_before(seed: int) -> None:
+    """After 32 measurements, and again after 64 + 32, it is as one that began with the world."""
+    rng = np.random.default_rng(seed)
+    limits = [Limit("c", 99.0, 0.1, 1.0, 0.1), Limit("exact", 99.0, 0.0, 1.0, 9.0)]
+    problem = chain(rng.uniform(-1, 1, (4, 2)), limits, anchor=([0.5, 1.0], [0.1, 0.1]), stationary=False)
+    old = Monitor(problem, 1e-9)
+    rows = [(1, int(rng.integers(4)), rng.uniform(0, 0.5, 2)) for _ in range(97)]
+    for t, row in enumerate(rows, 1):
+        old.observe(*row)
+        if t in (33, 97):
+            new = Monitor(problem, 1e-9)
+            new.observe(*row)
+            room, fresh = (monitor._windows._asdict() for monitor in (old, new))
+            assert (room["start"][1], fresh["start"][0]) == (t - 1, 0)
+            for name in set(room) - {"start", "log_weight"}:
+                assert room[name][1].tobytes() == fresh[name][0].tobytes(), name
 
 
 def test_weights_of_windows_add_up_to_a_half() -> None:
