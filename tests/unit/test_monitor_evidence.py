@@ -217,6 +217,12 @@ def test_a_window_that_begins_knows_nothing_of_what_was_before(seed: int) -> Non
             assert (room["start"][1], fresh["start"][0]) == (t - 1, 0)
             for name in set(room) - {"start", "log_weight"}:
                 assert room[name][1].tobytes() == fresh[name][0].tobytes(), name
+            x = problem.graph.layers[1].cost_features[row[1]]
+            rho = x @ [0.5, 1.0] / 1.25
+            assert fresh["rows"][0].tolist() == [0, 1, 0]
+            assert fresh["size"][0] == pytest.approx([0, x @ x, 0], rel=1e-14)
+            assert fresh["spread"][0] == pytest.approx([0, (1 + abs(rho)) ** 2, 0], rel=1e-14)
+            assert fresh["squares"][0] == pytest.approx(np.array([[0, 0], row[2] ** 2, [0, 0]]), rel=1e-14)
 
 
 def test_weights_of_windows_add_up_to_a_half() -> None:
