@@ -271,6 +271,19 @@ def test_limits_are_the_largest_that_is_read(tmp_path: Path, monkeypatch: pytest
         monkeypatch.undo()
 
 
+def test_no_more_of_a_file_is_read_at_once_than_a_directory_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").write_bytes(bytes(100))
+    monkeypatch.setattr(archive, "_DIRECTORY_BYTES", 60)
+    with archive._Guarded(io.FileIO(tmp_path / "a")) as file:
+        for size in (61, -1, None):
+            with pytest.raises(UnreadableFile, match="directory is too large"):
+                file.read(size)
+        assert len(file.read(60)) == 60
+        assert len(file.read()) == 40  # of what is left there is no more
+
+
 def test_json_is_weighed_before_it_is_parsed() -> None:
     """64 MiB and 4 Mi brackets of either kind, which bound what is taken for it near 1 GiB."""
     assert not strict_json.too_large(b"[{" * (2 << 20))

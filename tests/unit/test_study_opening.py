@@ -364,7 +364,14 @@ def test_a_journal_shorter_than_its_snapshots_has_lost_what_was_acknowledged(
     study = opened(snapshot_every=10)
     go_on(study, Plant(world, 0), 30)
     study.close()
-    (path / journals.NAME).write_bytes(b"".join(lines_of(path)[:20]))
+    lines, newest = lines_of(path), max(int(file.stem) for file in (path / "snapshots").iterdir())
+    (path / journals.NAME).write_bytes(b"".join(lines[:newest]))  # a crash between a snapshot and its record
+    with opened() as cut:
+        assert cut.status()["records"] == newest
+    (path / journals.NAME).write_bytes(b"".join(lines[: newest - 1]))
+    with pytest.raises(UnreadableFile, match=f"there is a snapshot of {newest}"):
+        opened()
+    (path / journals.NAME).write_bytes(b"".join(lines[:20]))
     with pytest.raises(UnreadableFile, match=r"records that were acknowledged are gone.*20 records"):
         opened()
     shutil.rmtree(path / "snapshots")
