@@ -166,6 +166,7 @@ def lock_at(path: Path, **options: Any) -> Lock:
 def test_one_holder_at_a_time_who_is_named(tmp_path: Path) -> None:
     first, second = lock_at(tmp_path), lock_at(tmp_path)
     assert first.take() == ""
+    assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o644 & ~_umask()
     with pytest.raises(OutOfOrder) as found:
         second.take()
     assert (found.value.rule, found.value.where, found.value.fix) == ("it is busy", str(tmp_path), "Wait.")
