@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import os
@@ -195,6 +196,19 @@ def test_what_a_dead_process_has_left_is_taken_over(tmp_path: Path) -> None:
         found.release()
 
 
+def test_on_a_full_disk_a_lock_holds_and_names_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    (tmp_path / "lock").write_bytes(b'{"pid": 7}')
+    monkeypatch.setattr(lock.os, "write", full)
+    held = lock_at(tmp_path)
+    assert "process 7" in held.take()
+    assert (tmp_path / "lock").read_bytes() == b""  # and not whoever had it before
+    with pytest.raises(OutOfOrder, match="a process that did not say which"):
+        lock_at(tmp_path).take()
+
+
 def test_shared_locks_go_together_and_with_no_other(tmp_path: Path) -> None:
     one, two, alone = lock_at(tmp_path, shared=True), lock_at(tmp_path, shared=True), lock_at(tmp_path)
     (tmp_path / "lock").write_bytes(b'{"pid": 7, "host": "there"}')
@@ -251,6 +265,22 @@ def test_an_archive_depends_on_its_content_alone() -> None:
             assert (info.date_time, info.compress_type) == ((1980, 1, 1, 0, 0, 0), zipfile.ZIP_STORED)
     with pytest.raises(ValueError, match="allow_pickle=False"):
         written(a=np.array([None]))
+
+
+@pytest.mark.parametrize(
+    ("how", "stored", "claimed", "refused"),
+    [
+        (zipfile.ZIP_STORED, 9, 9, False),
+        (zipfile.ZIP_STORED, 9, 10, True),
+        (zipfile.ZIP_STORED, 10, 9, True),
+        (zipfile.ZIP_DEFLATED, 9, 9, True),
+    ],
+)
+def test_a_member_is_as_large_as_it_says_and_not_compressed(how: int, stored: int, claimed: int, refused: bool) -> None:
+    info = zipfile.ZipInfo("a.npy")
+    info.compress_type, info.compress_size, info.file_size = how, stored, claimed
+    with pytest.raises(UnreadableFile, match="compressed") if refused else contextlib.nullcontext():
+        archive._refuse_compressed(info)
 
 
 def test_limits_are_the_largest_that_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
