@@ -32,6 +32,14 @@ def test_rss_by_hand() -> None:
     assert monitor.arrays()["excess"].ravel() == pytest.approx([10 - 16 / 2.25 - 1], rel=1e-12)
 
 
+def test_ridges_go_with_the_scale_of_the_features() -> None:
+    """‖x‖² = 10⁻⁶ of the longest, (σ/L)²·{1, 100} of a limit, 10⁻¹⁸ of it without noise, 10¹⁸ without a norm."""
+    for longest in (1e-3, 1.0, 1e3):
+        both = ridge_grid(np.array([50.0, 0.0]) * longest, np.array([1.0, 3.0]), longest) / longest**2
+        assert both == pytest.approx([1e-18, 1e-16, 1.0, 2500.0, 250_000.0], rel=1e-12)
+        assert ridge_grid(np.array([0.1]), np.array([0.0]), longest) / longest**2 == pytest.approx([1.0, 1e18, 1e20])
+
+
 def test_evidence_by_hand() -> None:
     """One feature, no past: the first window alone, E = (1−s)^{n/2} exp(sD/2σ²), weight ½·½, s evenly."""
     monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 10.0, 1.0, 2.0), horizon=2), ALPHA)
