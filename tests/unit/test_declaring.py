@@ -55,6 +55,11 @@ def last_cost(problem: sf.Problem) -> sf.Problem:
     return graph(problem, terminal=replace(last, has_cost=last.has_cost & keeps, cost_features=features))
 
 
+def no_last_costs(problem: sf.Problem) -> sf.Problem:
+    last = problem.graph.terminal
+    return graph(problem, terminal=replace(last, has_cost=np.zeros_like(last.has_cost), cost_features=None))
+
+
 WIDER: dict[str, tuple[Change, str]] = {
     "noise": (lambda p: limit(p, noise=0.06), "larger noise"),
     "norm": (lambda p: limit(p, norm=3.5), "larger norm or misspecification"),
@@ -70,6 +75,7 @@ OTHER: dict[str, Change] = {
     "fallback": lambda p: layer(p, 1, fallback=p.graph.layers[1].fallback + np.array([1, 0])),
     "features of a last state": last_features,
     "cost of a last state": last_cost,
+    "costs of all last states": no_last_costs,
 }
 
 
