@@ -186,6 +186,17 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path: Path, world: sf.Worl
     assert os.listdir(tmp_path) == ["thesis.tex"]
 
 
+def test_a_folder_in_which_a_study_was_begun_and_no_more_is_taken(path: Path, world: sf.World) -> None:
+    """What a crash before the first record leaves, and what systems put into folders."""
+    path.mkdir()
+    for name in ("problem.json", "problem.npz", "lock", ".DS_Store"):
+        (path / name).touch()
+    (path / "snapshots").mkdir()
+    sf.Study.open(path, world.problem, files=Quick(), monitor_factory=Calm).close()
+    assert not (path / "problem.npz").exists()  # of that attempt
+    assert [record["kind"] for record in records_of(path)] == ["open"]
+
+
 def test_other_constants_than_those_of_the_study_are_refused(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from surefoot.plan import confidence
 
@@ -304,6 +315,20 @@ def test_a_snapshot_of_another_problem_is_not_taken(opened: Any, tmp_path: Path)
         snapshots.unpack(file, standing.opened_with, standing)
     file.write_bytes(snapshots.pack(standing, standing.opened_with))
     snapshots.unpack(file, standing.opened_with, standing)
+
+
+def test_snapshots_are_so_many_rows_apart(opened: Any, path: Path, world: sf.World) -> None:
+    """Of an episode's end, the first at which 20 rows were told since the last one."""
+    study = opened(snapshot_every=20)
+    go_on(study, Plant(world, 0), 60)
+    rows, since = 0, 0
+    for record in records_of(path):
+        rows += record["kind"] == "tell"
+        if record["kind"] == "snapshot":
+            assert 20 <= rows - since <= 21  # two rows are an episode
+            since = rows
+    assert rows - since < 20
+    assert study.standing.rows == rows == 120
 
 
 def test_processes_that_come_and_go_leave_snapshots_too(opened: Any, path: Path, world: sf.World) -> None:
