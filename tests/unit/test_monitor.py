@@ -99,6 +99,7 @@ def test_a_shift_is_told_as_one() -> None:
     assert (alarm.details["test"], alarm.details["since"], alarm.details["step"]) == ("shift", 65, None)
     assert "follow other costs than those before" in alarm.message
     assert "scatter" not in alarm.message
+    assert "step" not in alarm.message  # all steps are one regression
     assert alarm.details["rows"] == alarm.details["measurement"] - 64
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from surefoot.errors import (
     UnwritableFile,
 )
 from surefoot.study import journal as journals
-from surefoot.study import records, snapshots
+from surefoot.study import opening, records, snapshots
 from tests.drawn_worlds import paper_world
 from tests.studies import (
     Calm,
@@ -35,6 +36,7 @@ from tests.studies import (
     nervous,
     opener,
     records_of,
+    rewritten,
 )
 
 
@@ -466,8 +468,6 @@ def test_an_alarm_is_written_when_there_is_room_again(path: Path, world: sf.Worl
 
 
 def test_a_forged_record_that_does_not_fit_is_refused_with_its_place(opened: Any, path: Path) -> None:
-    from tests.studies import rewritten
-
     study = opened()
     with study.episode("s") as ep:
         ep.ask()
@@ -494,9 +494,62 @@ def test_a_forged_record_that_does_not_fit_is_refused_with_its_place(opened: Any
     assert opened().status()["tells"] == 0
 
 
-def test_the_first_record_is_the_opening(opened: Any, path: Path) -> None:
-    from tests.studies import rewritten
+def test_an_answer_or_an_import_that_does_not_fit_is_refused_with_its_place(opened: Any, path: Path) -> None:
+    factory = nervous({1: "residual"})
+    study = opened(monitor_factory=factory)
+    with study.episode("s") as ep:
+        ep.ask()
+        ep.tell("s", 0.1)
+        ep.abort()
+    study.acknowledge("another plant", discard_data=True)
+    row = {"step": 0, "state": "s", "action": "wait", "next_state": "s", "cost": 0.11}
+    study.import_log([{**row, "time": time.time() + 9}])
+    study.close()
+    true = records_of(path)
+    kinds = ["open", "begin", "ask", "tell", "alarm", "abort", "acknowledge", "import", "alarm"]
+    assert [record["kind"] for record in true] == kinds
+    started, asked, told, abort, answer, log = (true[n] for n in (1, 2, 3, 5, 6, 7))
+    wrong: list[tuple[int, dict[str, Any]]] = [
+        *((6, {"epoch": epoch}) for epoch in (0, 2)),
+        *((6, {"monitor": monitor}) for monitor in (0, 2)),
+        *((6, {"changes": changes}) for changes in ([], ["larger noise"])),
+        (6, {"discard": False}),
+        (6, {"problem": "0" * 64}),
+        *((7, {"since": since}) for since in (None, answer["time"])),
+        (7, {"repeated": 1}),
+    ]
+    forgeries = [(n, [*true[:n], {**true[n], **change}, *true[n + 1 :]]) for n, change in wrong]
+    forgeries += [
+        (2, [*true[:2], started]),  # an episode inside another
+        (3, [*true[:3], asked]),  # two offers at once
+        (4, [*true[:4], told]),  # the same tell again
+        (5, [*true[:5], answer]),  # inside an episode
+        (6, [*true[:6], abort]),  # of an episode that is over
+        (6, [*true[:6], log]),  # with an alarm that nobody has answered
+        (7, [*true[:7], answer]),  # to no alarm
+    ]
+    for n, forged in forgeries:
+        rewritten(path, forged)
+        with pytest.raises(UnreadableFile, match=f"line {n + 1}, byte"):
+            opened(monitor_factory=factory)
+    rewritten(path, true)
+    assert opened(monitor_factory=factory).status()["records"] == len(true)
 
+
+def test_a_problem_is_kept_as_text_while_it_is_small(
+    tmp_path: Path, world: sf.World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layers = world.problem.graph.layers
+    entries = sum(y.cost_features.size + y.transition_features.size + 2 * y.n_edges for y in layers)
+    for room, kind, other in ((entries, "json", "npz"), (entries - 1, "npz", "json")):
+        monkeypatch.setattr(opening, "_JSON_ENTRIES", room)
+        sf.Study.open(tmp_path / kind, world.problem, files=Quick(), monitor_factory=Calm).close()
+        assert (tmp_path / kind / f"problem.{kind}").exists()
+        assert not (tmp_path / kind / f"problem.{other}").exists()
+        sf.Study.open(tmp_path / kind, files=Quick(), monitor_factory=Calm).close()
+
+
+def test_the_first_record_is_the_opening(opened: Any, path: Path) -> None:
     opened().close()
     (record,) = records_of(path)
     for version in (records.VERSION - 1, records.VERSION + 1):
