@@ -2,7 +2,8 @@
 
 Run by ``make mutants`` with the operators of cosmic-ray, in a copy of the tree; what survives, and why, is in
 ``tests/mutants.md``. A place in the code is drawn first and one of its mutants then, so that a comparison, of which
-there are many mutants, counts no more than a number. Type annotations are left out: nothing reads them.
+there are many mutants, counts no more than a number. Left out are type annotations and decorators (how a function is
+compiled, whether a record can be compared), which change no result, and the words of messages.
 """
 
 from __future__ import annotations
@@ -27,48 +28,62 @@ from cosmic_ray.work_item import MutationSpec, TestOutcome
 ROOT = Path(__file__).parents[1]
 AREAS = {  # area: (what is mutated, the tests that guard it, quick ones first)
     "bounds": (
-        "estimate/costs.py estimate/kernels.py plan/confidence.py",
-        "test_certify test_scale test_ridge test_cost_bounds test_beyond_beta test_wiring test_survivors",
+        "estimate/costs.py estimate/bank.py estimate/update.py estimate/kernels.py plan/confidence.py",
+        "test_certify test_scale test_ridge test_cost_bounds test_beyond_beta test_blocks test_wiring test_survivors",
     ),
-    "certify": ("plan/certify.py plan/kernels.py", "test_certify test_explore_and_values test_agent_api test_why"),
-    "journal": ("study/journal.py study/records.py", "test_journal test_study_opening test_study test_survivors"),
+    "certify": (
+        "plan/certify.py plan/kernels.py plan/segments.py",
+        "test_certify test_explore_and_values test_why test_agent_api",
+    ),
+    "journal": (
+        "study/journal.py study/records.py study/clock.py storage/*.py",
+        "test_journal test_storage test_bombs test_survivors test_study_opening test_study_durable test_files "
+        "test_files_damage test_study",
+    ),
     "replay": (
-        "study/standing.py study/opening.py",
-        "test_study_alarms test_study_opening test_study_answers test_study_durable test_study_import test_survivors",
+        "study/standing.py study/opening.py study/snapshots.py study/declaring.py "
+        "agents/learner.py agents/look_ahead.py agents/place.py agents/measured.py",
+        "test_declaring test_study test_study_alarms test_study_opening test_study_answers test_study_durable "
+        "test_study_import test_survivors test_agent_api",
     ),
-    "monitor": ("monitor/*.py", "test_monitor"),
-    "audit": ("audits/*.py", "test_bombs test_survivors test_audit test_study_answers test_study_repeats"),
+    "monitor": ("monitor/*.py", "test_monitor_evidence test_monitor"),
+    "audit": (
+        "audits/*.py",
+        "test_declaring test_bombs test_survivors test_audit test_study_answers test_study_repeats",
+    ),
 }
+INTERPRETED = ("certify", "monitor")  # quicker than compiling each mutant
 SLOW = "many_features or overflows or named_worlds or auditor_and_a_reporter or the_whole_way_from_rows"
 
 
-def annotations(path: Path) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """(start, end) of every annotation of a file, as (line, column)."""
-    found = []
+_WORDS = ("wrong", "_wrong", "_expect", "remark", "_raise", "Alarm")  # what takes a message
+
+
+def left_out(path: Path) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """(start, end) of all in a file that no test need read, as (line, column): annotations, decorators, messages."""
+    found: list[ast.AST] = []
     for node in ast.walk(ast.parse(path.read_text())):
-        for part in (getattr(node, "annotation", None), getattr(node, "returns", None)):
-            if part is not None:
-                found.append(((part.lineno, part.col_offset), (part.end_lineno, part.end_col_offset)))
-    return found
+        found += filter(None, (getattr(node, "annotation", None), getattr(node, "returns", None)))
+        found += getattr(node, "decorator_list", ())  # what stands in them: to remove a whole one is a mutant
+        name = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
+        if isinstance(node, ast.Raise) or name in _WORDS:
+            found += [part for part in ast.walk(node) if isinstance(part, ast.JoinedStr)]
+    return [((part.lineno, part.col_offset), (part.end_lineno, part.end_col_offset)) for part in found]
 
 
 def mutants(area: str, session: Path) -> Iterator[MutationSpec]:
     """All mutants of an area, always in the same order."""
     source = Path("src/surefoot")
     files = sorted(path for pattern in AREAS[area][0].split() for path in source.glob(pattern))
-    skipped = {str(path): annotations(path) for path in files}
+    skipped = {str(path): left_out(path) for path in files}
     with use_db(session, WorkDB.Mode.create) as database:
         init(files, database, {})
         found = [mutation for item in database.work_items for mutation in item.mutations]
     for mutation in sorted(found, key=lambda m: (str(m.module_path), m.start_pos, m.operator_name, m.occurrence)):
-        compiled = _line(mutation).startswith("@numba")  # how it is compiled changes no result
-        typed = any(start <= mutation.start_pos < end for start, end in skipped[str(mutation.module_path)])
-        if not typed and not compiled:
+        path, (line, column) = mutation.module_path, mutation.start_pos
+        compiled = Path(path).read_text().splitlines()[line - 1].startswith("@numba")
+        if not compiled and not any(start <= (line, column) < end for start, end in skipped[str(path)]):
             yield mutation
-
-
-def _line(mutation: MutationSpec) -> str:
-    return Path(mutation.module_path).read_text().splitlines()[mutation.start_pos[0] - 1]
 
 
 def sample(found: Iterator[MutationSpec], n: int, seed: str) -> list[MutationSpec]:
@@ -81,22 +96,22 @@ def sample(found: Iterator[MutationSpec], n: int, seed: str) -> list[MutationSpe
     return [random.Random(f"{seed} {place}").choice(places[place]) for place in order[:n]]
 
 
-def judge(area: str, chosen: list[MutationSpec], python: str, limit: float) -> int:
+def judge(area: str, chosen: list[MutationSpec], python: str) -> int:
     """Run the tests on every mutant, print those that survive, return how many do."""
     files = " ".join(f"tests/unit/{name}.py" for name in AREAS[area][1].split())
     command = f"{python} -m pytest -x -q -p no:cacheprovider {files} -k 'not ({SLOW})'"
-    os.environ["NUMBA_DISABLE_JIT"] = str(int(area == "monitor"))  # quicker than compiling its mutants
-    outcome, output = run_tests(command, limit)
+    os.environ["NUMBA_DISABLE_JIT"] = str(int(area in INTERPRETED))
+    start = time.monotonic()
+    outcome, output = run_tests(command, 3600.0)
     if outcome != TestOutcome.SURVIVED:
         sys.exit(f"{area}: the tests fail without any mutant\n{output[-3000:]}")
+    limit = 60.0 + 4.0 * (time.monotonic() - start)  # a mutant that never ends is noticed
     alive = 0
     for i, mutation in enumerate(chosen):
         start = time.monotonic()
+        _forget_compiled(area, mutation)
         result = mutate_and_test([mutation], command, limit)
-        for path in (
-            Path(mutation.module_path).parent.rglob("*.nb[ci]") if "kernels" in mutation.module_path.name else ()
-        ):
-            path.unlink()  # numba does not notice a callee that has changed
+        _forget_compiled(area, mutation)
         survived = result.test_outcome == TestOutcome.SURVIVED
         alive += survived
         what = f"{mutation.module_path}:{mutation.start_pos[0]} {mutation.operator_name}"
@@ -108,6 +123,13 @@ def judge(area: str, chosen: list[MutationSpec], python: str, limit: float) -> i
     return alive
 
 
+def _forget_compiled(area: str, mutation: MutationSpec) -> None:
+    """numba does not notice a callee that has changed."""
+    if area not in INTERPRETED and "kernels" in Path(mutation.module_path).name:
+        for path in Path("src").rglob("*.nb[ci]"):
+            path.unlink()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("areas", nargs="*", choices=[*AREAS, []], help="all, when none is named")
@@ -115,7 +137,6 @@ def main() -> None:
     parser.add_argument("--mutants", type=int, default=40, help="of each area")
     parser.add_argument("--after", type=int, default=0, help="leave out so many, which were judged before")
     parser.add_argument("--seed", default="0")
-    parser.add_argument("--limit", type=float, default=600.0, help="seconds, after which a mutant counts as killed")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "surefoot"
@@ -124,7 +145,7 @@ def main() -> None:
         os.environ |= {"PYTHONPATH": str(copy / "src"), "OPENBLAS_NUM_THREADS": "1"}
         for area in given.areas or AREAS:
             chosen = sample(mutants(area, Path(folder) / f"{area}.sqlite"), given.mutants, f"{given.seed}-{area}")
-            judge(area, chosen[given.after :], given.python, given.limit)
+            judge(area, chosen[given.after :], given.python)
 
 
 if __name__ == "__main__":

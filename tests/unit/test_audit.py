@@ -686,6 +686,32 @@ def test_snapshots_are_looked_at(tmp_path: Path) -> None:
     found(path, "records are gone")
 
 
+def test_a_snapshot_without_its_record_is_what_a_crash_leaves_and_one_of_a_later_record_is_not(path: Path) -> None:
+    n = len(records_of(path))
+    (path / "snapshots").mkdir()
+    crashed = path / "snapshots" / f"{n:012d}.npz"
+    crashed.write_bytes(b"")
+    clean(path)
+    crashed.rename(crashed.with_stem(f"{n + 1:012d}"))
+    found(path, f"there is a snapshot of record {n + 1}: records are gone", at=n - 1)
+
+
+@pytest.mark.parametrize("name", ["{:012d}.npz", "../{:012d}.npz", "problem.json"])
+def test_a_snapshot_has_the_name_of_its_record(tmp_path: Path, name: str) -> None:
+    path, world = tmp_path / "s", kettle()
+    with study_at(path, world, snapshot_every=10) as study:
+        go_on(study, Plant(world, 0), 12)
+    n = first(path, "snapshot")
+    forge(path, lambda records: records[n].update(file=name.format(n - 1)))
+    found(path, "its file is called", at=n)
+
+
+def test_a_second_opening(path: Path) -> None:
+    n = len(records_of(path))
+    forge(path, lambda records: records.append(dict(records[0])))
+    found(path, "a second opening", at=n)
+
+
 # --- what cannot be read, and the command ---------------------------------------------------------------
 
 

@@ -10,7 +10,8 @@ import pytest
 
 import surefoot as sf
 from surefoot.estimate.costs import CostBounds
-from surefoot.plan.certify import Certified, certify, certify_one_step, with_least_worst
+from surefoot.plan import kernels
+from surefoot.plan.certify import Certified, certify, certify_one_step, margins, with_least_worst
 from tests.hand_made import bounds_of, corridor, maze, tell
 
 # Layer 3 has a trap; "leap" leads towards it two steps before, harmlessly so far. The fallback stays on the road.
@@ -166,6 +167,14 @@ def test_every_limit_counts() -> None:
     assert len(certified(problem, bounds_of(problem, {(0, "s", "other", "end"): [1.0, 1.0, 1.0]}))) == 2
 
 
+def test_margins_as_they_are_shown() -> None:
+    """bound − upper; nothing where there is no bound, and never a negative one of a certified action."""
+    limits = tuple(sf.Limit(name, bound=1.0, noise=0.1, norm=1.0) for name in "abcdef")
+    upper = np.array([0.25, 1.0, 1.5, math.inf, -math.inf, math.nan])
+    assert margins(upper, limits, True) == [0.75, 0.0, None, None, None, None]
+    assert margins(upper, limits, False) == [0.75, 0.0, -0.5, None, None, None]
+
+
 # ---------------------------------------------------------------- the last layer
 
 ENDS = {(0, "s"): {"stay": ["home"], "far": ["hot"], "free": ["open"], "mixed": ["home", "hot"]}}
@@ -297,3 +306,38 @@ def test_an_agent_without_idea_i_certifies_the_trap_and_goes_on_in_it() -> None:
     assert blind.plan.action(1, "brink") == "slip"  # the least worst, not the best paid
     with pytest.raises(sf.errors.AssumptionBroken, match=r"no certified action.*brink"):
         careful.plan.action(1, "brink")
+
+
+# ---------------------------------------------------------------- the kernels, in parts
+
+
+@pytest.mark.parametrize("n_states", [1, 5, 16, 23])
+def test_threads_that_share_the_states_leave_none_out(n_states: int, seed: int) -> None:
+    """Each kernel in any number of ranges writes what it writes in one, and writes everything."""
+    rng = np.random.default_rng([seed, n_states])
+    state_ptr = np.append(0, np.cumsum(rng.integers(1, 4, n_states)))
+    n_pairs = int(state_ptr[-1])
+    pair_ptr = np.append(0, np.cumsum(rng.integers(1, 4, n_pairs)))
+    n_edges, m = int(pair_ptr[-1]), 2
+    successor, upper = rng.integers(0, 6, n_edges), rng.uniform(0.0, 1.2, (n_edges, m))
+    fallback = np.where(rng.random(n_states) < 0.5, state_ptr[:-1], -1)
+    omega, allowed, q = rng.random(n_pairs), rng.random(n_pairs) < 0.6, rng.random(n_pairs)
+    certified_after, future_after = rng.random(6) < 0.8, rng.random(6)
+
+    def swept(ranges: int) -> list[Any]:
+        pairs, states = np.full(n_pairs, 999), np.full(n_states, 999)
+        kernels._certified(
+            ranges, state_ptr, pair_ptr, successor, upper, np.ones(m), certified_after, fallback, pairs, states
+        )
+        width = np.full(n_pairs, 999.0)
+        kernels._widths(ranges, pair_ptr, upper, upper / 2, np.array([1.0, 2.0]), width)
+        ahead, future = np.full(n_pairs, 999.0), np.full(n_states, 999.0)
+        kernels._ahead(ranges, state_ptr, pair_ptr, successor, omega, allowed, future_after, ahead, future)
+        value, action = np.full(n_states, 999.0), np.full(n_states, 999)
+        kernels._greedy(ranges, state_ptr, q, allowed, 0.9, fallback, value, action)
+        return [array.tolist() for array in (pairs, states, width, ahead, future, value, action)]
+
+    whole = swept(1)
+    assert not any(999 in array for array in whole)
+    for ranges in (2, 3, kernels.RANGES, 40):
+        assert swept(ranges) == whole

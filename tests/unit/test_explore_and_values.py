@@ -289,9 +289,17 @@ def test_S6_by_hand(stationary: bool, ridge: float) -> None:
 
 
 def choose(q: list[float], allowed: list[bool], cap: float) -> tuple[float, int]:
-    problem = maze({(0, "s"): {str(i): ["end"] for i in range(len(q))}}, {(0, "s"): "0"})
-    value, action = greedy(problem.graph.layers[0], np.array(q), np.array(allowed), cap)
-    return float(value[0]), int(action[0])
+    """In a state that stands between two others, whose actions are all allowed."""
+    n = len(q)
+    actions = {str(i): ["end"] for i in range(n)}
+    problem = maze(
+        {(0, "s"): {"on": ["x", "y", "z"]}, (1, "x"): actions, (1, "y"): actions, (1, "z"): actions},
+        {(0, "s"): "on", (1, "x"): "0", (1, "y"): "0", (1, "z"): "0"},
+    )
+    others, free = [1.0] * n, [True] * n
+    value, action = greedy(problem.graph.layers[1], np.array(others + q + others), np.array(free + allowed + free), cap)
+    assert (value[[0, 2]].tolist(), action[[0, 2]].tolist()) == ([1.0, 1.0], [0, 2 * n])
+    return float(value[1]), int(action[1]) - n if action[1] >= 0 else -1
 
 
 @pytest.mark.parametrize(

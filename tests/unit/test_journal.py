@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from surefoot.errors import InvalidInput, UnreadableFile, UnwritableFile
+from surefoot.errors import InvalidInput, OutOfOrder, UnreadableFile, UnwritableFile
 from surefoot.storage.disk import FileLayer
 from surefoot.study import journal as journals
 from surefoot.study import records
@@ -89,6 +91,60 @@ def test_numbers_that_json_does_not_know_are_never_written(tmp_path: Path) -> No
     with pytest.raises(ValueError, match="Out of range float"):
         book.append("abort", {**ABORT, "step": float("nan")})
     assert book.append("abort", ABORT)["n"] == 0
+
+
+def test_a_line_of_the_greatest_length_is_written_and_read_and_no_longer_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(tmp_path, 1)
+    (line,) = texts(tmp_path)
+    book, entries = journal(tmp_path), {**ABORT, "reason": json.loads(line)["reason"]}
+    monkeypatch.setattr(journals, "LONGEST_LINE", len(line))
+    assert book.append("abort", entries)["n"] == 1
+    with pytest.raises(UnwritableFile, match=rf"too long: {len(line) + 1} bytes, {len(line)} at most"):
+        book.append("abort", {**entries, "reason": entries["reason"] + "!"})
+    assert book.append("abort", entries)["n"] == 2
+    assert journals.scan(tmp_path / journals.NAME, Quick()).records == 3
+
+
+def test_what_a_scan_tells(tmp_path: Path) -> None:
+    filled(tmp_path)
+    path, lines = tmp_path / journals.NAME, texts(tmp_path)
+    with journal_closed(tmp_path) as book:
+        assert (book.records, book.hash) == (3, json.loads(lines[-1])["hash"])
+        snapshot = book.append("snapshot", {"file": "000000000003.npz", "sha256": "0" * 64})
+    found = journals.scan(path, Quick())
+    assert (found.records, found.size, found.hash) == (4, path.stat().st_size, snapshot["hash"])
+    assert found.time.decode() == snapshot["time"]
+    assert found.torn == ""
+    assert found.first is not None
+    assert (found.first.n, found.first.offset, found.first.end) == (0, 0, len(lines[0]))
+    (line,) = found.snapshots
+    assert (line.n, line.offset, line.end) == (3, sum(map(len, lines)), found.size)
+    assert line.record(path) == snapshot
+    rest = list(journals.read_lines(path, Quick(), offset=len(lines[0]), end=line.offset, n=1))
+    assert [(part.n, part.text) for part in rest] == [(1, lines[1]), (2, lines[2])]
+    assert (rest[0].offset, rest[1].end) == (len(lines[0]), line.offset)
+
+
+@contextlib.contextmanager
+def journal_closed(path: Path) -> Iterator[Journal]:
+    book = journal(path)
+    yield book
+    assert not book.closed
+    book.close()
+    book.close()
+    assert book.closed
+    with pytest.raises(OutOfOrder, match="the study is closed"):
+        book.append("abort", ABORT)
+
+
+@pytest.mark.parametrize("text", ["2027-01-15T08:00:00Z", "2027-01-15T08:00:00.500000Z ", 5, None])
+def test_a_time_is_written_in_one_way(tmp_path: Path, text: object) -> None:
+    filled(tmp_path, 1)
+    record = {**json.loads(texts(tmp_path)[0]), "time": text}
+    with pytest.raises(UnreadableFile, match="not a time"):
+        records.decode(json.dumps(record).encode())
 
 
 # --- reading --------------------------------------------------------------------------------------------

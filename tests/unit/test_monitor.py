@@ -68,6 +68,9 @@ def test_wild_noise_is_told_as_scatter(seed: int) -> None:
     assert (alarm.kind, alarm.details["test"]) == ("residual", "scatter")
     assert alarm.details["scatter"] > 0.1
     assert alarm.details["since"] == 1
+    assert alarm.details["rows"] == monitor.measurements
+    assert "scatter by" in alarm.message
+    assert "step" not in alarm.message
 
 
 def test_a_layer_that_changed_alone_is_named(seed: int) -> None:
@@ -82,6 +85,22 @@ def test_a_layer_that_changed_alone_is_named(seed: int) -> None:
     assert 2000 < monitor.measurements < 2200
     assert alarm.details["step"] == 2
     assert "step 2" in alarm.message
+    assert alarm.details["since"] > 1
+    assert alarm.details["rows"] == sum(t % 4 == 2 for t in range(alarm.details["since"] - 1, monitor.measurements))
+    assert alarm.details["test"] == "scatter"
+    assert 0.1 < alarm.details["scatter"] < 0.5
+
+
+def test_a_shift_is_told_as_one() -> None:
+    """From 0.2 to 0.9 at measurement 65, where a window begins, without any scatter in either part."""
+    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 99.0, 0.1, 1.0), horizon=2), 1e-9)
+    raised = [told(monitor, 0, 0, 0.2 if t < 64 else 0.9) for t in range(128)]
+    alarm = next(alarm for alarm in raised if alarm)
+    assert (alarm.details["test"], alarm.details["since"], alarm.details["step"]) == ("shift", 65, None)
+    assert "follow other costs than those before" in alarm.message
+    assert "scatter" not in alarm.message
+    assert "step" not in alarm.message  # all steps are one regression
+    assert alarm.details["rows"] == alarm.details["measurement"] - 64
 
 
 def test_a_parameter_longer_than_declared_is_noticed(seed: int) -> None:
@@ -98,6 +117,16 @@ def test_one_wild_measurement_is_enough(seed: int) -> None:
     monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 99.0, 0.1, 1.0), horizon=2), ALPHA)
     assert not any(told(monitor, 0, 0, 0.5 + 0.1 * rng.standard_normal()) for _ in range(1000))
     assert told(monitor, 0, 0, -0.5) is not None
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.0])
+def test_where_nothing_costs_anything_a_cost_is_noticed(noise: float) -> None:
+    """All features are zero, so that no parameter explains anything."""
+    monitor = Monitor(chain(np.zeros((1, 1)), Limit("c", 99.0, noise, 1.0), horizon=2), ALPHA)
+    assert not any(told(monitor, 0, 0, noise * (-1) ** t) for t in range(100))
+    alarm = told(monitor, 0, 0, 1.0)
+    assert alarm is not None
+    assert alarm.kind == "residual"
 
 
 @pytest.mark.parametrize("cost", [-1e200, -1e160, -1e308])
@@ -131,6 +160,23 @@ def test_limit_alarm_exactly_at_its_quantile() -> None:
                     assert alarm.details["limit"] == limits[j].name
                     assert repr(limits[j].name) in alarm.message
                     json.dumps(alarm.details, allow_nan=False)
+
+
+def test_beyond_is_the_limit_test_alone() -> None:
+    """It counts, and never says a word of the model."""
+    problem = chain(np.ones((1, 1)), [Limit("a", 0.5, 0.1, 1.0), Limit("b", 1.0, 0.2, 1.0)], horizon=2)
+    monitor = Monitor(problem, ALPHA)
+    assert all(monitor.beyond(np.array([-50.0 * t, 0.9])) is None for t in range(6))
+    assert (monitor.measurements, monitor.log_evidence) == (6, -math.inf)
+    level = 1.0 + 0.2 * monitor.quantile(7)
+    alarm = monitor.beyond(np.array([0.0, level + 0.01]))
+    assert alarm is not None
+    assert (alarm.kind, alarm.details["limit"], alarm.details["measurement"]) == ("limit", "b", 7)
+    assert alarm.details["noise_needed"] == {"b": pytest.approx(0.2 + 0.01 / monitor.quantile(7), rel=1e-12)}
+    again = monitor.beyond(np.array([50.0, 50.0]))
+    assert again is not None
+    assert again.details["limit"] == "a"
+    assert list(again.details["noise_needed"]) == ["a", "b"]
 
 
 def test_quantiles_spend_half_the_level() -> None:

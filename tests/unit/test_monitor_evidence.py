@@ -32,6 +32,14 @@ def test_rss_by_hand() -> None:
     assert monitor.arrays()["excess"].ravel() == pytest.approx([10 - 16 / 2.25 - 1], rel=1e-12)
 
 
+def test_ridges_go_with_the_scale_of_the_features() -> None:
+    """‖x‖² = 10⁻⁶ of the longest, (σ/L)²·{1, 100} of a limit, 10⁻¹⁸ of it without noise, 10¹⁸ without a norm."""
+    for longest in (1e-3, 1.0, 1e3):
+        both = ridge_grid(np.array([50.0, 0.0]) * longest, np.array([1.0, 3.0]), longest) / longest**2
+        assert both == pytest.approx([1e-18, 1e-16, 1.0, 2500.0, 250_000.0], rel=1e-12)
+        assert ridge_grid(np.array([0.1]), np.array([0.0]), longest) / longest**2 == pytest.approx([1.0, 1e18, 1e20])
+
+
 def test_evidence_by_hand() -> None:
     """One feature, no past: the first window alone, E = (1−s)^{n/2} exp(sD/2σ²), weight ½·½, s evenly."""
     monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 10.0, 1.0, 2.0), horizon=2), ALPHA)
@@ -144,6 +152,7 @@ CASES: dict[str, dict[str, Any]] = {
         "limits": [Limit("c", 9.0, 0.1, 1.0), Limit("b", 9.0, 0.02, 0.5, 0.01), Limit("exact", 9.0, 0.0, 2.0, 9.0)]
     },
     "no fit allowed": {"limits": Limit("c", 9.0, 0.1, 0.0)},
+    "zeros": {"limits": Limit("c", 9.0, 0.1, 1.0)},  # in features, here and there
 }
 
 
@@ -152,6 +161,8 @@ def test_evidence_equals_its_definition(name: str, seed: int) -> None:
     """At every measurement up to and past the first restarts, with a shift in the middle."""
     rng = np.random.default_rng(seed)
     features = rng.uniform(-1, 1, (6, 3))
+    if name == "zeros":
+        features *= np.array([[0, 1, 1], [1, 0, 1], [1, 1, 0], [0, 0, 1], [0, 1, 0], [1, 1, 1]])
     terminal = rng.uniform(-1, 1, (6, 3)) if name == "layered" else None
     problem = chain(features, terminal=terminal, **CASES[name])
     m, last = len(problem.limits), problem.horizon - 1
@@ -196,6 +207,30 @@ def test_with_many_features_shifts_are_looked_for_less_often(seed: int) -> None:
 
 
 # --- windows --------------------------------------------------------------------------------------------
+
+
+def test_a_window_that_begins_knows_nothing_of_what_was_before(seed: int) -> None:
+    """After 32 measurements, and again after 64 + 32, it is as one that began with the world."""
+    rng = np.random.default_rng(seed)
+    limits = [Limit("c", 99.0, 0.1, 1.0, 0.1), Limit("exact", 99.0, 0.0, 1.0, 9.0)]
+    problem = chain(rng.uniform(-1, 1, (4, 2)), limits, anchor=([0.5, 1.0], [0.1, 0.1]), stationary=False)
+    old = Monitor(problem, 1e-9)
+    rows = [(1, int(rng.integers(4)), rng.uniform(0, 0.5, 2)) for _ in range(97)]
+    for t, row in enumerate(rows, 1):
+        old.observe(*row)
+        if t in (33, 97):
+            new = Monitor(problem, 1e-9)
+            new.observe(*row)
+            room, fresh = (monitor._windows._asdict() for monitor in (old, new))
+            assert (room["start"][1], fresh["start"][0]) == (t - 1, 0)
+            for name in set(room) - {"start", "log_weight"}:
+                assert room[name][1].tobytes() == fresh[name][0].tobytes(), name
+            x = problem.graph.layers[1].cost_features[row[1]]
+            rho = x @ [0.5, 1.0] / 1.25
+            assert fresh["rows"][0].tolist() == [0, 1, 0]
+            assert fresh["size"][0] == pytest.approx([0, x @ x, 0], rel=1e-14)
+            assert fresh["spread"][0] == pytest.approx([0, (1 + abs(rho)) ** 2, 0], rel=1e-14)
+            assert fresh["squares"][0] == pytest.approx(np.array([[0, 0], row[2] ** 2, [0, 0]]), rel=1e-14)
 
 
 def test_weights_of_windows_add_up_to_a_half() -> None:

@@ -400,6 +400,31 @@ def test_an_operator_who_exceeds_a_limit_disproves_nothing(opened: Any, path: Pa
     assert any("declared as before" in finding.what for finding in audit(path).exceptions)
 
 
+def test_an_operator_who_exceeds_a_limit_with_a_certified_action_disproves_it(
+    opened: Any, path: Path, world: sf.World
+) -> None:
+    """Certified by the plan in force, though it was not what was offered: a forger who denies it is found."""
+    study = learnt(opened(monitor_factory=None), world, 8)  # enough, and not long before
+    waits(study, float("nan"))
+    with study.episode("s") as ep:
+        assert ep.ask().action == "wait"  # in safe mode
+        ep.tell("s", 0.9, action_applied="heat")
+        ep.abort("enough")
+    limit = study.status()["alarms"][1]
+    assert (limit["alarm"], limit["details"]["certified"]) == ("limit", True)
+    study.acknowledge("a worse sensor", noise=limit["details"]["noise_needed"]["limit 0"])
+    study.close()
+    clean(path)
+    n = len(lines_of(path)) - 1
+
+    def edit(found: list[Any]) -> None:
+        FORGED["no new declaration"][0](found, n)
+        next(r for r in found if r["kind"] == "alarm" and r["alarm"] == "limit")["details"]["certified"] = False
+
+    forge(path, edit)
+    assert any("declared as before" in finding.what for finding in audit(path).exceptions), str(audit(path))
+
+
 # --- after a discard ------------------------------------------------------------------------------------
 
 

@@ -169,6 +169,14 @@ def test_parts_of_episodes_are_fine(opened: Any) -> None:
     assert opened().import_log([EPISODE[0], EPISODE[2], EPISODE[3]]).rows == 3
 
 
+def test_a_last_state_whose_cost_was_not_measured_is_no_data(opened: Any) -> None:
+    study = opened()
+    imported = study.import_log([{"step": 2, "state": ("warm", 1), "cost": None}])
+    assert (imported.rows, imported.with_cost, imported.alarm) == (1, 0, None)
+    assert not study.safe_mode
+    assert (study.status()["cost_rows"], study.standing.monitor.seen) == ([0, 0, 0], 0)
+
+
 def test_the_same_rows_are_never_imported_twice(opened: Any) -> None:
     study = opened()
     study.import_log(EPISODE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from surefoot.errors import (
     UnwritableFile,
 )
 from surefoot.study import journal as journals
-from surefoot.study import records
+from surefoot.study import opening, records, snapshots
 from tests.drawn_worlds import paper_world
 from tests.studies import (
     Calm,
@@ -35,6 +36,7 @@ from tests.studies import (
     nervous,
     opener,
     records_of,
+    rewritten,
 )
 
 
@@ -110,6 +112,13 @@ def test_a_problem_file_that_was_changed_is_refused(opened: Any, path: Path) -> 
         opened()
 
 
+def test_a_problem_file_that_cannot_be_read_is_named(opened: Any, path: Path) -> None:
+    opened().close()
+    (path / "problem.json").unlink()
+    with pytest.raises(UnreadableFile, match=r"the study's problem cannot be read: .*problem\.json"):
+        sf.Study.open(path)
+
+
 def test_changed_options_are_refused_with_the_difference(opened: Any) -> None:
     opened(optimism=0.5, explore=(0.1, 0.2, 0.3)).close()
     opened().close()  # left out: as before
@@ -177,6 +186,17 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path: Path, world: sf.Worl
     with pytest.raises(InvalidInput, match="a study is a folder"):
         sf.Study.open(tmp_path / "thesis.tex", world.problem)
     assert os.listdir(tmp_path) == ["thesis.tex"]
+
+
+def test_a_folder_in_which_a_study_was_begun_and_no_more_is_taken(path: Path, world: sf.World) -> None:
+    """What a crash before the first record leaves, and what systems put into folders."""
+    path.mkdir()
+    for name in ("problem.json", "problem.npz", "lock", ".DS_Store"):
+        (path / name).touch()
+    (path / "snapshots").mkdir()
+    sf.Study.open(path, world.problem, files=Quick(), monitor_factory=Calm).close()
+    assert not (path / "problem.npz").exists()  # of that attempt
+    assert [record["kind"] for record in records_of(path)] == ["open"]
 
 
 def test_other_constants_than_those_of_the_study_are_refused(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,6 +309,30 @@ def test_a_damaged_snapshot_is_passed_over_and_said(
     assert fingerprint(study) == before
 
 
+def test_a_snapshot_of_another_problem_is_not_taken(opened: Any, tmp_path: Path) -> None:
+    """Not even when the journal names it with the right hash."""
+    standing, file = opened().standing, tmp_path / snapshots.name(1)
+    file.write_bytes(snapshots.pack(standing, "0" * 64))
+    with pytest.raises(UnreadableFile, match="a snapshot of another problem"):
+        snapshots.unpack(file, standing.opened_with, standing)
+    file.write_bytes(snapshots.pack(standing, standing.opened_with))
+    snapshots.unpack(file, standing.opened_with, standing)
+
+
+def test_snapshots_are_so_many_rows_apart(opened: Any, path: Path, world: sf.World) -> None:
+    """Of an episode's end, the first at which 20 rows were told since the last one."""
+    study = opened(snapshot_every=20)
+    go_on(study, Plant(world, 0), 60)
+    rows, since = 0, 0
+    for record in records_of(path):
+        rows += record["kind"] == "tell"
+        if record["kind"] == "snapshot":
+            assert 20 <= rows - since <= 21  # two rows are an episode
+            since = rows
+    assert rows - since < 20
+    assert study.standing.rows == rows == 120
+
+
 def test_processes_that_come_and_go_leave_snapshots_too(opened: Any, path: Path, world: sf.World) -> None:
     plant = Plant(world, 0)
     for episode in range(1, 13):
@@ -347,7 +391,14 @@ def test_a_journal_shorter_than_its_snapshots_has_lost_what_was_acknowledged(
     study = opened(snapshot_every=10)
     go_on(study, Plant(world, 0), 30)
     study.close()
-    (path / journals.NAME).write_bytes(b"".join(lines_of(path)[:20]))
+    lines, newest = lines_of(path), max(int(file.stem) for file in (path / "snapshots").iterdir())
+    (path / journals.NAME).write_bytes(b"".join(lines[:newest]))  # a crash between a snapshot and its record
+    with opened() as cut:
+        assert cut.status()["records"] == newest
+    (path / journals.NAME).write_bytes(b"".join(lines[: newest - 1]))
+    with pytest.raises(UnreadableFile, match=f"there is a snapshot of {newest}"):
+        opened()
+    (path / journals.NAME).write_bytes(b"".join(lines[:20]))
     with pytest.raises(UnreadableFile, match=r"records that were acknowledged are gone.*20 records"):
         opened()
     shutil.rmtree(path / "snapshots")
@@ -417,8 +468,6 @@ def test_an_alarm_is_written_when_there_is_room_again(path: Path, world: sf.Worl
 
 
 def test_a_forged_record_that_does_not_fit_is_refused_with_its_place(opened: Any, path: Path) -> None:
-    from tests.studies import rewritten
-
     study = opened()
     with study.episode("s") as ep:
         ep.ask()
@@ -445,9 +494,62 @@ def test_a_forged_record_that_does_not_fit_is_refused_with_its_place(opened: Any
     assert opened().status()["tells"] == 0
 
 
-def test_the_first_record_is_the_opening(opened: Any, path: Path) -> None:
-    from tests.studies import rewritten
+def test_an_answer_or_an_import_that_does_not_fit_is_refused_with_its_place(opened: Any, path: Path) -> None:
+    factory = nervous({1: "residual"})
+    study = opened(monitor_factory=factory)
+    with study.episode("s") as ep:
+        ep.ask()
+        ep.tell("s", 0.1)
+        ep.abort()
+    study.acknowledge("another plant", discard_data=True)
+    row = {"step": 0, "state": "s", "action": "wait", "next_state": "s", "cost": 0.11}
+    study.import_log([{**row, "time": time.time() + 9}])
+    study.close()
+    true = records_of(path)
+    kinds = ["open", "begin", "ask", "tell", "alarm", "abort", "acknowledge", "import", "alarm"]
+    assert [record["kind"] for record in true] == kinds
+    started, asked, told, abort, answer, log = (true[n] for n in (1, 2, 3, 5, 6, 7))
+    wrong: list[tuple[int, dict[str, Any]]] = [
+        *((6, {"epoch": epoch}) for epoch in (0, 2)),
+        *((6, {"monitor": monitor}) for monitor in (0, 2)),
+        *((6, {"changes": changes}) for changes in ([], ["larger noise"])),
+        (6, {"discard": False}),
+        (6, {"problem": "0" * 64}),
+        *((7, {"since": since}) for since in (None, answer["time"])),
+        (7, {"repeated": 1}),
+    ]
+    forgeries = [(n, [*true[:n], {**true[n], **change}, *true[n + 1 :]]) for n, change in wrong]
+    forgeries += [
+        (2, [*true[:2], started]),  # an episode inside another
+        (3, [*true[:3], asked]),  # two offers at once
+        (4, [*true[:4], told]),  # the same tell again
+        (5, [*true[:5], answer]),  # inside an episode
+        (6, [*true[:6], abort]),  # of an episode that is over
+        (6, [*true[:6], log]),  # with an alarm that nobody has answered
+        (7, [*true[:7], answer]),  # to no alarm
+    ]
+    for n, forged in forgeries:
+        rewritten(path, forged)
+        with pytest.raises(UnreadableFile, match=f"line {n + 1}, byte"):
+            opened(monitor_factory=factory)
+    rewritten(path, true)
+    assert opened(monitor_factory=factory).status()["records"] == len(true)
 
+
+def test_a_problem_is_kept_as_text_while_it_is_small(
+    tmp_path: Path, world: sf.World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layers = world.problem.graph.layers
+    entries = sum(y.cost_features.size + y.transition_features.size + 2 * y.n_edges for y in layers)
+    for room, kind, other in ((entries, "json", "npz"), (entries - 1, "npz", "json")):
+        monkeypatch.setattr(opening, "_JSON_ENTRIES", room)
+        sf.Study.open(tmp_path / kind, world.problem, files=Quick(), monitor_factory=Calm).close()
+        assert (tmp_path / kind / f"problem.{kind}").exists()
+        assert not (tmp_path / kind / f"problem.{other}").exists()
+        sf.Study.open(tmp_path / kind, files=Quick(), monitor_factory=Calm).close()
+
+
+def test_the_first_record_is_the_opening(opened: Any, path: Path) -> None:
     opened().close()
     (record,) = records_of(path)
     for version in (records.VERSION - 1, records.VERSION + 1):

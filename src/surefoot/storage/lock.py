@@ -64,7 +64,7 @@ class Lock:
             os.close(file)
             raise
         self._file = file
-        return f"the lock was left by {_who(left)}, which is gone; it was taken over" if left else ""
+        return "" if left is None else f"the lock was left by {_who(left)}, which is gone; it was taken over"
 
     def _wait(self, file: int) -> None:
         deadline = time.monotonic() + self._patience

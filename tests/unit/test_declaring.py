@@ -1,0 +1,184 @@
+"""What a new declaration may change: the study's rules and the audit's own, on the same pairs of problems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+from surefoot.audits import answers
+from surefoot.audits.declaration import read_problem
+from surefoot.errors import InvalidInput
+from surefoot.model.graph import Anchor
+from surefoot.study import declaring
+from surefoot.study.declaring import Raised
+from tests.studies import kettle
+
+Change = Callable[[sf.Problem], sf.Problem]
+
+
+def limit(problem: sf.Problem, **changed: Any) -> sf.Problem:
+    return replace(problem, limits=(replace(problem.limits[0], **changed),))
+
+
+def graph(problem: sf.Problem, **changed: Any) -> sf.Problem:
+    return replace(problem, graph=replace(problem.graph, **changed))
+
+
+def layer(problem: sf.Problem, h: int, **changed: Any) -> sf.Problem:
+    layers = list(problem.graph.layers)
+    layers[h] = replace(layers[h], **changed)
+    return graph(problem, layers=tuple(layers))
+
+
+def anchored(problem: sf.Problem, cost: float, feature: float = 0.1) -> sf.Problem:
+    return graph(problem, anchors=(None, Anchor(np.array([feature]), np.array([cost])), None))
+
+
+def last_features(problem: sf.Problem) -> sf.Problem:
+    last = problem.graph.terminal
+    assert last.cost_features is not None
+    return graph(problem, terminal=replace(last, cost_features=last.cost_features * 0.5))
+
+
+def last_cost(problem: sf.Problem) -> sf.Problem:
+    """One last state less has a cost."""
+    last = problem.graph.terminal
+    assert last.cost_features is not None
+    keeps = np.arange(last.n_states) != np.flatnonzero(last.has_cost)[0]
+    features = np.where(keeps[:, None], last.cost_features, 0.0)
+    return graph(problem, terminal=replace(last, has_cost=last.has_cost & keeps, cost_features=features))
+
+
+def no_last_costs(problem: sf.Problem) -> sf.Problem:
+    last = problem.graph.terminal
+    return graph(problem, terminal=replace(last, has_cost=np.zeros_like(last.has_cost), cost_features=None))
+
+
+WIDER: dict[str, tuple[Change, str]] = {
+    "noise": (lambda p: limit(p, noise=0.06), "larger noise"),
+    "norm": (lambda p: limit(p, norm=3.5), "larger norm or misspecification"),
+    "misspecification": (lambda p: limit(p, misspecification=0.01), "larger norm or misspecification"),
+    "transition norm": (lambda p: replace(p, transition_norm=1.5), "larger norm or misspecification"),
+    "support": (lambda p: kettle(wider=True).problem, "wider support"),
+}
+OTHER: dict[str, Change] = {
+    "bound": lambda p: limit(p, bound=0.4),
+    "name": lambda p: limit(p, name="other"),
+    "stationarity": lambda p: replace(p, stationary_costs=True),
+    "features": lambda p: layer(p, 1, cost_features=p.graph.layers[1].cost_features * 0.5),
+    "fallback": lambda p: layer(p, 1, fallback=p.graph.layers[1].fallback + np.array([1, 0])),
+    "features of a last state": last_features,
+    "cost of a last state": last_cost,
+    "costs of all last states": no_last_costs,
+}
+
+
+def refused(old: sf.Problem, new: sf.Problem, folder: Path, discard: bool = False) -> bool:
+    """By the study, and by the audit just as well."""
+    found = []
+    try:
+        declaring.refuse_narrower(old, new, discard)
+    except InvalidInput:
+        found.append("study")
+    read = [read_problem(p.save(folder / f"{name}.json")) for name, p in (("old", old), ("new", new))]
+    if answers.narrower(*read, discard):
+        found.append("audit")
+    assert found in ([], ["study", "audit"]), found
+    return bool(found)
+
+
+def changes(old: sf.Problem, new: sf.Problem, folder: Path, discard: bool = False) -> list[str]:
+    read = [read_problem(p.save(folder / f"{name}.json")) for name, p in (("old", old), ("new", new))]
+    found = declaring.changes(old, new, discard)
+    assert found == answers.changes(*read, discard)
+    return found
+
+
+@pytest.mark.parametrize("discard", [False, True])
+@pytest.mark.parametrize("name", WIDER)
+def test_a_declaration_may_widen_and_never_narrow(tmp_path: Path, name: str, discard: bool) -> None:
+    change, words = WIDER[name]
+    old, new = kettle().problem, change(kettle().problem)
+    assert not refused(old, old, tmp_path, discard)
+    assert not refused(old, new, tmp_path, discard)
+    assert refused(new, old, tmp_path, discard)
+    discarded = ["data discarded"] if discard else []
+    assert changes(old, old, tmp_path, discard) == discarded
+    assert changes(old, new, tmp_path, discard) == [*discarded, words]
+
+
+@pytest.mark.parametrize("discard", [False, True])
+@pytest.mark.parametrize("name", OTHER)
+def test_what_else_is_declared_stays(tmp_path: Path, name: str, discard: bool) -> None:
+    old, new = kettle().problem, OTHER[name](kettle().problem)
+    assert refused(old, new, tmp_path, discard)
+    assert refused(new, old, tmp_path, discard)
+
+
+def test_starts_may_be_added_and_not_left_out(tmp_path: Path) -> None:
+    both = kettle().problem
+    one = graph(both, starts=both.graph.starts[:1])
+    assert refused(both, one, tmp_path)
+    assert not refused(one, both, tmp_path)
+
+
+def test_anchors_stay_as_long_as_the_data_do(tmp_path: Path) -> None:
+    bare = kettle().problem
+    first = anchored(bare, 0.1)
+    others = (anchored(bare, 0.2), anchored(bare, 0.1, 0.2), bare)
+    assert not refused(first, anchored(bare, 0.1), tmp_path)
+    for old, new in [(first, other) for other in others] + [(other, first) for other in others]:
+        assert refused(old, new, tmp_path)
+        assert not refused(old, new, tmp_path, discard=True)
+    assert changes(first, bare, tmp_path, discard=True) == ["data discarded", "anchors dropped"]
+    assert changes(first, first, tmp_path, discard=True) == ["data discarded", "anchors trusted"]
+    assert changes(first, first, tmp_path) == []
+
+
+# --- answers --------------------------------------------------------------------------------------------
+
+
+def successor(state: str = "cold") -> Raised:
+    return Raised("successor", 3, "…", {"step": 0, "state": "s", "action": "heat", "next_state": state})
+
+
+def test_a_discard_answers_a_transition_once_unless_it_is_declared() -> None:
+    """Only transitions that stay outside the support are remembered, and of no other kind of alarm."""
+    narrow, wide = kettle().problem, kettle(wider=True).problem
+    residual = Raised("residual", 4, "…", {})
+    alarms = [residual, successor()]
+    assert declaring.answered_by_discard(alarms, narrow) == [successor().transition]
+    assert declaring.answered_by_discard(alarms, wide) == []
+    outside = declaring.answered_by_discard(alarms, narrow)
+    assert declaring.unanswered([successor("melt")], narrow, True, outside) == []
+    assert "a second time" in declaring.unanswered([successor()], narrow, True, outside)[0]
+    assert declaring.unanswered([successor()], wide, False, outside) == []
+
+
+def test_the_noise_that_is_asked_for_is_enough_and_hardly_more() -> None:
+    problem, needed = kettle().problem, 0.123456789
+    alarm = Raised("limit", 3, "…", {"certified": True, "noise_needed": {"limit 0": needed}})
+    (words,) = declaring.unanswered([alarm], problem, False, ())
+    asked = float(words.partition("'limit 0': ")[2].partition("}")[0])
+    assert needed <= asked <= needed * 1.0001
+    assert declaring.unanswered([alarm], limit(problem, noise=needed), False, ()) == []
+    assert declaring.unanswered([alarm], limit(problem, noise=needed * (1 - 1e-9)), False, ()) == [words]
+    assert declaring.unanswered([alarm], problem, True, ()) == []
+
+
+def test_one_alarm_speaks_for_all_rows_of_an_import() -> None:
+    details: dict[str, Any] = {"certified": False, "noise_needed": {"a": 0.2}}
+    declaring.join(details, {"noise_needed": {"a": 0.1, "b": 0.3}}, False)
+    assert details == {"certified": False, "noise_needed": {"a": 0.2, "b": 0.3}}
+    declaring.join(details, {"noise_needed": {"a": 0.4}}, True)
+    declaring.join(details, {}, False)
+    assert details == {"certified": True, "noise_needed": {"a": 0.4, "b": 0.3}}
+    residual: dict[str, Any] = {"certified": False}
+    declaring.join(residual, {"noise_needed": {"a": 0.1}}, False)
+    assert residual == {"certified": False}
