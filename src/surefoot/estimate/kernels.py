@@ -44,7 +44,7 @@ def _rows_per_chunk(d: int) -> int:
 
 
 @numba.njit(cache=True)
-def _chunk_of(x: Rows) -> int:
+def chunk_of(x: Rows) -> int:
     return _rows_per_chunk(x.values.shape[1]) if x.indptr.size == 0 else SPARSE_ROWS
 
 
@@ -101,6 +101,18 @@ def _turn_row(
 
 
 @numba.njit(cache=True)
+def dense_rows(x: Rows, rows: IntArray) -> FloatArray:
+    """Some rows (rising) of a dense table, in float64; no copy where they follow each other and are in float64."""
+    n = rows.shape[0]
+    if rows[n - 1] - rows[0] == n - 1:
+        return np.asarray(x.values[rows[0] : rows[0] + n], np.float64)
+    part = np.empty((n, x.values.shape[1]))
+    for i in range(n):
+        part[i] = x.values[rows[i]]
+    return part
+
+
+@numba.njit(cache=True)
 def _see(
     x: Rows, rows: IntArray, look: Lens, shape: BlockShape, room: int, weights: FloatArray, centres: FloatArray
 ) -> Seen:
@@ -108,12 +120,7 @@ def _see(
     n = rows.shape[0]
     seen = Seen(np.empty(n), np.empty((weights.shape[0], n)), np.empty((centres.shape[0], n)))
     if x.indptr.size == 0:
-        if rows[n - 1] - rows[0] == n - 1:
-            part = np.asarray(x.values[rows[0] : rows[0] + n], np.float64)  # in float64 already: itself, no copy
-        else:
-            part = np.empty((n, x.values.shape[1]))
-            for i in range(n):
-                part[i] = x.values[rows[i]]
+        part = dense_rows(x, rows)
         seen.rho[:] = np.dot(part, look.direction[0])
         _turn_dense(part, look.turn, weights, centres, seen)
         return seen
@@ -152,7 +159,7 @@ def _bounds(
 
     upper_j = ρ c⁰_j + min( L_j‖z‖ , min_k told_kj + radius_kj u_kj ) + ζ_j (1 + |ρ|) + guard_j ‖x‖, lower_j likewise.
     """
-    step = _chunk_of(x)
+    step = chunk_of(x)
     for chunk in numba.prange((rows.shape[0] + step - 1) // step):
         own = rows[chunk * step : min(rows.shape[0], (chunk + 1) * step)]
         rho, u, told = _see(x, own, look, shape, room, balls.weights, balls.centres)
@@ -176,7 +183,7 @@ def _bounds(
 
 def _lengths(x: Rows, look: Lens, shape: BlockShape, room: int, weights: FloatArray, out: FloatArray) -> None:
     """Fills √Σ_i w_i² weights_i, w = Uᵀz, of every row."""
-    step, none = _chunk_of(x), np.empty((0, weights.shape[1]))
+    step, none = chunk_of(x), np.empty((0, weights.shape[1]))
     for chunk in numba.prange((out.shape[0] + step - 1) // step):
         own = np.arange(chunk * step, min(out.shape[0], (chunk + 1) * step))
         out[own[0] : own[-1] + 1] = _see(x, own, look, shape, room, weights, none).u[0]
@@ -204,7 +211,7 @@ def _expectations(
     out: FloatArray,  # (N,)
 ) -> None:
     """Fills ⟨θ̂, φ_V⟩ + radius ‖φ_V‖_{A⁻¹} of the wanted pairs (eq:optqvalue); ``clip``: to V on each pair's support."""
-    step = _chunk_of(x)
+    step = chunk_of(x)
     for chunk in numba.prange((wanted.shape[0] + step - 1) // step):
         own = wanted[chunk * step : min(wanted.shape[0], (chunk + 1) * step)]
         n, dense = own.shape[0], x.indptr.size == 0

@@ -50,12 +50,15 @@ def hope(
     found = not_refuted(graph, bounds, problem.limits)
     pairs = found.pairs if scope is None else tuple(a & b for a, b in zip(found.pairs, scope, strict=True))
     hopeful = Certified(_either(pairs, certified.pairs), _either(found.states, certified.states))
-    nothing = [np.zeros(layer.n_pairs) for layer in graph.layers]
-    best, sure = (
-        optimistic_values(graph, allowed, nothing, known, most_to_come(graph)) for allowed in (hopeful, certified)
-    )
+    nothing, most = [np.zeros(layer.n_pairs) for layer in graph.layers], most_to_come(graph)
+    sure = optimistic_values(graph, certified, nothing, known, most)
+    best = sure if _alike(hopeful, certified) else optimistic_values(graph, hopeful, nothing, known, most)
     gap = float((best.value[0] - sure.value[0])[graph.starts].max())
     return Hope(hopeful, best, sure, gap if gap > CLOSED * graph.horizon else 0.0)
+
+
+def _alike(one: Certified, other: Certified) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(one.pairs + one.states, other.pairs + other.states, strict=True))
 
 
 def _either(one: Sequence[BoolArray], other: Sequence[BoolArray]) -> tuple[BoolArray, ...]:

@@ -18,21 +18,20 @@ import numpy as np
 from surefoot.estimate.bank import NO_DATA, Lens, Turned
 from surefoot.estimate.blocks import BlockShape
 from surefoot.estimate.costs import look_at
+from surefoot.estimate.kernels import chunk_of, dense_rows
 from surefoot.estimate.update import NOWHERE, Rows, cost_row, rows_of
 from surefoot.model.features import Features
 from surefoot.model.graph import Anchor, FloatArray, IntArray
 from surefoot.threads import serial_and_parallel, usable_threads
 
-CHUNK = 512  # rows
 WORTH_THREADS = 1 << 20  # products: fewer are done before a second thread is awake
 
 
 class Aims(NamedTuple):
     """Targets of one regression, each inside its own block, where all is one block without sparse features."""
 
-    turned: FloatArray  # (T, largest block)  A⁻¹z in the eigenbasis
-    block: IntArray  # (T,)  NOWHERE: a row without features
-    length: FloatArray  # (T,)  zᵀA⁻¹z
+    turned: FloatArray  # (T, largest block)  A⁻¹z/√(zᵀA⁻¹z) in the eigenbasis; 0 for a row without features
+    block: IntArray  # (T,)
 
 
 @numba.njit(cache=True)
@@ -67,19 +66,18 @@ def _aim(x: Rows, rows: IntArray, look: Lens, shape: BlockShape, room: int, weig
     z, w = np.empty(room), np.empty(room)
     for t in range(rows.shape[0]):
         aims.block[t] = _inside(x, rows[t], look, shape, weights, z, w, aims.turned[t])
-        aims.length[t] = (w * aims.turned[t]).sum()
+        length = (w * aims.turned[t]).sum()
+        aims.turned[t] *= 1.0 / np.sqrt(length) if length > 0.0 else 0.0
 
 
 @numba.njit(cache=True)
-def _best(told: FloatArray, square: float, block: int, aims: Aims) -> tuple[float, int]:
-    """The largest score of a row over the targets of its block, and which; told: xᵀA⁻¹z of each (T,)."""
+def _best(told: FloatArray, square: float) -> tuple[float, int]:
+    """The largest score of a row, and for which target; told: xᵀA⁻¹z/√(zᵀA⁻¹z) of each (T,)."""
     most, which = 0.0, -1
     for t in range(told.shape[0]):
-        if aims.block[t] == block and aims.length[t] > 0.0:
-            score = told[t] * told[t] / ((1.0 + square) * aims.length[t])
-            if score > most:  # never a NaN
-                most, which = score, t
-    return most, which
+        if told[t] * told[t] > most:  # never a NaN
+            most, which = told[t] * told[t], t
+    return most / (1.0 + square), which
 
 
 def _scores(
@@ -94,18 +92,16 @@ def _scores(
     which: IntArray,  # the target that it is for
     square: FloatArray,  # u
 ) -> None:
-    for chunk in numba.prange((rows.shape[0] + CHUNK - 1) // CHUNK):
-        own = rows[chunk * CHUNK : min(rows.shape[0], (chunk + 1) * CHUNK)]
+    step = chunk_of(x)
+    for chunk in numba.prange((rows.shape[0] + step - 1) // step):
+        own = rows[chunk * step : min(rows.shape[0], (chunk + 1) * step)]
         if x.indptr.size == 0:
-            part = np.empty((own.shape[0], x.values.shape[1]))
-            for i in range(own.shape[0]):
-                part[i] = x.values[own[i]]
-            turned = np.dot(part, look.turn)
+            turned = np.dot(dense_rows(x, own), look.turn)
             told = np.dot(turned, aims.turned.T)
             squares = np.dot(turned * turned, weights)
             for i in range(own.shape[0]):
                 square[own[i]] = squares[i]
-                score[own[i]], which[own[i]] = _best(told[i], squares[i], look.block[0], aims)
+                score[own[i]], which[own[i]] = _best(told[i], squares[i])
         else:
             z, w, a = np.empty(room), np.empty(room), np.empty(room)
             for i in range(own.shape[0]):
@@ -114,7 +110,7 @@ def _scores(
                 for t in range(by_target.shape[0]):
                     by_target[t] = (w * aims.turned[t]).sum() if aims.block[t] == b else 0.0
                 square[own[i]] = u
-                score[own[i]], which[own[i]] = _best(by_target, u, b, aims)
+                score[own[i]], which[own[i]] = _best(by_target, u)
 
 
 _kernels = serial_and_parallel(_scores)
@@ -123,7 +119,7 @@ _kernels = serial_and_parallel(_scores)
 def aims_at(x: Features, rows: IntArray, anchor: Anchor | None, data: Turned, ridge: float) -> Aims:
     """Rows of a table of cost features, as targets."""
     blocks = data.basis.blocks
-    aims = Aims(np.zeros((len(rows), blocks.largest)), np.empty(len(rows), np.int64), np.empty(len(rows)))
+    aims = Aims(np.zeros((len(rows), blocks.largest)), np.empty(len(rows), np.int64))
     look, weights = look_at(data.basis, anchor), 1.0 / (data.eigenvalues + ridge)
     _aim(rows_of(x), rows, look, blocks.shape, blocks.largest, weights, aims)
     return aims
@@ -131,7 +127,7 @@ def aims_at(x: Features, rows: IntArray, anchor: Anchor | None, data: Turned, ri
 
 def joined(parts: list[Aims], data: Turned) -> Aims:
     """All targets of one regression."""
-    none = Aims(np.zeros((0, data.basis.blocks.largest)), np.empty(0, np.int64), np.empty(0))
+    none = Aims(np.zeros((0, data.basis.blocks.largest)), np.empty(0, np.int64))
     return Aims(*(np.concatenate(field) for field in zip(none, *parts, strict=True)))
 
 
@@ -142,6 +138,6 @@ def scores(
     score, which, square = np.zeros(len(x)), np.full(len(x), -1), np.zeros(len(x))
     look, blocks = look_at(data.basis, anchor), data.basis.blocks
     weights = 1.0 / (data.eigenvalues + ridge)
-    many = len(rows) * blocks.largest * (len(aims.length) + blocks.largest) >= WORTH_THREADS and usable_threads() > 1
+    many = len(rows) * blocks.largest * (len(aims.block) + blocks.largest) >= WORTH_THREADS and usable_threads() > 1
     _kernels[many](rows_of(x), rows, look, blocks.shape, blocks.largest, weights, aims, score, which, square)
     return score, which, square
