@@ -17,6 +17,7 @@ from surefoot.errors import InvalidInput
 from surefoot.model.graph import Anchor
 from surefoot.study import declaring
 from surefoot.study.declaring import Raised
+from tests.monitored import chain
 from tests.studies import kettle
 
 Change = Callable[[sf.Problem], sf.Problem]
@@ -119,6 +120,14 @@ def test_what_else_is_declared_stays(tmp_path: Path, name: str, discard: bool) -
     old, new = kettle().problem, OTHER[name](kettle().problem)
     assert refused(old, new, tmp_path, discard)
     assert refused(new, old, tmp_path, discard)
+
+
+@pytest.mark.parametrize("n_features", [3, 300])
+def test_the_number_of_features_stays(n_features: int) -> None:
+    old, more = (chain(np.ones((1, n)), kettle().problem.limits) for n in (n_features, n_features + 1))
+    declaring.refuse_narrower(old, limit(old, noise=0.06), False)
+    with pytest.raises(InvalidInput, match=f"{n_features + 1} features, there were {n_features}"):
+        declaring.refuse_narrower(old, more, False)
 
 
 def test_starts_may_be_added_and_not_left_out(tmp_path: Path) -> None:
