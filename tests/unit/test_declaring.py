@@ -191,3 +191,13 @@ def test_one_alarm_speaks_for_all_rows_of_an_import() -> None:
     residual: dict[str, Any] = {"certified": False}
     declaring.join(residual, {"noise_needed": {"a": 0.1}}, False)
     assert residual == {"certified": False}
+
+
+def test_the_audit_knows_the_rows_of_the_fallback(tmp_path: Path) -> None:
+    """Every plan certifies these: a logged one that exceeds its limit disproves what is declared."""
+    read = read_problem(kettle().problem.save(tmp_path / "problem.json"))
+    for action in ("wait", "heat"):
+        assert answers.of_the_fallback(read, [0, "s", action, "s", [0.1]]) is (action == "wait")
+        assert answers.of_the_fallback(read, [1, "s", action, ["warm", 1], [0.1]]) is (action == "wait")
+    for state, reached in (("s", True), ("melt", False), (["warm", 1], False)):
+        assert answers.of_the_fallback(read, [2, state, [0.1]]) is reached
