@@ -17,6 +17,7 @@ from surefoot.errors import InvalidInput
 from surefoot.model.graph import Anchor
 from surefoot.study import declaring
 from surefoot.study.declaring import Raised
+from tests.monitored import chain
 from tests.studies import kettle
 
 Change = Callable[[sf.Problem], sf.Problem]
@@ -121,6 +122,14 @@ def test_what_else_is_declared_stays(tmp_path: Path, name: str, discard: bool) -
     assert refused(new, old, tmp_path, discard)
 
 
+@pytest.mark.parametrize("n_features", [3, 300])
+def test_the_number_of_features_stays(n_features: int) -> None:
+    old, more = (chain(np.ones((1, n)), kettle().problem.limits) for n in (n_features, n_features + 1))
+    declaring.refuse_narrower(old, limit(old, noise=0.06), False)
+    with pytest.raises(InvalidInput, match=f"{n_features + 1} features, there were {n_features}"):
+        declaring.refuse_narrower(old, more, False)
+
+
 def test_starts_may_be_added_and_not_left_out(tmp_path: Path) -> None:
     both = kettle().problem
     one = graph(both, starts=both.graph.starts[:1])
@@ -182,3 +191,13 @@ def test_one_alarm_speaks_for_all_rows_of_an_import() -> None:
     residual: dict[str, Any] = {"certified": False}
     declaring.join(residual, {"noise_needed": {"a": 0.1}}, False)
     assert residual == {"certified": False}
+
+
+def test_the_audit_knows_the_rows_of_the_fallback(tmp_path: Path) -> None:
+    """Every plan certifies these: a logged one that exceeds its limit disproves what is declared."""
+    read = read_problem(kettle().problem.save(tmp_path / "problem.json"))
+    for action in ("wait", "heat"):
+        assert answers.of_the_fallback(read, [0, "s", action, "s", [0.1]]) is (action == "wait")
+        assert answers.of_the_fallback(read, [1, "s", action, ["warm", 1], [0.1]]) is (action == "wait")
+    for state, reached in (("s", True), ("melt", False), (["warm", 1], False)):
+        assert answers.of_the_fallback(read, [2, state, [0.1]]) is reached

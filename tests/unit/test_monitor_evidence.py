@@ -12,6 +12,7 @@ from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.monitor import window_kernels as kernels
 from surefoot.monitor.monitor import SHARES, Monitor, ridge_grid
+from surefoot.monitor.shift_kernels import common_fit, log_shift
 from surefoot.monitor.window_kernels import FIRST_LEVEL, UNUSED
 from tests.monitored import ALPHA, chain, told
 
@@ -204,6 +205,25 @@ def test_with_many_features_shifts_are_looked_for_less_often(seed: int) -> None:
         if t in (31, 64, 65, 150, 151, 152, 199, 200):
             expected = definition.log_evidence(stride=4)
             assert monitor.log_evidence == pytest.approx(expected, rel=1e-7, abs=1e-6), t
+
+
+def test_rounding_of_all_rows_is_taken_off_a_shift() -> None:
+    """By the size of all rows that there are, those of the first window; others do not count."""
+    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 99.0, 0.1, 1.0), horizon=2), 1e-200)
+    for t in range(100):
+        told(monitor, 0, 0, 0.2 if t < 64 else 0.9)
+    windows, declared = monitor._windows, monitor._declared
+    assert windows.start[2] == 64
+
+    def evidence() -> float:
+        return float(log_shift(windows, declared, 2, 0, *common_fit(windows, declared.ridges[0], 0))[0])
+
+    found = evidence()
+    assert found > 100.0
+    windows.size[1:] *= 1e20
+    assert evidence() == found
+    windows.size[0] *= 1e20
+    assert evidence() < 0.0  # nothing is left but what the search costs
 
 
 # --- windows --------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -317,6 +318,20 @@ def test_a_snapshot_of_another_problem_is_not_taken(opened: Any, tmp_path: Path)
         snapshots.unpack(file, standing.opened_with, standing)
     file.write_bytes(snapshots.pack(standing, standing.opened_with))
     snapshots.unpack(file, standing.opened_with, standing)
+
+
+@pytest.mark.parametrize("file", [snapshots.name(4), "../000000000005.npz", "000000000005.npz ", "lock", 5, None])
+def test_a_snapshot_is_looked_for_under_the_name_of_its_record_alone(tmp_path: Path, file: Any) -> None:
+    for name in (snapshots.name(4), snapshots.name(5)):
+        (tmp_path / name).write_bytes(b"x")
+    digest = hashlib.sha256(b"x").hexdigest()
+    named = {"n": 5, "file": file, "sha256": digest}
+    assert snapshots.matches(tmp_path, named, Quick()) == "its name is not that of its record"
+    right = {**named, "file": snapshots.name(5)}
+    assert snapshots.matches(tmp_path, right, Quick()) == ""
+    assert snapshots.matches(tmp_path, {**right, "sha256": "0" * 64}, Quick()) == "it is not what was written"
+    (tmp_path / snapshots.name(5)).unlink()
+    assert "it cannot be read" in snapshots.matches(tmp_path, right, Quick())
 
 
 def test_snapshots_are_so_many_rows_apart(opened: Any, path: Path, world: sf.World) -> None:
