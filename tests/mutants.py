@@ -28,7 +28,8 @@ from cosmic_ray.work_item import MutationSpec, TestOutcome
 ROOT = Path(__file__).parents[1]
 AREAS = {  # area: (what is mutated, the tests that guard it, quick ones first)
     "bounds": (
-        "estimate/costs.py estimate/bank.py estimate/update.py estimate/kernels.py plan/confidence.py",
+        "estimate/ellipsoids.py estimate/costs.py estimate/bank.py estimate/update.py estimate/kernels.py "
+        "plan/confidence.py",
         "test_certify test_scale test_ridge test_cost_bounds test_beyond_beta test_blocks test_wiring test_survivors",
     ),
     "certify": (
