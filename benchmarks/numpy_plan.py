@@ -1,6 +1,6 @@
 """The same plan in plain vectorised NumPy: what a careful person would write first. Kept to be beaten, and to check.
 
-One Cholesky factor per ridge, triangular solves for the quadratic forms, ``reduceat`` for the segments, nothing
+One eigendecomposition per step, matrix products for the quadratic forms, ``reduceat`` for the segments, nothing
 compiled, nothing shared between layers. Spec 3 to 6, certified profile, without the rounding guard.
 """
 
@@ -56,21 +56,23 @@ def numpy_plan(agent: sf.LsviNew) -> NumpyPlan:
         size = np.linalg.norm(z, axis=1)[:, None]
         norms = np.array([limit.norm for limit in limits])
         upper, lower = size * norms, -size * norms
+        e, basis = np.linalg.eigh(gram)
+        e, w = np.maximum(e, 0.0), z @ basis
+        union = m * (1 if problem.stationary_costs else H) * n_ridges
         for ridge in c["ridges"]:
-            factor = np.linalg.cholesky(ridge * np.eye(len(gram)) + gram)
-            log_det = 2 * np.log(np.diag(factor)).sum() - len(gram) * math.log(ridge)
-            theta = cho_solve((factor, True), targets.T)
-            u = np.sqrt((solve_triangular(factor, z.T, lower=True) ** 2).sum(axis=0))[:, None]
-            radius = np.array(
-                [
-                    limit.noise * math.sqrt(log_det + 2 * math.log(2 * m * H * n_ridges / p))
-                    + math.sqrt(ridge) * limit.norm
-                    + limit.misspecification * math.sqrt(agent.costs.spread[r])
-                    for limit in limits
-                ]
-            )
-            upper = np.minimum(upper, z @ theta + radius * u)
-            lower = np.maximum(lower, z @ theta - radius * u)
+            log_det = float(np.log1p(e / ridge).sum())
+            for j, limit in enumerate(limits):
+                b, R = targets[j] @ basis, limit.noise * math.sqrt(log_det + 2 * math.log(union / p))
+                R = max(
+                    R + limit.misspecification * math.sqrt(agent.costs.spread[r]), 1e-6 * limit.norm * math.sqrt(ridge)
+                )
+                for multiple in (0.1, 1.0, 10.0):
+                    k = multiple * (R / limit.norm) ** 2
+                    D = e * e + k * (e + ridge)
+                    radius = math.sqrt(R * R + k * (limit.norm**2 - float((b * b / D).sum())))
+                    centre, width = w @ (e * b / D), radius * np.sqrt((w * w) @ ((e + ridge) / D))
+                    upper[:, j] = np.minimum(upper[:, j], centre + width)
+                    lower[:, j] = np.maximum(lower[:, j], centre - width)
         error = np.array([limit.misspecification for limit in limits]) * (1 + np.abs(rho))[:, None]
         known = rho[:, None] * (anchor.cost if anchor is not None else np.zeros(m))
         return known + upper + error, known + lower - error
@@ -100,7 +102,7 @@ def numpy_plan(agent: sf.LsviNew) -> NumpyPlan:
         factor = np.linalg.cholesky(ridge * np.eye(len(gram)) + gram)
         log_det = 2 * np.log(np.diag(factor)).sum() - len(gram) * math.log(ridge)
         reach = H - 1 if problem.stationary_transitions else H - 1 - h
-        radius = reach / 2 * math.sqrt(log_det + 2 * math.log(2 * H / p)) + math.sqrt(ridge) * problem.transition_norm
+        radius = reach / 2 * math.sqrt(log_det + 2 * math.log(H / p)) + math.sqrt(ridge) * problem.transition_norm
         u = np.sqrt((solve_triangular(factor, phi_v.T, lower=True) ** 2).sum(axis=0))
         mean = phi_v @ cho_solve((factor, True), target)
         expected = np.clip(

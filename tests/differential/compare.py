@@ -43,6 +43,10 @@ class Comparison:
 def compare(tables: Tables, ours: Any, reference: Reference, tally: Comparison) -> None:
     """Bounds, masks, values and greedy actions of one plan."""
     theirs = reference.plan
+    if not theirs.consistent:  # bounds that contradict each other mean nothing; who is certified does
+        if ours.consistent or any(ours.certified(*pair) != theirs.certified[pair] for pair in theirs.certified):
+            tally.faults.append("contradiction")
+        return
     guarded = _guarded(tables, theirs)
     for key in theirs.upper:
         tally.number(("upper", key), ours.upper(*key), theirs.upper[key])

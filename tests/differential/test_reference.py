@@ -125,9 +125,9 @@ def test_a_deviation_that_is_not_left_out_would_be_seen(name: str, seed: int) ->
 def test_contradicting_data_leave_the_fallback_alone(seed: int) -> None:
     """A radius far too small makes bounds cross; then both certify exactly the fallback."""
     crossed = 0
-    for number in range(8):
+    for number in range(16):
         tables = random_tables(number + 100_000 * seed)
-        chosen = {"safety_radius_scale": 0.02, "replan_growth": 0.0}
+        chosen = {"safety_radius_scale": 0.002, "replan_growth": 0.0}
         agent = sf.LsviNew(problem_of(tables), P, exploration="ideas", **chosen)  # type: ignore[arg-type]
         reference = Reference(tables, P, **chosen)
         check_ = play(tables, agent, reference, np.random.default_rng([seed, number, 2]))
@@ -136,7 +136,7 @@ def test_contradicting_data_leave_the_fallback_alone(seed: int) -> None:
             crossed += 1
             fallback_pairs = tables.fallback_pairs()
             assert {pair for pair in tables.successors if agent.plan.certified(*pair)} == set(fallback_pairs)
-    assert crossed >= 6
+    assert crossed >= 4
 
 
 def test_a_wrong_radius_would_be_seen(seed: int) -> None:

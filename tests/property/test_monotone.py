@@ -20,6 +20,7 @@ from tests.reference.generate import Episode, random_history, random_tables
 from tests.reference.history import feed
 from tests.reference.tables import Tables
 
+ROUNDING = 1e-12  # the guard of a bound depends a little on the radius
 PROBLEMS = 25
 P = 0.05
 
@@ -57,8 +58,8 @@ def test_a_larger_radius_never_certifies_more(seed: int) -> None:
             assert certified(tables, wide) <= certified(tables, narrow)
             shrunk += certified(tables, wide) < certified(tables, narrow)
             for key in tables.triplets():
-                assert (wide.upper(*key) >= narrow.upper(*key)).all()
-                assert (wide.lower(*key) <= narrow.lower(*key)).all()
+                assert (wide.upper(*key) >= narrow.upper(*key) - ROUNDING).all()
+                assert (wide.lower(*key) <= narrow.lower(*key) + ROUNDING).all()
     assert shrunk >= 5
     assert left_out <= 0.1 * PROBLEMS
 

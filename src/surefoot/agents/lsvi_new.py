@@ -100,7 +100,7 @@ class LsviNew(LookAhead):
         exploration: str | None = None,
         curiosity: float = 0.1,
         patience: float = 100.0,
-        budget: float = 30.0,
+        budget: float = 10.0,
         explore: Sequence[float] | None = None,
         ridges: Sequence[float] | None = None,
         value_ridge: float = 1.0,

@@ -19,10 +19,10 @@ every argument below; p = 0.05, and the numbers are for horizon 4, where the bou
    relative uncertainty ω = 2·L·v = 3/2; full is not (2 > 1). As long as only v = 0 is played this stays so to
    the last digit, whatever the noise; and in these worlds no expected next value depends on transition data
    (one successor, or several of equal value). What a learner does then, it does for ever.
-2. *One trial certifies full.* Λ = σ²·{4, 40, 400}; at λ = 0.0004, G = 0.5625, logdet(A) − log λ = 7.25 and
-   2·log(2·4·3/p) = 12.35 give radius = 0.01·√19.6 + 0.02 = 0.064, so g is known to ±0.064/√0.563 = ±0.086, and
-   upper(full) = 2·(ĝ + 0.086) = 0.77 where ĝ = 0.3. It would take noise of 8σ to push that above 1. One trial
-   also makes A grow a thousandfold, so the next episode has a new plan (replan_growth = 0.1).
+2. *One trial certifies full.* At λ = 0.56, the smallest ridge, G = 0.5625, log det(A) − log λ = 0.70 and
+   2·log(4·3/p) = 10.96 give R = 0.01·√11.66 = 0.034; with c = 0.1 R², g is known to ±R·√(1.1·(G+λ))/G = ±0.067, and
+   upper(full) = 2·(ĝ + 0.067) = 0.734 where ĝ = 0.3. It would take noise of 10σ to push that above 1. One trial
+   also makes log det(A) grow by more than log 1.1, so the next episode has a new plan.
 3. *Overload is never certified* while the bounds hold: its upper bound is at least its true strain, 1.2.
 
 Where full is certified it is the best safe action and no bonus is left that could outbid it: regret is zero.
