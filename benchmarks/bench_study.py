@@ -47,7 +47,7 @@ class _Plant:
                 while not ep.done:
                     offer = ep.ask()
                     at = time.perf_counter()
-                    h = offer.layer
+                    h = offer.step
                     edge = self._sampler.step(h, problem.pair_index(h, offer.state, offer.action))
                     after, cost = states[h + 1][int(layers[h].successor[edge])], self._sampler.measure(h, edge)
                     plant += time.perf_counter() - at

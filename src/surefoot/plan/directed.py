@@ -146,19 +146,20 @@ def shares(
     for h, mask in enumerate(reached(graph, certified.pairs)):
         x, r = _table(problem, h), data.regression(h)
         numbers, aimed = aims[r]
-        found = np.zeros(len(mask)), np.full(len(mask), -1), np.zeros(len(mask))
+        found: tuple[FloatArray, IntArray, FloatArray]
+        found = np.zeros(len(mask)), np.full(len(mask), -1, np.int8), np.zeros(len(mask))
         if x is not None and mask.any():
             found = scores(x, np.flatnonzero(mask), graph.anchors[h], turned[r], ridge, aimed)
         score.append(found[0])
-        aim.append(np.where(found[1] >= 0, numbers[found[1]], -1) if len(numbers) else found[1])
-        alone.append(found[2] / (1.0 + found[2]))
+        aim.append(np.where(found[1] >= 0, numbers[found[1]], -1).astype(np.int8) if len(numbers) else found[1])
+        alone.append(np.divide(found[2], 1.0 + found[2], out=found[2]))
     most, most_alone = _largest(score), _largest(alone)
     if not most_alone > 0:
         return None
     if most < USEFUL * most_alone:
-        nowhere = tuple(np.full(len(part), -1) for part in alone)
+        nowhere = tuple(np.full(len(part), -1, np.int8) for part in alone)
         return Shares(tuple(part / most_alone for part in alone), nowhere, ())
-    return Shares(tuple(part / most for part in score), tuple(aim), tuple(targets))
+    return Shares(tuple(np.divide(part, most, out=part) for part in score), tuple(aim), tuple(targets))
 
 
 def _largest(parts: list[FloatArray]) -> float:

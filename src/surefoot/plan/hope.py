@@ -50,9 +50,11 @@ def hope(
     found = not_refuted(graph, bounds, problem.limits)
     pairs = found.pairs if scope is None else tuple(a & b for a, b in zip(found.pairs, scope, strict=True))
     hopeful = Certified(_either(pairs, certified.pairs), _either(found.states, certified.states))
-    nothing, most = [np.zeros(layer.n_pairs) for layer in graph.layers], most_to_come(graph)
+    nothing, most = [np.broadcast_to(0.0, layer.n_pairs) for layer in graph.layers], most_to_come(graph)
     sure = optimistic_values(graph, certified, nothing, known, most)
-    best = sure if _alike(hopeful, certified) else optimistic_values(graph, hopeful, nothing, known, most)
+    best = sure
+    if not _alike(hopeful, certified):
+        best = replace(optimistic_values(graph, hopeful, nothing, known, most), q=())  # which nobody asks for
     gap = float((best.value[0] - sure.value[0])[graph.starts].max())
     return Hope(hopeful, best, sure, gap if gap > CLOSED * graph.horizon else 0.0)
 

@@ -135,7 +135,7 @@ def scores(
     x: Features, rows: IntArray, anchor: Anchor | None, data: Turned, ridge: float, aims: Aims
 ) -> tuple[FloatArray, IntArray, FloatArray]:
     """(largest score over the targets, which one or -1, u) of some rows of a table, each (len(x),); 0 elsewhere."""
-    score, which, square = np.zeros(len(x)), np.full(len(x), -1), np.zeros(len(x))
+    score, which, square = np.zeros(len(x)), np.full(len(x), -1, np.int8), np.zeros(len(x))
     look, blocks = look_at(data.basis, anchor), data.basis.blocks
     weights = 1.0 / (data.eigenvalues + ridge)
     many = len(rows) * blocks.largest * (len(aims.block) + blocks.largest) >= WORTH_THREADS and usable_threads() > 1
