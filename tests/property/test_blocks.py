@@ -93,5 +93,5 @@ def test_the_order_of_columns_is_of_no_account(x: Any, order: list[int], seen: l
             agent.observe(0, 0, edge // 2, edge % 2, cost)
             agent.end_episode()
         plans.append(agent.plan.bounds)
-    assert np.allclose(plans[0].upper[0], plans[1].upper[0], rtol=0, atol=1e-9)
-    assert np.allclose(plans[0].lower[0], plans[1].lower[0], rtol=0, atol=1e-9)
+    assert np.allclose(plans[0].upper[0], plans[1].upper[0], rtol=0, atol=1e-9, equal_nan=True)
+    assert np.allclose(plans[0].lower[0], plans[1].lower[0], rtol=0, atol=1e-9, equal_nan=True)

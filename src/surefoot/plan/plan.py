@@ -28,7 +28,7 @@ class Plan:
         >>> world = sf.worlds.make("thermal/testing")
         >>> plan = sf.run(sf.LsviNew(world.problem), world, episodes=200, seed=0).plan
         >>> plan.certified(0, 0, 2), plan.action(0, 0)
-        (True, 1)
+        (True, 2)
         >>> bool(plan.upper(0, 0, 2, 3) <= world.problem.limits[0].bound)  # of the transition to state 3
         True
         >>> print(plan.why(0, 0, 0))

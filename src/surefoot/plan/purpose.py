@@ -55,7 +55,7 @@ def purposes(plan: Plan) -> Purposes:
     for h in reversed(range(len(graph.layers))):
         share, aim = _ahead(plan, h, share, aim)
         explores = (plan.values.action[h] != hope.sure.action[h]) & (share > 0)
-        number.insert(0, np.where(explores, np.where(aim < 0, len(targets), aim), NOT_EXPLORING))
+        number.insert(0, np.where(explores, np.where(aim < 0, len(targets), aim), NOT_EXPLORING).astype(np.int64))
     return Purposes(tuple(texts), tuple(number), *ends)
 
 
