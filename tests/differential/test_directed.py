@@ -12,7 +12,7 @@ from tests.reference.generate import random_history, random_tables
 from tests.reference.history import feed
 from tests.reference.tables import Tables
 
-PROBLEMS, BATCH, P = 204, 17, 0.05
+PROBLEMS, BATCH, P = 102, 17, 0.05
 
 
 def options(number: int) -> dict[str, float]:

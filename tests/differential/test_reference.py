@@ -110,7 +110,7 @@ def paper_case(number: int, seed: int, ours: tuple[str, ...] | None, theirs: tup
     return play(tables, agent, reference, np.random.default_rng([seed, number, 3]))
 
 
-@pytest.mark.parametrize("batch", range(PROBLEMS // BATCH))
+@pytest.mark.parametrize("batch", range(PROBLEMS // BATCH // 3))
 def test_verbatim_paper_learner_agrees_with_the_reference(batch: int, seed: int) -> None:
     check([paper_case(number, seed, None, None) for number in range(batch * BATCH, (batch + 1) * BATCH)])
 

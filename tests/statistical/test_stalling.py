@@ -12,7 +12,7 @@ import surefoot as sf
 from surefoot import exact
 from surefoot.runs.run import Run
 
-SEEDS, EPISODES = 5, 8000
+SEEDS, EPISODES = 3, 8000
 GAPS = {"ablation/stall": 0.5, "ablation/stall-deep": 1.5}
 
 
