@@ -51,6 +51,11 @@ class View:
     def names(self) -> dict[Class, str]:
         return NAMES if self.learned else NAMES_OF_FALLBACK
 
+    @property
+    def path_name(self) -> str:
+        """What the path is, for legends."""
+        return "most likely path of the plan" if self.learned else "most likely path of the fallback"
+
     @cached_property
     def path(self) -> list[tuple[int, int]]:
         """(step, state) along the most likely way of the policy from the first start."""

@@ -147,11 +147,11 @@ class World:
         """A source of transitions and noisy measurements; the same seed gives the same draws."""
         return Sampler(self, seed)
 
-    def env(self) -> SurefootEnv:
-        """The world as a Gymnasium environment."""
+    def env(self, render_mode: str | None = None, **options: str) -> SurefootEnv:
+        """The world as a Gymnasium environment; its options are in :mod:`surefoot.worlds.env`."""
         from surefoot.worlds.env import SurefootEnv
 
-        return SurefootEnv(self)
+        return SurefootEnv(self, render_mode, **options)
 
     def __repr__(self) -> str:
         return f"World({self.problem!r}, noise={self.noise!r})"

@@ -8,7 +8,7 @@ import numpy as np
 
 from surefoot.model.graph import FloatArray
 from surefoot.report.classes import View
-from surefoot.report.pictures.marks import PATH, box, draw_path, legend, path_handle, path_name, plate, title_of
+from surefoot.report.pictures.marks import PATH, box, draw_path, legend, path_handle, plate, title_of
 from surefoot.report.style import OTHERS, Paper
 from surefoot.worlds.named.power import Picture, picture
 
@@ -29,7 +29,7 @@ def figure(plt: Any, view: View, paper: Paper) -> Any:
     result.suptitle(
         title_of(view, f"{known.grid.case}, line loadings"), x=0.01, ha="left", fontsize=12, fontweight="bold"
     )
-    legend(result, view, [path_handle(path_name(view))], columns=4)
+    legend(result, view, [path_handle(view.path_name)], columns=4)
     return result
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.report.classes import Class, View
-from surefoot.report.pictures.marks import box, draw_path, ink_on, legend, path_handle, path_name, title_of
+from surefoot.report.pictures.marks import box, draw_path, ink_on, legend, path_handle, title_of
 from surefoot.report.style import Paper
 
 
@@ -47,7 +47,7 @@ def figure(plt: Any, view: View, paper: Paper) -> Any:
     axes.set_title(title_of(view, "heat over time"))
     if hottest <= 8:
         axes.text(0, -0.16, "number: the largest certified power", transform=axes.transAxes, fontsize=9, va="top")
-    legend(result, view, [path_handle(path_name(view))], columns=2)
+    legend(result, view, [path_handle(view.path_name)], columns=2)
     return result
 
 

@@ -139,8 +139,7 @@ def _action(axes: Any, view: View, h: int, pair: int, state: tuple[float, float]
 def _path_handle(view: View) -> Any:
     from matplotlib.lines import Line2D
 
-    label = "most likely path of the plan" if view.learned else "most likely path of the fallback"
-    return Line2D([], [], color=PATH, linewidth=2.4, label=label)
+    return Line2D([], [], color=PATH, linewidth=2.4, label=view.path_name)
 
 
 def _short(label: Label) -> str:

@@ -74,10 +74,6 @@ def draw_path(axes: Any, xs: list[float], ys: list[float], paper: Paper) -> None
     line.set_path_effects([Stroke(linewidth=4.6, foreground=paper.background), Normal()])
 
 
-def path_name(view: View) -> str:
-    return "most likely path of the plan" if view.learned else "most likely path of the fallback"
-
-
 def title_of(view: View, what: str) -> str:
     """The world's id, what the picture is of, and how much is certified."""
     count = view.count()

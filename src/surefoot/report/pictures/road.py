@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from surefoot.report.classes import View
-from surefoot.report.pictures.marks import box, draw_path, legend, path_handle, path_name, title_of
+from surefoot.report.pictures.marks import box, draw_path, legend, path_handle, title_of
 from surefoot.report.style import Paper
 from surefoot.worlds.named.driving import CELL, CRASH, GRADE, collision_is_inevitable
 
@@ -44,7 +44,7 @@ def figure(plt: Any, view: View, paper: Paper) -> Any:
         panels[lead].set_ylabel("own speed, m/s")
     result.suptitle(title_of(view, "gap and speed"), x=0.01, ha="left", fontsize=12, fontweight="bold")
     collision = Line2D([], [], color=paper.ink, linewidth=2.4, label="above and left: a collision may be inevitable")
-    path = path_handle(f"{path_name(view)} (number: step)")
+    path = path_handle(f"{view.path_name} (number: step)")
     legend(result, view, [collision, path], columns=2 if columns < 4 else 3)
     return result
 

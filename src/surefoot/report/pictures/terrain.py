@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.report.classes import Class, View
-from surefoot.report.pictures.marks import box, draw_path, legend, path_handle, path_name, title_of
+from surefoot.report.pictures.marks import box, draw_path, legend, path_handle, title_of
 from surefoot.report.style import Paper
 from surefoot.worlds.named.rover import craters, relief
 
@@ -55,7 +55,7 @@ def figure(plt: Any, view: View, paper: Paper) -> Any:
     plain: dict[str, Any] = {"linestyle": "none", "markeredgecolor": paper.ink}
     more = [
         Line2D([], [], marker="v", color=paper.background, markersize=9, label="crater: no safe action", **plain),
-        path_handle(path_name(view)),
+        path_handle(view.path_name),
         Line2D([], [], marker="s", color=paper.background, markersize=9, label="start", **plain),
         Line2D([], [], marker="*", color="#F0E442", markersize=13, label="where it ends", **plain),
     ]
