@@ -15,9 +15,9 @@ def world_names(incomplete: str) -> list[str]:
 
 
 def agent_names(incomplete: str) -> list[str]:
-    from surefoot.agents import registry
+    from surefoot.exact import contenders
 
-    return [name for name in registry.names() if name.startswith(incomplete)]
+    return [name for name in contenders.names() if name.startswith(incomplete)]
 
 
 Episodes = Annotated[int, typer.Option(min=1, help="K, the number of episodes.")]

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from surefoot.agents import registry as agents
 from surefoot.checks import check_options, nearest, options_of
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile
+from surefoot.exact import contenders
 from surefoot.sweeps.folder import Contender, Spec
 
 MOST_SEEDS = 100_000
@@ -66,7 +66,7 @@ def contenders_of(words: Sequence[str]) -> tuple[Contender, ...]:
     found = []
     for word in words:
         label, equals, agent = word.partition("=")
-        agents.kind(agent if equals else label)  # refuses an unknown one, with the nearest names
+        contenders.kind(agent if equals else label)  # refuses an unknown one, with the nearest names
         found.append(Contender(agent, {}, label) if equals else Contender(label))
     return tuple(found)
 
@@ -117,7 +117,7 @@ def with_options(found: Sequence[Contender], given: Mapping[str, Any]) -> tuple[
 
 
 def _options_of(contender: Contender) -> Mapping[str, Any]:
-    return options_of(agents.kind(contender.agent), without=("problem",))
+    return options_of(contenders.kind(contender.agent), without=contenders.GIVEN)
 
 
 # --- TOML ---------------------------------------------------------------------------------------------------
@@ -188,13 +188,13 @@ def _contender(label: str, table: Any, path: Path, text: str) -> Contender:
     options = dict(table)
     agent = options.pop("agent", label)
     try:
-        kind = agents.kind(agent)
+        kind = contenders.kind(agent)
     except (InvalidInput, TypeError) as error:
         fix = error.fix if isinstance(error, InvalidInput) else ""
         raise InvalidInput("no such agent", where=place, got=repr(agent), fix=fix) from None
     for name, value in options.items():
         try:
-            check_options(agent, kind, {name: value}, without=("problem",))
+            check_options(agent, kind, {name: value}, without=contenders.GIVEN)
         except InvalidInput as error:
             place = f"{path}, line {_line(text, f'agents.{label}', name)}"
             raise InvalidInput(error.rule, where=place, got=error.got, fix=error.fix) from None

@@ -53,6 +53,7 @@ def finish(outcome: Outcome, strict: bool, first: str = "agent") -> None:
     from surefoot.cli.table import print_summaries
 
     print_summaries(found, first)
+    _print_prices(outcome)
     typer.echo(f"runs: {root}", err=True)
     if strict:
         _demand(found)
@@ -67,6 +68,20 @@ def summaries(outcome: Outcome) -> list[Summary]:
         manifests = [outcome.folder.ledger(place).manifest for place in places]
         found.append(summarise(label, manifests))
     return found
+
+
+def _print_prices(outcome: Outcome) -> None:
+    """Where the comparison has an oracle shield."""
+    from surefoot.report.price import prices
+
+    folder = outcome.folder
+    runs = {
+        label: [folder.ledger(place).manifest for place in folder.places() if place.label == label]
+        for label in folder.labels
+    }
+    for price in prices(runs):
+        if price.oracle is not None:
+            typer.echo(f"Price of safety, {price}.")
 
 
 def _demand(found: list[Summary]) -> None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from surefoot.errors import SurefootError
 from surefoot.report.bound import paper_bound
 from surefoot.report.chart import Chart, Curve
+from surefoot.report.price import Price, prices
 from surefoot.report.summary import Summary, summarise
 from surefoot.runs.ledger import Ledger
 from surefoot.sweeps.folder import Folder, open_folder
@@ -46,6 +47,7 @@ class Report:
     best_value: float
     headlines: tuple[Headline, ...]
     charts: tuple[Chart, ...]
+    prices: tuple[Price, ...]  # of safety
     notes: tuple[str, ...] = field(default_factory=tuple)
 
     @property
@@ -96,6 +98,7 @@ def read_sweep(directory: str | Path) -> Report:
             *_margin_charts(groups, agents),
             *_time_charts(marks, agents),
         ),
+        prices=prices({label: [ledger.manifest for ledger in ledgers] for label, ledgers in groups.items()}),
         notes=(f"{missing} of {len(folder.places())} runs are not finished and are left out.",) if missing else (),
     )
 

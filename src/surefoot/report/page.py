@@ -198,12 +198,14 @@ _HEADS = (
 def _headline(report: Report) -> str:
     head = "".join(f"<th{' class=left' if name == 'guarantee' else ''}>{name}</th>" for name in _HEADS)
     rows = "\n".join(_row(each) for each in report.headlines)
+    rows += "".join(_price(str(price)) for price in report.prices)
     notes = "".join(f"<p class=bad>{escape(note)}</p>" for note in report.notes)
     legend = (
         f"Fallback {report.fallback_value:.4f}, best safe policy {report.best_value:.4f}. Gap closed: 0% is the "
         "fallback, 100% the best safe policy; more than that was earned by breaking limits. Slope: of log regret "
         "over the last decade of episodes. Cost bounds held: runs in which every true cost lay within its bounds in "
-        "every plan (the confidence event)."
+        "every plan (the confidence event). Price of safety: regret over that of the oracle shield, the same kind of "
+        "learner confined to the truly safe actions, which it is told."
     )
     table = f"<table class=headline><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
     return f"{notes}<div class=scroll>{table}</div><p class=quiet>{legend}</p>"
@@ -231,6 +233,11 @@ def _row(each: Headline) -> str:
     seconds = "–" if each.seconds is None else f"{each.seconds:,.1f} s"
     promise = f'<td class=left><span class="stamp {stamp}">{sign} {escape(each.promise)}</span></td>'
     return f"<tr data-agent='{escape(each.label)}'>{body}{promise}<td>{seconds}</td></tr>"
+
+
+def _price(text: str) -> str:
+    across = f"<td class=left colspan={len(_HEADS) - 1}>{escape(text)}</td>"
+    return f"<tr class=price><td>price of safety</td>{across}</tr>"
 
 
 def _files(name: str) -> str:

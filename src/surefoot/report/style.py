@@ -11,6 +11,8 @@ LOOKS: dict[str, tuple[str, Any, str]] = {
     "fallback": ("#8a8a8a", (0, (1, 1.5)), "s"),
     "ucrl-vtr": ("#D55E00", (0, (5, 2)), "^"),
     "slucb-qvi": ("#CC79A7", (0, (6, 2, 1, 2)), "D"),
+    "oracle-shield": ("#009E73", (0, (3, 1)), "P"),
+    "static-shield": ("#E69F00", (0, (2, 1)), "X"),
 }
 OTHERS = ("#009E73", "#E69F00", "#56B4E9", "#F0E442")
 

@@ -13,9 +13,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surefoot.agents import registry as agents
 from surefoot.checks import check_options, whole
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile
+from surefoot.exact import contenders
 from surefoot.model import checked
 from surefoot.storage import disk, strict_json
 from surefoot.storage.atomic import write_text, writing
@@ -63,18 +63,18 @@ class Spec:
         _below("episodes", whole("episodes", self.episodes, 1))
         whole("snapshot_seeds", self.snapshot_seeds, 0)
         if not self.agents:
-            raise InvalidInput("a sweep needs an agent", fix=f"Choose from {', '.join(agents.names())}.")
+            raise InvalidInput("a sweep needs an agent", fix=f"Choose from {', '.join(contenders.names())}.")
         if not self.seeds:
             raise InvalidInput("a sweep needs a seed")
         for seed in self.seeds:
             _below("seed", whole("seed", seed, 0))
         _refuse_twice("seed", [str(seed) for seed in self.seeds])
         for each in self.agents:
-            kind = agents.kind(each.agent)
+            kind = contenders.kind(each.agent)
             if not _LABEL.match(each.name):
                 fix = "Use up to 64 letters, digits, dots, dashes, plus signs and underscores."
                 raise InvalidInput("a label cannot name a folder", got=repr(each.name), fix=fix)
-            check_options(each.agent, kind, each.options, without=("problem",))
+            check_options(each.agent, kind, each.options, without=contenders.GIVEN)
         _refuse_twice("label", [each.name.lower() for each in self.agents])
 
     def document(self) -> dict[str, Any]:

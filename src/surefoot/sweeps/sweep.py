@@ -172,7 +172,7 @@ def _try_agents(spec: Spec, world: World) -> list[str]:
     for each in spec.agents:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            agent = make_agent(each, world.problem, spec.episodes)
+            agent = make_agent(each, world, spec.episodes)
         notes += [f"{each.name}: {warning.message}" for warning in caught]
         left = agent.episodes_left()
         if left is not None and left < spec.episodes:

@@ -29,6 +29,7 @@ reset with if its agent has played here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -37,6 +38,7 @@ import numpy as np
 from surefoot.checks import one_of
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.model.graph import NO_ACTION, FloatArray
+from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
 from surefoot.worlds import painting, registry
 from surefoot.worlds.ids import environment_id, register_all
@@ -69,14 +71,14 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
         self._world = world
         problem, graph = world.problem, world.problem.graph
         self._observer = Observer(problem, observation)
-        self._cost, self._unknown = (
-            one_of("cost", COSTS, cost),
-            one_of("unknown_action", UNKNOWN_ACTIONS, unknown_action),
-        )
+        self._cost = one_of("cost", COSTS, cost)
+        self._unknown_action = one_of("unknown_action", UNKNOWN_ACTIONS, unknown_action)
         most_actions = max(int(np.diff(layer.state_ptr).max()) for layer in graph.layers)
         self.observation_space = self._observer.space
         self.action_space = gymnasium.spaces.Discrete(most_actions)
         self._bounds = np.array([limit.bound for limit in problem.limits])
+        self._state_label = stackable({type(label) for names in problem.naming.states for label in names[:]})
+        self._action_label = stackable({type(label) for names in problem.naming.actions for label in names or (0,)})
         self._sampler: Sampler | None = None
         self._layer = 0
         self._state = NO_ACTION  # until reset
@@ -126,7 +128,7 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
         reward = float(layer.reward[pair])
         measured, last_cost = sampler.measure(h, edge), None
         result: dict[str, Any] = {
-            "action": problem.naming.action(layer, h, pair),
+            "action": self._action_label(problem.naming.action(layer, h, pair)),
             "played": pair - int(layer.state_ptr[self._state]),
             "measured": measured,
             "invalid_action": not valid,
@@ -171,7 +173,7 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
             pointer = problem.graph.layers[self._layer].state_ptr
             mask[: int(pointer[self._state + 1] - pointer[self._state])] = 1
         return {
-            "state": problem.naming.states[self._layer][self._state],
+            "state": self._state_label(problem.naming.states[self._layer][self._state]),
             "step": self._layer,
             "index": self._state,
             "limits": self._bounds.copy(),
@@ -204,6 +206,23 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
         if self._painter is not None:
             self._painter.close()
             self._painter = None
+
+
+class _Whole(int):
+    """A number that is a name. Gymnasium's vector environments stack plain numbers into arrays of numbers, which do not
+    take the names of other states; anything else they leave as it is."""
+
+
+class _Real(float):
+    __doc__ = _Whole.__doc__
+
+
+def stackable(kinds: set[type]) -> Callable[[Label], Label]:
+    """What makes a label fit for a vector environment's infos, where a problem has labels of these types."""
+    if len(kinds) == 1:
+        return lambda label: label
+    special: dict[type, Callable[[Label], Label]] = {int: _Whole, float: _Real}
+    return lambda label: special[type(label)](label) if type(label) in special else label
 
 
 def make_env(

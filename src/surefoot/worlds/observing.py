@@ -39,9 +39,9 @@ class Observer:
         self._horizon = problem.horizon
         numbers: dict[Label, int] = {}
         for names in problem.naming.states:
-            for label in names:
+            for label in names[:]:
                 numbers.setdefault(label, len(numbers))
-        self._numbers = [np.array([numbers[label] for label in names]) for names in problem.naming.states]
+        self._numbers = [np.array([numbers[label] for label in names[:]]) for names in problem.naming.states]
         self._n = len(numbers)
         self._table = coordinates(tuple(numbers)) if kind == "features" else None
 
