@@ -19,6 +19,7 @@ _HOMES = {
     "LsviNewPaper": "surefoot.agents.lsvi_new_paper",
     "check": "surefoot.diagnosis",
     "shield": "surefoot.shields.shield",
+    "Transition": "surefoot.shields.reading",
     "draw": "surefoot.report.draw",
     "Run": "surefoot.runs.run",
     "run": "surefoot.runs.runner",
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from surefoot.runs.ledger import Ledger
     from surefoot.runs.run import Run
     from surefoot.runs.runner import resume, run
+    from surefoot.shields.reading import Transition
     from surefoot.shields.shield import shield
     from surefoot.study.certificate import Offer
     from surefoot.study.study import Study
@@ -59,6 +61,7 @@ __all__ = [
     "Problem",
     "Run",
     "Study",
+    "Transition",
     "World",
     "agents",
     "audit",

@@ -21,7 +21,13 @@ from surefoot.model.problem import Problem
 
 
 class Transition(NamedTuple):
-    """One step of an environment, as Gymnasium has it."""
+    """One step of an environment, as Gymnasium has it; what a shield's ``cost`` and ``terminal_cost`` are given.
+
+    Examples:
+        >>> step = sf.Transition(0, 1, 5, 0.0, True, False, {})
+        >>> (lambda step: float(step.terminated and step.reward == 0))(step)  # fell into a hole
+        1.0
+    """
 
     observation: Any  # before
     action: int
