@@ -39,9 +39,9 @@ rl: $(VENV)-rl/.made  ## train learners of other libraries inside the shield (AR
 
 $(VENV)-rl/.made: pyproject.toml constraints.txt examples/rl/requirements.txt
 	@test -x $(VENV)-rl/bin/python || { echo "setup: creating $(VENV)-rl with $(PYTHON)"; "$(PYTHON)" -m venv $(VENV)-rl; }
-	@echo "setup: installing surefoot[plot] and the learners of examples/rl"
+	@echo "setup: installing surefoot[plot,power] and the learners of examples/rl"
 	@$(VENV)-rl/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-	  -r examples/rl/requirements.txt -e '.[plot]' pytest hypothesis
+	  -r examples/rl/requirements.txt -e '.[plot,power]' pytest hypothesis
 	@touch $@
 
 soak: $(VENV)/.test  ## crash studies by the hundred and see that nothing is lost (ARGS='--kills 50')

@@ -127,13 +127,13 @@ class Learner(Agent):
 
         To be told in the order in which they happen. They may wait, and are counted before anything reads the data.
         """
-        layer, waiting = self.problem.graph.layers[h], self._room()
-        waiting.add((h, edge, layer.pair_ptr[pair], layer.pair_ptr[pair + 1], edge), cost)
+        pointer = self.problem.graph.layers[h].pair_ptr
+        self._room().add(h, edge, pointer[pair], pointer[pair + 1], edge, cost)
 
     def take_terminal(self, state: int, cost: FloatArray | None) -> None:
         """Count the measured cost of a last state."""
         if cost is not None:
-            self._room().add((self.problem.horizon - 1, state, 0, 0, 0), cost)
+            self._room().add(self.problem.horizon - 1, state, 0, 0, 0, cost)
 
     def count_episodes(self, episodes: int) -> bool:
         """So many of those episodes are over; → was a new plan made?

@@ -40,18 +40,17 @@ class Tables(NamedTuple):
 
 @numba.njit(cache=True)
 def enter(
-    n: int,
-    seen: NDArray[np.int64],  # (ROOM, 5)
-    costs: FloatArray,  # (ROOM, m)
+    seen: NDArray[np.int64],  # (n, 5)
+    costs: FloatArray,  # (n or more, m)
     tables: Tables,
     value: FloatArray,  # of all states, step after step
     cost_state: CostState,
     value_state: ValueState,
 ) -> None:
-    """Count the first n observations."""
+    """Count n observations."""
     offsets, cost_rows, transition_rows, successor, last_rows = tables
     last = offsets.shape[0] - 1
-    for i in range(n):
+    for i in range(seen.shape[0]):
         h, row = seen[i, STEP], seen[i, ROW]
         if row != NOT_MEASURED:
             if h == last:
@@ -98,36 +97,40 @@ class Waiting:
             pools[SUCCESSORS][0],
             rows_of(graph.layers[0].cost_features[:1] if last is None else last),
         )
-        self._seen = np.empty((ROOM, 5), np.int64)
+        self._seen: list[tuple[int, int, int, int, int]] = []
         self._measured = np.zeros((ROOM, len(problem.limits)))
         self._targets: Sequence[FloatArray] | None = None
         self._value = np.empty(0)
-        self.n, self._entered = 0, 0
+        self._entered = 0
+
+    @property
+    def n(self) -> int:
+        """How many wait."""
+        return len(self._seen)
 
     @property
     def many(self) -> bool:
         """True when they may have changed what is known by a few percent."""
-        return SHARE * self.n >= min(self._entered, SHARE * ROOM)
+        return SHARE * len(self._seen) >= min(self._entered, SHARE * ROOM)
 
     @property
     def full(self) -> bool:
-        return self.n == ROOM
+        return len(self._seen) == ROOM
 
-    def add(self, observation: tuple[int, int, int, int, int], cost: FloatArray | None) -> None:
-        """One more: (step, row of cost features, first and end of its pair's edges, edge); cost (m,) or None."""
-        n = self.n
-        self._seen[n] = observation
+    def add(self, step: int, row: int, first: int, end: int, edge: int, cost: FloatArray | None) -> None:
+        """One more: its row of cost features, the edges first … end-1 of its pair, the one taken; cost (m,) or None."""
         if cost is None:
-            self._seen[n, ROW] = NOT_MEASURED
+            row = NOT_MEASURED
         else:
-            self._measured[n] = cost
-        self.n = n + 1
+            self._measured[len(self._seen)] = cost  # a copy: the caller's array may change
+        self._seen.append((step, row, first, end, edge))
 
     def enter(self, targets: Sequence[FloatArray]) -> None:
         """Count them; ``targets``: H of (S,), the values that transitions are learned from."""
         if targets is not self._targets:
             self._targets, self._value = targets, np.concatenate(targets)
-        n, self.n = self.n, 0
-        self._entered += n
+        seen = np.array(self._seen, np.int64)
+        self._seen.clear()
+        self._entered += len(seen)
         states = self._costs.state, self._transitions.state
-        enter(n, self._seen, self._measured, self._tables, self._value, *states)
+        enter(seen, self._measured, self._tables, self._value, *states)

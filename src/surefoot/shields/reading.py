@@ -78,7 +78,8 @@ class Own:
 
     def arrival(self, h: int, step: Transition) -> int:
         info = step.info
-        if _told(info, "step") != h:
+        if info.get("step") != h:
+            _told(info, "step")
             raise AssumptionBroken(
                 "the environment is at another step than its shield",
                 got=f"step {info['step']} where {h} is expected",
@@ -94,7 +95,9 @@ class Own:
         return int(info["index"])
 
     def costs(self, step: Transition) -> tuple[FloatArray | None, FloatArray | None]:
-        return _finite(step.info["measured"]), _finite(step.info.get("terminal_cost"))
+        info = step.info
+        last = _finite(info["terminal_cost"]) if "terminal_cost" in info else None
+        return _finite(info["measured"]), last
 
     def masks(self, h: int, pairs: BoolArray) -> Masks:
         layer = self._layers[h]
@@ -191,6 +194,6 @@ def _told(info: dict[str, Any], key: str) -> Any:
     return info[key]
 
 
-def _finite(cost: FloatArray | None) -> FloatArray | None:
+def _finite(cost: FloatArray) -> FloatArray | None:
     """A cost that is not finite counts as not measured."""
-    return cost if cost is not None and all(map(math.isfinite, cost.tolist())) else None
+    return cost if all(map(math.isfinite, cost.tolist())) else None

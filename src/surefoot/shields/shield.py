@@ -221,10 +221,9 @@ class Shield(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def _with_masks(self, info: dict[str, Any]) -> dict[str, Any]:
         follower = self._follower
-        return info | {
-            "action_mask": follower.mask.astype(np.int8),
-            "exists_mask": follower.exists.astype(np.int8),
-            "replaced": follower.replaced,
-            "replacements": follower.replacements,
-            "certificate": follower.certificate,
-        }
+        info["action_mask"] = follower.mask.copy().view(np.int8)
+        info["exists_mask"] = follower.exists.copy().view(np.int8)
+        info["replaced"] = follower.replaced
+        info["replacements"] = follower.replacements
+        info["certificate"] = follower.certificate
+        return info
