@@ -6,6 +6,7 @@ confidence event failed, and it earns more than the fallback.
 
 from __future__ import annotations
 
+import re
 import runpy
 import subprocess
 import sys
@@ -125,6 +126,16 @@ def test_the_examples_run(name: str, seed: int) -> None:
     assert sum(w.violations for w in witnesses) == 0
 
 
+def test_the_programs_of_the_page_run() -> None:
+    """Those that need torch; ``make test`` runs the others."""
+    names: dict[str, Any] = {"sf": sf}
+    programs = re.findall(r"```py\n(.*?)```", (ROOT / "docs" / "shield.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert len(programs) == 2
+    for source in programs:
+        exec(compile(source, "shield.md", "exec"), names)
+    assert names["env"].learner.episodes > 300
+
+
 def test_a_learner_of_another_library_earns_more_than_the_fallback(seed: int) -> None:
     world = sf.worlds.make("thermal/testing")
     witness = sf.exact.Witness(world.env())
@@ -133,7 +144,9 @@ def test_a_learner_of_another_library_earns_more_than_the_fallback(seed: int) ->
 
 
 def test_gymnasiums_own_vector_environment(seed: int) -> None:
-    envs = sf.shield(gymnasium.make_vec("surefoot/driving-testing-v0", num_envs=8, vectorization_mode="async"))
+    spawn = {"context": "spawn"}  # a fork would hang: torch has threads
+    made = gymnasium.make_vec("surefoot/driving-testing-v0", 8, vectorization_mode="async", vector_kwargs=spawn)
+    envs = sf.shield(made)
     envs.reset(seed=seed)
     envs.action_space.seed(seed)
     for _ in range(100):
