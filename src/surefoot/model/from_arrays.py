@@ -115,8 +115,9 @@ def build_layers(
     if transition_features is not None:
         phi = per_layer("transition_features", transition_features, n)
     given = [None] * n if row_ptr is None else per_layer("row_ptr", row_ptr, n)  # None entries: as their number says
+    sizes = [max(0, len(taken("state_ptr", pointer, _INDEX, 1, h)) - 1) for h, pointer in enumerate(columns[0])]
+    marks = _forbidden_states(forbidden[:-1], sizes)
     rows = [_rows(h, known, *each) for h, each in enumerate(zip(given, *columns[1:3], columns[4], strict=True))]
-    marks = _forbidden_states(forbidden[:-1], [len(pointer) - 1 for pointer in columns[0]])
     layers = [_layer(h, *arrays) for h, arrays in enumerate(zip(*columns, phi, rows, marks, strict=True))]
     for h, layer in enumerate(layers):
         for name in ("cost_features", "transition_features"):
@@ -161,7 +162,6 @@ def _layer(
     row_ptr: NDArray[Any],
     forbidden: NDArray[Any],
 ) -> Layer:
-    taken("state_ptr", state_ptr, _INDEX, 1, h)
     taken("reward", reward, _NUMBER, 1, h)
     taken_features("transition_features", phi, h)
     _check_pointer("pair_ptr", pair_ptr, len(successor), "edges (len(successors))", h)
