@@ -26,6 +26,7 @@ from benchmarks.table import show
 PARTS = (
     "bench_plan",
     "bench_sparse",
+    "bench_rows",
     "bench_runs",
     "bench_seeds",
     "bench_bounds",
