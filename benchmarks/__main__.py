@@ -26,7 +26,6 @@ from benchmarks.table import show
 PARTS = (
     "bench_plan",
     "bench_sparse",
-    "bench_rows",
     "bench_runs",
     "bench_seeds",
     "bench_bounds",

@@ -34,7 +34,7 @@ def problem(states: int, *, by_pair: bool) -> sf.Problem:
     )
 
 
-def run() -> list[dict[str, Any]]:
+def rows_per_pair() -> list[dict[str, Any]]:
     agents = [sf.LsviNew(problem(10_000, by_pair=kind), ridges=RIDGES, exploration="ideas") for kind in (True, False)]
     for agent in agents:
         rng = np.random.default_rng(1)
@@ -57,4 +57,4 @@ def run() -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    show(run())
+    show(rows_per_pair())
