@@ -76,7 +76,7 @@ def test_spaces_and_first_information() -> None:
     observation, info = env.reset(seed=0)
     assert observation.tolist() == [0, 0]
     assert observation.dtype == np.int64
-    assert set(info) == {"state", "step", "index", "limits", "action_mask"}
+    assert set(info) == {"state", "step", "index", "forbidden", "limits", "action_mask"}
     assert (info["state"], info["step"], info["index"]) == ("a", 0, 0)
     assert info["limits"].tolist() == [2.0, 4.0]
     assert info["action_mask"].tolist() == [1, 1, 1]

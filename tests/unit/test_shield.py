@@ -291,7 +291,7 @@ def test_eight_share_a_learner(mode: str, seed: int) -> None:
     fed = sf.LsviNew(world.problem)
     for what, *told in learner.log[1:]:
         if what == "take":  # by the functions that agents of ours use, none waiting
-            h, pair, edge, cost = told
+            h, pair, edge, cost, _ = told
             fed.costs.add(h, world.problem.graph.layers[h].cost_features[edge : edge + 1], cost)
             fed.transitions.add(h, world.problem.graph.layers[h], pair, edge, fed.plan.targets[h + 1])
         else:
@@ -362,18 +362,19 @@ class Corridor(gymnasium.Env[int, int]):
         return self._at, float(action), False, False, {"cost": self._given}
 
 
-def corridor(*starts: int) -> sf.Problem:
-    return sf.Problem.from_functions(
-        horizon=4,
-        start=list(starts) or 0,
-        actions=lambda h, s: ["stay", "walk", "jump"] if s < 5 else ["stay"],
-        successors=lambda h, s, a: [s + ["stay", "walk", "jump"].index(a)],
-        reward=lambda h, s, a: 0.2,
-        cost_features=lambda h, s, a, s2: [1.0, float(a == "jump")],
-        transition_features=lambda h, s, a, s2: [1.0],
-        fallback=lambda h, s: "stay",
-        limits=sf.Limit("cost", bound=0.5, noise=0.05, norm=1.0),
-    )
+def corridor(*starts: int, **other: Any) -> sf.Problem:
+    declared: dict[str, Any] = {
+        "horizon": 4,
+        "start": list(starts) or 0,
+        "actions": lambda h, s: ["stay", "walk", "jump"] if s < 5 else ["stay"],
+        "successors": lambda h, s, a: [s + ["stay", "walk", "jump"].index(a)],
+        "reward": lambda h, s, a: 0.2,
+        "cost_features": lambda h, s, a, s2: [1.0, float(a == "jump")],
+        "transition_features": lambda h, s, a, s2: [1.0],
+        "fallback": lambda h, s: "stay",
+        "limits": sf.Limit("cost", bound=0.5, noise=0.05, norm=1.0),
+    }
+    return sf.Problem.from_functions(**(declared | other))
 
 
 def foreign(**options: Any) -> Any:
@@ -475,6 +476,51 @@ def test_more_refusals_of_foreign_environments() -> None:
 class _Silent(Corridor):
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
         return *super().step(action)[:4], {}
+
+
+def test_a_forbidden_state_is_a_violation_and_never_entered(seed: int) -> None:
+    """Two steps to the right are forbidden: a jump, or walking twice. Costs are known to be low from the first."""
+    problem = corridor(forbidden=lambda h, s: s == 2, limits=sf.Limit("cost", bound=2.0, noise=0.05, norm=1.0))
+    world = sf.World(problem, transition=[1.0], cost=[0.1, 0.1])
+    bare = sf.exact.Witness(world.env(cost="excess"))
+    bare.reset(seed=seed)
+    *_, info = bare.step(2)
+    assert (info["forbidden"], info["cost"], bare.violations) == (True, 1.0, 1)
+    witness = sf.exact.Witness(world.env())
+    env = sf.shield(witness)
+    play(env, Random(world, seed), 300, seed)
+    assert witness.violations == 0
+    assert env.replacements > 30
+    env.reset()
+    assert env.action_masks().tolist() == [True, True, False]  # one may walk once
+
+
+def test_costs_of_an_action_whatever_follows(seed: int) -> None:
+    """Rows of pairs: the same as telling an agent by its own calls."""
+    problem = corridor(cost_features=lambda h, s, a: [1.0, float(a == "jump")])
+    told, env = sf.LsviNew(problem, replan_growth=0.0), foreign(learner=sf.LsviNew(problem, replan_growth=0.0))
+    for _ in range(12):
+        env.reset()
+        told.begin_episode()
+        for h in range(3):
+            *_, info = env.step(0)
+            told.observe(h, 0, "stay", 0, info["cost"])
+        told.end_episode()
+    _same_plan(env.learner.plan, told.plan)
+
+
+def test_costs_measured_between_several_rows() -> None:
+    rows = corridor(cost_features=lambda h, s, a: [[1.0, 0.0], [1.0, 0.5 * (a == "jump")]])
+    with pytest.raises(InvalidInput, match="the features of measured costs are missing"):
+        foreign(learner=sf.LsviNew(rows))
+    env = foreign(learner=sf.LsviNew(rows, replan_growth=0.0), features=lambda step: [1.0, 0.0])
+    for _ in range(30):
+        env.reset()
+        for _ in range(3):
+            env.step(0)
+    assert env.learner.costs.bank.rows.sum() == 90
+    env.reset()
+    assert env.action_masks().tolist() == [True, True, False]
 
 
 def test_longer_episodes_of_a_foreign_vector_environment() -> None:

@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.agent import Agent, Policy
+from surefoot.agents.measured import measured_features
 from surefoot.agents.place import refuse_inside, under_way
 from surefoot.errors import AssumptionBroken, SurefootError
 from surefoot.estimate.costs import CostData
 from surefoot.estimate.ellipsoids import CostConfidence
 from surefoot.estimate.values import ValueConfidence, ValueData, ValueEllipsoid
 from surefoot.estimate.waiting import Waiting
+from surefoot.model.features import Features
 from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.plan.plan import Plan
@@ -97,15 +99,17 @@ class Learner(Agent):
     def _choose(self, h: int, state: int) -> int:
         return self.plan.pair(h, state)
 
-    def _record(self, h: int, pair: int, edge: int, cost: FloatArray | None) -> None:
+    def _record(self, h: int, pair: int, edge: int, cost: FloatArray | None, features: Features | None = None) -> None:
         """Count one transition in both regressions; values are those of the plan in force."""
         self._enter()
         layer = self.problem.graph.layers[h]
         if cost is not None:
-            self.costs.add(h, layer.cost_features[edge : edge + 1], cost)
+            if features is None:
+                features = measured_features(self.problem, h, edge, None, self.place)
+            self.costs.add(h, features, cost)
         self.transitions.add(h, layer, pair, edge, self.plan.targets[h + 1])
         self._new_data = True
-        super()._record(h, pair, edge, cost)
+        super()._record(h, pair, edge, cost, features)
 
     def _record_terminal(self, cost: FloatArray | None) -> None:
         self._enter()
@@ -122,13 +126,20 @@ class Learner(Agent):
 
     # --- episodes that somebody else plays, several at a time (surefoot.shields) -------------------------
 
-    def take(self, h: int, pair: int, edge: int, cost: FloatArray | None) -> None:
+    def take(self, h: int, pair: int, edge: int, cost: FloatArray | None, features: Features | None = None) -> None:
         """Count one transition of an episode that is not this learner's, and of which it keeps no place.
 
         To be told in the order in which they happen. They may wait, and are counted before anything reads the data.
+        ``features``: those of the measured cost, a table of one row, where they are not the declared ones (spec 9).
         """
-        pointer = self.problem.graph.layers[h].pair_ptr
-        self._room().add(h, edge, pointer[pair], pointer[pair + 1], edge, cost)
+        layer = self.problem.graph.layers[h]
+        if features is not None and cost is not None:
+            self._enter()
+            self.costs.add(h, features, cost)
+            cost = None  # it is counted
+        row = edge if layer.per_triplet else layer.row_of(edge)
+        pointer = layer.pair_ptr
+        self._room().add(h, row, pointer[pair], pointer[pair + 1], edge, cost)
 
     def take_terminal(self, state: int, cost: FloatArray | None) -> None:
         """Count the measured cost of a last state."""

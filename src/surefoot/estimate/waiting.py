@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from surefoot.estimate.costs import CostData
 from surefoot.estimate.update import CostState, Rows, ValueState, count_cost, count_value, rows_of
 from surefoot.estimate.values import ValueData
-from surefoot.model.graph import FloatArray, IntArray, pool
+from surefoot.model.graph import NO_ROW, FloatArray, IntArray, pool
 from surefoot.model.problem import Problem
 
 ROOM = 256  #: observations that may wait
@@ -119,7 +119,7 @@ class Waiting:
 
     def add(self, step: int, row: int, first: int, end: int, edge: int, cost: FloatArray | None) -> None:
         """One more: its row of cost features, the edges first … end-1 of its pair, the one taken; cost (m,) or None."""
-        if cost is None:
+        if cost is None or row == NO_ROW:
             row = NOT_MEASURED
         else:
             self._measured[len(self._seen)] = cost  # a copy: the caller's array may change

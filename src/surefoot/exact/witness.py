@@ -17,7 +17,8 @@ from surefoot.worlds.env import SurefootEnv
 
 
 class Witness(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Counts the steps whose true cost breaks a limit (spec 8), and the reward of every episode.
+    """Counts the steps whose true cost breaks a limit (spec 8) or that enter a forbidden state (spec 9), and the reward
+    of every episode.
 
     Examples:
         >>> witness = sf.exact.Witness(sf.worlds.make("thermal/testing").env())
@@ -68,5 +69,5 @@ class Witness(gymnasium.Wrapper[Any, Any, Any, Any]):
         pair = int(layer.state_ptr[self._state]) + played
         edges = np.arange(layer.pair_ptr[pair], layer.pair_ptr[pair + 1])
         (edge,) = edges[layer.successor[edges] == after]
-        broken = bool((world.costs[h][edge] > world.problem.violation_thresholds).any())
+        broken = bool((world.arrival_costs[h][edge] > world.problem.violation_thresholds).any())
         return broken or (h + 1 == world.problem.horizon - 1 and not self._within_last[after])

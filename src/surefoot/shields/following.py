@@ -123,7 +123,7 @@ class Follower:
             place.move(edge)
             if self._counts:
                 cost, last = self.reader.costs(step)
-                self.learner.take(h, pair, edge, cost)
+                self.learner.take(h, pair, edge, cost, self.reader.features(h, edge, step))
                 if h + 1 == self._last and place.due == "terminal":
                     self.learner.take_terminal(state, last)
         if step.terminated or step.truncated or h + 1 == self._last:

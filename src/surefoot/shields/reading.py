@@ -11,10 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from surefoot.agents.measured import Cost, measured
+from surefoot.agents.measured import Cost, measured, measured_features
 from surefoot.agents.place import start_of
 from surefoot.errors import AssumptionBroken, InvalidInput
+from surefoot.model.features import Features
 from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray, freeze
 from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
@@ -55,6 +57,9 @@ class Reader(Protocol):
 
     def costs(self, step: Transition) -> tuple[FloatArray | None, FloatArray | None]:
         """The measured costs (m,) of a transition and of the last state; None for what was not measured."""
+
+    def features(self, h: int, edge: int, step: Transition) -> Features | None:
+        """Of the measured cost, a table of one row, where they are not those that the problem declares."""
 
     def masks(self, h: int, pairs: BoolArray) -> Masks:
         """By state, (n,): of the environment's actions, those whose pair exists and is marked in ``pairs`` (N,)."""
@@ -99,6 +104,9 @@ class Own:
         last = _finite(info["terminal_cost"]) if "terminal_cost" in info else None
         return _finite(info["measured"]), last
 
+    def features(self, h: int, edge: int, step: Transition) -> Features | None:
+        return None
+
     def masks(self, h: int, pairs: BoolArray) -> Masks:
         layer = self._layers[h]
         table, states = np.zeros((layer.n_states, self._n), bool), layer.pair_state()
@@ -122,8 +130,16 @@ class Foreign:
         state: Callable[[Any], Label],
         cost: Callable[[Transition], Cost],
         terminal_cost: Callable[[Transition], Cost],
+        features: Callable[[Transition], ArrayLike] | None,
         actions: Sequence[Label] | None,
     ) -> None:
+        if features is None and problem.graph.several_rows:
+            raise InvalidInput(
+                "the features of measured costs are missing",
+                got="some action has several cost rows, and none of them is what was measured",
+                fix="Give features=lambda step: …, the cost features at the exact state.",
+            )
+        self._features = features
         self._problem, self._state, self._cost, self._terminal_cost = problem, state, cost, terminal_cost
         self._names = tuple(range(n_actions)) if actions is None else tuple(actions)
         if len(self._names) != n_actions:
@@ -152,6 +168,11 @@ class Foreign:
             number = {naming.action(layer, h, pair): pair for pair in own}
             self._known[h, state] = np.array([number.get(name, NO_ACTION) for name in self._names])
         return self._known[h, state]
+
+    def features(self, h: int, edge: int, step: Transition) -> Features | None:
+        if self._features is None:
+            return None
+        return measured_features(self._problem, h, edge, self._features(step), f"step {h}")
 
     def masks(self, h: int, pairs: BoolArray) -> Masks:
         return _ForeignMasks(self, h, pairs)

@@ -25,6 +25,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from numpy.typing import ArrayLike
 
 from surefoot.agents.learner import Learner
 from surefoot.agents.lsvi_new import LsviNew
@@ -49,6 +50,7 @@ def shield(
     state: Callable[[Any], Label] | None = None,
     cost: Callable[[Transition], Cost] | None = None,
     terminal_cost: Callable[[Transition], Cost] | None = None,
+    features: Callable[[Transition], ArrayLike] | None = None,
     actions: Sequence[Label] | None = None,
 ) -> Any:
     """The environment behind a shield: a Gymnasium wrapper, or a vector wrapper of a vector environment.
@@ -63,6 +65,8 @@ def shield(
         state: of a foreign environment, the problem's state that an observation stands for.
         cost: of a foreign environment, the measured cost of a :class:`Transition`; by default ``info["cost"]``.
         terminal_cost: likewise of the last state; by default ``info["terminal_cost"]`` where there is one.
+        features: of a foreign environment, the cost features at which the cost was measured; by default the declared
+            ones, which is not enough where an action has several rows (spec 9).
         actions: of a foreign environment, the problem's names of its actions 0, 1, …; by default these numbers.
 
     ``action_masks()`` gives (n,) the certified actions, as sb3-contrib wants it. ``info`` has
@@ -88,8 +92,9 @@ def shield(
         (0, True)
     """
     foreign = state is not None
-    if not foreign and any(each is not None for each in (cost, terminal_cost, actions)):
-        raise InvalidInput("cost, terminal_cost and actions are for foreign environments", fix="Give state, too.")
+    if not foreign and any(each is not None for each in (cost, terminal_cost, features, actions)):
+        rule = "cost, terminal_cost, features and actions are for foreign environments"
+        raise InvalidInput(rule, fix="Give state, too.")
     one_of("outside", OUTSIDE, outside)
     vector = isinstance(env, gymnasium.vector.VectorEnv)
     known = None if foreign else _problem_of(env, vector)
@@ -102,7 +107,8 @@ def shield(
     if state is None:
         reader = Own(learner.problem, n)
     else:
-        reader = Foreign(learner.problem, n, state, cost or _cost, terminal_cost or _terminal_cost, actions)
+        costs = cost or _cost, terminal_cost or _terminal_cost
+        reader = Foreign(learner.problem, n, state, *costs, features, actions)
     if vector:
         from surefoot.shields.vector import VectorShield
 

@@ -13,13 +13,15 @@ action (where it has none, the first), or, with ``unknown_action="error"``, is a
     index          number of the state in its step         measured      (m,) measured costs, noise included
     action         label of the action that was played     cost          what ``cost`` asks for, see below
     played         index of the action that was played     terminal_cost (m,) measured, where the last state has a cost
+    forbidden      the state must not be entered; that it was is a violation
     invalid_action the index did not exist; another action was played
 
-``reset`` gives state, step, index, limits and action_mask. The last step adds the terminal reward.
+``reset`` gives state, step, index, forbidden, limits and action_mask. The last step adds the terminal reward.
 
 ``cost`` is ``"vector"`` (the default; then ``info["cost"]`` is ``info["measured"]``), or, for libraries that want one
 number which is 0 where all is well, ``"excess"`` or ``"sum"``: with e_j = max(0, cost_j − bound_j) / |bound_j| (or / 1
-for a bound of 0), the largest e_j, or their sum. The last step's number counts the cost of the last state, too.
+for a bound of 0), the largest e_j, or their sum. The last step's number counts the cost of the last state, too; a
+forbidden state counts as an excess of 1.
 
 Pass a seed to the first ``reset`` only. Gymnasium asks that the same seed gives the same episode, so ``reset(seed=0)``
 before every episode draws the same noise each time: the bounds of a learner that counts it as new evidence do not hold,
@@ -164,7 +166,8 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
         """The excess over all limits in one number, see above."""
         measured = np.array([cost for cost in costs if cost is not None])
         excess = np.maximum(measured - self._bounds, 0.0) / np.where(self._bounds == 0, 1.0, np.abs(self._bounds))
-        return float(excess.max() if self._cost == "excess" else excess.sum())
+        entered = float(self._world.problem.graph.forbidden(self._layer)[self._state])
+        return max(float(excess.max()), entered) if self._cost == "excess" else float(excess.sum()) + entered
 
     def _info(self) -> dict[str, Any]:
         problem = self._world.problem
@@ -176,6 +179,7 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
             "state": self._state_label(problem.naming.states[self._layer][self._state]),
             "step": self._layer,
             "index": self._state,
+            "forbidden": bool(problem.graph.forbidden(self._layer)[self._state]),
             "limits": self._bounds.copy(),
             "action_mask": mask,
         }
