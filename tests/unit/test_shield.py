@@ -14,6 +14,7 @@ import surefoot as sf
 from surefoot.errors import AssumptionBroken, InvalidInput, OutOfOrder
 from surefoot.shields.shield import Transition
 from tests.shielded import POLICIES, Random, Watched, play
+from tests.tank import cell
 
 # ---------------------------------------------------------------- the promise
 
@@ -509,18 +510,33 @@ def test_costs_of_an_action_whatever_follows(seed: int) -> None:
     _same_plan(env.learner.plan, told.plan)
 
 
+class Cell(gymnasium.Env[int, int]):
+    """One state, two actions, and always the same cost."""
+
+    observation_space = gymnasium.spaces.Discrete(1)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[int, dict[str, Any]]:
+        return 0, {}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        return 0, 0.0, False, False, {"cost": 0.2}
+
+
 def test_costs_measured_between_several_rows() -> None:
-    rows = corridor(cost_features=lambda h, s, a: [[1.0, 0.0], [1.0, 0.5 * (a == "jump")]])
+    """The second action's cost lies between two rows; only what was measured where can be counted."""
+    learner = sf.LsviNew(cell([[0.3, 0.0], [0.0, 0.3]]), replan_growth=0.0)
     with pytest.raises(InvalidInput, match="the features of measured costs are missing"):
-        foreign(learner=sf.LsviNew(rows))
-    env = foreign(learner=sf.LsviNew(rows, replan_growth=0.0), features=lambda step: [1.0, 0.0])
+        sf.shield(Cell(), learner, state=int)
+    env = sf.shield(Cell(), learner, state=int, features=lambda step: [0.1, 0.2])
     for _ in range(30):
         env.reset()
-        for _ in range(3):
-            env.step(0)
-    assert env.learner.costs.bank.rows.sum() == 90
-    env.reset()
-    assert env.action_masks().tolist() == [True, True, False]
+        for _ in range(2):
+            env.step(1)
+    assert learner.costs.bank.rows.sum() == 60
+    assert learner.transitions.bank.rows.sum() == 60
+    target = learner.costs.bank.state.targets[0, 0]
+    assert target[:2].tolist() == pytest.approx([60 * 0.2 * 0.1, 60 * 0.2 * 0.2])
 
 
 def test_longer_episodes_of_a_foreign_vector_environment() -> None:
