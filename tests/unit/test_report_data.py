@@ -45,6 +45,19 @@ def chart_of(report: data.Report, name: str) -> Chart:
     return next(chart for chart in report.charts if chart.name == name)
 
 
+def test_the_price_of_safety_is_a_row_of_every_report(page: Path, tmp_path: Path) -> None:
+    row = "<tr class=price><td>price of safety</td>"
+    text = page.read_text(encoding="utf-8")
+    assert text.count(row) == 1
+    assert "lsvi-new: not measured; add the agent oracle-shield to the comparison" in text
+    priced = make_runs(tmp_path / "runs", "driving/testing", ("lsvi-new", "oracle-shield"))
+    (price,) = data.read_sweep(priced).prices
+    totals = [sum(each.manifest["summary"]["total_regret"] for each in ledgers(priced, name)) for name in
+              ("lsvi-new", "oracle-shield")]  # fmt: skip
+    assert price.ratio == pytest.approx(totals[0] / totals[1])
+    assert str(price) in html.write_page(priced).read_text(encoding="utf-8")
+
+
 def test_headlines_are_those_of_the_ledgers(runs: Path) -> None:
     report = data.read_sweep(runs)
     assert [each.label for each in report.headlines] == ["lsvi-new", "fallback", "slucb-qvi"]
