@@ -26,7 +26,7 @@ class Witness(gymnasium.Wrapper[Any, Any, Any, Any]):
         >>> for _ in range(5):
         ...     _ = witness.step(2)  # full power
         >>> witness.steps, witness.violations, len(witness.rewards)
-        (5, 3, 1)
+        (5, 2, 1)
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
