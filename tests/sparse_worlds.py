@@ -74,7 +74,9 @@ def sparse_worlds(
             terminal_reward=np.linspace(0.0, 0.9, states),
             fallback=np.zeros(states, np.int64),
             anchor=(lambda h: (known[h], gamma[h] @ known[h])) if anchors else None,
-            limits=[sf.Limit(f"limit {j}", float(bound[j]), noise=0.001, norm=float(norms[j])) for j in range(limits)],
+            limits=[
+                sf.Limit(f"limit {j}", bound=float(bound[j]), noise=0.001, norm=float(norms[j])) for j in range(limits)
+            ],
             transition_norm=1.01 * float(np.linalg.norm(mu, axis=1).max()),
             stationary_costs=stationary,
             stationary_transitions=stationary,

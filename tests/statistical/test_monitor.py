@@ -163,7 +163,7 @@ def test_noise_declared_too_small_is_found_out(seed: int) -> None:
 
 def barely_true(seed: int, study: int, tells: int) -> tuple[Problem, Rows, np.ndarray]:
     """Nothing to learn, all cost known, at its bound: RSS is the noise itself and step 2 an exact martingale."""
-    problem = chain(np.ones((1, 1)), Limit("c", 0.5, 0.1, 1.0), horizon=2, anchor=([1.0], 0.5 - 1e-12))
+    problem = chain(np.ones((1, 1)), Limit("c", bound=0.5, noise=0.1, norm=1.0), horizon=2, anchor=([1.0], 0.5 - 1e-12))
     none = np.zeros(tells, np.int64)
     rows = Rows(none, none, np.ones((tells, 1)), np.full((tells, 1), 0.5))
     return problem, rows, rows.truth + 0.1 * stream(seed, f"monitor/tight/{study}").standard_normal((tells, 1))
@@ -184,7 +184,10 @@ def test_level_is_kept_where_the_bound_is_tight_and_a_third_of_the_thresholds_br
 def layered() -> Problem:
     """Two limits, a parameter for every layer, costs of last states, a model error."""
     rng = np.random.default_rng(5)
-    limits = [Limit("a", 9.0, 0.1, 1.0, 0.03), Limit("b", 9.0, 0.3, 2.0)]
+    limits = [
+        Limit("a", bound=9.0, noise=0.1, norm=1.0, misspecification=0.03),
+        Limit("b", bound=9.0, noise=0.3, norm=2.0),
+    ]
     features, last = rng.uniform(-1, 1, (6, 3)), rng.uniform(-1, 1, (6, 3))
     return chain(features, limits, horizon=4, stationary=False, terminal=last)
 

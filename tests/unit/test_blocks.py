@@ -258,7 +258,9 @@ def test_rounding_never_lowers_an_upper_bound(seed: int) -> None:
                 bank.state.squares[GRAM, entries] = whole[np.ix_(own, own)].reshape(-1)
                 bank.state.targets[0, 0, blocks.shape.slot[b] : blocks.shape.slot[b + 1]] = targets[own]
                 bank.state.counts[b] = 1
-            limit = sf.Limit("heat", 1.0, max(limit.noise, wide.noise), math.hypot(limit.norm, wide.norm))
+            limit = sf.Limit(
+                "heat", bound=1.0, noise=max(limit.noise, wide.noise), norm=math.hypot(limit.norm, wide.norm)
+            )
             table, exact = (
                 SparseRows.from_dense(rows[:1]),
                 most_of_the_intersection(matrix(whole), matrix(targets), matrix(rows[0]), ridge, limit, 5.0),

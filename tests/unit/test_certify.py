@@ -228,7 +228,7 @@ def test_contradicting_bounds_leave_the_fallback_alone() -> None:
 
 def test_crossing_bounds_are_seen_and_said() -> None:
     """A cost far beyond the norm bound: L‖z‖ and the data cannot both be right."""
-    problem = corridor({"fallback": [1.0], "other": [0.5]}, sf.Limit("heat", 10.0, noise=0.01, norm=1.0))
+    problem = corridor({"fallback": [1.0], "other": [0.5]}, sf.Limit("heat", bound=10.0, noise=0.01, norm=1.0))
     agent = sf.LsviNew(problem, replan_growth=0.0)
     assert agent.plan.consistent
     assert agent.plan.certified(0, "s", "other")

@@ -129,7 +129,7 @@ def test_each_ridge_of_the_grid_wins_somewhere() -> None:
     """upper is the least of the grid's bounds: a small ridge for few rows, a large one for many."""
     ridges, cost, won = (0.1, 3.0, 100.0), 0.02, []
     for rows in (2, 60, 4000):
-        limit = sf.Limit("heat", 1.0, 0.1, 1.0)
+        limit = sf.Limit("heat", bound=1.0, noise=0.1, norm=1.0)
         agent = sf.LsviNew(corridor({"fallback": [1.0]}, limit), P, ridges=ridges, replan_growth=1e9)
         tell(agent, *[[("fallback", cost)]] * rows)
         agent.replan()
@@ -151,7 +151,7 @@ def test_default_grid_follows_the_mean_square_of_the_features() -> None:
 
 
 def test_each_limit_has_its_own_noise_norm_and_data() -> None:
-    limits = [sf.Limit("a", 1.0, noise=0.1, norm=1.0), sf.Limit("b", 1.0, noise=0.3, norm=5.0)]
+    limits = [sf.Limit("a", bound=1.0, noise=0.1, norm=1.0), sf.Limit("b", bound=1.0, noise=0.3, norm=5.0)]
     agent = agent_for(corridor({"fallback": [1.0]}, limits))
     tell(agent, [("fallback", [0.2, 2.0])], [("fallback", [0.4, 1.0])], [("fallback", [0.0, 3.0])])
     # G = 3, b = (0.6, 6); the union is over two limits and two steps
@@ -183,7 +183,7 @@ def test_layers_are_separate_unless_costs_are_stationary() -> None:
 
 def test_misspecification_widens_by_the_formula() -> None:
     zeta = 0.01
-    limit = sf.Limit("heat", 1.0, 0.1, 1.0, misspecification=zeta)
+    limit = sf.Limit("heat", bound=1.0, noise=0.1, norm=1.0, misspecification=zeta)
     problem = corridor({"fallback": [2.0, 0.0], "other": [-4.0, 3.0]}, limit, anchor=([2.0, 0.0], [0.25]))
     agent = agent_for(problem)
     # before data: prior bound, then ζ(1+|ρ|) with ρ = −2
@@ -197,7 +197,9 @@ def test_misspecification_widens_by_the_formula() -> None:
 
 def test_misspecification_without_an_anchor() -> None:
     zeta = 0.02
-    agent = agent_for(corridor({"fallback": [1.0]}, sf.Limit("heat", 1.0, 0.1, 1.0, misspecification=zeta)))
+    agent = agent_for(
+        corridor({"fallback": [1.0]}, sf.Limit("heat", bound=1.0, noise=0.1, norm=1.0, misspecification=zeta))
+    )
     tell(agent, *[[("fallback", 0.2)]] * 3)
     upper, lower = along(3, 0.6, 1.0, noise_radius(math.log(4)) + zeta * math.sqrt(3))  # ρ = 0: each row counts 1
     assert bounds(agent, "fallback") == (close([upper + zeta]), close([lower - zeta]))
@@ -205,7 +207,7 @@ def test_misspecification_without_an_anchor() -> None:
 
 def test_radius_scale_leaves_misspecification_and_prior_alone() -> None:
     zeta = 0.02
-    problem = corridor({"fallback": [1.0]}, sf.Limit("heat", 1.0, 0.1, 1.0, misspecification=zeta))
+    problem = corridor({"fallback": [1.0]}, sf.Limit("heat", bound=1.0, noise=0.1, norm=1.0, misspecification=zeta))
     agent = agent_for(problem, safety_radius_scale=0.5)
     assert bounds(agent, "fallback")[0] == close([1.0 + zeta])
     tell(agent, *[[("fallback", 0.2)]] * 3)
@@ -231,11 +233,11 @@ def expected(*, noise: float = 0.1, norm: float = 1.0, ridge: float = 1.0, union
 
 
 def test_term_noise() -> None:
-    assert fallback_upper(sf.Limit("heat", 1.0, noise=0.17, norm=1.0)) == expected(noise=0.17) != expected()
+    assert fallback_upper(sf.Limit("heat", bound=1.0, noise=0.17, norm=1.0)) == expected(noise=0.17) != expected()
 
 
 def test_term_norm() -> None:
-    assert fallback_upper(sf.Limit("heat", 1.0, noise=0.1, norm=1.1)) == expected(norm=1.1) != expected()
+    assert fallback_upper(sf.Limit("heat", bound=1.0, noise=0.1, norm=1.1)) == expected(norm=1.1) != expected()
 
 
 def test_term_ridge() -> None:
@@ -254,7 +256,7 @@ def test_term_log_det() -> None:
 
 def test_what_the_data_use_of_the_ball_is_not_left_for_other_directions() -> None:
     """A cost near L along one direction leaves little of ‖γ‖ ≤ L for the others: no noise ellipsoid says that."""
-    problem = corridor({"fallback": [1.0, 0.0], "side": [0.0, 1.0]}, sf.Limit("heat", 1.0, 0.01, 1.0))
+    problem = corridor({"fallback": [1.0, 0.0], "side": [0.0, 1.0]}, sf.Limit("heat", bound=1.0, noise=0.01, norm=1.0))
     agent = agent_for(problem)
     tell(agent, *[[("fallback", 0.98)]] * 400)
     assert bounds(agent, "side")[0][0] < 0.5  # √(1 − 0.98²) = 0.2 is what is left, and the noise
@@ -266,7 +268,7 @@ def test_term_failure_probability() -> None:
 
 
 def test_term_number_of_limits() -> None:
-    agent = agent_for(corridor({"fallback": [1.0]}, [sf.Limit(name, 1.0, 0.1, 1.0) for name in "abc"]))
+    agent = agent_for(corridor({"fallback": [1.0]}, [sf.Limit(name, bound=1.0, noise=0.1, norm=1.0) for name in "abc"]))
     tell(agent, *[[(a, [c] * 3) for a, c in steps] for steps in ROWS])
     assert bounds(agent, "fallback")[0].tolist() == [expected(union=3 * 2 * 1)] * 3
 
@@ -290,7 +292,7 @@ def test_term_radius_scale() -> None:
 
 def test_data_that_no_gamma_explains_are_a_contradiction() -> None:
     """Costs of 3 where ‖γ‖ ≤ 1 and the noise is 0.01: radius² is negative, and the fallback alone is certified."""
-    agent = agent_for(corridor({"fallback": [1.0], "half": [0.5]}, sf.Limit("heat", 1.0, 0.01, 1.0)))
+    agent = agent_for(corridor({"fallback": [1.0], "half": [0.5]}, sf.Limit("heat", bound=1.0, noise=0.01, norm=1.0)))
     assert agent.plan.certified(0, "s", "half")
     tell(agent, *[[("fallback", 3.0)]] * 30)
     assert not agent.plan.consistent
@@ -335,7 +337,7 @@ def extreme(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarra
     gram = (basis * eigenvalues) @ basis.T
     gram = (gram + gram.T) / 2
     gamma, noise = rng.standard_normal(d), 10.0 ** rng.uniform(-3, 0)
-    limit = sf.Limit("heat", 1.0, noise, float(np.linalg.norm(gamma)) * 10.0 ** rng.uniform(0, 1))
+    limit = sf.Limit("heat", bound=1.0, noise=noise, norm=float(np.linalg.norm(gamma)) * 10.0 ** rng.uniform(0, 1))
     target = gram @ gamma + 0.5 * noise * (basis * np.sqrt(eigenvalues)) @ rng.standard_normal(d)
     least = basis[:, int(np.argmin(eigenvalues))]
     x = [rng.standard_normal(d), least.copy(), basis[:, 0] + least * 10.0 ** rng.uniform(-6, 0)][rng.integers(3)]
@@ -397,7 +399,7 @@ def test_rounding_of_the_whole_way_from_rows_to_bounds(seed: int) -> None:
     """Projection, sums, eigenbasis and grid together, against 50 digits from the raw rows."""
     rng = np.random.default_rng(seed)
     for _ in range(12):
-        d, limit = int(rng.integers(2, 5)), sf.Limit("heat", 1.0, 0.05, 3.0)
+        d, limit = int(rng.integers(2, 5)), sf.Limit("heat", bound=1.0, noise=0.05, norm=3.0)
         anchor, base = Anchor(rng.standard_normal(d), np.array([0.1])), rng.standard_normal(d)
         rows = [base * rng.uniform(0.5, 2) + 1e-3 * rng.standard_normal(d) for _ in range(150)]
         costs = rng.uniform(0, 1, 150)

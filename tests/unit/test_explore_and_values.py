@@ -149,7 +149,7 @@ def test_each_weight_feeds_its_own_idea() -> None:
 
 # ---------------------------------------------------------------- slack
 
-LIMITS = [sf.Limit("a", 1.0, 0.1, 1.0), sf.Limit("b", 2.0, 0.1, 1.0)]
+LIMITS = [sf.Limit("a", bound=1.0, noise=0.1, norm=1.0), sf.Limit("b", bound=2.0, noise=0.1, norm=1.0)]
 
 
 def test_slack_is_one_without_an_anchor() -> None:
@@ -172,7 +172,7 @@ def test_slack_is_per_layer() -> None:
         cost_features=lambda h, s, a, s2: [1.0],
         terminal_cost_features=lambda s: [1.0],
         fallback=lambda h, s: "x",
-        limits=sf.Limit("a", 1.0, 0.1, 1.0),
+        limits=sf.Limit("a", bound=1.0, noise=0.1, norm=1.0),
         anchor=lambda h: anchors[h],
     )
     assert slacks(problem, None).tolist() == [[0.5], [1.0], [0.75]]

@@ -478,7 +478,7 @@ def test_a_limits_numbers_are_numbers(field: str) -> None:
 @pytest.mark.parametrize("name", ["", None, 3, np.str_("x"), b"x"], ids=repr)
 def test_a_limit_needs_a_name(name: Any) -> None:
     with pytest.raises(InvalidInput) as error:
-        Limit(name, 0.6, 0.1, 1.0)
+        Limit(name, bound=0.6, noise=0.1, norm=1.0)
     assert str(error.value) == f"a limit needs a name: {name!r}. Give it a word."
 
 

@@ -196,6 +196,6 @@ def test_gymnasiums_tables_are_read_from_wrapped_environments_too() -> None:
     import gymnasium
 
     env = gymnasium.make("CliffWalking-v1")
-    keywords: dict[str, Any] = {"cost": lambda *row: 0.0, "limit": sf.Limit("cost", 1.0, 0.1, 1.0)}
+    keywords: dict[str, Any] = {"cost": lambda *row: 0.0, "limit": sf.Limit("cost", bound=1.0, noise=0.1, norm=1.0)}
     wrapped = sf.worlds.from_gymnasium(env, 4, **keywords)
     assert wrapped.digest == sf.worlds.from_gymnasium(CliffWalkingEnv(), 4, **keywords).digest

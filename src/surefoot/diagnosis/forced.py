@@ -20,9 +20,9 @@ from surefoot.plan.segments import segment_all, segment_any
 _EXAMPLES = 5
 
 
-def surely_over(lower: FloatArray, problem: Problem) -> BoolArray:
-    """(rows, m) True where even the lower bound is a violation (spec 8)."""
-    result: BoolArray = lower > problem.violation_thresholds
+def surely_over(lower: FloatArray, problem: Problem, h: int) -> BoolArray:
+    """(rows, m) True where even the lower bound of rows of step h is a violation (spec 8)."""
+    result: BoolArray = lower > problem.violation_thresholds[h]
     return result
 
 
@@ -32,12 +32,12 @@ def lost_sets(problem: Problem, bounds: CostBounds) -> Certified:
     last = graph.terminal
     lost = np.zeros(last.n_states, bool)
     if bounds.terminal_lower is not None:
-        lost = surely_over(bounds.terminal_lower, problem).any(axis=1) & ~last.fallback_reached
+        lost = surely_over(bounds.terminal_lower, problem, problem.horizon - 1).any(axis=1) & ~last.fallback_reached
     states: list[BoolArray] = [lost]
     pairs: list[BoolArray] = []
     for h in reversed(range(len(graph.layers))):
         layer = graph.layers[h]
-        bad = surely_over(bounds.lower[h], problem).any(axis=1) | states[0][layer.successor]
+        bad = surely_over(bounds.lower[h], problem, h).any(axis=1) | states[0][layer.successor]
         lost_pairs = segment_any(bad, layer.pair_ptr)
         lost_pairs[layer.fallback_pairs()] = False
         pairs.insert(0, lost_pairs)
@@ -71,18 +71,25 @@ def find_fallback_fault(problem: Problem, bounds: CostBounds) -> FallbackFault |
         played = np.zeros(layer.n_pairs, bool)
         played[layer.fallback_pairs()] = True
         own = np.repeat(played, np.diff(layer.pair_ptr))
-        over = surely_over(bounds.lower[h], problem) & own[:, None]
+        over = surely_over(bounds.lower[h], problem, h) & own[:, None]
         count += int(over.any(axis=1).sum())
         if first is None and over.any():
             edge, j = (int(i) for i in np.argwhere(over)[0])
-            first = naming.at_edge(layer, h, edge), j, float(bounds.lower[h][edge, j])
+            first = naming.at_edge(layer, h, edge), h, j, float(bounds.lower[h][edge, j])
     if bounds.terminal_lower is not None:
-        over = surely_over(bounds.terminal_lower, problem) & graph.terminal.fallback_reached[:, None]
+        over = (
+            surely_over(bounds.terminal_lower, problem, problem.horizon - 1) & graph.terminal.fallback_reached[:, None]
+        )
         count += int(over.any(axis=1).sum())
         if first is None and over.any():
             state, j = (int(i) for i in np.argwhere(over)[0])
-            first = naming.at_state(problem.horizon - 1, state), j, float(bounds.terminal_lower[state, j])
+            first = (
+                naming.at_state(problem.horizon - 1, state),
+                problem.horizon - 1,
+                j,
+                float(bounds.terminal_lower[state, j]),
+            )
     if first is None:
         return None
-    where, j, lowest = first
-    return FallbackFault(count, where, problem.limits[j].name, lowest, problem.limits[j].bound)
+    where, h, j, lowest = first
+    return FallbackFault(count, where, problem.limits[j].name, lowest, float(problem.bounds[h, j]))

@@ -25,10 +25,11 @@ def safe_sets(world: World) -> Sets:
     """
     from surefoot.exact import kernels
 
-    layers, limit = world.problem.graph.layers, world.problem.violation_thresholds
+    layers, limits = world.problem.graph.layers, world.problem.violation_thresholds
     running = _running(world)
     states, pairs = [terminal_within(world)], []
-    for layer, probability, cost in zip(reversed(layers), world.probabilities[::-1], world.costs[::-1], strict=True):
+    steps = zip(layers, world.probabilities, world.costs, limits[:-1], strict=True)
+    for layer, probability, cost, limit in reversed(list(steps)):
         safe, some = np.empty(layer.n_pairs, bool), np.empty(layer.n_states, bool)
         arrays = (layer.state_ptr, layer.pair_ptr, layer.successor, probability, cost)
         kernels.safe_layer(*arrays, limit, states[-1], running, safe, some)
@@ -66,7 +67,7 @@ class SafeSets:
             kept, after = within[self._pairs[h]], self._states[h + 1]
             anywhere, unused = np.ones(sizes[h + 1], bool), np.empty(sizes[h], bool)
             arrays = (layer.pair_ptr, layer.successor, world.probabilities[h])
-            kernels.safe_layer(layer.state_ptr, *arrays, world.costs[h], limit, anywhere, running, kept, unused)
+            kernels.safe_layer(layer.state_ptr, *arrays, world.costs[h], limit[h], anywhere, running, kept, unused)
             kernels.count_arrivals(*arrays, kept, first[1:][after])
             steps.append((*arrays, kept))
         np.cumsum(first, out=first)

@@ -6,6 +6,7 @@ a Problem and nothing else; the truth lives in :class:`surefoot.World`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,18 +19,29 @@ from numpy.typing import ArrayLike
 from surefoot.errors import InvalidInput, UnknownLabel
 from surefoot.model import from_arrays as arrays
 from surefoot.model import from_functions as functions
-from surefoot.model.graph import BoolArray, FloatArray, Layer, LayeredGraph, Terminal, freeze
+from surefoot.model.anchors import AnchorOf, anchors_at, check_anchors
+from surefoot.model.graph import Anchors, BoolArray, FloatArray, Layer, LayeredGraph, Terminal, freeze
 from surefoot.model.labels import Label, Names, shown
 from surefoot.model.limit import Limit
 from surefoot.model.naming import Naming
+from surefoot.model.priors import (
+    Prior,
+    canonical,
+    check_features,
+    check_prior,
+    largest_costs,
+    longest_scaled,
+    resolved,
+    with_step_bounds,
+)
 from surefoot.model.reals import constant
 from surefoot.model.rules import (
     FallbackChoice,
-    check_anchors,
     check_flag,
     check_layers,
     check_limits,
     check_number_of_layers,
+    check_scaled,
     check_scales,
     follow_fallback,
 )
@@ -91,7 +103,8 @@ class Problem:
         transition_features: functions.Features | None = None,
         terminal_reward: Callable[[Label], float] | None = None,
         terminal_cost_features: Callable[[Label], ArrayLike | None] | None = None,
-        anchor: functions.AnchorOf | None = None,
+        anchor: AnchorOf | None = None,
+        features: Sequence[str] | None = None,
         transition_norm: float = 1.0,
         stationary_costs: bool = False,
         stationary_transitions: bool = False,
@@ -110,7 +123,9 @@ class Problem:
             transition_features: the vector φ with P(s2|s,a) = ⟨μ, φ⟩; by default the cost features.
             terminal_reward: ``terminal_reward(s)`` in [0, 1] for the last step; 0 by default.
             terminal_cost_features: ``terminal_cost_features(s)`` for the last step; None: no cost, the default.
-            anchor: ``anchor(h)`` gives ``(features, cost)`` known exactly at step h, or None.
+            anchor: ``anchor(h)`` gives ``(features, cost)`` known exactly at step h, or ``(features, cost,
+                tolerance)``; a list of such tuples, the fallback's first; or None.
+            features: names for the cost features: priors, anchors and explanations may then speak in them.
             transition_norm: a bound on ‖μ‖.
             stationary_costs, stationary_transitions: the hidden parameters are the same at every step.
         """
@@ -145,6 +160,7 @@ class Problem:
             functions.fallback_choice(fallback, layers, naming),
             limits,
             anchor,
+            features,
             transition_norm,
             stationary_costs,
             stationary_transitions,
@@ -167,7 +183,8 @@ class Problem:
         terminal_reward: FloatArray | None = None,
         terminal_cost_features: arrays.Tables | None = None,
         terminal_has_cost: BoolArray | None = None,
-        anchor: functions.AnchorOf | None = None,
+        anchor: AnchorOf | None = None,
+        features: Sequence[str] | None = None,
         transition_norm: float = 1.0,
         stationary_costs: bool = False,
         stationary_transitions: bool = False,
@@ -233,6 +250,7 @@ class Problem:
             arrays.fallback_choice(fallback, layers, naming),
             limits,
             anchor,
+            features,
             transition_norm,
             stationary_costs,
             stationary_transitions,
@@ -249,13 +267,14 @@ class Problem:
         starts: Any,
         fallback: FallbackChoice,
         limits: Sequence[Limit] | Limit,
-        anchor: functions.AnchorOf | None,
+        anchor: AnchorOf | None,
+        features: Sequence[str] | None,
         transition_norm: float,
         stationary_costs: bool,
         stationary_transitions: bool,
     ) -> Problem:
         """Shared by both constructors: every rule of a problem is checked here."""
-        limits = check_limits(limits)
+        limits = tuple(with_step_bounds(limit, len(layers) + 1) for limit in check_limits(limits))
         norm = constant("transition_norm", transition_norm)
         if norm <= 0:
             raise InvalidInput("transition_norm must be positive", got=repr(norm))
@@ -265,12 +284,22 @@ class Problem:
         done, terminal = follow_fallback(layers, terminal, starts, naming, fallback)
         dim = layers[0].cost_features.shape[1]
         costed = len(layers) + (terminal.cost_features is not None)
-        anchors = [None if anchor is None else functions.anchor_at(anchor, h, dim, len(limits)) for h in range(costed)]
-        anchors += [None] * (len(layers) + 1 - costed)
+        naming = replace(naming, features=check_features(features, dim))
+        limits = tuple(canonical(limit, dim, naming.features) for limit in limits)
+        for limit in limits:
+            check_prior(limit)
+        anchors: list[Anchors | None] = [None] * (len(layers) + 1)
+        if anchor is not None:
+            functions.check_functions({"anchor": anchor})
+            for h in range(costed):
+                given = functions.call("anchor", anchor, h)
+                anchors[h] = anchors_at(given, h, dim, len(limits), naming.features)
         graph = LayeredGraph(done, terminal, starts, tuple(anchors))
-        check_anchors(graph, limits, stationary_costs)
-        check_scales(graph.largest_cost_norm(), limits)
-        return cls(graph, naming, limits, norm, stationary_costs, stationary_transitions)
+        made = cls(graph, naming, limits, norm, stationary_costs, stationary_transitions)
+        check_anchors(graph, limits, made.bounds, made.priors, stationary_costs)
+        check_scales(graph.largest_cost_norm(), made.largest_costs, made.bounds, limits)
+        check_scaled(np.array([longest_scaled(graph, prior.width) for prior in made.priors]), limits)
+        return made
 
     # --- reading it -------------------------------------------------------------------------------------
 
@@ -283,17 +312,48 @@ class Problem:
     def starts(self) -> tuple[Label, ...]:
         return tuple(self.naming.states[0][int(i)] for i in self.graph.starts)
 
+    @property
+    def features(self) -> tuple[str, ...] | None:
+        """The names of the cost features, if they have any."""
+        return self.naming.features
+
+    @cached_property
+    def bounds(self) -> FloatArray:
+        """(H, m) the bound c̄ of each limit at each step."""
+        rows = [np.broadcast_to(np.asarray(limit.bound, np.float64), self.horizon) for limit in self.limits]
+        return freeze(np.array(rows).T.copy())
+
+    @cached_property
+    def priors(self) -> tuple[Prior, ...]:
+        """What is known of the coefficients of each limit (spec 3)."""
+        return tuple(resolved(limit, self.graph.cost_dim, self.features) for limit in self.limits)
+
+    @cached_property
+    def noises(self) -> FloatArray:
+        """(m,) σ of (S3): √(σ² + n τ²) with an offset of scale τ that the n rows which one regression takes from an
+        episode share (spec 3)."""
+        costed = len(self.graph.layers) + (self.graph.terminal.cost_features is not None)
+        return freeze(self.noise_of(costed if self.stationary_costs else 1))
+
+    def noise_of(self, rows: int) -> FloatArray:
+        """(m,) the scale of the noise of so many measurements of one episode, in any one direction."""
+        pairs = [(limit.noise, limit.episode_noise) for limit in self.limits]
+        return np.array([s if t == 0.0 else math.sqrt(s * s + rows * t * t) * (1 + 1e-15) for s, t in pairs])
+
+    @cached_property
+    def largest_costs(self) -> FloatArray:
+        """(m,) the largest |cost| that norms and priors leave possible anywhere, without misspecification."""
+        return freeze(largest_costs(self.graph, self.priors))
+
     @cached_property
     def cost_scales(self) -> FloatArray:
-        """(m,) |bound| + norm·(largest ‖x‖): the scale that tolerances on each limit's costs refer to (spec 8)."""
-        longest = self.graph.largest_cost_norm()
-        return freeze(np.array([abs(limit.bound) + limit.norm * longest for limit in self.limits]))
+        """(m,) |bound| + (largest possible |cost|): what tolerances on each limit's costs refer to (spec 8)."""
+        return freeze(np.abs(self.bounds).max(axis=0) + self.largest_costs)
 
     @cached_property
     def violation_thresholds(self) -> FloatArray:
-        """(m,) the largest true cost that still keeps each limit: bound + 10⁻⁹ of its scale (spec 8)."""
-        bounds = np.array([limit.bound for limit in self.limits])
-        return freeze(bounds + VIOLATION * self.cost_scales)
+        """(H, m) the largest true cost that still keeps each limit: bound + 10⁻⁹ of its scale (spec 8)."""
+        return freeze(self.bounds + VIOLATION * self.cost_scales)
 
     def states(self, h: int) -> Names:
         """The states of a step, in index order; slices work."""

@@ -157,7 +157,7 @@ class Plan:
 
     def condition_1(self, h: int) -> BoolArray:
         """(N,) pairs all of whose successors keep every limit by their upper bounds (eq:safetycondition1)."""
-        kept = within_limits(self.bounds.upper[h], self.problem.limits)
+        kept = within_limits(self.bounds.upper[h], self.problem.bounds[h])
         result: BoolArray = np.logical_and.reduceat(kept, self.problem.graph.layers[h].pair_ptr[:-1])
         return result
 

@@ -250,26 +250,26 @@ class Session:
         graph = world.problem.graph
         state, total = int(table.start[k]), 0.0
         agent._begin(state)
+        self.sampler.begin_episode()
         for h, layer in enumerate(graph.layers):
             pair = agent._choose(h, state)
             edge = self.sampler.step(h, pair)
             measured = self.sampler.measure(h, edge)
             total += float(layer.reward[pair])
-            self._note_step(k, world.costs[h][edge], measured)
+            self._note_step(k, h, world.costs[h][edge], measured)
             agent._record(h, pair, edge, measured)
             state = int(layer.successor[edge])
         total += float(graph.terminal.reward[state])
         if graph.terminal.has_cost[state] and world.terminal_costs is not None:
             measured = self.sampler.measure_terminal(state)
-            self._note_step(k, world.terminal_costs[state], measured)
+            self._note_step(k, graph.horizon - 1, world.terminal_costs[state], measured)
             agent._record_terminal(measured)
         table.reward[k] = total
         agent._finish()
 
-    def _note_step(self, k: int, truth: FloatArray, measured: FloatArray) -> None:
+    def _note_step(self, k: int, h: int, truth: FloatArray, measured: FloatArray) -> None:
         problem = self.world.problem
-        bounds = np.array([limit.bound for limit in problem.limits])
-        beyond = truth > problem.violation_thresholds
+        bounds, beyond = problem.bounds[h], truth > problem.violation_thresholds[h]
         room = np.where(beyond, bounds - truth, np.maximum(bounds - truth, 0.0))
         self.table.margin[k] = np.minimum(self.table.margin[k], room)
         self.table.highest[k] = np.maximum(self.table.highest[k], measured)
