@@ -98,7 +98,7 @@ class DirectedReference(Reference):
             self.doubtful |= any(abs(lo - lim.bound) < NEAR for lo, lim in zip(lower, self.t.limits, strict=True))
         fallback, ends = self.t.fallback_pairs(), set(self.t.fallback_terminals())
         for s in self.layers[last]:
-            if not plan.consistent or s not in plan.terminal_lower or self._within(plan.terminal_lower[s]):
+            if not plan.consistent or s not in plan.terminal_lower or self._within(self.H - 1, plan.terminal_lower[s]):
                 ends.add(s)
         pairs: set[PairKey] = set()
         alive = {(last, s) for s in ends}
@@ -106,7 +106,7 @@ class DirectedReference(Reference):
             for s in self.layers[h]:
                 for a in self.t.actions[h, s]:
                     kept = all(
-                        self._within(plan.lower[h, s, a, s2]) and (h + 1, s2) in alive
+                        self._within(h, plan.lower[h, s, a, s2]) and (h + 1, s2) in alive
                         for s2 in self.t.successors[h, s, a]
                     )
                     if not plan.consistent or kept or (h, s, a) in fallback:
