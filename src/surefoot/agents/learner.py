@@ -65,7 +65,7 @@ class Learner(Agent):
         self._replans, self._failed = 0, 0
         self.plan_failure = ""  #: why the plan that is due could not be made; empty when it was
         self._new_data = False  # since the last plan
-        self._shared = any(limit.episode_noise > 0.0 for limit in problem.limits)
+        self.shared_offsets = any(limit.episode_noise > 0.0 for limit in problem.limits)
         self.strayed = False  #: costs of the episode under way are no longer learned from
         self.replan()
 
@@ -104,7 +104,7 @@ class Learner(Agent):
     def _record(self, h: int, pair: int, edge: int, cost: FloatArray | None) -> None:
         """Count one transition in both regressions; values are those of the plan in force."""
         layer = self.problem.graph.layers[h]
-        if self._shared and int(self.policy()[h][under_way(self.place).state]) != pair:
+        if self.shared_offsets and int(self.policy()[h][under_way(self.place).state]) != pair:
             # Whoever chose otherwise may have seen the offset that this episode's measurements share (spec 3).
             self.strayed = True
         if cost is not None and not self.strayed:

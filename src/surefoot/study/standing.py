@@ -231,6 +231,7 @@ class Standing:
         h, where = place.step, str(place)
         pair, edge = self._transition(h, record["state"], record["action"], record["next_state"])
         cost = self._cost(record["cost"])
+        self.agent.strayed |= self.agent.shared_offsets and (record["override"] or self.safe_mode)
         self._compute(lambda: self.agent._record(h, pair, edge, cost))
         if place.step == h:  # a transition that cannot be counted was made all the same
             place.move(edge)
@@ -243,6 +244,7 @@ class Standing:
         place.expect("terminal")
         _expect(record["episode"] == place.episode, "a last cost of another episode")
         cost = self._cost(record["cost"])
+        self.agent.strayed |= self.agent.shared_offsets and self.safe_mode
         self._compute(lambda: self.agent._record_terminal(cost))
         certified = self.agent.plan.certified_sets.states[-1][place.state]
         self._weigh(
