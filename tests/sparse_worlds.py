@@ -190,7 +190,7 @@ def sparse_twin(problem: sf.Problem) -> sf.Problem:
         terminal_reward=last.reward.copy(),
         terminal_cost_features=None if last.cost_features is None else csr(last.cost_features),
         terminal_has_cost=None if last.cost_features is None else last.has_cost.copy(),
-        anchor=lambda h: None if graph.anchors[h] is None else (graph.anchors[h].features, graph.anchors[h].cost),
+        anchor=lambda h: None if graph.anchors[h] is None else list(zip(*graph.anchors[h].parts, strict=True)),
         transition_norm=problem.transition_norm,
         stationary_costs=problem.stationary_costs,
         stationary_transitions=problem.stationary_transitions,

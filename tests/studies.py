@@ -139,7 +139,7 @@ class Calm:
     def observe_terminal(self, state_index: int, cost: Any) -> AlarmLike | None:
         return self.observe(-1, state_index, cost)
 
-    def beyond(self, cost: Any) -> AlarmLike | None:
+    def beyond(self, h: int, cost: Any) -> AlarmLike | None:
         return None
 
     def arrays(self) -> dict[str, Any]:

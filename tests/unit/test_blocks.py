@@ -20,6 +20,7 @@ from surefoot.estimate.ellipsoids import cost_ellipsoids
 from surefoot.estimate.update import GRAM, GRAM_LOW
 from surefoot.model.sparse_rows import SparseRows
 from tests import banks
+from tests.banks import family_of, spread_of
 from tests.unit.test_cost_bounds import extreme, hand_confidence, matrix, most_of_the_intersection
 
 P = 0.05
@@ -269,7 +270,10 @@ def test_rounding_never_lowers_an_upper_bound(seed: int) -> None:
                 float(bound_rows(table, None, known)[0][0, 0])
                 for known in (
                     cost_ellipsoids(
-                        bank.turned(0), 1.0, np.linalg.norm(x), (limit,), hand_confidence((ridge,), 5.0, guard=guard)
+                        bank.turned(0),
+                        spread_of(1.0),
+                        family_of((limit,), len(targets), float(np.linalg.norm(x))),
+                        hand_confidence((ridge,), 5.0, guard=guard),
                     )
                     for guard in (True, False)
                 )

@@ -193,7 +193,7 @@ def test_terminal_costs() -> None:
 def test_terminal_states_of_the_fallback_are_certified_whatever_the_bounds_say() -> None:
     problem = maze(ENDS, {(0, "s"): "stay"}, terminal_costs=["home", "hot"])
     bounds = bounds_of(problem, {}, terminal_upper={"home": 7.0, "hot": 7.0})
-    sets = certify(problem.graph, bounds, problem.limits)
+    sets = certify(problem.graph, bounds, problem.bounds)
     last = {s: bool(sets.states[-1][problem.state_index(1, s)]) for s in ("home", "hot", "open")}
     assert last == {"home": True, "hot": False, "open": True}
     assert pairs(problem, sets) == {(0, "s", "stay"), (0, "s", "free")}
@@ -201,7 +201,7 @@ def test_terminal_states_of_the_fallback_are_certified_whatever_the_bounds_say()
 
 def test_terminal_states_without_any_cost_features() -> None:
     problem = maze(ENDS, {(0, "s"): "stay"})
-    sets = certify(problem.graph, bounds_of(problem, {}), problem.limits)
+    sets = certify(problem.graph, bounds_of(problem, {}), problem.bounds)
     assert sets.states[-1].all()
     assert len(pairs(problem, sets)) == 4
 
@@ -222,7 +222,7 @@ def test_contradicting_bounds_leave_the_fallback_alone() -> None:
         sets = rule(problem.graph, bounds, problem.limits)
         assert pairs(problem, sets) == fallback_pairs(ROAD)
         assert [int(mask.sum()) for mask in sets.states[:-1]] == [1, 1, 1]
-    last = certify(problem.graph, bounds, problem.limits).states[-1]
+    last = certify(problem.graph, bounds, problem.bounds).states[-1]
     assert {problem.states(3)[i] for i in np.flatnonzero(last)} == {"road"}
 
 
@@ -261,9 +261,9 @@ def test_least_worst_where_nothing_is_certified() -> None:
             (1, "brink", "equal", "end"): [1.5, 1.5],  # as bad as "less", declared later
         },
     )
-    safe = certify_one_step(problem.graph, bounds, problem.limits)
+    safe = certify_one_step(problem.graph, bounds, problem.bounds)
     assert pairs(problem, safe) == {(0, "s", "stay"), (0, "s", "leap"), (1, "road", "stay")}
-    allowed = with_least_worst(problem.graph, safe, bounds, problem.limits)
+    allowed = with_least_worst(problem.graph, safe, bounds, problem.bounds)
     assert pairs(problem, allowed) == {*pairs(problem, safe), (1, "brink", "less")}
     assert all(mask.all() for mask in allowed.states)
 
@@ -277,8 +277,8 @@ def test_least_worst_measures_against_each_limit() -> None:
     limits = [sf.Limit("a", bound=10.0, noise=0.1, norm=1.0), sf.Limit("b", bound=1.0, noise=0.1, norm=1.0)]
     problem = maze(graph, {(0, "s"): "stay", (1, "road"): "stay"}, limits=limits)
     bounds = bounds_of(problem, {(1, "brink", "high", "end"): [10.5, 0.0], (1, "brink", "low", "end"): [2.0, 2.0]})
-    safe = certify_one_step(problem.graph, bounds, problem.limits)
-    allowed = with_least_worst(problem.graph, safe, bounds, problem.limits)
+    safe = certify_one_step(problem.graph, bounds, problem.bounds)
+    allowed = with_least_worst(problem.graph, safe, bounds, problem.bounds)
     assert (1, "brink", "high") in pairs(problem, allowed)  # 0.5 over its bound, the other is 1 over
 
 

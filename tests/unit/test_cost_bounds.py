@@ -16,9 +16,8 @@ from surefoot.estimate import kernels
 from surefoot.estimate.costs import bound_rows
 from surefoot.estimate.ellipsoids import CostConfidence, cost_ellipsoids
 from surefoot.estimate.update import GRAM, GRAM_LOW
-from surefoot.model.graph import Anchor
 from surefoot.tolerances import CONTRADICTION
-from tests.banks import turned
+from tests.banks import family_of, spread_of, turned
 from tests.differential.compare import problem_of
 from tests.hand_made import corridor, tell
 from tests.reference.generate import random_history, random_tables
@@ -322,8 +321,8 @@ def exact_upper(G: Any, b: Any, z: Any, ridges: tuple[float, ...], limit: sf.Lim
 
 
 def hand_confidence(ridges: tuple[float, ...], log_term: float, *, guard: bool = True) -> CostConfidence:
-    def rule(ratio: float, ridge: float, limit: sf.Limit) -> float:
-        return limit.noise * math.sqrt(ratio + 2 * log_term)
+    def rule(ratio: float, ridge: float, noise: float, norm: float) -> float:
+        return noise * math.sqrt(ratio + 2 * log_term)
 
     return CostConfidence(ridges, rule, dual=True, prior=True, scale=1.0, guard=guard)
 
@@ -379,10 +378,11 @@ def test_rounding_never_lowers_an_upper_bound(seed: int) -> None:
             gram, target, x, ridge, ratio, limit = extreme(rng)
             exact = most_of_the_intersection(matrix(gram), matrix(target), matrix(x), ridge, limit, 5.0)
             data, length = turned(gram, target[None]), float(np.linalg.norm(x))
+            family = family_of((limit,), len(x), length)
             upper, bare = (
                 float(bound_rows(x[None], None, known)[0][0, 0])
                 for known in (
-                    cost_ellipsoids(data, 1.0, length, (limit,), hand_confidence((ridge,), 5.0, guard=guard))
+                    cost_ellipsoids(data, spread_of(1.0), family, hand_confidence((ridge,), 5.0, guard=guard))
                     for guard in (True, False)
                 )
             )
@@ -400,12 +400,12 @@ def test_rounding_of_the_whole_way_from_rows_to_bounds(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(12):
         d, limit = int(rng.integers(2, 5)), sf.Limit("heat", bound=1.0, noise=0.05, norm=3.0)
-        anchor, base = Anchor(rng.standard_normal(d), np.array([0.1])), rng.standard_normal(d)
+        anchor, base = rng.standard_normal(d), rng.standard_normal(d)
         rows = [base * rng.uniform(0.5, 2) + 1e-3 * rng.standard_normal(d) for _ in range(150)]
         costs = rng.uniform(0, 1, 150)
-        features = {"fallback": base, "new": rng.standard_normal(d), "near": base + 1e-3, "anchor": anchor.features}
+        features = {"fallback": base, "new": rng.standard_normal(d), "near": base + 1e-3, "anchor": anchor}
         played = {f"row {i}": row for i, row in enumerate(rows)}
-        problem = corridor({**features, **played}, limit, anchor=(anchor.features, [0.1]))
+        problem = corridor({**features, **played}, limit, anchor=(anchor, [0.1]))
         agent = sf.LsviNew(problem, P, replan_growth=1e9)
         tell(agent, *[[pair] for pair in zip(played, costs, strict=True)])
         agent.replan()
@@ -418,9 +418,14 @@ def test_rounding_of_the_whole_way_from_rows_to_bounds(seed: int) -> None:
 
 
 def _exact_from_rows(
-    rows: list[np.ndarray], costs: np.ndarray, x: np.ndarray, anchor: Anchor, ridges: tuple[float, ...], limit: sf.Limit
+    rows: list[np.ndarray],
+    costs: np.ndarray,
+    x: np.ndarray,
+    anchor: np.ndarray,
+    ridges: tuple[float, ...],
+    limit: sf.Limit,
 ) -> Any:
-    x0 = mpmath.matrix(anchor.features.tolist())
+    x0 = mpmath.matrix(anchor.tolist())
     size = (x0.T * x0)[0]
 
     def split(v: np.ndarray) -> tuple[Any, Any]:
@@ -432,10 +437,10 @@ def _exact_from_rows(
     G, b = mpmath.zeros(d), mpmath.zeros(d, 1)
     for row, c in zip(rows, costs, strict=True):
         rho, z = split(row)
-        G, b = G + z * z.T, b + z * (mpmath.mpf(float(c)) - rho * mpmath.mpf(float(anchor.cost[0])))
+        G, b = G + z * z.T, b + z * (mpmath.mpf(float(c)) - rho * mpmath.mpf(0.1))
     rho, z = split(x)
     log_term = mpmath.log(1 * 2 * len(ridges) / mpmath.mpf(P))
-    return rho * mpmath.mpf(float(anchor.cost[0])) + exact_upper(G, b, z, ridges, limit, log_term)
+    return rho * mpmath.mpf(0.1) + exact_upper(G, b, z, ridges, limit, log_term)
 
 
 # ---------------------------------------------------------------- NaN and ∞ never certify
@@ -467,7 +472,7 @@ def test_poisoned_data_certify_nothing_but_the_seed(array: str, bad: float, seed
             "gram_low": (state.squares[GRAM_LOW], h * dim * dim),
             "targets": (state.targets[0, 0], h * dim),
             "targets_low": (state.targets[1, 0], h * dim),
-            "spread": (agent.costs.spread, h),
+            "spread": (agent.costs.spread, (h, 0)),
         }[array]
         held[first] = bad
         # The low parts reach the sums with the next row, so an episode follows.
@@ -488,7 +493,7 @@ def test_a_nan_is_passed_on_to_every_bound_it_touches() -> None:
         for dual in (False, True):
             confidence = replace(hand_confidence((1.0, 10.0), 5.0), dual=dual, prior=dual)
             with np.errstate(all="ignore"):
-                known = cost_ellipsoids(turned(gram, target), 0.0, 1.0, (LIMIT,), confidence)
+                known = cost_ellipsoids(turned(gram, target), spread_of(0.0), family_of((LIMIT,), 2, 1.0), confidence)
                 upper, lower = bound_rows(np.array([[1.0, 1.0], [0.5, 2.0]]), None, known)
             assert np.isnan(upper).all()
             assert np.isnan(lower).all()

@@ -63,7 +63,7 @@ def explored(terminal: bool = False, literal: bool = False) -> tuple[sf.Problem,
     problem = maze(GRAPH, FALLBACK, limits=2, terminal_costs=["t", "u"] if terminal else None)
     last = {"t": [0.2, 0.2], "u": [0.9, 0.6]}
     bounds = bounds_of(problem, UPPER, LOWER, terminal_upper=last if terminal else None)
-    sets = certify(problem.graph, bounds, problem.limits)
+    sets = certify(problem.graph, bounds, problem.bounds)
     omega = pair_uncertainty(problem.graph, bounds, SLACK)
     allowed = [np.ones_like(mask) for mask in sets.pairs] if literal else sets.pairs
     return problem, omega, (terminal_uncertainty(problem.graph, bounds, SLACK), allowed), sets

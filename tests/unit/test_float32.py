@@ -274,7 +274,7 @@ def test_true_costs_of_the_exact_features_lie_within(
 @pytest.mark.parametrize("anchored", [False, True])
 def test_without_the_declaration_they_do_not(anchored: bool, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     coarsely(monkeypatch)
-    monkeypatch.setattr(rounding, "widened", lambda limit, loss: limit)
+    monkeypatch.setattr(rounding, "widened", lambda limit, norm, loss: limit)
     held = []
     for number in range(40):
         world = star(np.random.default_rng([seed, number]), anchored=anchored).stored_in_float32()

@@ -170,14 +170,14 @@ def test_beyond_is_the_limit_test_alone() -> None:
         horizon=2,
     )
     monitor = Monitor(problem, ALPHA)
-    assert all(monitor.beyond(np.array([-50.0 * t, 0.9])) is None for t in range(6))
+    assert all(monitor.beyond(0, np.array([-50.0 * t, 0.9])) is None for t in range(6))
     assert (monitor.measurements, monitor.log_evidence) == (6, -math.inf)
     level = 1.0 + 0.2 * monitor.quantile(7)
-    alarm = monitor.beyond(np.array([0.0, level + 0.01]))
+    alarm = monitor.beyond(0, np.array([0.0, level + 0.01]))
     assert alarm is not None
     assert (alarm.kind, alarm.details["limit"], alarm.details["measurement"]) == ("limit", "b", 7)
     assert alarm.details["noise_needed"] == {"b": pytest.approx(0.2 + 0.01 / monitor.quantile(7), rel=1e-12)}
-    again = monitor.beyond(np.array([50.0, 50.0]))
+    again = monitor.beyond(0, np.array([50.0, 50.0]))
     assert again is not None
     assert again.details["limit"] == "a"
     assert list(again.details["noise_needed"]) == ["a", "b"]

@@ -68,8 +68,9 @@ class Definition:
     def add(self, h: int, x: np.ndarray, cost: np.ndarray) -> None:
         anchor, rho, z, y = self.problem.graph.anchors[h], 0.0, x, cost
         if anchor is not None:
-            rho = float(x @ anchor.features / (anchor.features @ anchor.features))
-            z, y = x - rho * anchor.features, cost - rho * anchor.cost
+            x0 = anchor.features[0]
+            rho = float(x @ x0 / (x0 @ x0))
+            z, y = x - rho * x0, cost - rho * anchor.cost[0]
         self.rows.append((0 if self.problem.stationary_costs else h, z, y, 1 + abs(rho)))
 
     def windows(self) -> dict[int, float]:

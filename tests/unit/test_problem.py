@@ -422,10 +422,10 @@ def test_an_anchor_costs_a_number_per_limit() -> None:
     for same in (0.25, [0.25], np.array(0.25), np.array([0.25]), np.float32(0.25), (Fraction(1, 4),)):
         anchor = declare(anchor=lambda h, same=same: ([1.0, 0.0], same)).graph.anchors[2]
         assert anchor is not None
-        assert anchor.cost.tolist() == [0.25]
+        assert anchor.cost.tolist() == [[0.25]]
 
 
-@pytest.mark.parametrize("given", [1.0, "abc", ([1.0, 0.0],), ([1.0, 0.0], 0.1, 0.2), []], ids=repr)
+@pytest.mark.parametrize("given", [1.0, "abc", ([1.0, 0.0],), ([1.0, 0.0], 0.1, 0.2, 0.3)], ids=repr)
 def test_an_anchor_is_a_pair(given: Any) -> None:
     refused(
         f"anchor must be (features, cost) or None: anchor of step 2: {given!r}",

@@ -70,7 +70,7 @@ def test_the_sag_on_paper() -> None:
     assert steps(world, 0)[0, RIGHT, 1] == pytest.approx(0.1 + 0.2 * nearby)
     anchor = world.problem.graph.anchors[0]
     assert anchor is not None
-    assert anchor.cost[0] == pytest.approx(steps(world, 0)[0, LEFT, 0])
+    assert anchor.cost[0, 0] == pytest.approx(steps(world, 0)[0, LEFT, 0])
 
 
 def test_no_way_across_is_certified_at_first_and_the_goal_pays_once() -> None:
