@@ -26,7 +26,7 @@ ROAD = {(0, "s"): "stay", (1, "road"): "stay", (2, "road"): "stay"}
 
 
 def certified(problem: sf.Problem, bounds: CostBounds, rule: Any = certify) -> set[tuple[int, str, str]]:
-    return pairs(problem, rule(problem.graph, bounds, problem.limits))
+    return pairs(problem, rule(problem.graph, bounds, problem.bounds))
 
 
 def pairs(problem: sf.Problem, sets: Certified) -> set[tuple[int, str, str]]:
@@ -169,7 +169,7 @@ def test_every_limit_counts() -> None:
 
 def test_margins_as_they_are_shown() -> None:
     """bound − upper; nothing where there is no bound, and never a negative one of a certified action."""
-    limits = tuple(sf.Limit(name, bound=1.0, noise=0.1, norm=1.0) for name in "abcdef")
+    limits = np.ones(6)
     upper = np.array([0.25, 1.0, 1.5, math.inf, -math.inf, math.nan])
     assert margins(upper, limits, True) == [0.75, 0.0, None, None, None, None]
     assert margins(upper, limits, False) == [0.75, 0.0, -0.5, None, None, None]
@@ -219,7 +219,7 @@ def test_contradicting_bounds_leave_the_fallback_alone() -> None:
     problem = maze(TRAP, ROAD)
     bounds = bounds_of(problem, {}, consistent=False)
     for rule in (certify, certify_one_step):
-        sets = rule(problem.graph, bounds, problem.limits)
+        sets = rule(problem.graph, bounds, problem.bounds)
         assert pairs(problem, sets) == fallback_pairs(ROAD)
         assert [int(mask.sum()) for mask in sets.states[:-1]] == [1, 1, 1]
     last = certify(problem.graph, bounds, problem.bounds).states[-1]

@@ -164,7 +164,7 @@ def test_remedies_on_random_problems(number: int, seed: int) -> None:
             assert not moves(with_limit(problem, j, bound=1e6))
         else:
             assert moves(with_limit(problem, j, bound=smallest + 1e-6))
-            above_anchors = all(a is None or smallest - 1e-6 > a.cost[j] for a in problem.graph.anchors)
+            above_anchors = all(a is None or smallest - 1e-6 > a.cost[0, j] for a in problem.graph.anchors)
             if above_anchors:
                 assert not moves(with_limit(problem, j, bound=smallest - 1e-6))
     start = found.cold_start
