@@ -47,7 +47,7 @@ def _anchor(
     given: object, dim: int, n_limits: int, features: tuple[str, ...] | None, where: str
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     try:
-        x, cost, *rest = given  # type: ignore[misc]
+        x, cost, *rest = (None, None, None, None) if isinstance(given, str) else given  # type: ignore[misc]
     except (TypeError, ValueError):
         rest = [None, None]
         x = cost = None
