@@ -523,6 +523,29 @@ class Cell(gymnasium.Env[int, int]):
         return 0, 0.0, False, False, {"cost": 0.2}
 
 
+def test_an_offset_that_an_episode_shares() -> None:
+    """Costs are counted while the policy does what the plan would: one that strays may have seen the offset."""
+    noisy = sf.Limit("cost", bound=0.5, noise=0.05, norm=1.0, episode_noise=0.02)
+    learner = sf.LsviNew(corridor(limits=noisy), replan_growth=1e9)
+    env = foreign(learner=learner)
+    planned = learner.plan.action(0, 0)
+    env.reset()
+    assert planned == "stay"  # nothing else is certified yet
+    for _ in range(3):
+        env.step(0)
+    learner.replan()
+    assert learner.costs.bank.rows.sum() == 3
+    for pair in learner.plan.values.action:
+        pair.setflags(write=True)
+        pair[:] = -1  # as if the plan would do otherwise
+    env.reset()
+    for _ in range(3):
+        env.step(0)
+    learner._enter()
+    assert learner.costs.bank.rows.sum() == 3
+    assert learner.transitions.bank.rows.sum() == 6
+
+
 def test_costs_measured_between_several_rows() -> None:
     """The second action's cost lies between two rows; only what was measured where can be counted."""
     learner = sf.LsviNew(cell([[0.3, 0.0], [0.0, 0.3]]), replan_growth=0.0)

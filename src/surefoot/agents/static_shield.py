@@ -41,6 +41,6 @@ class StaticShield(Confined):
 
     @cached_property
     def _declared(self) -> Certified:
-        nothing = CostData(self.problem, min(self.cost_confidence.ridges))
+        nothing = CostData(self.problem, min(self.cost_confidence.ridges), self.costs.families)
         bounds = bound_costs(self.problem, nothing, self.cost_confidence)
-        return certify(self.problem.graph, bounds, self.problem.limits)
+        return certify(self.problem.graph, bounds, self.problem.bounds)

@@ -30,4 +30,4 @@ class UcrlVtr(Confined):
         )
 
     def _certified(self, allowed: Certified, bounds: CostBounds) -> Certified:
-        return certify(self.problem.graph, bounds, self.problem.limits)
+        return certify(self.problem.graph, bounds, self.problem.bounds)

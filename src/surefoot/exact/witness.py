@@ -69,5 +69,5 @@ class Witness(gymnasium.Wrapper[Any, Any, Any, Any]):
         pair = int(layer.state_ptr[self._state]) + played
         edges = np.arange(layer.pair_ptr[pair], layer.pair_ptr[pair + 1])
         (edge,) = edges[layer.successor[edges] == after]
-        broken = bool((world.arrival_costs[h][edge] > world.problem.violation_thresholds).any())
+        broken = bool((world.arrival_costs[h][edge] > world.problem.violation_thresholds[h]).any())
         return broken or (h + 1 == world.problem.horizon - 1 and not self._within_last[after])

@@ -66,6 +66,7 @@ class Follower:
         self._existing = self._allowed.existing
         self._layers, self._last = learner.problem.graph.layers, learner.problem.horizon - 1
         self._counts = True
+        self._strayed = False  # costs of this episode are no longer learned from
         self._lost = ""
 
     @property
@@ -88,7 +89,7 @@ class Follower:
         start = self.reader.start(observation, info)
         if learner.plan is not self._allowed.plan:
             self._allowed = Allowed(learner, self.reader)
-        self._counts, self._lost, self.replaced = counts, "", False
+        self._counts, self._lost, self.replaced, self._strayed = counts, "", False, False
         self.place = Place(learner.problem, learner.episodes + 1, 0, start)
         self._look(0, start)
 
@@ -120,9 +121,11 @@ class Follower:
             self._stray(h + 1, state)
         else:
             edge = first + following.index(state)
+            if self.learner.shared_offsets and int(self._allowed.plan.values.action[h][place.state]) != pair:
+                self._strayed = True  # whoever chose otherwise may have seen the offset of this episode (spec 3)
             place.move(edge)
             if self._counts:
-                cost, last = self.reader.costs(step)
+                cost, last = (None, None) if self._strayed else self.reader.costs(step)
                 self.learner.take(h, pair, edge, cost, self.reader.features(h, edge, step))
                 if h + 1 == self._last and place.due == "terminal":
                     self.learner.take_terminal(state, last)

@@ -78,7 +78,6 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
         most_actions = max(int(np.diff(layer.state_ptr).max()) for layer in graph.layers)
         self.observation_space = self._observer.space
         self.action_space = gymnasium.spaces.Discrete(most_actions)
-        self._bounds = np.array([limit.bound for limit in problem.limits])
         self._state_label = stackable({type(label) for names in problem.naming.states for label in names[:]})
         self._action_label = stackable({type(label) for names in problem.naming.actions for label in names or (0,)})
         self._sampler: Sampler | None = None
@@ -100,6 +99,7 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
         if seed is not None or self._sampler is None:
             # The world's own streams, from Gymnasium's seed: env.reset(seed=3) draws as world.sampler(3).
             self._sampler = self._world.sampler(self.np_random_seed)
+        self._sampler.begin_episode()
         self._layer, self._state, self._walked = 0, start, painting.Walked([start])
         self._show()
         return self._observer.see(0, start), self._info()
@@ -164,9 +164,11 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
 
     def _number(self, *costs: FloatArray | None) -> float:
         """The excess over all limits in one number, see above."""
+        problem = self._world.problem
         measured = np.array([cost for cost in costs if cost is not None])
-        excess = np.maximum(measured - self._bounds, 0.0) / np.where(self._bounds == 0, 1.0, np.abs(self._bounds))
-        entered = float(self._world.problem.graph.forbidden(self._layer)[self._state])
+        bounds = problem.bounds[self._layer - 1 : self._layer - 1 + len(measured)]  # of the step, and of the last state
+        excess = np.maximum(measured - bounds, 0.0) / np.where(bounds == 0, 1.0, np.abs(bounds))
+        entered = float(problem.graph.forbidden(self._layer)[self._state])
         return max(float(excess.max()), entered) if self._cost == "excess" else float(excess.sum()) + entered
 
     def _info(self) -> dict[str, Any]:
@@ -180,7 +182,7 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
             "step": self._layer,
             "index": self._state,
             "forbidden": bool(problem.graph.forbidden(self._layer)[self._state]),
-            "limits": self._bounds.copy(),
+            "limits": problem.bounds[self._layer].copy(),
             "action_mask": mask,
         }
 
