@@ -17,12 +17,14 @@ _HOMES = {
     "LsviNew": "surefoot.agents.lsvi_new",
     "LsviNewPaper": "surefoot.agents.lsvi_new_paper",
     "check": "surefoot.diagnosis",
-    "draw": "surefoot.report.draw",
+    "draw": "surefoot.reports.draw",
     "Run": "surefoot.runs.run",
+    "report": "surefoot.reports.page",
     "run": "surefoot.runs.runner",
     "resume": "surefoot.runs.runner",
     "Ledger": "surefoot.runs.ledger",
     "Study": "surefoot.study.study",
+    "TensorBoard": "surefoot.runs.tensorboard",
     "audit": "surefoot.audits.audit",
     "sweep": "surefoot.sweeps.sweep",
 }
@@ -37,10 +39,12 @@ if TYPE_CHECKING:
     from surefoot.model.limit import Limit
     from surefoot.model.problem import Problem
     from surefoot.plan.plan import Plan
-    from surefoot.report.draw import draw
+    from surefoot.reports.draw import draw
+    from surefoot.reports.page import report
     from surefoot.runs.ledger import Ledger
     from surefoot.runs.run import Run
     from surefoot.runs.runner import resume, run
+    from surefoot.runs.tensorboard import TensorBoard
     from surefoot.study.certificate import Offer
     from surefoot.study.study import Study
     from surefoot.sweeps.sweep import sweep
@@ -56,6 +60,7 @@ __all__ = [
     "Problem",
     "Run",
     "Study",
+    "TensorBoard",
     "World",
     "agents",
     "audit",
@@ -63,6 +68,7 @@ __all__ = [
     "draw",
     "errors",
     "exact",
+    "report",
     "resume",
     "run",
     "sweep",

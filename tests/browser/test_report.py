@@ -17,8 +17,8 @@ import pytest
 
 import surefoot as sf
 from surefoot.plan.why import Explanation, Kind, explain
-from surefoot.report import page as html
-from surefoot.report.explorer import known_of, label_text, reasons_of
+from surefoot.reports import page as html
+from surefoot.reports.explorer import known_of, label_text, reasons_of
 from surefoot.runs import plans_kept as snapshots
 from surefoot.runs.plans_kept import Snapshot
 from tests.reports import make_runs

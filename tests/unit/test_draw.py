@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.report.classes import Class, classify
-from surefoot.report.pictures.order import state_rows
-from surefoot.report.style import DARK, LIGHT
+from surefoot.reports.classes import Class, classify
+from surefoot.reports.pictures.order import state_rows
+from surefoot.reports.style import DARK, LIGHT
 from surefoot.worlds.registry import FAMILIES
 
 TESTING = [next(iter(family.ids())) for family in FAMILIES]

@@ -15,7 +15,7 @@ import surefoot as sf
 from surefoot.agents.lsvi_new import LsviNew
 from surefoot.audits.audit import audit
 from surefoot.errors import InvalidInput, OutOfOrder
-from surefoot.report import study_page as page
+from surefoot.reports import study_page as page
 from surefoot.storage import archive as npz
 from surefoot.study.standing import Raised
 from tests.studies import (

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import surefoot as sf
 from surefoot.cli import app
-from surefoot.report import study_page as page
+from surefoot.reports import study_page as page
 from tests.forgery import Record, forge
 from tests.studies import Calm, Plant, Quick, go_on, kettle
 

@@ -145,7 +145,7 @@ def report(
     path: Folder,
 ) -> None:
     """Write one self-contained page about a study: its state, its limits, its alarms, its audit."""
-    from surefoot.report import study_page
+    from surefoot.reports import study_page
 
     typer.echo(f"report: {study_page.write_study_page(path)}")
 

@@ -140,9 +140,8 @@ def _abort(study: Study, reason: Any) -> dict[str, Any]:
 def _acknowledge(
     study: Study, reason: Any, discard_data: Any, noise: Any, problem: Any, trust_anchors: Any
 ) -> dict[str, Any]:
-    for name, value in (("discard_data", discard_data), ("trust_anchors", trust_anchors)):
-        if type(value) is not bool:
-            raise InvalidInput(f"{name} is true or false", got=shown(value))
+    _flag("discard_data", discard_data)
+    _flag("trust_anchors", trust_anchors)
     declared = None if problem is None else _problem(_path(problem))
     study.acknowledge(reason, discard_data=discard_data, noise=noise, problem=declared, trust_anchors=trust_anchors)
     return {}
@@ -152,12 +151,18 @@ def _import_log(study: Study, path: Any, different: Any) -> dict[str, Any]:
     return study.import_log(_path(path), different=different).to_dict()
 
 
-def _export_policy(study: Study, path: Any, start: Any) -> dict[str, Any]:
-    return {"path": str(study.export_policy(_path(path), start=start))}
+def _export_policy(study: Study, path: Any, start: Any, exploit: Any) -> dict[str, Any]:
+    _flag("exploit", exploit)
+    return {"path": str(study.export_policy(_path(path), start=start, exploit=exploit))}
 
 
 def _status(study: Study) -> dict[str, Any]:
     return study.status()
+
+
+def _flag(name: str, value: Any) -> None:
+    if type(value) is not bool:
+        raise InvalidInput(f"{name} is true or false", got=shown(value))
 
 
 def _problem(path: str) -> Problem:
@@ -188,6 +193,6 @@ _CALLS: dict[str, tuple[Callable[..., dict[str, Any]], dict[str, Any]]] = {
         {"reason": _REQUIRED, "discard_data": False, "noise": None, "problem": None, "trust_anchors": False},
     ),
     "import_log": (_import_log, {"path": _REQUIRED, "different": None}),
-    "export_policy": (_export_policy, {"path": _REQUIRED, "start": None}),
+    "export_policy": (_export_policy, {"path": _REQUIRED, "start": None, "exploit": False}),
     "status": (_status, {}),
 }

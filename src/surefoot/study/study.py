@@ -326,12 +326,15 @@ class Study:
             found, partly = prepare(self.problem, rows, source, different, journal, self._layer, standing.discarded_at)
             return Imported.of(self._do("import", found), partly, standing)
 
-    def export_policy(self, path: str | Path, *, start: Label = None) -> Path:
-        """The certified greedy policy, ``.json`` or ``.py``; it needs no surefoot: :mod:`…plan.policy_document`."""
+    def export_policy(self, path: str | Path, *, start: Label = None, exploit: bool = False) -> Path:
+        """The certified greedy policy, ``.json`` or ``.py``; it needs no surefoot: :mod:`…plan.policy_document`.
+
+        ``exploit``: without exploration bonuses, for a plant that shall not explore any more; certified all the same.
+        """
         from surefoot.study import exporting
 
         with self._calls:
-            return exporting.export(self._standing, Path(path), start)
+            return exporting.export(self._standing, Path(path), start, exploit)
 
     # --- inside -----------------------------------------------------------------------------------------
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from surefoot.audits.audit import AuditReport, Unreadable, audit
 from surefoot.model.problem import Problem
-from surefoot.report import figures as drawing
-from surefoot.report.chart import Chart, Curve
-from surefoot.report.page import svg_of, whole_page
-from surefoot.report.style import encodable
+from surefoot.reports import figures as drawing
+from surefoot.reports.chart import Chart, Curve
+from surefoot.reports.page import svg_of, whole_page
+from surefoot.reports.style import encodable
 from surefoot.storage.atomic import write_text, writing
 from surefoot.storage.disk import FileLayer
 from surefoot.study import journal as journals

@@ -2,7 +2,8 @@
 
 Charts are drawn by matplotlib, once, and put into the page as SVG whose ink and paper follow the reader's light or dark
 setting; the page's own script only moves the explorer. ``report.html`` stands in the directory of the runs, and
-``report/`` beside it holds each figure as SVG and PNG and its numbers as CSV.
+``report/`` beside it holds each figure as SVG and PNG and its numbers as CSV. The report of runs in memory
+(:func:`report`) is the page alone.
 """
 
 from __future__ import annotations
@@ -12,26 +13,27 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from html import escape
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from surefoot.report import figures as drawing
-from surefoot.report.chart import Chart
-from surefoot.report.classes import classify
-from surefoot.report.data import Headline, Report, read_sweep
-from surefoot.report.draw import figure_of
-from surefoot.report.explorer import explorer
-from surefoot.report.figures import pyplot
-from surefoot.report.style import LIGHT, Paper
-from surefoot.runs import plans_kept as snapshots
-from surefoot.runs.plans_kept import Snapshot
+from surefoot.errors import InvalidInput
+from surefoot.reports import figures as drawing
+from surefoot.reports.chart import Chart
+from surefoot.reports.classes import classify
+from surefoot.reports.data import Explored, Headline, Report, Runs, read_runs, read_sweep
+from surefoot.reports.draw import figure_of
+from surefoot.reports.explorer import explorer
+from surefoot.reports.figures import pyplot
+from surefoot.reports.statistics import Interval
+from surefoot.reports.style import LIGHT, Paper
 from surefoot.storage.atomic import write_text, writing
-from surefoot.sweeps.folder import RunPlace
 
 PAGE, BESIDE = "report.html", "report"
+SCRIPTED = "; script-src 'unsafe-inline'; img-src data:"  #: what a page with the explorer may do, too
 
 # Colours that occur nowhere else: in the page each becomes a variable that light and dark set.
 _MARKED = Paper("page", background="#fdfcfb", ink="#010203", faint="#c9c8c7")
@@ -40,30 +42,44 @@ _MARKS = {"background": _MARKED.background, "ink": _MARKED.ink, "faint": _MARKED
 
 def write_page(directory: str | Path) -> Path:
     """Write the report of a directory of runs; an older one is replaced. → the page."""
-    report = read_sweep(directory)
-    root = report.folder.root
-    kept, label, seed = _snapshots(report)
+    report, root = read_sweep(directory), Path(directory)
     with writing(root):
         (root / BESIDE).mkdir(exist_ok=True)
         drawn = {chart.name: _write_chart(chart, root / BESIDE) for chart in report.charts}
-        world = _write_world(report, kept, root / BESIDE)
-        page = _page(report, drawn, world, kept, label, seed)
-        write_text(root / PAGE, page)
+        world = _write_world(report, root / BESIDE)
+        write_text(root / PAGE, _page(report, drawn, world, files=True))
     return root / PAGE
 
 
-def _snapshots(report: Report) -> tuple[list[Snapshot], str, int]:
-    """The plans to explore: of the first agent with a guarantee, else of the first that kept any."""
-    found: list[tuple[bool, int, RunPlace]] = []
-    for place in report.folder.finished():
-        plans = sorted((place.folder / "snapshots").glob("plan-*.npz"))
-        if plans:
-            promised = next(h.guaranteed for h in report.headlines if h.label == place.label)
-            found.append((not promised, len(found), place))
-    if not found:
-        return [], "", 0
-    place = min(found, key=lambda entry: entry[:2])[2]
-    return snapshots.load_all(place.folder / "snapshots", report.world.problem), place.label, place.seed
+def report(runs: Runs, path: str | Path) -> Path:
+    """Write the report of runs on one world to one HTML file, that opens from disk and needs no network.
+
+    Args:
+        runs: one, several, or several by label: ``{"careful": [run, …], "bold": [run, …]}``. Without labels, runs of
+            one agent with the same options are summed up together.
+        path: the file, which ends in ``.html``; an older one is replaced.
+
+    Examples:
+        >>> world = sf.worlds.make("thermal/testing")
+        >>> runs = [sf.run(sf.LsviNew(world.problem), world, episodes=100, seed=seed) for seed in range(3)]
+        >>> sf.report(runs, "thermal.html").name
+        'thermal.html'
+    """
+    target = Path(path)
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise InvalidInput("a report is an .html file", got=repr(target.name))
+    found = read_runs(runs)
+    shown = [chart for chart in found.charts if chart.shown]
+    drawn = {each.name: svg_of(partial(_chart, chart=each), each.name) for each in shown}
+    view = classify(found.world, found.explored.plans[-1] if found.explored.plans else None)
+    world = svg_of(lambda plt, paper: figure_of(plt, view, paper), "world")
+    with writing(target):
+        write_text(target, _page(found, drawn, world, files=False))
+    return target
+
+
+def _chart(plt: Any, paper: Paper, chart: Chart) -> Any:
+    return drawing.chart_figure(plt, chart, paper)
 
 
 # --- figures --------------------------------------------------------------------------------------------
@@ -71,11 +87,12 @@ def _snapshots(report: Report) -> tuple[list[Snapshot], str, int]:
 
 def _write_chart(chart: Chart, folder: Path) -> str:
     write_text(folder / f"{chart.name}.csv", chart.csv())
-    return _write_figure(lambda plt, paper: drawing.chart_figure(plt, chart, paper), chart.name, folder)
+    return _write_figure(partial(_chart, chart=chart), chart.name, folder)
 
 
-def _write_world(report: Report, kept: list[Snapshot], folder: Path) -> str:
-    view = classify(report.world, kept[-1] if kept else None)
+def _write_world(report: Report, folder: Path) -> str:
+    plans = report.explored.plans
+    view = classify(report.world, plans[-1] if plans else None)
     write_text(folder / "world.csv", view.csv())
     return _write_figure(lambda plt, paper: figure_of(plt, view, paper), "world", folder)
 
@@ -133,21 +150,21 @@ def _recoloured(svg: str, colours: dict[str, str]) -> str:
 # --- the page -------------------------------------------------------------------------------------------
 
 
-def _page(report: Report, drawn: dict[str, str], world: str, kept: list[Snapshot], label: str, seed: int) -> str:
+def _page(report: Report, drawn: dict[str, str], world: str, files: bool) -> str:
+    """``files``: each figure is in files beside the page, too."""
     data: dict[str, Any] = {"headlines": [asdict(each) for each in report.headlines], "explorer": None}
-    if kept:
-        data["explorer"] = explorer(report.world, kept)
+    if report.explored.plans:
+        data["explorer"] = explorer(report.world, report.explored.plans)
     parts = {
         "headline": _headline(report),
-        "world": _world(report, world),
-        "explorer": _explorer(report, data["explorer"], label, seed),
-        "charts": "\n".join(_figure(chart, drawn[chart.name]) for chart in report.charts if chart.shown),
+        "world": _world(report, world, files),
+        "explorer": _explorer(report.explored, data["explorer"]),
+        "charts": "\n".join(_figure(chart, drawn[chart.name], files) for chart in report.charts if chart.shown),
         "runs": _runs(report),
         "script": shipped("page.js"),
         "data": json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
     }
-    allowed = "; script-src 'unsafe-inline'; img-src data:"
-    return whole_page("page.html", report.name, "surefoot report", _lead(report), parts, allowed)
+    return whole_page("page.html", report.name, "surefoot report", _lead(report), parts, SCRIPTED)
 
 
 def whole_page(body: str, name: str, what: str, lead: str, parts: dict[str, str], allowed: str = "") -> str:
@@ -169,40 +186,33 @@ def filled(name: str, parts: dict[str, str]) -> str:
 
 
 def shipped(name: str) -> str:
-    return files("surefoot.report").joinpath(name).read_text(encoding="utf-8")
+    return files("surefoot.reports").joinpath(name).read_text(encoding="utf-8")
 
 
 def _lead(report: Report) -> str:
     best = next((each for each in report.headlines if each.guaranteed), report.headlines[0])
     runs = f"{best.runs} run{'s' if best.runs != 1 else ''} of {report.episodes:,} episodes"
-    broke = "without a violation" if best.violations == 0 else f"with {best.violations:,} violations"
-    text = f"{escape(best.label)} closed {best.gap_closed:.0%} of the gap between the fallback "
+    broke = "without a violation" if not best.broke_a_limit else f"with {best.violations.text(1)} violations per run"
+    gap = best.gap_closed.text(percent=True)
+    text = f"{escape(best.label)} closed {gap} of the gap between the fallback "
     text += f"({report.fallback_value:.3f}) and the best safe policy ({report.best_value:.3f}), {broke}, in {runs}."
     return f"{escape(report.description[:1].upper() + report.description[1:])}. <strong>{text}</strong>"
 
 
-_HEADS = (
-    "agent",
-    "runs",
-    "value",
-    "gap closed",
-    "regret",
-    "slope",
-    "violations",
-    "cost bounds held",
-    "guarantee",
-    "time",
-)
+_HEADS = ("agent", "guarantee", "violations", "value", "gap closed", "regret", "slope", "bounds held", "runs", "time")
 
 
 def _headline(report: Report) -> str:
-    head = "".join(f"<th{' class=left' if name == 'guarantee' else ''}>{name}</th>" for name in _HEADS)
+    head = "".join(f"<th scope=col{' class=left' if name == 'guarantee' else ''}>{name}</th>" for name in _HEADS)
     rows = "\n".join(_row(each) for each in report.headlines)
     notes = "".join(f"<p class=bad>{escape(note)}</p>" for note in report.notes)
+    several = max(each.runs for each in report.headlines) > 1
     legend = (
-        f"Fallback {report.fallback_value:.4f}, best safe policy {report.best_value:.4f}. Gap closed: 0% is the "
-        "fallback, 100% the best safe policy; more than that was earned by breaking limits. Slope: of log regret "
-        "over the last decade of episodes. Cost bounds held: runs in which every true cost lay within its bounds in "
+        f"Fallback {report.fallback_value:.4f}, best safe policy {report.best_value:.4f}. "
+        + ("Every number is a mean over the runs; below it, its 95% bootstrap interval. " if several else "")
+        + "Violations, regret and time are those of a whole run; value: of its last policy, exactly. Gap closed: 0% is "
+        "the fallback, 100% the best safe policy; more than that was earned by breaking limits. Slope: of log regret "
+        "over the last decade of episodes. Bounds held: runs in which every true cost lay within its bounds in "
         "every plan (the confidence event)."
     )
     table = f"<table class=headline><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
@@ -210,27 +220,35 @@ def _headline(report: Report) -> str:
 
 
 def _row(each: Headline) -> str:
-    if each.violations:
-        broken = f"<span class=bad>✗ {each.violations:,} in {each.runs_with_violations} of {each.runs}</span>"
+    if each.broke_a_limit:
+        where = f"<small>in {each.runs_with_violations} of {each.runs} runs</small>"
+        broken = f"<span class=bad>✗ {_number(each.violations, 1)}</span>{where}"
     else:
         broken = "<span class=good>✓ 0</span>"
-    event = "–" if each.cost_event is None else f"{each.cost_event} of {each.runs}"
-    stamp = "good" if each.guaranteed else "bad"
-    sign = "✓" if each.guaranteed else "✗"
-    cells = [
-        escape(each.label),
-        str(each.runs),
-        f"{each.value:.4f}",
-        f"{each.gap_closed:.0%}",
-        f"{each.regret:,.0f}".replace("-", "−"),
-        "–" if each.slope is None else f"{each.slope:.2f}".replace("-0.00", "0.00").replace("-", "−"),
-        broken,
-        event,
-    ]
-    body = "".join(f"<td>{cell}</td>" for cell in cells)
-    seconds = "–" if each.seconds is None else f"{each.seconds:,.1f} s"
-    promise = f'<td class=left><span class="stamp {stamp}">{sign} {escape(each.promise)}</span></td>'
-    return f"<tr data-agent='{escape(each.label)}'>{body}{promise}<td>{seconds}</td></tr>"
+    stamp, sign = ("good", "✓") if each.guaranteed else ("bad", "✗")
+    cells = {
+        "agent": escape(each.label),
+        "guarantee": f'<span class="stamp {stamp}">{sign} {escape(each.promise)}</span>',
+        "violations": broken,
+        "value": _number(each.value, 4),
+        "gap closed": _number(each.gap_closed, percent=True),
+        "regret": _number(each.regret, 0),
+        "slope": "–" if each.slope is None else f"{each.slope:.2f}".replace("-0.00", "0.00").replace("-", "−"),
+        "bounds held": "–" if each.cost_event is None else f"{each.cost_event} of {each.runs}",
+        "runs": str(each.runs),
+        "time": "–" if each.seconds is None else f"{each.seconds.mean:,.1f} s",
+    }
+    body = "".join(
+        f"<td data-name='{name}'{' class=left' if name == 'guarantee' else ''}>{cell}</td>"
+        for name, cell in cells.items()
+    )
+    return f"<tr data-agent='{escape(each.label)}'>{body}</tr>"
+
+
+def _number(value: Interval, digits: int = 3, percent: bool = False) -> str:
+    """The mean, and below it, in small print, its interval."""
+    middle, bracket, rest = value.text(digits, percent).partition(" [")
+    return middle + (f"<small>{escape(bracket.strip() + rest)}</small>" if bracket else "")
 
 
 def _files(name: str) -> str:
@@ -238,26 +256,27 @@ def _files(name: str) -> str:
     return f"<span class=files>{links}</span>"
 
 
-def _figure(chart: Chart, svg: str) -> str:
-    caption = f"<figcaption>{escape(chart.caption)} {_files(chart.name)}</figcaption>"
+def _figure(chart: Chart, svg: str, files: bool) -> str:
+    runs = max((line.runs for line in chart.lines), default=1)
+    means = " Means over runs; bands: their 95% bootstrap intervals." if chart.statistic == "mean" and runs > 1 else ""
+    caption = f"<figcaption>{escape(chart.caption + means)} {_files(chart.name) if files else ''}</figcaption>"
     return f"<figure id='chart-{escape(chart.name)}'><h3>{escape(chart.title)}</h3>{svg}{caption}</figure>"
 
 
-def _world(report: Report, svg: str) -> str:
+def _world(report: Report, svg: str, files: bool) -> str:
     problem = report.world.problem
     pairs = sum(layer.n_pairs for layer in problem.graph.layers)
     edges = sum(layer.n_edges for layer in problem.graph.layers)
     limits = ", ".join(f"{escape(limit.name)} ≤ {limit.bound:g}" for limit in problem.limits)
     text = f"{problem.horizon} steps, {pairs:,} actions over all states, {edges:,} triplets. Limits: {limits}."
     narrow = " narrow" if not report.name.startswith(("power", "driving", "figure1")) else ""
-    caption = f"<figcaption>At the end of the run. {_files('world')}</figcaption>"
+    caption = f"<figcaption>At the end of the run. {_files('world') if files else ''}</figcaption>"
     return f"<p>{text}</p><figure class='world{narrow}'><div class=scroll>{svg}</div>{caption}</figure>"
 
 
-def _explorer(report: Report, data: Any, label: str, seed: int) -> str:
+def _explorer(explored: Explored, data: Any) -> str:
     if data is None:
-        note = str(report.folder.manifest["snapshots"].get("note") or "no finished run kept plans")
-        return f"<p class=quiet>Nothing to explore: {escape(note)}.</p>"
+        return f"<p class=quiet>Nothing to explore: {escape(explored.why_none)}.</p>"
     view = data["view"]
     maps = view["kind"] == "map"
     left = f" {data['left_out']} more plans were kept than fit into the page." if data["left_out"] else ""
@@ -267,23 +286,22 @@ def _explorer(report: Report, data: Any, label: str, seed: int) -> str:
         "maps": "" if maps else "hidden",
         "way": "" if len(view["panels"]) == 1 else "hidden",
         "wrong": "" if data["wrong"] else "hidden",
-        "note": f"{escape(axes)}Plans of {escape(label)}, seed {seed}.{left}",
+        "note": f"{escape(axes)}Plans of {escape(explored.label)}, seed {explored.seed}.{left}",
     }
     return filled("explorer.html", parts)
 
 
 def _runs(report: Report) -> str:
-    manifest = report.folder.manifest
     rows = "".join(
-        f"<tr><td>{escape(each['label'])}</td><td class=left>{escape(each['agent'])}</td>"
-        f"<td class=left>{escape(json.dumps(each['options']) if each['options'] else 'default')}</td></tr>"
-        for each in manifest["agents"]
+        f"<tr><td>{escape(label)}</td><td class=left>{escape(agent)}</td>"
+        f"<td class=left>{escape(json.dumps(dict(options)) if options else 'default')}</td></tr>"
+        for label, agent, options in report.agents
     )
-    options = json.dumps(manifest["world"]["options"]) if manifest["world"]["options"] else "default"
-    versions = ", ".join(f"{name} {number}" for name, number in manifest["versions"].items())
+    options = json.dumps(dict(report.world_options)) if report.world_options else "default"
+    versions = ", ".join(f"{name} {number}" for name, number in report.versions.items())
     seeds = ", ".join(map(str, report.seeds)) if len(report.seeds) <= 20 else f"{len(report.seeds)} of them"
     head = "<tr><th>label</th><th class=left>agent</th><th class=left>options</th></tr>"
-    world = escape(str(manifest["world"]["digest"])[:12])
+    world = escape(report.world.digest[:12])
     return (
         f"<div class=scroll><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>"
         f"<p class=quiet>Seeds {escape(seeds)}; {report.episodes:,} episodes each; world options: {escape(options)}; "

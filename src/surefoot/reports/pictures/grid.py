@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from surefoot.model.graph import FloatArray
-from surefoot.report.classes import View
-from surefoot.report.pictures.marks import PATH, box, draw_path, legend, path_handle, path_name, plate, title_of
-from surefoot.report.style import OTHERS, Paper
+from surefoot.reports.classes import View
+from surefoot.reports.pictures.marks import PATH, box, draw_path, legend, path_handle, path_name, plate, title_of
+from surefoot.reports.style import OTHERS, Paper
 from surefoot.worlds.named.power import Picture, picture
 
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))

@@ -1,4 +1,4 @@
-"""What several runs of one agent come to: one line of a table."""
+"""What several runs of one agent come to: one line of a table. Every number is a mean over the same runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+from surefoot.reports.statistics import Interval, interval
 
 
 @dataclass(frozen=True)
@@ -16,15 +16,19 @@ class Summary:
     label: str
     agent: str
     runs: int
-    value: float  # of the last policy, mean over runs
-    gap_closed: float  # from the fallback's value to the best safe one, mean over runs
-    regret: float  # total, mean over runs
-    violations: int  # steps, all runs together
+    value: Interval  # of the last policy
+    gap_closed: Interval  # from the fallback's value to the best safe one
+    regret: Interval  # of a whole run
+    violations: Interval  # steps of a whole run
     runs_with_violations: int
     cost_event: int | None  # runs in which it held; None for an agent without bounds
     guaranteed: bool
     promise: str
-    seconds: float | None  # mean over runs; None where times are missing
+    seconds: Interval | None  # of a whole run; None where times are missing
+
+    @property
+    def broke_a_limit(self) -> bool:
+        return self.runs_with_violations > 0
 
 
 def summarise(label: str, manifests: Sequence[Mapping[str, Any]], seconds: Sequence[float] = ()) -> Summary:
@@ -34,13 +38,13 @@ def summarise(label: str, manifests: Sequence[Mapping[str, Any]], seconds: Seque
         label=label,
         agent=str(first["agent"]),
         runs=len(ends),
-        value=float(np.mean([end["last_value"] for end in ends])),
-        gap_closed=float(np.mean([end["gap_closed"] for end in ends])),
-        regret=float(np.mean([end["total_regret"] for end in ends])),
-        violations=sum(int(end["violations"]) for end in ends),
+        value=interval([end["last_value"] for end in ends]),
+        gap_closed=interval([end["gap_closed"] for end in ends]),
+        regret=interval([end["total_regret"] for end in ends]),
+        violations=interval([end["violations"] for end in ends]),
         runs_with_violations=sum(end["violations"] > 0 for end in ends),
         cost_event=sum(bool(end["cost_event"]) for end in ends) if any(end["replans"] for end in ends) else None,
         guaranteed=all(manifest["guaranteed"] for manifest in manifests),
         promise=str(first["promise"]),
-        seconds=float(np.mean(seconds)) if seconds else None,
+        seconds=interval(list(seconds)) if seconds else None,
     )

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.report.classes import Class, View
-from surefoot.report.pictures.marks import box, draw_path, ink_on, legend, path_handle, path_name, title_of
-from surefoot.report.style import Paper
+from surefoot.reports.classes import Class, View
+from surefoot.reports.pictures.marks import box, draw_path, ink_on, legend, path_handle, path_name, title_of
+from surefoot.reports.style import Paper
 
 
 def figure(plt: Any, view: View, paper: Paper) -> Any:

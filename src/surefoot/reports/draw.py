@@ -14,9 +14,9 @@ from typing import Any
 
 from surefoot.errors import InvalidInput
 from surefoot.plan.plan import Plan
-from surefoot.report.classes import View, classify
-from surefoot.report.figures import pyplot, save_figure
-from surefoot.report.style import LIGHT, Paper
+from surefoot.reports.classes import View, classify
+from surefoot.reports.figures import pyplot, save_figure
+from surefoot.reports.style import LIGHT, Paper
 from surefoot.runs.plans_kept import Snapshot
 from surefoot.worlds.world import World
 
@@ -54,5 +54,5 @@ def draw(
 def figure_of(plt: Any, view: View, paper: Paper) -> Any:
     """The picture of a world, by its kind."""
     kind = KINDS.get((view.world.name or "").partition("/")[0], "layers")
-    module = importlib.import_module(f"surefoot.report.pictures.{kind}")
+    module = importlib.import_module(f"surefoot.reports.pictures.{kind}")
     return module.figure(plt, view, paper)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from surefoot.report.classes import View
-from surefoot.report.pictures.marks import box, draw_path, legend, path_handle, path_name, title_of
-from surefoot.report.style import Paper
+from surefoot.reports.classes import View
+from surefoot.reports.pictures.marks import box, draw_path, legend, path_handle, path_name, title_of
+from surefoot.reports.style import Paper
 from surefoot.worlds.named.driving import CELL, CRASH, GRADE, collision_is_inevitable
 
 

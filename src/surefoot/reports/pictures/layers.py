@@ -8,10 +8,10 @@ import numpy as np
 
 from surefoot.model.graph import NO_ACTION
 from surefoot.model.labels import Label
-from surefoot.report.classes import Class, View
-from surefoot.report.pictures.marks import FILLS, HATCHES, PATH, box, ink_on, legend, looks, plate, title_of
-from surefoot.report.pictures.order import state_rows
-from surefoot.report.style import Paper
+from surefoot.reports.classes import Class, View
+from surefoot.reports.pictures.marks import FILLS, HATCHES, PATH, box, ink_on, legend, looks, plate, title_of
+from surefoot.reports.pictures.order import state_rows
+from surefoot.reports.style import Paper
 
 READABLE = {"states": 8, "pairs": 140, "edges": 260, "layers": 12}
 

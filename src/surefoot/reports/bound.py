@@ -8,7 +8,7 @@ from surefoot import theory
 from surefoot.errors import SurefootError
 from surefoot.model.problem import Problem
 from surefoot.plan.paper import usual_setting
-from surefoot.report.chart import Curve
+from surefoot.reports.chart import Curve
 
 
 def paper_bound(problem: Problem, failure_probability: float, episodes: int) -> tuple[Curve | None, str]:

@@ -1,4 +1,4 @@
-"""Charts (:mod:`surefoot.report.chart`) as figures. Matplotlib (extra ``plot``) is loaded when something is drawn."""
+"""Charts (:mod:`surefoot.reports.chart`) as figures. Matplotlib (extra ``plot``) is loaded when something is drawn."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import SurefootError
-from surefoot.report.chart import Chart, Curve
-from surefoot.report.data import band, moments
-from surefoot.report.style import LIGHT, Paper, literal, look_of, parameters
+from surefoot.reports.chart import Chart, Curve
+from surefoot.reports.charts import moments
+from surefoot.reports.statistics import band
+from surefoot.reports.style import LIGHT, Paper, literal, look_of, parameters
 from surefoot.runs.ledger import Ledger
 
 
@@ -41,7 +42,7 @@ def chart_figure(plt: Any, chart: Chart, paper: Paper) -> Any:
 def comparison(runs: Mapping[str, Sequence[Ledger]], title: str, path: Path, paper: Paper = LIGHT) -> Path:
     """Regret and violations over episodes, side by side; never one without the other.
 
-    ``runs``: per agent, its runs over seeds. Lines are medians over seeds, bands go from the least to the most.
+    ``runs``: per agent, its runs over seeds. Lines are means over runs, bands their 95% bootstrap intervals.
     """
     plt, context = pyplot(paper)
     with context:

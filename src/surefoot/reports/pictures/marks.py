@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from surefoot.report.classes import Class, View
-from surefoot.report.style import Paper
+from surefoot.reports.classes import Class, View
+from surefoot.reports.style import Paper
 
 # Okabe and Ito's blue, orange and vermilion, and black for what must not be; each with a hatching of its own.
 FILLS = {Class.CERTIFIED: "#0072B2", Class.OPEN: "#E69F00", Class.UNSAFE: "#D55E00", Class.WRONG: "#CC79A7"}

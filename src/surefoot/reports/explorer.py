@@ -23,7 +23,7 @@ from surefoot.model.labels import Label
 from surefoot.plan.certify import Certified
 from surefoot.plan.purpose import NOT_EXPLORING
 from surefoot.plan.why import Reasons, reasons
-from surefoot.report.pictures.order import state_rows
+from surefoot.reports.pictures.order import state_rows
 from surefoot.runs.plans_kept import Snapshot
 from surefoot.worlds.world import World
 
