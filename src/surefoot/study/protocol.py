@@ -5,7 +5,7 @@
     {"call": "tell", "ask_id": …, "next_state": …, "cost": …}      → {"repeated": false, "done": false, …}
         with "action_applied": … when something else was done than was offered
     {"call": "tell_terminal", "cost": …, "episode": …}             → as tell; "episode" makes a repetition harmless
-    {"call": "abort", "reason": …}                                 → {"next": "begin"}
+    {"call": "abort", "reason": …, "episode": …}                   → {"next": "begin"}; "episode" as in tell_terminal
     {"call": "acknowledge", "reason": …, "discard_data": false}    → {"next": "begin"}
         with "noise": {limit: scale, …}, "problem": a file's path, or "trust_anchors": true, as the alarm asks for
     {"call": "import_log", "path": …}                              → {"rows": …, …}
@@ -127,13 +127,13 @@ def _tell(study: Study, ask_id: Any, next_state: Any, cost: Any, action_applied:
 
 
 def _tell_terminal(study: Study, cost: Any, episode: Any) -> dict[str, Any]:
-    if episode is not None and type(episode) is not int:
-        raise InvalidInput("an episode is a whole number", got=shown(episode))
+    _whole_or_none("episode", episode)
     return study.tell_terminal(cost, episode).to_dict()
 
 
-def _abort(study: Study, reason: Any) -> dict[str, Any]:
-    study.abort(reason)
+def _abort(study: Study, reason: Any, episode: Any) -> dict[str, Any]:
+    _whole_or_none("episode", episode)
+    study.abort(reason, episode)
     return {}
 
 
@@ -158,6 +158,11 @@ def _export_policy(study: Study, path: Any, start: Any, exploit: Any) -> dict[st
 
 def _status(study: Study) -> dict[str, Any]:
     return study.status()
+
+
+def _whole_or_none(name: str, value: Any) -> None:
+    if value is not None and type(value) is not int:
+        raise InvalidInput(f"{name} is a whole number", got=shown(value))
 
 
 def _flag(name: str, value: Any) -> None:
@@ -187,7 +192,7 @@ _CALLS: dict[str, tuple[Callable[..., dict[str, Any]], dict[str, Any]]] = {
     "ask": (_ask, {}),
     "tell": (_tell, {"ask_id": _REQUIRED, "next_state": _REQUIRED, "cost": _REQUIRED, "action_applied": AS_OFFERED}),
     "tell_terminal": (_tell_terminal, {"cost": _REQUIRED, "episode": None}),
-    "abort": (_abort, {"reason": ""}),
+    "abort": (_abort, {"reason": "", "episode": None}),
     "acknowledge": (
         _acknowledge,
         {"reason": _REQUIRED, "discard_data": False, "noise": None, "problem": None, "trust_anchors": False},

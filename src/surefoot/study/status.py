@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from surefoot.plan.plan import Plan
 from surefoot.study.certificate import Offer
 from surefoot.study.declaring import DISCARDING, unanswered
 from surefoot.study.standing import Standing
@@ -35,12 +37,19 @@ def status(standing: Standing) -> dict[str, Any]:
         "plan": agent.replans,
         "made_after": standing.made_after,
         "certified_pairs": agent.plan.n_certified(),
+        "to_gain": progress_of(agent.plan)["to_gain"],
         "pairs": sum(layer.n_pairs for layer in standing.problem.graph.layers),
         "cost_rows": agent.costs.bank.rows.tolist(),
         "transition_rows": agent.transitions.bank.rows.tolist(),
         "vouched": list(standing.vouched),
         "problem": standing.problem.digest,
     }
+
+
+def progress_of(plan: Plan) -> dict[str, Any]:
+    """How far a plan has come: pairs certified, and what is still to be gained at most (null: not finite)."""
+    left = plan.to_gain
+    return {"certified": plan.n_certified(), "to_gain": left if math.isfinite(left) else None}
 
 
 def next_call(standing: Standing) -> str:
