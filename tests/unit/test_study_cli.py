@@ -219,7 +219,7 @@ def test_serve_answers_line_by_line(tmp_path: Path) -> None:
 
 
 def serving(path: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([*SUREFOOT, "study", "serve", str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    return subprocess.Popen([*SUREFOOT, "study", "pipe", str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 def say(server: subprocess.Popen[bytes], **request: Any) -> dict[str, Any]:

@@ -34,6 +34,7 @@ NAMES = {
     Class.UNSAFE: "truly unsafe",
     Class.WRONG: "allowed, but truly unsafe",
 }
+NAMES_WITHOUT_TRUTH = {**NAMES, Class.OPEN: "not yet certified", Class.UNSAFE: "proved unsafe"}
 NAMES_OF_FALLBACK = {**NAMES, Class.CERTIFIED: "the fallback's, safe by assumption", Class.OPEN: "truly safe"}
 
 

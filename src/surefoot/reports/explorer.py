@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,15 @@ from numpy.typing import NDArray
 
 from surefoot.estimate.costs import CostBounds
 from surefoot.exact import safe_sets
-from surefoot.model.graph import NO_ACTION, IntArray
+from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray
 from surefoot.model.labels import Label
+from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
+from surefoot.plan.plan import Plan
 from surefoot.plan.purpose import NOT_EXPLORING
 from surefoot.plan.why import Reasons, reasons
 from surefoot.reports.pictures.order import state_rows
-from surefoot.runs.plans_kept import Snapshot
+from surefoot.runs.plans_kept import Snapshot, snapshot_of
 from surefoot.worlds.world import World
 
 BUDGET = 1_300_000  #: characters, of all plans together
@@ -32,7 +35,34 @@ NONE = 65535  #: no action is played
 NO_PURPOSE = 255  #: but reward; there are fewer texts
 
 
-def explorer(world: World, snapshots: Sequence[Snapshot]) -> dict[str, Any]:
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """Where nobody knows the truth: what a World tells the explorer, as far as a plan can tell it."""
+
+    problem: Problem
+    costs: tuple[FloatArray, ...]  # not known: NaN
+    probabilities: tuple[FloatArray, ...]
+    terminal_costs: FloatArray | None
+    safe: Certified  # what is not proved unsafe
+    name: str | None = None
+
+
+def explorer_of_plan(plan: Plan, first_episode: int) -> dict[str, Any]:
+    """Of a plan whose world nobody knows: certified, not yet certified, proved unsafe."""
+    problem, last = plan.problem, plan.bounds.terminal_upper
+    unknown = tuple(np.full_like(table, np.nan) for table in plan.bounds.upper)
+    chances = tuple(np.full(layer.n_edges, np.nan) for layer in problem.graph.layers)
+    ends = None if last is None else np.full_like(last, np.nan)
+    scene = Scene(problem, unknown, chances, ends, plan.hope.hopeful)
+    return explorer(scene, [snapshot_of(plan, first_episode)])
+
+
+def _safe(world: World | Scene) -> tuple[Sequence[BoolArray], Sequence[BoolArray]]:
+    """(states, pairs) that are truly safe; without a truth, those that are not proved unsafe."""
+    return (world.safe.states, world.safe.pairs) if isinstance(world, Scene) else safe_sets(world)
+
+
+def explorer(world: World | Scene, snapshots: Sequence[Snapshot]) -> dict[str, Any]:
     """JSON-able. Fewer plans than there are, when they would not fit; the first and the last stay."""
     shown, table = _fitting(world, snapshots)
     distinct, row = table
@@ -44,14 +74,15 @@ def explorer(world: World, snapshots: Sequence[Snapshot]) -> dict[str, Any]:
         "last_cost": None if world.terminal_costs is None else _pack(world.terminal_costs, "<f4"),
         "view": view_of(world),
         "plans": [_plan(world, snapshot, distinct) for snapshot in shown],
+        "truth": not isinstance(world, Scene),
         "left_out": len(snapshots) - len(shown),
         "wrong": any(_wrong(world, snapshot) for snapshot in shown),
     }
 
 
-def _wrong(world: World, snapshot: Snapshot) -> bool:
+def _wrong(world: World | Scene, snapshot: Snapshot) -> bool:
     """Some action is allowed that is truly unsafe."""
-    safe = safe_sets(world)[1]
+    safe = _safe(world)[1]
     return any(bool((mine & ~true).any()) for mine, true in zip(snapshot.certified_pairs, safe, strict=True))
 
 
@@ -60,7 +91,7 @@ def thinned(count: int, most: int) -> list[int]:
     return sorted(set(np.linspace(0, count - 1, min(count, max(2, most))).round().astype(int).tolist()))
 
 
-def _fitting(world: World, snapshots: Sequence[Snapshot]) -> tuple[list[Snapshot], tuple[IntArray, IntArray]]:
+def _fitting(world: World | Scene, snapshots: Sequence[Snapshot]) -> tuple[list[Snapshot], tuple[IntArray, IntArray]]:
     most, graph = len(snapshots), world.problem.graph
     pairs = sum(layer.n_pairs for layer in graph.layers)
     while True:
@@ -72,7 +103,7 @@ def _fitting(world: World, snapshots: Sequence[Snapshot]) -> tuple[list[Snapshot
         most = max(2, int(most * min(0.9, BUDGET / characters)))
 
 
-def _rows(world: World, shown: Sequence[Snapshot]) -> tuple[IntArray, IntArray]:
+def _rows(world: World | Scene, shown: Sequence[Snapshot]) -> tuple[IntArray, IntArray]:
     """An edge for each distinct row of bounds and true costs, and which row every edge has."""
     truth = np.concatenate(world.costs)
     columns = [truth, *(np.concatenate(table) for plan in shown for table in (plan.lower, plan.upper))]
@@ -82,17 +113,17 @@ def _rows(world: World, shown: Sequence[Snapshot]) -> tuple[IntArray, IntArray]:
     return first, row.reshape(-1)
 
 
-def _truth(world: World, row: IntArray, n: int) -> NDArray[np.float64]:
+def _truth(world: World | Scene, row: IntArray, n: int) -> NDArray[np.float64]:
     table = np.empty((n, len(world.problem.limits)))
     table[row] = np.concatenate(world.costs)
     return table
 
 
-def _graph(world: World) -> dict[str, Any]:
+def _graph(world: World | Scene) -> dict[str, Any]:
     problem, graph = world.problem, world.problem.graph
     sizes = [graph.n_states(h) for h in range(graph.horizon)]
     begins = np.concatenate([[0], np.cumsum(sizes)])
-    safe_states, safe_pairs = safe_sets(world)
+    safe_states, safe_pairs = _safe(world)
     actions: dict[str, int] = {}
     labels: dict[str, int] = {}
     named = [
@@ -142,7 +173,7 @@ def label_text(label: Label) -> str:
     return "(" + ", ".join(map(label_text, label)) + ")" if isinstance(label, tuple) else str(label)
 
 
-def reasons_of(world: World, snapshot: Snapshot) -> Reasons:
+def reasons_of(world: World | Scene, snapshot: Snapshot) -> Reasons:
     """Of a plan that was kept."""
     return reasons(world.problem, *known_of(snapshot))
 
@@ -155,7 +186,7 @@ def known_of(snapshot: Snapshot) -> tuple[CostBounds, Certified]:
     return bounds, Certified(snapshot.certified_pairs, snapshot.certified_states)
 
 
-def _plan(world: World, snapshot: Snapshot, distinct: IntArray) -> dict[str, Any]:
+def _plan(world: World | Scene, snapshot: Snapshot, distinct: IntArray) -> dict[str, Any]:
     graph, found = world.problem.graph, reasons_of(world, snapshot)
     layers = list(enumerate(graph.layers))
     edges = [found.edges[h] - layer.pair_ptr[:-1] for h, layer in layers]
@@ -197,7 +228,7 @@ def _pack(array: Any, kind: str) -> str:
 # --- where states stand ---------------------------------------------------------------------------------
 
 
-def view_of(world: World) -> dict[str, Any]:
+def view_of(world: World | Scene) -> dict[str, Any]:
     """Columns by step; or, for worlds that are places, a map of one step at a time. x, y and panel per state."""
     problem, kind = world.problem, (world.name or "").partition("/")[0]
     labels = [[names[i] for i in range(len(names))] for names in problem.naming.states]

@@ -1,8 +1,6 @@
 // The explorer. All it shows was computed by surefoot and stands in the page; here it is only drawn.
 "use strict";
-(() => {
-  const D = JSON.parse(document.getElementById("data").textContent).explorer;
-  if (!D) return;
+window.surefootExplore = (D) => {
   const KINDS = { f4: Float32Array, u4: Uint32Array, u2: Uint16Array, u1: Uint8Array };
   const unpack = (text, kind) => {
     const raw = atob(text), bytes = new Uint8Array(raw.length);
@@ -26,7 +24,7 @@
   const m = D.limits.length, H = D.layers.length - 1, S = D.layers[H], NONE = 65535;
   const decisions = D.layers[H - 1]; // states before the last layer
   const KIND = { FALLBACK: 0, PROVED: 1, UNPROVED: 2, COST: 3, FUTURE: 4, UNSAFE: 5, INCONSISTENT: 6 };
-  const CLASSES = ["certified", "truly safe, not yet certified", "truly unsafe", "allowed, but truly unsafe"];
+  const CLASSES = D.truth ? ["certified", "truly safe, not yet certified", "truly unsafe", "allowed, but truly unsafe"] : ["certified", "not yet certified", "proved unsafe", "allowed, but proved unsafe"];
   const layerOf = new Uint16Array(S), stateOf = new Uint32Array(G.action.length);
   for (let h = 0; h < H; h++) layerOf.fill(h, D.layers[h], D.layers[h + 1]);
   for (let s = 0; s < decisions; s++) stateOf.fill(s, G.state_ptr[s], G.state_ptr[s + 1]);
@@ -139,7 +137,7 @@
   }
   function drawWay() {
     const points = way().filter((s) => V.panels.length === 1 || cellNode.has(s)).map((s) => { const [x, y] = corner(s); return layers ? `${x + cw - 7},${y + 8}` : centre(s).join(","); });
-    if (layers || V.panels.length === 1) above.append(make("polyline", { points: points.join(" "), class: "way" }));
+    if (D.truth && (layers || V.panels.length === 1)) above.append(make("polyline", { points: points.join(" "), class: "way" }));
   }
   function link(p, e, extra) {
     const [x1, y1] = dotAt(p), s = G.successor[e], [cx, cy] = corner(s);
@@ -157,6 +155,7 @@
     let done = 0, safe = 0, wrong = 0;
     for (let p = 0; p < G.action.length; p++) { safe += G.safe_pairs[p]; if (plan().pairs[p]) { if (G.safe_pairs[p]) done++; else wrong++; } }
     const bad = wrong ? `, and ${count(wrong)} that are not safe` : "";
+    if (!D.truth) { $("status").textContent = `Plan ${count(plan().number)}: ${count(plan().pairs.reduce((a, b) => a + b, 0))} of ${count(G.action.length)} actions certified` + (plan().consistent ? "" : " (the data contradict the assumptions: the fallback alone)"); return; }
     $("status").textContent = `Plan ${count(plan().number)}, from episode ${count(plan().episode)}: ${count(done)} of ${count(safe)} truly safe actions certified${bad}` + (plan().consistent ? "" : " (the data contradict the assumptions: the fallback alone)");
     $("plan").setAttribute("aria-valuetext", $("status").textContent);
   }
@@ -207,11 +206,11 @@
         if (!all && j !== tight) continue;
         const [lower, truth, upper] = bounds(e, j), fails = reason.fails && e === reason.edge && (reason.kind === KIND.FUTURE || j === reason.limit);
         const chance = (100 * G.probability[e]).toFixed(0) + "%";
-        const row = make("tr", fails ? { class: "fails" } : {}, ...[stateName(G.successor[e]), chance, ...(m > 1 ? [D.limits[j].name] : []), nice(lower), nice(truth), nice(upper), String(D.limits[j].bound)].map((word) => make("td", {}, word)));
+        const row = make("tr", fails ? { class: "fails" } : {}, ...[stateName(G.successor[e]), ...(D.truth ? [chance] : []), ...(m > 1 ? [D.limits[j].name] : []), nice(lower), ...(D.truth ? [nice(truth)] : []), nice(upper), String(D.limits[j].bound)].map((word) => make("td", {}, word)));
         body.append(row);
       }
     }
-    const heads = ["to", "chance", ...(m > 1 ? ["limit"] : []), "lower", "true", "upper", m > 1 ? "bound" : "limit"];
+    const heads = ["to", ...(D.truth ? ["chance"] : []), ...(m > 1 ? ["limit"] : []), "lower", ...(D.truth ? ["true"] : []), "upper", m > 1 ? "bound" : "limit"];
     return make("div", { class: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, ...heads.map((word) => make("th", {}, word)))), body));
   }
   function explain() {
@@ -230,7 +229,7 @@
     const verdict = plan().pairs[chosenPair] ? "certified" : "not certified";
     box.append(
       make("h3", { id: "why-title" }, `Action ${actionName(chosenPair)}: ${verdict}`),
-      make("div", { class: "quiet" }, `In truth it is ${G.safe_pairs[chosenPair] ? "safe" : "unsafe"}.`),
+      D.truth ? make("div", { class: "quiet" }, `In truth it is ${G.safe_pairs[chosenPair] ? "safe" : "unsafe"}.`) : "",
       make("ol", { id: "why-steps" }, ...chain(chosenPair).map((step, i) => make("li", {}, sentence(step, i === 0)))),
       purpose(chosenPair),
       table(chosenPair, false));
@@ -297,4 +296,8 @@
   const [atX, atY] = corner(chosenState), frame = $("picture"); // bring what is chosen into sight, without moving the page
   frame.scrollLeft = atX - frame.clientWidth / 2;
   frame.scrollTop = atY - frame.clientHeight / 2;
-})();
+};
+{
+  const data = JSON.parse(document.getElementById("data").textContent);
+  if (data && data.explorer) window.surefootExplore(data.explorer);
+}

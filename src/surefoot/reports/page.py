@@ -23,7 +23,7 @@ from typing import Any
 from surefoot.errors import InvalidInput
 from surefoot.reports import figures as drawing
 from surefoot.reports.chart import Chart
-from surefoot.reports.classes import classify
+from surefoot.reports.classes import NAMES, NAMES_WITHOUT_TRUTH, classify
 from surefoot.reports.data import Explored, Headline, Report, Runs, read_runs, read_sweep
 from surefoot.reports.draw import figure_of
 from surefoot.reports.explorer import explorer
@@ -277,16 +277,24 @@ def _world(report: Report, svg: str, files: bool) -> str:
 def _explorer(explored: Explored, data: Any) -> str:
     if data is None:
         return f"<p class=quiet>Nothing to explore: {escape(explored.why_none)}.</p>"
+    return explorer_html(data, f"Plans of {explored.label}, seed {explored.seed}.")
+
+
+def explorer_html(data: Any, note: str) -> str:
+    """The explorer without its data: controls, legend, and room for the picture and the reasons."""
     view = data["view"]
     maps = view["kind"] == "map"
     left = f" {data['left_out']} more plans were kept than fit into the page." if data["left_out"] else ""
     axes = f"Across: {view['x_label']}. Down: {view['y_label']}. " if maps else ""
+    names = NAMES if data["truth"] else NAMES_WITHOUT_TRUTH
     parts = {
+        **{f"name{int(kind)}": escape(name) for kind, name in names.items()},
+        "one": "hidden" if len(data["plans"]) == 1 else "",
         "columns": "" if maps else ", in columns by step",
         "maps": "" if maps else "hidden",
-        "way": "" if len(view["panels"]) == 1 else "hidden",
+        "way": "" if len(view["panels"]) == 1 and data["truth"] else "hidden",
         "wrong": "" if data["wrong"] else "hidden",
-        "note": f"{escape(axes)}Plans of {escape(explored.label)}, seed {explored.seed}.{left}",
+        "note": f"{escape(axes)}{escape(note)}{left}",
     }
     return filled("explorer.html", parts)
 

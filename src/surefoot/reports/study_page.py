@@ -1,172 +1,78 @@
-"""The report of a study: its status, how close it came to its limits, what it was told, and what the audit says.
+"""The report of a study: is it safe, is it better, what next; its explorer, its alarms, and what the audit says.
 
-One HTML file beside the journal, ``report.html``, that opens from disk; it is read from the journal alone.
+One HTML file beside the journal, ``report.html``, that opens from disk; all of it follows from the journal. The parts
+are those of the live page (:mod:`surefoot.serve`).
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from surefoot.audits.audit import AuditReport, Unreadable, audit
-from surefoot.model.problem import Problem
-from surefoot.reports import figures as drawing
-from surefoot.reports.chart import Chart, Curve
-from surefoot.reports.page import svg_of, whole_page
+from surefoot.reports import study_parts as parts_of
+from surefoot.reports.history import History, read_history
+from surefoot.reports.page import SCRIPTED, shipped, whole_page
+from surefoot.reports.study_explorer import explorer_part
 from surefoot.reports.style import encodable
 from surefoot.storage.atomic import write_text, writing
-from surefoot.storage.disk import FileLayer
-from surefoot.study import journal as journals
 from surefoot.study.study import Study
 
+__all__ = ["read_history", "write_study_page"]
+
 PAGE = "report.html"
-
-_DRAWN = 1e150  # a cost beyond this is in the journal and in the alarm, but no axis can hold it
-
-
-@dataclass
-class History:
-    """What the journal says, an entry per episode that was told anything."""
-
-    episodes: list[int] = field(default_factory=list)
-    highest: list[list[float]] = field(default_factory=list)  # measured, per limit
-    promised: list[list[float]] = field(default_factory=list)  # largest certified upper bound, per limit
-    learned: list[float] = field(default_factory=list)  # share of the asks that were not the fallback's
-    events: list[tuple[str, str, str]] = field(default_factory=list)  # time, kind, words
-
-
-def read_history(journal: Path, n_limits: int) -> History:
-    """Read the journal as far as it is intact; the audit reports what is wrong with the rest."""
-    history = History()
-    episode, asks, own = 0, 0, 0
-    low = [float("-inf")] * n_limits
-    highest, promised = list(low), list(low)
-
-    def close() -> None:
-        if asks:
-            history.episodes.append(episode)
-            history.highest.append(highest)
-            history.promised.append(promised)
-            history.learned.append(own / asks)
-
-    for line in journals.read_lines(journal, FileLayer(), end=journals.scan(journal, FileLayer()).size):
-        record = line.record(journal)
-        kind = record["kind"]
-        if kind == "begin":
-            close()
-            episode, asks, own, highest, promised = record["episode"], 0, 0, list(low), list(low)
-        elif kind == "ask":
-            asks += 1
-            certificate = record["certificate"]
-            own += not certificate["fallback"]
-            for row in certificate["successors"]:
-                upper = [float("inf") if value is None else value for value in row["upper"]]
-                promised = [max(a, b) for a, b in zip(promised, upper, strict=True)]
-        elif kind in ("tell", "terminal") and record["cost"] is not None:
-            highest = [max(a, b) for a, b in zip(highest, record["cost"], strict=True)]
-        elif kind == "import" and record["repeated"]:
-            words = f"{record['repeated']} of {len(record['rows'])} rows are like others, said to be different: "
-            history.events.append((record["time"], kind, words + str(record["different"])))
-        elif kind in ("alarm", "acknowledge", "abort"):
-            words = str(record.get("message") or record.get("reason") or "")
-            changed = ", ".join(record.get("changes", ()))
-            history.events.append((record["time"], kind, f"{words} ({changed})" if changed else words))
-        elif kind == "clock":
-            history.events.append((record["time"], kind, f"the clock went back, from {record['expected']}"))
-    close()
-    return history
-
-
-def limit_charts(problem: Problem, history: History) -> list[Chart]:
-    """Per limit: the highest measured cost and the largest certified bound, episode by episode."""
-    at = tuple(history.episodes)
-
-    def line(label: str, look: str, values: list[float]) -> Curve:
-        numbers = tuple(value if abs(value) < _DRAWN else float("nan") for value in values)
-        return Curve(label, look, at, numbers, numbers, numbers)
-
-    return [
-        Chart(
-            name=f"limit-{j}",
-            title=f"Limit: {limit.name}",
-            y=limit.name,
-            caption=(
-                "The highest measured cost of each episode, and the largest upper bound among the certificates of its "
-                "offers. Measurements carry noise, so they may lie above the limit although the cost does not. The "
-                "fallback's actions are safe by your assumption, whatever their bound."
-            ),
-            lines=(
-                line("measured", "lsvi-new", [row[j] for row in history.highest]),
-                line("certified upper bound", "slucb-qvi", [row[j] for row in history.promised]),
-            ),
-            levels=(("limit", limit.bound),),
-            log_x=len(at) > 50,
-        )
-        for j, limit in enumerate(problem.limits)
-    ]
 
 
 def write_study_page(path: str | Path) -> Path:
     """Write the report of a study, also while another process runs it. → the page."""
     folder = Path(path)
     study = Study.open(folder, read_only=True)
-    problem, status = study.problem, study.status()
-    history = read_history(folder / "journal.jsonl", len(problem.limits))
-    figures = []
-    if history.episodes:
-        for chart in limit_charts(problem, history):
-            svg = svg_of(lambda plt, paper, chart=chart: drawing.chart_figure(plt, chart, paper), chart.name)  # type: ignore[misc]
-            figures.append(
-                f"<figure><h3>{escape(chart.title)}</h3>{svg}<p class='quiet'>{escape(chart.caption)}</p></figure>"
-            )
+    status = study.status()
+    history = read_history(folder / "journal.jsonl", len(study.problem.limits), study.problem)
+    explorer, data = explorer_part(study)
     parts = {
-        "standing": _table(_standing(status)),
+        **live_parts(study, status, history),
+        **plan_parts(study),
+        "acknowledge": _how_to_acknowledge(folder) if status["safe_mode"] else "",
         "audit": _audit(folder, study.recovered),
-        "charts": "\n".join(figures) or "<p>Nothing was told yet.</p>",
-        "events": _events(history),
+        "explorer": explorer,
+        "live": "",
+        "data": json.dumps({"explorer": data}, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
+        "script": f"<script>\n{shipped('page.js')}\n</script>",
     }
     with writing(folder):
-        page = whole_page("study.html", folder.name, "surefoot study", _lead(status), parts)
+        page = whole_page("study.html", folder.name, "surefoot study", parts.pop("lead"), parts, SCRIPTED)
         write_text(folder / PAGE, encodable(page))
     return folder / PAGE
 
 
-def _lead(status: dict[str, Any]) -> str:
-    if status["safe_mode"]:
-        return (
-            "<b>Safe mode:</b> nothing is promised, and only the fallback's actions are offered (where it has none, "
-            "what the last plan before the alarm certified), until a person acknowledges the alarm below."
-        )
-    share = status["certified_pairs"] / max(1, status["pairs"])
-    return (
-        f"{status['episodes']} episodes, {status['tells']} measurements told; {share:.0%} of all actions certified. "
-        f"Promise: <b>{escape(status['promise'])}</b>, given what the problem declares."
-    )
-
-
-def _standing(status: dict[str, Any]) -> dict[str, str]:
+def live_parts(study: Study, status: dict[str, Any], history: History) -> dict[str, str]:
+    """What changes with every call."""
+    problem = study.problem
+    figures = parts_of.charts(parts_of.limit_charts(problem, history)) if history.courses else ""
     return {
-        "next call": status["next"],
-        "plan in force": f"number {status['plan']}, made after record {status['made_after']}",
-        "certified actions": f"{status['certified_pairs']} of {status['pairs']}",
-        "failure probability": (
-            f"{status['failure_probability']:g}, of which {status['share']:g} in epoch {status['epoch']}"
-        ),
-        "promise": status["promise"],
-        "false-alarm probability": f"{status['false_alarm']:g}",
-        "problem": status["problem"],
+        "lead": parts_of.lead(status),
+        "alarms": parts_of.alarms(status),
+        "offer": parts_of.offer(status, problem),
+        "margins": parts_of.margins(history, problem),
+        "limits": figures,
+        "better": parts_of.better(history, status),
+        "events": parts_of.events(history),
+        "details": parts_of.details(status),
     }
 
 
-def _table(rows: dict[str, str]) -> str:
-    cells = "".join(
-        f"<tr><th scope='row'>{escape(name)}</th><td style='text-align:left'>{escape(text)}</td></tr>"
-        for name, text in rows.items()
-    )
-    return f"<table>{cells}</table>"
+def plan_parts(study: Study) -> dict[str, str]:
+    """What changes with every plan."""
+    return {"next": parts_of.following(study.standing.agent.plan)}
+
+
+def _how_to_acknowledge(folder: Path) -> str:
+    command = f"surefoot study acknowledge {folder} --reason '…'"
+    return f"<p>A person acknowledges with: <code>{escape(command)}</code></p>"
 
 
 def _audit(folder: Path, found: Sequence[str]) -> str:
@@ -182,18 +88,8 @@ def _audit(folder: Path, found: Sequence[str]) -> str:
 def _verdict(report: AuditReport) -> str:
     if report.clean:
         return (
-            f"<p><b>Clean.</b> {report.records} records verify, and every action was certified when it was offered, or "
-            f"is the fallback's. Last hash: <code>{escape(report.last_hash)}</code></p>"
+            f"<p><b class=good>✓ Clean.</b> {report.records} records verify, and every action was certified when it "
+            f"was offered, or is the fallback's. Last hash: <code>{escape(report.last_hash)}</code></p>"
         )
     rows = "".join(f"<li>{escape(str(finding))}</li>" for finding in report.exceptions)
-    return f"<p><b>{len(report.exceptions)} exceptions:</b></p><ul>{rows}</ul>"
-
-
-def _events(history: History) -> str:
-    if not history.events:
-        return "<p>No alarm, no abort, nothing to acknowledge.</p>"
-    rows = "".join(
-        f"<tr><td>{escape(time)}</td><td>{escape(kind)}</td><td style='text-align:left'>{escape(words)}</td></tr>"
-        for time, kind, words in history.events
-    )
-    return f"<table><tr><th>time</th><th>what</th><th style='text-align:left'>words</th></tr>{rows}</table>"
+    return f"<p><b class=bad>{len(report.exceptions)} exceptions:</b></p><ul>{rows}</ul>"

@@ -79,7 +79,7 @@ def answer(study: Study, request: dict[str, Any]) -> dict[str, Any]:
     return {**result, "next": study.next_call}
 
 
-def serve(study: Study, requests: IO[bytes], answers: IO[str]) -> None:
+def answer_all(study: Study, requests: IO[bytes], answers: IO[str]) -> None:
     """Answer requests, a line each, until there are no more."""
     while line := requests.readline(LONGEST_REQUEST + 1):
         if not line.strip():
