@@ -61,7 +61,8 @@ def lead(status: dict[str, Any]) -> str:
     share = status["certified_pairs"] / max(1, status["pairs"])
     return (
         f"<b class=good>✓ Normal.</b> {status['episodes']:,} episodes, {status['tells']:,} measurements told; "
-        f"{share:.0%} of all actions certified. Promise: <b>{_words(status['promise'])}</b>, given what the problem declares."
+        f"{share:.0%} of all actions certified. Promise: <b>{_words(status['promise'])}</b>, given what the problem "
+        "declares."
     )
 
 
@@ -97,8 +98,9 @@ def offer(status: dict[str, Any], problem: Problem) -> str:
     why = by.get(known["safe_by"], f"rests on {known['safe_by']}")
     return (
         f"<p class=offer>Episode {pending['episode']}, step {pending['step']}, state "
-        f"<b>{_label(pending['state'])}</b>: take <b class=act>{_label(pending['action'])}</b></p><p>{_words(why)}. Whatever follows:</p>"
-        f"<div class=scroll><table><thead><tr><th scope=col>may follow</th>{head}<th class=left scope=col>then</th></tr>"
+        f"<b>{_label(pending['state'])}</b>: take <b class=act>{_label(pending['action'])}</b></p>"
+        f"<p>{_words(why)}. Whatever follows:</p><div class=scroll><table><thead>"
+        f"<tr><th scope=col>may follow</th>{head}<th class=left scope=col>then</th></tr>"
         f"</thead><tbody>{rows}</tbody></table></div>"
     )
 
@@ -133,8 +135,8 @@ def margins(history: History, problem: Problem) -> str:
     )
     note = (
         f"Lately: the last {min(RECENT, len(courses))} episodes. Measurements carry noise, so that one may lie above a "
-        "limit although the cost does not. Episodes in which the fallback acted are left out of the certified bound: the "
-        "fallback's actions are safe by your assumption, whatever their bound."
+        "limit although the cost does not. Episodes in which the fallback acted are left out of the certified bound: "
+        "the fallback's actions are safe by your assumption, whatever their bound."
     )
     table = f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
     return f"<div class=scroll>{table}</div><p class=quiet>{note}</p>"
@@ -274,7 +276,8 @@ def following(plan: Plan) -> str:
     )
     return (
         "<p>The actions closest to being certified, among those that certified ones may lead to; it takes data that "
-        f"narrow the bound.</p><div class=scroll><table class=next><thead>{head}</thead><tbody>{rows}</tbody></table></div>"
+        f"narrow the bound.</p><div class=scroll><table class=next><thead>{head}</thead>"
+        f"<tbody>{rows}</tbody></table></div>"
     )
 
 

@@ -84,13 +84,14 @@ def _shown(host: str) -> str:
 
 
 def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # By name, or asyncio does not know it for TCP and lets answers wait for the acknowledgement of their headers.
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        found = socket.socket(family, socket.SOCK_STREAM)
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind((host, port))
     except (OSError, OverflowError) as error:
-        raise InvalidInput(
-            "cannot listen there", where=f"{host}:{port}", got=str(error), fix="Choose another --port."
-        ) from None
+        found.close()
+        fix = "Choose another --host or --port."
+        raise InvalidInput("cannot listen there", where=f"{host}:{port}", got=str(error), fix=fix) from None
     return found
