@@ -294,6 +294,7 @@ def explorer_html(data: Any, note: str) -> str:
         "maps": "" if maps else "hidden",
         "way": "" if len(view["panels"]) == 1 and data["truth"] else "hidden",
         "wrong": "" if data["wrong"] else "hidden",
+        "forbidden": "" if data["any_forbidden"] else "hidden",
         "note": f"{escape(axes)}{escape(note)}{left}",
     }
     return filled("explorer.html", parts)
