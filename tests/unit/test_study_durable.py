@@ -338,7 +338,7 @@ def test_an_auditor_and_a_reporter_read_a_study_that_goes_on(path: Path, monkeyp
         reader = sf.Study.open(path, read_only=True, monitor_factory=Calm)
         assert reader.standing.applied > shown
         shown = reader.standing.applied
-        assert page.read_history(path / "journal.jsonl", 1).episodes
+        assert page.read_history(path / "journal.jsonl", 1).courses
     assert len([record for record in records_of(path) if record["kind"] == "snapshot"]) > 50
 
 

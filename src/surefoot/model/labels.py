@@ -75,7 +75,7 @@ def same_label(a: Label, b: Label) -> bool:
 def other_spellings(label: Label) -> list[Label]:
     """What may have been meant instead: ``0`` for ``"0"``, ``"0"`` for ``0``, ``(1, 2)`` for ``"(1, 2)"``."""
     if type(label) is not str:
-        return [str(label)] if type(label) in (int, float, bool) else []
+        return [] if _fault(label) or type(label) not in (int, float, bool) else [str(label)]
     if len(label) > 200:
         return []
     try:

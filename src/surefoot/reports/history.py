@@ -103,7 +103,10 @@ class History:
         if record["kind"] == "terminal":
             course.ended = True
             return
-        if record["unused"] is not None or self._problem is None:
+        if record["unused"] is not None:
+            return
+        course.ended = course.ended or bool(record["ends"])
+        if self._problem is None:
             return
         problem, h = self._problem, record["step"]
         with contextlib.suppress(SurefootError):  # a label that a wider declaration has and this one has not
@@ -112,7 +115,6 @@ class History:
             if h == problem.horizon - 2:
                 last = problem.state_index(h + 1, label_of(record["next_state"]))
                 course.reward += float(problem.graph.terminal.reward[last])
-        course.ended = course.ended or bool(record["ends"])
 
 
 def read_history(journal: Path, n_limits: int, problem: Problem | None = None) -> History:

@@ -84,7 +84,8 @@ window.surefootExplore = (D) => {
 
   // --- the picture -------------------------------------------------------------------------------------
   const width = left * 2 + across * panelW - 18 - gapX, height = top + Math.ceil(V.panels.length / across) * panelH;
-  const art = make("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "states and actions, by class" });
+  const grown = layers ? 1 : Math.max(1, Math.min(1.7, ($("picture").clientWidth - 14) / width)); // a small map fills its frame
+  const art = make("svg", { width: width * grown, height: height * grown, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "states and actions, by class" });
   const below = make("g"), cells = make("g"), above = make("g"), words = make("g"), dots = make("g");
   art.append(below, cells, above, words, dots);
   $("picture").append(art);

@@ -46,7 +46,8 @@ def figure(plt: Any, view: View, paper: Paper) -> Any:
     axes.grid(False)
     axes.set_title(title_of(view, "heat over time"))
     if hottest <= 8:
-        axes.text(0, -0.16, "number: the largest certified power", transform=axes.transAxes, fontsize=9, va="top")
+        words = "number: the largest certified power; the last step ends the episode: no limit is left to keep there"
+        axes.text(0, -0.13, words, transform=axes.transAxes, fontsize=8, va="top")
     legend(result, view, [path_handle(path_name(view))], columns=2)
     return result
 
