@@ -1,7 +1,8 @@
 """Pictures of worlds: ``sf.draw(world, plan)`` shows what is certified, what could be, and what never will be.
 
 Each kind of world has its own picture (a module in ``pictures``), chosen by its id in the registry. With
-``coordinates`` a world of your own is a map; any other is drawn as a graph, step by step, or, when that is too large to read, as counts per step.
+``coordinates`` a world of your own is a map; any other is drawn as a graph, step by step, or, when that is too large to
+read, as counts per step.
 Nothing relies on colour alone: squares that are certified are plain, those that could be are hatched, unsafe ones
 crossed out.
 """
