@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from surefoot.model.graph import FloatArray
 from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
 from surefoot.plan.hope import reached
@@ -92,8 +93,10 @@ def offer(status: dict[str, Any], problem: Problem) -> str:
         )
         return f"<p>No offer is pending; due is <b>{_words(status['next'])}</b>.{where}</p>"
     known = pending["certificate"]
-    head = "".join(f"<th scope=col>{_words(limit.name)} ≤ {limit.bound:g}</th>" for limit in problem.limits)
-    rows = "".join(_successor(row, problem) for row in known["successors"])
+    here = problem.bounds[pending["step"]]
+    names = zip(problem.limits, here.tolist(), strict=True)
+    head = "".join(f"<th scope=col>{_words(limit.name)} ≤ {bound:g}</th>" for limit, bound in names)
+    rows = "".join(_successor(row, here.tolist()) for row in known["successors"])
     by = {"estimate": "certified by estimate", "assumption": "safe by your assumption: the fallback's"}
     why = by.get(known["safe_by"], f"rests on {known['safe_by']}")
     return (
@@ -105,10 +108,10 @@ def offer(status: dict[str, Any], problem: Problem) -> str:
     )
 
 
-def _successor(row: dict[str, Any], problem: Problem) -> str:
+def _successor(row: dict[str, Any], bounds: Sequence[float]) -> str:
     cells = []
-    for upper, limit in zip(row["upper"], problem.limits, strict=True):
-        kept = upper is not None and upper <= limit.bound
+    for upper, bound in zip(row["upper"], bounds, strict=True):
+        kept = upper is not None and upper <= bound
         sign = "<span class=good>✓</span>" if kept else "<span class=bad>!</span>"
         cells.append(f"<td>{sign} at most {_number(upper)}</td>")
     following = "the end" if row["next_action"] is None else _label(row["next_action"])
@@ -123,10 +126,12 @@ def margins(history: History, problem: Problem) -> str:
     rows = []
     for j, limit in enumerate(problem.limits):
         late, ever = _highest(courses[-RECENT:], j), _highest(courses, j)
-        beyond = "" if ever is None or ever <= limit.bound else " <small>(with noise)</small>"
+        levels = _levels(problem.bounds[:, j])
+        said = " … ".join(f"{level:g}" for _, level in levels)
+        beyond = "" if ever is None or ever <= levels[0][1] else " <small>(with noise)</small>"
         bound = _largest(course.promised[j] for course in courses[-RECENT:] if course.own == course.asks)
         rows.append(
-            f"<tr><td>{_words(limit.name)}</td><td>{limit.bound:g}</td><td>{_number(bound)}</td>"
+            f"<tr><td>{_words(limit.name)}</td><td>{said}</td><td>{_number(bound)}</td>"
             f"<td>{_number(late)}</td><td>{_number(ever)}{beyond}</td></tr>"
         )
     head = (
@@ -174,11 +179,17 @@ def limit_charts(problem: Problem, history: History) -> list[Chart]:
                 line("measured", [course.highest[j] for course in courses]),
                 line("certified upper bound", [course.promised[j] for course in courses]),
             ),
-            levels=(("limit", limit.bound),),
+            levels=_levels(problem.bounds[:, j]),
             statistic="value",
         )
         for j, limit in enumerate(problem.limits)
     ]
+
+
+def _levels(bounds: FloatArray) -> tuple[tuple[str, float], ...]:
+    """The bound of a limit, or the lowest and highest of its steps."""
+    low, high = float(bounds.min()), float(bounds.max())
+    return (("limit", low),) if low == high else (("lowest limit", low), ("highest limit", high))
 
 
 def charts(drawn: Sequence[Chart]) -> str:
