@@ -14,6 +14,7 @@ from surefoot.agents import registry as agents
 from surefoot.checks import check_options, nearest, options_of
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile
 from surefoot.sweeps.folder import Contender, Spec
+from surefoot.worlds.registry import is_file_name
 from surefoot.worlds.world import World
 
 MOST_SEEDS = 100_000
@@ -41,7 +42,10 @@ class RunOptions:
         return Spec(self.world, self.agents, self.seeds, self.episodes, self.world_options, self.snapshots)
 
     def folder(self) -> Path:
-        return self.out if self.out is not None else Path("runs") / Path(self.spec().world_name.replace("/", "-")).stem
+        if self.out is not None:
+            return self.out
+        name = self.world if isinstance(self.world, str) else self.world.name or "own"
+        return Path("runs") / (Path(name).stem if is_file_name(name) else name.replace("/", "-"))
 
 
 # --- words --------------------------------------------------------------------------------------------------
