@@ -37,6 +37,7 @@ PARTS = (
     "bench_first_call",
     "bench_study",
     "bench_shield",
+    "bench_serve",
 )
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results.json"

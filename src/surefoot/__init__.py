@@ -20,12 +20,14 @@ _HOMES = {
     "check": "surefoot.diagnosis",
     "shield": "surefoot.shields.shield",
     "Transition": "surefoot.shields.reading",
-    "draw": "surefoot.report.draw",
+    "draw": "surefoot.reports.draw",
     "Run": "surefoot.runs.run",
+    "report": "surefoot.reports.page",
     "run": "surefoot.runs.runner",
     "resume": "surefoot.runs.runner",
     "Ledger": "surefoot.runs.ledger",
     "Study": "surefoot.study.study",
+    "TensorBoard": "surefoot.runs.tensorboard",
     "audit": "surefoot.audits.audit",
     "sweep": "surefoot.sweeps.sweep",
 }
@@ -40,10 +42,12 @@ if TYPE_CHECKING:
     from surefoot.model.limit import Limit
     from surefoot.model.problem import Problem
     from surefoot.plan.plan import Plan
-    from surefoot.report.draw import draw
+    from surefoot.reports.draw import draw
+    from surefoot.reports.page import report
     from surefoot.runs.ledger import Ledger
     from surefoot.runs.run import Run
     from surefoot.runs.runner import resume, run
+    from surefoot.runs.tensorboard import TensorBoard
     from surefoot.shields.reading import Transition
     from surefoot.shields.shield import shield
     from surefoot.study.certificate import Offer
@@ -61,6 +65,7 @@ __all__ = [
     "Problem",
     "Run",
     "Study",
+    "TensorBoard",
     "Transition",
     "World",
     "agents",
@@ -69,6 +74,7 @@ __all__ = [
     "draw",
     "errors",
     "exact",
+    "report",
     "resume",
     "run",
     "shield",

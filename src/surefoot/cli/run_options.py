@@ -14,6 +14,8 @@ from surefoot.checks import check_options, nearest, options_of
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile
 from surefoot.exact import contenders
 from surefoot.sweeps.folder import Contender, Spec
+from surefoot.worlds.registry import is_file_name
+from surefoot.worlds.world import World
 
 MOST_SEEDS = 100_000
 MAX_CONFIG = 1 << 20
@@ -23,7 +25,7 @@ MAX_CONFIG = 1 << 20
 class RunOptions:
     """The options of 'surefoot run', from a file or the command line, with their defaults."""
 
-    world: str = ""
+    world: str | World = ""
     world_options: Mapping[str, Any] = field(default_factory=dict)
     agents: tuple[Contender, ...] = (Contender("lsvi-new"),)
     episodes: int = 20_000
@@ -40,7 +42,10 @@ class RunOptions:
         return Spec(self.world, self.agents, self.seeds, self.episodes, self.world_options, self.snapshots)
 
     def folder(self) -> Path:
-        return self.out if self.out is not None else Path("runs") / self.world.replace("/", "-")
+        if self.out is not None:
+            return self.out
+        name = self.world if isinstance(self.world, str) else self.world.name or "own"
+        return Path("runs") / (Path(name).stem if is_file_name(name) else name.replace("/", "-"))
 
 
 # --- words --------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 if TYPE_CHECKING:
-    from surefoot.report.summary import Summary
+    from surefoot.reports.summary import Summary
     from surefoot.sweeps.sweep import Outcome, Spec
 
 BROKEN = 1  # exit code: --strict was not satisfied
@@ -60,7 +60,7 @@ def finish(outcome: Outcome, strict: bool, first: str = "agent") -> None:
 
 
 def summaries(outcome: Outcome) -> list[Summary]:
-    from surefoot.report.summary import summarise
+    from surefoot.reports.summary import summarise
 
     found = []
     for label in outcome.folder.labels:
@@ -72,7 +72,7 @@ def summaries(outcome: Outcome) -> list[Summary]:
 
 def _print_prices(outcome: Outcome) -> None:
     """Where the comparison has an oracle shield."""
-    from surefoot.report.price import prices
+    from surefoot.reports.price import prices
 
     folder = outcome.folder
     runs = {
@@ -85,7 +85,7 @@ def _print_prices(outcome: Outcome) -> None:
 
 
 def _demand(found: list[Summary]) -> None:
-    broken = [row.label for row in found if row.violations]
+    broken = [row.label for row in found if row.broke_a_limit]
     void = [row.label for row in found if not row.guaranteed]
     for names, what in ((broken, "broke a limit"), (void, "without a guarantee")):
         if names:

@@ -21,7 +21,7 @@ from surefoot.runs.run import Run
 from surefoot.runs.runner import Session
 from surefoot.storage import disk
 from surefoot.storage.atomic import writing
-from surefoot.sweeps.folder import Contender, RunPlace
+from surefoot.sweeps.folder import EXPLOITING, POLICY, Contender, RunPlace
 from surefoot.worlds.world import World
 
 MOST_MARKS = 120
@@ -82,7 +82,7 @@ def play_task(task: Task, world: World, tell: Tell, stop: Stop) -> Played:
         watch.keep()
     else:
         try:
-            finish_run(run, agent, place, recorder)
+            finish_run(run, place, recorder)
         except OSError:
             with contextlib.suppress(OSError):
                 watch.keep()
@@ -157,13 +157,14 @@ class _Watch:
         return f"regret {session.table.regret[session.done - 1]:.3g}, violations {self._violations}"
 
 
-def finish_run(run: Run, agent: Agent, place: RunPlace, recorder: Recorder | None) -> None:
+def finish_run(run: Run, place: RunPlace, recorder: Recorder | None) -> None:
     """Write the run's folder beside its place and move it there, whole; then drop what only a restart needs."""
     beside = place.folder.with_name(f".{place.folder.name}-{secrets.token_hex(4)}")
     with writing(place.folder):
         try:
             run.save(beside)
-            save_last_policy(agent, run, beside / "policy.json")
+            save_last_policy(run, beside / POLICY)
+            save_last_policy(run, beside / EXPLOITING, exploit=True)
             if recorder is not None and run.plan is not None:
                 recorder.export(beside / "snapshots", run.plan, run.episodes)
             disk.DISK.move(beside, place.folder)

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from surefoot.worlds.world import World
 
 MODES = ("rgb_array", "human")
-PAINTER = "surefoot.report.frames:Frames"
+PAINTER = "surefoot.reports.frames:Frames"
 
 
 @dataclass(frozen=True)
