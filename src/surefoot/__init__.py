@@ -12,6 +12,9 @@ _HOMES = {
     "Limit": "surefoot.model.limit",
     "Offer": "surefoot.study.certificate",
     "Plan": "surefoot.plan.plan",
+    "Plant": "surefoot.model.plant.plant",
+    "PlantAgent": "surefoot.agents.plant_agent",
+    "PlantRun": "surefoot.runs.plants",
     "Problem": "surefoot.model.problem",
     "World": "surefoot.worlds.world",
     "LsviNew": "surefoot.agents.lsvi_new",
@@ -19,6 +22,7 @@ _HOMES = {
     "check": "surefoot.diagnosis",
     "draw": "surefoot.report.draw",
     "Run": "surefoot.runs.run",
+    "hat": "surefoot.model.plant.measures",
     "run": "surefoot.runs.runner",
     "resume": "surefoot.runs.runner",
     "Ledger": "surefoot.runs.ledger",
@@ -32,13 +36,17 @@ if TYPE_CHECKING:
     from surefoot import agents, errors, exact, theory, worlds
     from surefoot.agents.lsvi_new import LsviNew
     from surefoot.agents.lsvi_new_paper import LsviNewPaper
+    from surefoot.agents.plant_agent import PlantAgent
     from surefoot.audits.audit import audit
     from surefoot.diagnosis import check
     from surefoot.model.limit import Limit
+    from surefoot.model.plant.measures import hat
+    from surefoot.model.plant.plant import Plant
     from surefoot.model.problem import Problem
     from surefoot.plan.plan import Plan
     from surefoot.report.draw import draw
     from surefoot.runs.ledger import Ledger
+    from surefoot.runs.plants import PlantRun
     from surefoot.runs.run import Run
     from surefoot.runs.runner import resume, run
     from surefoot.study.certificate import Offer
@@ -53,6 +61,9 @@ __all__ = [
     "LsviNewPaper",
     "Offer",
     "Plan",
+    "Plant",
+    "PlantAgent",
+    "PlantRun",
     "Problem",
     "Run",
     "Study",
@@ -63,6 +74,7 @@ __all__ = [
     "draw",
     "errors",
     "exact",
+    "hat",
     "resume",
     "run",
     "sweep",

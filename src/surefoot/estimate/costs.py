@@ -159,6 +159,7 @@ class CostBounds:
     terminal_upper: FloatArray | None  # (S, m); −∞ in states without a cost
     terminal_lower: FloatArray | None
     consistent: bool  # False when some lower bound exceeds its upper: an assumption is wrong
+    known: tuple[CostEllipsoids | None, ...] = ()  # H: where γ may lie, to bound rows that are not in the graph
 
 
 def bound_costs(
@@ -184,7 +185,8 @@ def bound_costs(
     last_upper, last_lower = (_where_costed(last, done.get(keys[-1]), i) for i in (0, 1))
     rounding = CONTRADICTION * problem.cost_scales
     consistent = all(kernels.possible(*both, rounding) for both in done.values())
-    return CostBounds(upper, lower, last_upper, last_lower, consistent)
+    found = tuple(known.get(data.regression(h)) for h in range(graph.horizon))
+    return CostBounds(upper, lower, last_upper, last_lower, consistent, found)
 
 
 def _where_costed(last: Terminal, bounds: tuple[FloatArray, FloatArray] | None, i: int) -> FloatArray | None:

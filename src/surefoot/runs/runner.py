@@ -12,20 +12,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 
 from surefoot.agents.agent import Agent, Policy
 from surefoot.agents.learner import Learner
+from surefoot.agents.plant_agent import PlantAgent
 from surefoot.checks import whole
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.exact import Evaluator, fallback_value, solve
 from surefoot.model.graph import FloatArray
+from surefoot.model.plant.simulation import Simulation
 from surefoot.plan.plan import Plan
 from surefoot.runs import sources
 from surefoot.runs.events import cost_event, value_event
 from surefoot.runs.interrupt import Interrupt
+from surefoot.runs.plants import Controller, PlantRun, run_plant
 from surefoot.runs.progress import Progress
 from surefoot.runs.record import EpisodeTable, PlanTable
 from surefoot.runs.run import Run, describe
@@ -40,9 +43,19 @@ Recorder = Callable[[Plan, int], None]
 """Called with every plan that comes into force, and the number of episodes played before it."""
 
 
+@overload
+def run(agent: Agent, world: World, episodes: int, seed: int | None = None, **options: Any) -> Run: ...
+
+
+@overload
 def run(
-    agent: Agent,
-    world: World,
+    agent: PlantAgent | Controller, world: Simulation, episodes: int, seed: int | None = None, **options: Any
+) -> PlantRun: ...
+
+
+def run(
+    agent: Agent | PlantAgent | Controller,
+    world: World | Simulation,
     episodes: int,
     seed: int | None = None,
     *,
@@ -51,7 +64,7 @@ def run(
     checkpoint: str | Path | None = None,
     checkpoint_every: int | None = None,
     recorder: Recorder | None = None,
-) -> Run:
+) -> Run | PlantRun:
     """Let an agent play a number of episodes on a world, and measure it.
 
     Args:
@@ -69,12 +82,22 @@ def run(
 
     Ctrl-C ends the run early and keeps what is done; ``run.interrupted`` says so.
 
+    With a simulated plant in place of the world (:meth:`Plant.simulate`), a :class:`PlantAgent` or any controller, a
+    function of ``(h, x)``, is run on the continuous state; the result is a :class:`PlantRun`, and of the options it
+    takes ``recorder`` only.
+
     Examples:
         >>> world = sf.worlds.make("thermal/testing")
         >>> run = sf.run(sf.LsviNew(world.problem), world, episodes=50, seed=0)
         >>> run.episodes, int(run.violations.sum())
         (50, 0)
     """
+    if isinstance(world, Simulation):
+        if checkpoint is not None or checkpoint_every is not None:
+            raise InvalidInput("a run on a simulated plant keeps no checkpoint", fix="Use a study, which keeps all.")
+        return run_plant(cast("PlantAgent | Controller", agent), world, episodes, seed, recorder)
+    if not isinstance(agent, Agent):
+        raise InvalidInput("a world is played by an agent", got=f"a {type(agent).__name__}")
     session = Session(agent, world, episodes, seed)
     session.recorder = recorder
     return session.play(compiled, progress, checkpoint, checkpoint_every)

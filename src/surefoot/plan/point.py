@@ -1,0 +1,132 @@
+"""Certified at the exact state (spec 9): what coarse cells lose, found again where the plant really is.
+
+At state x the features are known, and so is the box of next states; both lie inside those of the cell. An input is
+certified at the point when
+
+    upper_j(features at x) ≤ c̄_j for all j,   and every cell that the box of next states meets is in S_{h+1}
+
+with the ellipsoids of the plan in force, or when the plan certifies it for the whole cell. From there on the cells' own
+certificates hold, so Theorem 1 does.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from surefoot.errors import AssumptionBroken
+from surefoot.estimate.costs import bound_rows
+from surefoot.estimate.values import ValueEllipsoid
+from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray
+from surefoot.model.plant.plant import Plant
+from surefoot.plan.certify import within_limits
+from surefoot.plan.plan import Plan
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """What a plan says of a plant's inputs at an exact state. Entries are in the order of the plant's inputs."""
+
+    plant: Plant
+    plan: Plan
+    step: int
+    x: FloatArray  # (n,)
+    cell: int
+
+    @property
+    def pairs(self) -> slice:
+        """The pairs of the cell."""
+        return slice(self.cell * len(self.plant.inputs), (self.cell + 1) * len(self.plant.inputs))
+
+    @cached_property
+    def features(self) -> FloatArray:
+        """(U, dc) of the costs at x."""
+        return np.stack([self.plant.features(self.step, self.x, u) for u in self.plant.inputs.values])
+
+    @cached_property
+    def upper(self) -> FloatArray:
+        """(U, m) no cost at x is larger, with the promised probability."""
+        known = self.plan.bounds.known[self.step]
+        assert known is not None
+        return bound_rows(self.features, self.plan.problem.graph.anchors[self.step], known)[0]
+
+    @cached_property
+    def landing(self) -> tuple[IntArray, IntArray, FloatArray]:
+        """What may follow: see :meth:`Plant.landing`."""
+        return self.plant.landing(self.step, self.x)
+
+    def next_cells(self, number: int) -> IntArray:
+        """The cells that may follow an input, by its number."""
+        ptr, cells, _ = self.landing
+        return cells[ptr[number] : ptr[number + 1]]
+
+    @cached_property
+    def proved(self) -> BoolArray:
+        """(U,) inputs that keep every limit at x and can only lead to certified cells."""
+        if not self.plan.consistent:
+            return np.zeros(len(self.plant.inputs), bool)
+        ptr, cells, _ = self.landing
+        leads = np.logical_and.reduceat(self.plan.certified_sets.states[self.step + 1][cells], ptr[:-1])
+        return np.asarray(leads & within_limits(self.upper, self.plan.problem.limits))
+
+    @cached_property
+    def whole_cell(self) -> BoolArray:
+        """(U,) inputs that the plan certifies for the whole cell, the fallback's own among them."""
+        return self.plan.certified_sets.pairs[self.step][self.pairs]
+
+    @cached_property
+    def certified(self) -> BoolArray:
+        """(U,) inputs that may be chosen: never fewer than for the cell."""
+        return self.proved | self.whole_cell
+
+    @cached_property
+    def q(self) -> FloatArray:
+        """(U,) r at x + optimistic expected value of the next cells + what exploration adds to the cell's pair; NaN
+        where nothing is certified."""
+        plan, plant, h = self.plan, self.plant, self.step
+        found = np.full(len(plant.inputs), np.nan)
+        ptr, cells, shares = self.landing
+        value, bonus = plan.values.value[h + 1], plan.values.bonus[h][self.pairs]
+        for i in np.flatnonzero(self.certified).tolist():
+            part = slice(ptr[i], ptr[i + 1])
+            ahead = _expected(value[cells[part]], shares[part], plan.ellipsoids[h])
+            found[i] = plant.reward(h, self.x, plant.inputs.values[i]) + ahead + bonus[i]
+        return found
+
+    def best(self) -> int:
+        """The number of the certified input with the largest Q, the first of equals; without one, an error.
+
+        Where a Q is no number, because data have overflowed, the fallback's input, or else the first certified one.
+        """
+        chosen = np.flatnonzero(self.certified)
+        if len(chosen) == 0:
+            raise AssumptionBroken(
+                "no certified input",
+                where=f"step {self.step}, state {self.x.tolist()}, cell {self.plant.cells.said(self.cell)}",
+                fix="This state cannot be reached by certified inputs and the declared models.",
+            )
+        if np.isfinite(self.q[chosen]).all():
+            return int(chosen[self.q[chosen].argmax()])
+        fallback = int(self.plan.problem.graph.layers[self.step].fallback[self.cell])
+        return int(chosen[0]) if fallback == NO_ACTION else fallback - self.pairs.start
+
+
+def _expected(value: FloatArray, shares: FloatArray, known: ValueEllipsoid) -> float:
+    """The optimistic ⟨μ, φ_V⟩ at a point (spec 6), φ_V = Σ V·shares over the cells (k,) that may follow."""
+    turned = known.basis.turn(value @ shares)
+    reach = known.optimism * known.radius * math.sqrt(float((known.weights * turned * turned).sum()))
+    found = float(known.centre @ turned) + reach
+    return min(max(found, float(value.min())), float(value.max())) if known.clip else found
+
+
+def at_point(plant: Plant, plan: Plan, h: int, x: Any) -> Point:
+    """What the plan says at state x of step h."""
+    point = plant.cells.point("a state", x)
+    cell = plant.cell(point)
+    if cell == plant.cells.outside:
+        raise AssumptionBroken("the state is outside the box of states", where=f"step {h}", got=repr(point.tolist()))
+    return Point(plant, plan, h, point, cell)
