@@ -16,6 +16,7 @@ from surefoot.agents.place import under_way
 from surefoot.errors import AssumptionBroken, InvalidInput, OutOfOrder
 from surefoot.model.graph import FloatArray
 from surefoot.model.plant.plant import Plant
+from surefoot.plan.centres import CentreValues
 from surefoot.plan.plan import Plan
 from surefoot.plan.point import Point, at_point
 
@@ -48,6 +49,8 @@ class PlantAgent:
             raise InvalidInput("a PlantAgent needs a Plant", got=f"a {type(plant).__name__}")
         self.plant, self.exact = plant, bool(exact)
         self.learner = LsviNew(plant.problem, failure_probability, **options)
+        self._centres = CentreValues(plant)
+        self._steers: tuple[Plan | None, tuple[FloatArray, ...]] = (None, ())
         self._x: FloatArray | None = None  # where the plant was last told to be
 
     def __repr__(self) -> str:
@@ -93,7 +96,13 @@ class PlantAgent:
         """What is certified at state x of step h, by the plan in force."""
         place = under_way(self.learner.place)
         place.expect_at("act", h, self.plant.cell(x))
-        return at_point(self.plant, self.plan, h, self._where(h, x))
+        return at_point(self.plant, self.plan, self._values(), h, self._where(h, x))
+
+    def _values(self) -> tuple[FloatArray, ...]:
+        """Of the plan in force, at the cells' centres; computed once for each plan."""
+        if self._steers[0] is not self.plan:
+            self._steers = (self.plan, self._centres.of(self.plan))
+        return self._steers[1]
 
     def _by_cell(self, point: Point) -> bool:
         """Cells alone decide: in the first episodes of the fallback, and where exact states are not wanted."""

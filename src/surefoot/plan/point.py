@@ -11,7 +11,6 @@ certificates hold, so Theorem 1 does.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,9 +19,9 @@ import numpy as np
 
 from surefoot.errors import AssumptionBroken
 from surefoot.estimate.costs import bound_rows
-from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray
-from surefoot.model.plant.plant import Plant
+from surefoot.model.plant.plant import Ahead, Plant
+from surefoot.plan.centres import between, optimistic
 from surefoot.plan.certify import within_limits
 from surefoot.plan.plan import Plan
 
@@ -36,6 +35,7 @@ class Point:
     step: int
     x: FloatArray  # (n,)
     cell: int
+    values: tuple[FloatArray, ...]  # H of (S,): what steers
 
     @property
     def pairs(self) -> slice:
@@ -55,22 +55,21 @@ class Point:
         return bound_rows(self.features, self.plan.problem.graph.anchors[self.step], known)[0]
 
     @cached_property
-    def landing(self) -> tuple[IntArray, IntArray, FloatArray]:
-        """What may follow: see :meth:`Plant.landing`."""
-        return self.plant.landing(self.step, self.x)
+    def ahead(self) -> Ahead:
+        """What may follow each input."""
+        return self.plant.ahead(self.step, self.x)
 
     def next_cells(self, number: int) -> IntArray:
         """The cells that may follow an input, by its number."""
-        ptr, cells, _ = self.landing
-        return cells[ptr[number] : ptr[number + 1]]
+        return self.ahead.cells[self.ahead.ptr[number] : self.ahead.ptr[number + 1]]
 
     @cached_property
     def proved(self) -> BoolArray:
         """(U,) inputs that keep every limit at x and can only lead to certified cells."""
         if not self.plan.consistent:
             return np.zeros(len(self.plant.inputs), bool)
-        ptr, cells, _ = self.landing
-        leads = np.logical_and.reduceat(self.plan.certified_sets.states[self.step + 1][cells], ptr[:-1])
+        following = self.plan.certified_sets.states[self.step + 1][self.ahead.cells]
+        leads = np.logical_and.reduceat(following, self.ahead.ptr[:-1])
         return np.asarray(leads & within_limits(self.upper, self.plan.problem.limits))
 
     @cached_property
@@ -85,16 +84,20 @@ class Point:
 
     @cached_property
     def q(self) -> FloatArray:
-        """(U,) r at x + optimistic expected value of the next cells + what exploration adds to the cell's pair; NaN
-        where nothing is certified."""
+        """(U,) r at x + optimistic next value + what exploration adds to the cell's pair; NaN where not certified.
+
+        Values are those at the centres (:mod:`surefoot.plan.centres`), interpolated.
+        """
         plan, plant, h = self.plan, self.plant, self.step
-        found = np.full(len(plant.inputs), np.nan)
-        ptr, cells, shares = self.landing
-        value, bonus = plan.values.value[h + 1], plan.values.bonus[h][self.pairs]
+        found, bonus = np.full(len(plant.inputs), np.nan), plan.values.bonus[h][self.pairs]
+        value, ptr = self.values[h + 1], self.ahead.ptr
+        following = between(value, plan.certified_sets.states[h + 1], self.ahead.around)
+        met = value[self.ahead.cells]
+        low, high = np.minimum.reduceat(met, ptr[:-1]), np.maximum.reduceat(met, ptr[:-1])
+        phi = np.where(np.isnan(following), low[:, None], following)
+        ahead = optimistic(phi, np.minimum(low, phi.min(axis=1)), np.maximum(high, phi.max(axis=1)), plan.ellipsoids[h])
         for i in np.flatnonzero(self.certified).tolist():
-            part = slice(ptr[i], ptr[i + 1])
-            ahead = _expected(value[cells[part]], shares[part], plan.ellipsoids[h])
-            found[i] = plant.reward(h, self.x, plant.inputs.values[i]) + ahead + bonus[i]
+            found[i] = plant.reward(h, self.x, plant.inputs.values[i]) + ahead[i] + bonus[i]
         return found
 
     def best(self) -> int:
@@ -115,18 +118,10 @@ class Point:
         return int(chosen[0]) if fallback == NO_ACTION else fallback - self.pairs.start
 
 
-def _expected(value: FloatArray, shares: FloatArray, known: ValueEllipsoid) -> float:
-    """The optimistic ⟨μ, φ_V⟩ at a point (spec 6), φ_V = Σ V·shares over the cells (k,) that may follow."""
-    turned = known.basis.turn(value @ shares)
-    reach = known.optimism * known.radius * math.sqrt(float((known.weights * turned * turned).sum()))
-    found = float(known.centre @ turned) + reach
-    return min(max(found, float(value.min())), float(value.max())) if known.clip else found
-
-
-def at_point(plant: Plant, plan: Plan, h: int, x: Any) -> Point:
+def at_point(plant: Plant, plan: Plan, values: tuple[FloatArray, ...], h: int, x: Any) -> Point:
     """What the plan says at state x of step h."""
     point = plant.cells.point("a state", x)
     cell = plant.cell(point)
     if cell == plant.cells.outside:
         raise AssumptionBroken("the state is outside the box of states", where=f"step {h}", got=repr(point.tolist()))
-    return Point(plant, plan, h, point, cell)
+    return Point(plant, plan, h, point, cell, values)

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from surefoot.model.plant.build import Step, build_step, centres, per_step
 from surefoot.model.plant.calls import Call, said
 from surefoot.model.plant.cells import Range, make_cells, make_inputs
 from surefoot.model.plant.measures import Hat, Measure, make_measures
-from surefoot.model.plant.reach import Reach, landing, successors
+from surefoot.model.plant.reach import Reach, around, successors
 from surefoot.model.problem import Problem
 from surefoot.model.rules import check_limits, check_number_of_layers
 
@@ -28,6 +28,15 @@ if TYPE_CHECKING:
     from surefoot.model.plant.simulation import Simulation
 
 Function = Callable[..., Any]
+
+
+class Ahead(NamedTuple):
+    """What may follow an exact state, for each of U inputs."""
+
+    boxes: tuple[tuple[FloatArray, FloatArray], ...]  # per model (n, U) low and high ends
+    ptr: IntArray  # (U+1,)
+    cells: IntArray  # those that the boxes of input i meet are cells[ptr[i] : ptr[i+1]]
+    around: tuple[tuple[IntArray, FloatArray], ...]  # per model (2ⁿ, U) the cells around its image, and their weights
 
 
 class Plant:
@@ -109,7 +118,7 @@ class Plant:
         self._last = Call("terminal_reward", _last(terminal_reward), 1)
         self._fallback = Call("fallback", _constant(fallback, self.inputs.index), len(self.inputs.names))
         self.remainder = _remainder(remainder, len(self.limits))
-        self._same = bool(same_at_every_step)
+        self.same_at_every_step = bool(same_at_every_step)
         self._points = whole("quadrature", quadrature, 1)
         self._stationary = bool(stationary_costs), bool(stationary_transitions)
         self.problem = self._problem()
@@ -127,8 +136,15 @@ class Plant:
 
     def features(self, h: int, x: Any, u: Any) -> FloatArray:
         """(dc,) the cost features at exactly this state and input."""
-        exact = self.measures.one(h, self.cells.point("a state", x), u)
-        return np.append(exact, np.zeros(len(self.remainder) if self.remainder.any() else 0))
+        return self.features_at(h, self.cells.point("a state", x)[:, None], u)[:, 0]
+
+    def features_at(self, h: int, x: FloatArray, u: Any) -> FloatArray:
+        """(dc, P) the cost features at points (n, P)."""
+        exact = self.measures.at(h, x, u)
+        extra = (
+            len(self.remainder) if self.remainder.any() else 0
+        )  # what a cell adds to its corners; at a point nothing
+        return np.concatenate([exact, np.zeros((extra, x.shape[1]))])
 
     def boxes(self, h: int, x: Any, u: Any) -> list[tuple[FloatArray, FloatArray]]:
         """For each model the box, (n,) low and high, in which the state that follows x and u lies."""
@@ -147,19 +163,15 @@ class Plant:
             bool((low - guard <= after).all() and (after <= high + guard).all()) for low, high in self.boxes(h, x, u)
         )
 
-    def landing(self, h: int, x: Any) -> tuple[IntArray, IntArray, FloatArray]:
-        """(ptr (U+1,), cells (k,), chances (k, models)): of input i entries ptr[i] … ptr[i+1] are the cells that may
-        follow state x, and the chance of each under each model, with a uniform disturbance."""
+    def ahead(self, h: int, x: Any) -> Ahead:
+        """What may follow state x, for every input."""
         point = self.cells.point("a state", x)[:, None]
-        each = [self.reach.at_points(h, point, u) for u in self.inputs.values]
-        boxes = [
-            (
-                np.concatenate([part[i][0] for part in each], axis=1),
-                np.concatenate([part[i][1] for part in each], axis=1),
-            )
-            for i in range(len(self.reach.models))
+        images = [
+            np.concatenate([model.at(h, point, u) for u in self.inputs.values], axis=1) for model in self.reach.models
         ]
-        return landing(self.cells, boxes)
+        half = self.reach.disturbance[:, None]
+        boxes = tuple((image - half, image + half) for image in images)
+        return Ahead(boxes, *successors(self.cells, boxes), tuple(around(self.cells, image) for image in images))
 
     def reward(self, h: int, x: Any, u: Any) -> float:
         return float(self._reward.one(h, self.cells.point("a state", x), u)[0])
@@ -240,7 +252,7 @@ class Plant:
         cells, extra = self.cells, self.remainder if self.remainder.any() else np.empty(0)
         steps: list[Step] = []
         for h in range(self.horizon - 1):
-            if h and self._same:
+            if h and self.same_at_every_step:
                 steps.append(steps[0])
                 continue
             step = build_step(

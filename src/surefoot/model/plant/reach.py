@@ -166,22 +166,21 @@ def chances(
 _CHUNK = 1 << 16
 
 
-def landing(cells: Cells, boxes: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[IntArray, IntArray, FloatArray]:
-    """(ptr (P+1,), cells (k,)) as in :func:`successors`, and (k, boxes) the share of each box in them."""
-    ptr, met = successors(cells, boxes)
-    whose = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
-    out = met == cells.outside
-    least, most = cells.bounds(np.where(out, 0, met))
-    shares = np.empty((len(met), len(boxes)))
-    for i, (low, high) in enumerate(boxes):
-        down, up = low[:, whose], high[:, whose]
-        over = np.minimum(most, up) - np.maximum(least, down)
-        point = (least <= down) & (down < most)
-        along = np.where(up > down, np.maximum(over, 0.0) / np.where(up > down, up - down, 1.0), point)
-        shares[:, i] = np.where(out, 0.0, along.prod(axis=0))
-        # The outside has the rest; or, of a box on an edge, the cell above it.
-        shares[ptr[1:] - 1, i] += 1.0 - np.add.reduceat(shares[:, i], ptr[:-1])
-    return ptr, met, shares
+def around(cells: Cells, y: FloatArray) -> tuple[IntArray, FloatArray]:
+    """(2ⁿ, P) the cells whose centres are around points (n, P), and their weights in a linear interpolation."""
+    low, share = np.empty(y.shape, np.int64), np.empty(y.shape)
+    for d, edge in enumerate(cells.edges):
+        centre = 0.5 * (edge[1:] + edge[:-1])
+        low[d] = np.clip(np.searchsorted(centre, y[d], side="right") - 1, 0, max(len(centre) - 2, 0))
+        wide = centre[low[d] + 1] - centre[low[d]] if len(centre) > 1 else 1.0
+        share[d] = np.clip((y[d] - centre[low[d]]) / wide, 0.0, 1.0) if len(centre) > 1 else 0.0
+    found, weights = [], []
+    for corner in product((0, 1), repeat=cells.dim):
+        up = np.array(corner)[:, None]
+        at = np.minimum(low + up, np.array(cells.shape)[:, None] - 1)
+        found.append(np.ravel_multi_index(tuple(at), cells.shape))
+        weights.append(np.where(up == 1, share, 1.0 - share).prod(axis=0))
+    return np.array(found), np.array(weights)
 
 
 @numba.njit(cache=True)
