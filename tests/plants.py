@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import surefoot as sf
+from surefoot.model.plant import build
 from surefoot.model.plant.plant import Plant
 from surefoot.plan.plan import Plan
 
@@ -79,6 +80,29 @@ def random_plant(rng: np.random.Generator, dim: int | None = None) -> RandomPlan
     bound = worst + float(rng.uniform(0.01, 0.1))
     weights = rng.dirichlet(np.ones(len(models)))
     return RandomPlant(make(bound), gamma, half, weights)
+
+
+def centred(world: RandomPlant) -> RandomPlant:
+    """The same plant with every cell judged by the mean of its corners: a control that must fail."""
+    rows = build._rows
+
+    def means(*declared: Any) -> Any:
+        found, ptr = rows(*declared)
+        cells, inputs = declared[:2]
+        whole = found[:-1].reshape(cells.number, len(inputs), -1, found.shape[1])
+        if whole.shape[2] > 1:
+            found[-1] = found[np.linalg.norm(found, axis=1).argmax()]  # of the outside: exact features may be as long
+            found[:-1] = np.broadcast_to(whole.mean(axis=2, keepdims=True), whole.shape).reshape(found[:-1].shape)
+        return found, ptr
+
+    twin = object.__new__(Plant)
+    twin.__dict__.update({k: v for k, v in vars(world.plant).items() if k not in ("problem", "digest")})
+    build._rows = means
+    try:
+        twin.problem = twin._problem()
+    finally:
+        build._rows = rows
+    return RandomPlant(twin, world.cost, world.disturbance, world.weights)
 
 
 def _model(n: int, rng: np.random.Generator) -> Any:
