@@ -104,13 +104,13 @@ class Plan:
         edge = None if s2 is ANY_SUCCESSOR else self.problem.edge_index(h, s, a, s2)
         if not layer.per_triplet:
             return np.array(table[layer.row_ptr[pair] : layer.row_ptr[pair + 1]].max(axis=0))
-        if edge is None:
+        if edge is None and int(layer.pair_ptr[pair + 1] - layer.pair_ptr[pair]) > 1:
             raise InvalidInput(
                 "name the next state",
                 where=self.problem.naming.at_pair(layer, h, pair),
                 fix="The costs of this problem depend on it: give s2.",
             )
-        return np.array(table[edge])
+        return np.array(table[layer.pair_ptr[pair] if edge is None else edge])
 
     def certified(self, h: int, s: Label, a: Label) -> bool:
         """True when this action, and all that may follow, is proved to keep every limit."""
