@@ -72,7 +72,6 @@ class CentreValues:
         leads = np.logical_and.reduceat(plan.certified_sets.states[h + 1][known.following], known.ptr[:-1])
         return np.asarray(whole | (leads & within_limits(upper, plan.problem.limits)))
 
-
     def _upper(self, known: _Centres, plan: Plan, h: int) -> FloatArray:
         """(N, m) bounds at the centres; steps that share features, data and anchor share the work."""
         anchor, where = plan.problem.graph.anchors[h], plan.bounds.known[h]

@@ -44,12 +44,28 @@ Recorder = Callable[[Plan, int], None]
 
 
 @overload
-def run(agent: Agent, world: World, episodes: int, seed: int | None = None, **options: Any) -> Run: ...
+def run(
+    agent: Agent,
+    world: World,
+    episodes: int,
+    seed: int | None = None,
+    *,
+    compiled: bool = True,
+    progress: bool | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: int | None = None,
+    recorder: Recorder | None = None,
+) -> Run: ...
 
 
 @overload
 def run(
-    agent: PlantAgent | Controller, world: Simulation, episodes: int, seed: int | None = None, **options: Any
+    agent: PlantAgent | Controller,
+    world: Simulation,
+    episodes: int,
+    seed: int | None = None,
+    *,
+    recorder: Recorder | None = None,
 ) -> PlantRun: ...
 
 

@@ -42,7 +42,8 @@ class Hat:
                 parts = factor(h, x, u)
                 parts = list(parts) if isinstance(parts, (list, tuple)) else [parts]
             else:
-                parts = _hats(cells, *factor, x)
+                name, knots = factor
+                parts = _hats(cells, name, knots, x)
             found = [one * other for one in found for other in parts]
         return found
 

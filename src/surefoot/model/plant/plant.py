@@ -260,12 +260,13 @@ class Plant:
             )
             steps.append(step if not steps else step.sharing(steps[-1]))
         pairs = cells.number * len(self.inputs)
+        tables: dict[str, Any] = {name: per_step(steps, name) for name in vars(steps[0])}
         try:
             return Problem.from_arrays(
                 horizon=self.horizon,
                 start=self._starts(),
                 state_ptr=np.append(np.arange(0, pairs + 1, len(self.inputs)), pairs + 1),
-                **{name: per_step(steps, name) for name in vars(steps[0])},
+                **tables,
                 terminal_reward=self._terminal(),
                 forbidden=[self.forbidden_cells] * self.horizon,
                 limits=self.limits,
