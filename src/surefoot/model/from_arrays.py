@@ -164,7 +164,6 @@ def _layer(
 ) -> Layer:
     taken("reward", reward, _NUMBER, 1, h)
     taken_features("transition_features", phi, h)
-    _check_pointer("pair_ptr", pair_ptr, len(successor), "edges (len(successors))", h)
     _check_pointer("state_ptr", state_ptr, len(pair_ptr) - 1, "pairs (len(pair_ptr) - 1)", h)
     if phi is x and row_ptr is not pair_ptr:
         raise InvalidInput(
@@ -195,6 +194,7 @@ def _rows(
     taken("pair_ptr", pair_ptr, _INDEX, 1, h)
     taken("successors", successor, _SUCCESSOR, 1, h)
     taken_features("cost_features", x, h)
+    _check_pointer("pair_ptr", pair_ptr, len(successor), "edges (len(successors))", h)
     triplets, pairs = len(successor), len(pair_ptr) - 1
     if given is not None:
         row_ptr: IntArray = taken("row_ptr", given, _INDEX, 1, h)
