@@ -20,6 +20,7 @@ _HOMES = {
     "LsviNew": "surefoot.agents.lsvi_new",
     "LsviNewPaper": "surefoot.agents.lsvi_new_paper",
     "check": "surefoot.diagnosis",
+    "compare": "surefoot.runs.plants",
     "draw": "surefoot.report.draw",
     "Run": "surefoot.runs.run",
     "hat": "surefoot.model.plant.measures",
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from surefoot.plan.plan import Plan
     from surefoot.report.draw import draw
     from surefoot.runs.ledger import Ledger
-    from surefoot.runs.plants import PlantRun
+    from surefoot.runs.plants import PlantRun, compare
     from surefoot.runs.run import Run
     from surefoot.runs.runner import resume, run
     from surefoot.study.certificate import Offer
@@ -71,6 +72,7 @@ __all__ = [
     "agents",
     "audit",
     "check",
+    "compare",
     "draw",
     "errors",
     "exact",

@@ -67,6 +67,16 @@ class PlantRun:
         """Mean reward of the last episodes."""
         return float(self.reward[-episodes:].mean())
 
+    @staticmethod
+    def table(runs: Mapping[str, PlantRun]) -> str:
+        """What each of several runs earned, how it ended, and how often it broke a limit, as text."""
+        width = max(len(name) for name in runs)
+        lines = [f"{'':{width}}  {'reward':>8}  {'at the end':>10}  {'violations':>10}  {'nearest to a limit':>18}"]
+        for name, run in runs.items():
+            earned = f"{run.reward.mean():8.3f}  {run.last_value():10.3f}"
+            lines.append(f"{name:{width}}  {earned}  {int(run.violations.sum()):10}  {float(run.margin.min()):18.3g}")
+        return "\n".join(lines)
+
     def __repr__(self) -> str:
         return (
             f"PlantRun(episodes={self.episodes}, reward={self.reward.mean():.4g}, last={self.last_value():.4g}, "
@@ -184,21 +194,19 @@ def _control(controller: Any, truth: Simulation, table: _Table, k: int, rng: np.
 
 
 def compare(truth: Simulation, players: Mapping[str, Any], episodes: int, seed: int = 0) -> dict[str, PlantRun]:
-    """Run several learners and controllers on the same disturbances; print with :func:`table_of`.
+    """Run learners and controllers of a plant on the same disturbances; the fallback is among them.
 
-    The fallback is added under its own name if it is not there.
+    Examples:
+        >>> plant = sf.Plant(
+        ...     state={"level": (0.0, 1.0, 10)}, inputs={"flow": [0.05, 0.1, 0.2]}, horizon=5, start=[0.45],
+        ...     models=[lambda h, x, u: 0.8 * x + u], disturbance=[0.01],
+        ...     measures=lambda h, x, u: [1.0, x[0], u], reward=lambda h, x, u: 5 * u, fallback=0.1,
+        ...     limits=[sf.Limit("foam", bound=0.9, noise=0.05, norm=2.0)])
+        >>> truth = plant.simulate(lambda h, x, u, rng: (0.8 * x + u + rng.uniform(-0.01, 0.01), 0.2 + x[0]))
+        >>> runs = sf.compare(truth, {"open": lambda h, x: 0.2, "surefoot": sf.PlantAgent(plant)}, episodes=30)
+        >>> [int(run.violations.sum()) > 0 for run in runs.values()]
+        [False, True, False]
     """
     plant = truth.plant
     everyone = {"fallback": plant.fallback, **players}
     return {name: run_plant(player, truth, episodes, seed) for name, player in everyone.items()}
-
-
-def table_of(runs: Mapping[str, PlantRun]) -> str:
-    """What each earned, how it ended, and how often it broke a limit, as text."""
-    width = max(len(name) for name in runs)
-    lines = [f"{'':{width}}  {'reward':>8}  {'at the end':>10}  {'violations':>10}  {'nearest to a limit':>18}"]
-    for name, run in runs.items():
-        near = float(run.margin.min())
-        earned = f"{run.reward.mean():8.3f}  {run.last_value():10.3f}"
-        lines.append(f"{name:{width}}  {earned}  {int(run.violations.sum()):10}  {near:18.3g}")
-    return "\n".join(lines)

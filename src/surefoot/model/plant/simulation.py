@@ -33,6 +33,11 @@ class Simulation:
         self.plant, self.noise = plant, bool(noise)
         self._step = step if callable(step) else Process(step)
 
+    def close(self) -> None:
+        """End the simulator's process, if it is one."""
+        if isinstance(self._step, Process):
+            self._step.close()
+
     def step(self, h: int, x: FloatArray, u: Any, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """The next state (n,) and the true costs (m,)."""
         given = self._step(h, x.copy(), u, rng)
@@ -88,3 +93,6 @@ class Process:
     def close(self) -> None:
         self._process.terminate()
         self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                stream.close()
