@@ -9,10 +9,13 @@ crossed out.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from surefoot.errors import InvalidInput
+from surefoot.model.graph import FloatArray
+from surefoot.model.plant.plant import Plant
 from surefoot.plan.plan import Plan
 from surefoot.report.classes import View, classify
 from surefoot.report.figures import pyplot, save_figure
@@ -24,15 +27,25 @@ KINDS = {"thermal": "heat", "driving": "road", "rover": "terrain", "power": "gri
 
 
 def draw(
-    world: World, plan: Plan | Snapshot | None = None, path: str | Path | None = None, paper: Paper = LIGHT
+    world: World | Plant,
+    plan: Plan | Snapshot | None = None,
+    path: str | Path | None = None,
+    paper: Paper = LIGHT,
+    *,
+    coordinates: Sequence[str] | None = None,
+    steps: Sequence[int] | None = None,
+    paths: Sequence[FloatArray] = (),
 ) -> Any:
-    """Draw a world, with a plan or with its fallback alone.
+    """Draw a world or a plant, with a plan or with its fallback alone.
 
     Args:
-        world: any world; those of the registry have pictures of their own.
+        world: any world; those of the registry have pictures of their own. Or a plant: its certified cells over two
+            coordinates, step by step; of further coordinates the cell of the start.
         plan: an agent's plan; without one, the picture shows the fallback and the truth.
         path: where to write it, ``.png`` or ``.svg``; without one, nothing is written.
         paper: light or dark.
+        coordinates, steps: of a plant, which to show; by default the first two, and four steps.
+        paths: of a plant, trajectories to draw over the cells, such as ``run.paths[-1:]``.
 
     Returns the path, or, without one, the matplotlib figure. Needs the extra ``plot``.
 
@@ -40,6 +53,8 @@ def draw(
         >>> sf.draw(sf.worlds.make("thermal/testing"), path="thermal.svg").name
         'thermal.svg'
     """
+    if isinstance(world, Plant):
+        return _draw_plant(world, plan, path, paper, coordinates, steps, paths)
     if plan is not None and not isinstance(plan, Snapshot) and plan.problem.digest != world.problem.digest:
         raise InvalidInput("the plan is of another problem", got=repr(plan.problem), fix="Draw it with its own world.")
     plt, context = pyplot(paper)
@@ -48,6 +63,28 @@ def draw(
         if path is not None:
             return save_figure(plt, figure, Path(path))
         plt.close(figure)  # the caller holds it; pyplot need not
+        return figure
+
+
+def _draw_plant(
+    plant: Plant,
+    plan: Plan | Snapshot | None,
+    path: str | Path | None,
+    paper: Paper,
+    coordinates: Sequence[str] | None,
+    steps: Sequence[int] | None,
+    paths: Sequence[FloatArray],
+) -> Any:
+    from surefoot.report.pictures import cells
+
+    if isinstance(plan, Snapshot) or (plan is not None and plan.problem is not plant.problem):
+        raise InvalidInput("the plan is of another plant", got=repr(plan), fix="Draw it with its own plant.")
+    plt, context = pyplot(paper)
+    with context:
+        figure = cells.figure(plt, plant, plan, paper, coordinates, steps, paths)
+        if path is not None:
+            return save_figure(plt, figure, Path(path))
+        plt.close(figure)
         return figure
 
 
