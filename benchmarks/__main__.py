@@ -36,7 +36,6 @@ PARTS = (
     "bench_foundation",
     "bench_first_call",
     "bench_study",
-    "bench_plants",
 )
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results.json"
