@@ -46,9 +46,9 @@ class Plant:
         A tank that must not overflow; how fast it foams is learned.
 
         >>> plant = sf.Plant(
-        ...     state={"level": (0.0, 1.0, 10)}, inputs={"flow": [0.0, 0.1, 0.2]}, horizon=5, start=[0.15],
-        ...     models=[lambda h, x, u: [x[0] + u]], disturbance=[0.01],
-        ...     measures=lambda h, x, u: [1.0, x[0], u], reward=lambda h, x, u: 5 * u, fallback=0.0,
+        ...     state={"level": (0.0, 1.0, 10)}, inputs={"flow": [0.05, 0.1, 0.2]}, horizon=5, start=[0.45],
+        ...     models=[lambda h, x, u: 0.8 * x + u], disturbance=[0.01],
+        ...     measures=lambda h, x, u: [1.0, x[0], u], reward=lambda h, x, u: 5 * u, fallback=0.1,
         ...     limits=[sf.Limit("foam", bound=0.9, noise=0.05, norm=2.0)])
         >>> plant.problem.graph.layers[0].n_states, plant.check().refuted
         (11, False)
