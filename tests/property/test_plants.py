@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.estimate.costs import bound_rows
 from surefoot.plan.centres import CentreValues
 from surefoot.plan.point import at_point
 from tests.plants import RandomPlant, random_plant
@@ -35,13 +34,12 @@ def test_the_corners_bound_every_point_of_their_cell(dim: int, seed: int) -> Non
     rng = np.random.default_rng(seed)
     world = random_plant(rng, dim)
     plan, plant = learned(world, seed).plan, world.plant
-    layer, known = plant.problem.graph.layers[0], plan.bounds.known[0]
-    assert known is not None
+    layer = plant.problem.graph.layers[0]
     for x in points(world, rng, 60):
         for number, u in enumerate(plant.inputs.values):
             pair = plant.cell(x) * len(plant.inputs) + number
             rows = slice(layer.row_ptr[pair], layer.row_ptr[pair + 1])
-            upper, lower = bound_rows(plant.features(0, x, u)[None], None, known)
+            upper, lower = plan.bounds.at(0, plant.features(0, x, u)[None])
             assert (upper[0] <= plan.bounds.upper[0][rows].max(axis=0) + 1e-12).all()
             assert (lower[0] >= plan.bounds.lower[0][rows].min(axis=0) - 1e-12).all()
 
@@ -68,8 +66,7 @@ def test_a_point_is_never_certified_less_than_its_cell_and_never_wrongly(dim: in
     agent, plant = learned(world, seed), world.plant
     plan, values = agent.plan, CentreValues(world.plant).of(agent.plan)
     assert world.event(plan)  # fails with a probability of 5 % at most; by far less, as bounds are wide
-    known, bound = plan.bounds.known[0], plant.limits[0].bound
-    assert known is not None
+    bound = plant.limits[0].bound
     possible = _not_excluded(plan, world, rng)
     more = 0
     for x in points(world, rng, 100):
@@ -86,17 +83,15 @@ def test_a_point_is_never_certified_less_than_its_cell_and_never_wrongly(dim: in
 
 def _not_excluded(plan: sf.Plan, world: RandomPlant, rng: np.random.Generator) -> np.ndarray:
     """(k, dc) parameters that the data do not exclude: the true one, and others in the confidence set around it."""
-    known = plan.bounds.known[0]
-    assert known is not None
     true = world.cost[0]
     directions = rng.standard_normal((50, len(true)))
     found = [true]
     for direction in directions / np.linalg.norm(directions, axis=1, keepdims=True):
-        upper = bound_rows(direction[None], None, known)[0][0, 0]
+        upper = plan.bounds.at(0, direction[None])[0][0, 0]
         # The largest step along the direction that stays in the ball and below every bound of a grid of directions.
         for step in np.linspace(0.0, max(upper - float(direction @ true), 0.0), 8):
             candidate = true + step * direction
-            bounds, lows = bound_rows(directions, None, known)
+            bounds, lows = plan.bounds.at(0, directions)
             inside = (directions @ candidate <= bounds[:, 0]).all() and (directions @ candidate >= lows[:, 0]).all()
             if np.linalg.norm(candidate) <= 1.0 and inside and _in_ellipsoids(candidate, plan):
                 found.append(candidate)
@@ -104,8 +99,9 @@ def _not_excluded(plan: sf.Plan, world: RandomPlant, rng: np.random.Generator) -
 
 
 def _in_ellipsoids(gamma: np.ndarray, plan: sf.Plan) -> bool:
-    known = plan.bounds.known[0]
-    assert known is not None
+    families = plan.bounds.known[0]
+    assert families is not None
+    (known,) = families
     turned = known.basis.turn(gamma)
     for k in range(known.radii.shape[0]):
         gap = turned - known.centres[k, 0]

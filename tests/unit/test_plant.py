@@ -191,3 +191,21 @@ def test_controllers_meet_the_same_disturbances_and_their_violations_are_counted
     assert runs["surefoot"].violations.sum() == runs["fallback"].violations.sum() == 0
     assert runs["surefoot"].reward.mean() >= runs["fallback"].reward.mean()
     assert "violations" in sf.PlantRun.table(runs).splitlines()[0]
+
+
+def test_a_remainder_is_paid_by_cells_and_not_by_points() -> None:
+    def bent(h: int, x: Any, u: float) -> list[Any]:
+        return [1.0, x[0] ** 2, u]  # at most 0.0025 below the line between the corners of a cell of 0.1
+
+    plant = tank(measures=bent, remainder=0.3, limits=[sf.Limit("foam", bound=0.9, noise=0.05, prior=[(0, 1)] * 3)])
+    assert not plant.check().refuted
+    agent = sf.PlantAgent(plant)
+    bounds, h, x = agent.plan.bounds, 0, np.array([0.45])
+    pair = plant.problem.pair_index(0, plant.cell(x), 1)
+    layer = plant.problem.graph.layers[0]
+    corners = bounds.upper[0][layer.row_ptr[pair] : layer.row_ptr[pair + 1], 0].max()
+    exact = bounds.at(h, plant.features(h, x, 0.1)[None])[0][0, 0]
+    assert corners == pytest.approx(1.0 + 0.25 + 0.1 + 0.3, abs=1e-6)
+    assert exact == pytest.approx(1.0 + 0.45**2 + 0.1, abs=1e-6)
+    run = sf.run(agent, plant.simulate(truth), 5, seed=0)
+    assert int(run.violations.sum()) == 0

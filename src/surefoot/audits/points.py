@@ -81,7 +81,7 @@ class Points:
             (plan.sure, 1.0, plan.surely_consistent),
             (plan.possible, -1.0, plan.possibly_consistent),
         ):
-            keeps = kept(self._problem, bounds, side)[0]
+            keeps = kept(self._problem, h, bounds, side)[0]
             found.append(bool(consistent and cells and keeps and all(sets.states[h + 1][c] for c in cells)))
         return Proof(cells, bounds, *found)
 

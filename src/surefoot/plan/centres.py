@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.estimate.costs import bound_rows
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.graph import BoolArray, FloatArray, IntArray
 from surefoot.model.plant.build import centres
@@ -45,7 +44,7 @@ class CentreValues:
         self.plant = plant
         steps = 1 if plant.same_at_every_step else plant.horizon - 1
         self._steps = [_at_centres(plant, h) for h in range(steps)]
-        self._done: tuple[Any, ...] = (None, None, None, None)
+        self._done: tuple[Any, ...] = (None, None)
 
     def of(self, plan: Plan) -> tuple[FloatArray, ...]:
         """H of (S,): V at the centres, 0 where nothing is certified."""
@@ -65,20 +64,19 @@ class CentreValues:
     def _allowed(self, plan: Plan, h: int) -> BoolArray:
         """(N,) pairs that are certified at the centre."""
         whole = plan.certified_sets.pairs[h][:-1]
-        known, where = self._steps[min(h, len(self._steps) - 1)], plan.bounds.known[h]
-        if not plan.consistent or where is None:
+        known = self._steps[min(h, len(self._steps) - 1)]
+        if not plan.consistent:
             return whole
         upper = self._upper(known, plan, h)
         leads = np.logical_and.reduceat(plan.certified_sets.states[h + 1][known.following], known.ptr[:-1])
-        return np.asarray(whole | (leads & within_limits(upper, plan.problem.limits)))
+        return np.asarray(whole | (leads & within_limits(upper, plan.problem.bounds[h])))
 
     def _upper(self, known: _Centres, plan: Plan, h: int) -> FloatArray:
         """(N, m) bounds at the centres; steps that share features, data and anchor share the work."""
-        anchor, where = plan.problem.graph.anchors[h], plan.bounds.known[h]
-        assert where is not None
-        if self._done[:3] != (known, where, anchor):
-            self._done = (known, where, anchor, bound_rows(known.features, anchor, where)[0])
-        found: FloatArray = self._done[3]
+        key = (id(known), id(plan.bounds.known[h]), id(plan.bounds.anchors[h]), plan)
+        if self._done[0] != key:
+            self._done = (key, plan.bounds.at(h, known.features)[0])
+        found: FloatArray = self._done[1]
         return found
 
 

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import AssumptionBroken
-from surefoot.estimate.costs import bound_rows
 from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray
 from surefoot.model.plant.plant import Ahead, Plant
 from surefoot.plan.centres import between, optimistic
@@ -50,9 +49,7 @@ class Point:
     @cached_property
     def upper(self) -> FloatArray:
         """(U, m) no cost at x is larger, with the promised probability."""
-        known = self.plan.bounds.known[self.step]
-        assert known is not None
-        return bound_rows(self.features, self.plan.problem.graph.anchors[self.step], known)[0]
+        return self.plan.bounds.at(self.step, self.features)[0]
 
     @cached_property
     def ahead(self) -> Ahead:
@@ -70,7 +67,7 @@ class Point:
             return np.zeros(len(self.plant.inputs), bool)
         following = self.plan.certified_sets.states[self.step + 1][self.ahead.cells]
         leads = np.logical_and.reduceat(following, self.ahead.ptr[:-1])
-        return np.asarray(leads & within_limits(self.upper, self.plan.problem.limits))
+        return np.asarray(leads & within_limits(self.upper, self.plan.problem.bounds[self.step]))
 
     @cached_property
     def whole_cell(self) -> BoolArray:

@@ -94,14 +94,13 @@ class _Table:
         self.margin = np.full((episodes, len(plant.limits)), np.inf)
         self.paths: list[FloatArray] = []
         self.played: list[tuple[Any, ...]] = []
-        self._bounds = np.array([limit.bound for limit in plant.limits])
-        self._most = plant.problem.violation_thresholds
+        self._bounds, self._most = plant.problem.bounds, plant.problem.violation_thresholds  # (H, m)
 
-    def enter(self, k: int, reward: float, cost: FloatArray, after: FloatArray) -> None:
-        """A step of episode k: its reward, its true costs, and the state that followed."""
+    def enter(self, k: int, h: int, reward: float, cost: FloatArray, after: FloatArray) -> None:
+        """Step h of episode k: its reward, its true costs, and the state that followed."""
         self.reward[k] += reward
-        self.violations[k] += bool((cost > self._most).any() or self.plant.breaks(after))
-        self.margin[k] = np.minimum(self.margin[k], self._bounds - cost)
+        self.violations[k] += bool((cost > self._most[h]).any() or self.plant.breaks(after))
+        self.margin[k] = np.minimum(self.margin[k], self._bounds[h] - cost)
 
     def keep(self, path: list[FloatArray], inputs: list[Any]) -> None:
         self.paths, self.played = (
@@ -166,7 +165,7 @@ def _learn(
         pair = plant.cell(x) * len(plant.inputs) + plant.inputs.index(u)
         table.by_point[k] += not whole_cell[pair]
         after, cost = truth.step(h, x, u, rng)
-        table.enter(k, plant.reward(h, x, u), cost, after)
+        table.enter(k, h, plant.reward(h, x, u), cost, after)
         agent.observe(h, x, u, after, truth.measured(cost, noise))
         x = after
         path.append(x)
@@ -182,7 +181,7 @@ def _control(controller: Any, truth: Simulation, table: _Table, k: int, rng: np.
     for h in range(plant.horizon - 1):
         u = controller(h, x.copy())
         after, cost = truth.step(h, x, u, rng)
-        table.enter(k, plant.reward(h, x, u), cost, after)
+        table.enter(k, h, plant.reward(h, x, u), cost, after)
         x = after
         path.append(x)
         inputs.append(u)

@@ -102,6 +102,10 @@ def _rows(cells: Cells, inputs: Inputs, measures: Call, remainder: FloatArray, h
         for c, corner in enumerate(chosen):
             table[:, number, c, :dim] = corner_values(cells, values, corner).T
     table[..., dim:] = remainder
+    if (
+        extra
+    ):  # features bend between the corners, and may be longer there: the outside's row, which nobody plays, says so
+        rows[-1] = 2.0 * rows[int(np.linalg.norm(rows, axis=1).argmax())]
     row_ptr = np.append(np.arange(pairs + 1) * len(chosen), pairs * len(chosen) + 1)
     return rows, row_ptr
 

@@ -269,7 +269,7 @@ class Plant:
                 **tables,
                 terminal_reward=self._terminal(),
                 forbidden=[self.forbidden_cells] * self.horizon,
-                limits=self.limits,
+                limits=_with_remainders(self.limits, self.remainder, tables["cost_features"][0].shape[1]),
                 transition_norm=1.0,
                 stationary_costs=self._stationary[0],
                 stationary_transitions=self._stationary[1],
@@ -386,6 +386,31 @@ def _slopes(given: Any, n: int, models: int) -> tuple[FloatArray, ...] | None:
 def _remainder(given: Any, limits: int) -> FloatArray:
     found = np.array([at_least("remainder", value, 0.0) for value in np.broadcast_to(given, (limits,))])
     return freeze(found)
+
+
+def _with_remainders(limits: tuple[Limit, ...], remainder: FloatArray, dim: int) -> tuple[Limit, ...]:
+    """The limits with a known coefficient for each column of remainders, the last of dim: 1 for one's own, else 0.
+
+    So a cell's rows cost the remainder more, and exact ones do not.
+    """
+    if not remainder.any():
+        return limits
+    first, found = dim - len(limits), []
+    for j, limit in enumerate(limits):
+        known = {first + k: 1.0 if k == j else 0.0 for k in range(len(limits))}
+        prior: Any = known if limit.prior is None else {**_by_column(limit), **known}
+        uses = None if limit.features is None else [*limit.features, *known]
+        kept = {name: getattr(limit, name) for name in ("bound", "noise", "norm", "misspecification", "episode_noise")}
+        found.append(Limit(limit.name, **kept, prior=prior, features=uses))
+    return tuple(found)
+
+
+def _by_column(limit: Limit) -> dict[Any, Any]:
+    if isinstance(limit.prior, tuple):
+        return dict(
+            zip(range(len(limit.prior)) if limit.features is None else limit.features, limit.prior, strict=True)
+        )
+    return dict(limit.prior or {})
 
 
 def _plain(u: Any) -> Any:
