@@ -8,7 +8,7 @@ VENV  := .venv
 BIN   := $(VENV)/bin
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test rl soak mutants check format bench lock clean
+.PHONY: help setup demo test rl soak mutants check format bench cases lock clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,12 @@ format: $(VENV)/.dev  ## rewrite the sources in the house format
 
 bench: $(VENV)/.test  ## measure against floors and aims, about ten minutes (ARGS=bench_plan for a part)
 	$(BIN)/python -m benchmarks $(ARGS)
+
+# Simulators that others wrote, in an environment of their own; what they give is recorded in cases/.
+cases:  ## run the case studies on simulators of others (PyBaMM), some minutes
+	@test -x cases/.env/bin/python || "$(PYTHON)" -m venv cases/.env
+	@cases/.env/bin/python -m pip install --quiet --disable-pip-version-check -r cases/requirements.txt -e .
+	cases/.env/bin/python cases/charging.py $(ARGS)
 
 # A clean environment in a directory that is thrown away; names and versions only, no addresses.
 lock:  ## resolve the newest allowed versions into constraints.txt

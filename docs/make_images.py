@@ -31,6 +31,18 @@ def draw_field(name: str) -> Path:
     return path
 
 
+def draw_charger() -> Path:
+    """The plant of examples/charger.py after 120 episodes, and its last trajectory."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
+    import charger
+
+    plant = charger.charger()
+    agent = sf.PlantAgent(plant)
+    run = sf.run(agent, plant.simulate(charger.truth), episodes=120, seed=0)
+    path: Path = sf.draw(plant, agent.plan, IMAGES / "plant-charger.png", paths=run.paths[-1:])
+    return path
+
+
 if __name__ == "__main__":
-    for name in sys.argv[1:] or FIELDS:
-        print(draw_field(name), flush=True)
+    for name in sys.argv[1:] or [*FIELDS, "charger"]:
+        print(draw_charger() if name == "charger" else draw_field(name), flush=True)

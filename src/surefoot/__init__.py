@@ -13,15 +13,20 @@ _HOMES = {
     "Limit": "surefoot.model.limit",
     "Offer": "surefoot.study.certificate",
     "Plan": "surefoot.plan.plan",
+    "Plant": "surefoot.model.plant.plant",
+    "PlantAgent": "surefoot.agents.plant_agent",
+    "PlantRun": "surefoot.runs.plants",
     "Problem": "surefoot.model.problem",
     "World": "surefoot.worlds.world",
     "LsviNew": "surefoot.agents.lsvi_new",
     "LsviNewPaper": "surefoot.agents.lsvi_new_paper",
     "check": "surefoot.diagnosis",
+    "compare": "surefoot.runs.plants",
     "shield": "surefoot.shields.shield",
     "Transition": "surefoot.shields.reading",
     "draw": "surefoot.reports.draw",
     "Run": "surefoot.runs.run",
+    "hat": "surefoot.model.plant.measures",
     "report": "surefoot.reports.page",
     "run": "surefoot.runs.runner",
     "resume": "surefoot.runs.runner",
@@ -37,14 +42,18 @@ if TYPE_CHECKING:
     from surefoot import agents, errors, exact, theory, worlds
     from surefoot.agents.lsvi_new import LsviNew
     from surefoot.agents.lsvi_new_paper import LsviNewPaper
+    from surefoot.agents.plant_agent import PlantAgent
     from surefoot.audits.audit import audit
     from surefoot.diagnosis import check
     from surefoot.model.limit import Limit
+    from surefoot.model.plant.measures import hat
+    from surefoot.model.plant.plant import Plant
     from surefoot.model.problem import Problem
     from surefoot.plan.plan import Plan
     from surefoot.reports.draw import draw
     from surefoot.reports.page import report
     from surefoot.runs.ledger import Ledger
+    from surefoot.runs.plants import PlantRun, compare
     from surefoot.runs.run import Run
     from surefoot.runs.runner import resume, run
     from surefoot.runs.tensorboard import TensorBoard
@@ -62,6 +71,9 @@ __all__ = [
     "LsviNewPaper",
     "Offer",
     "Plan",
+    "Plant",
+    "PlantAgent",
+    "PlantRun",
     "Problem",
     "Run",
     "Study",
@@ -71,9 +83,11 @@ __all__ = [
     "agents",
     "audit",
     "check",
+    "compare",
     "draw",
     "errors",
     "exact",
+    "hat",
     "report",
     "resume",
     "run",

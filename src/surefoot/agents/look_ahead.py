@@ -56,19 +56,20 @@ class LookAhead(Learner):
         return certified, with_least_worst(graph, certified, bounds, limits)
 
     def episodes_before_change(self) -> int | None:
-        return self.options.initial_episodes - self.episodes if self._playing_fallback else None
+        return self.options.initial_episodes - self.episodes if self.playing_fallback else None
 
     def _choose(self, h: int, state: int) -> int:
         """Step 5: the best certified pair; in the first K′ episodes, the fallback's."""
-        if self._playing_fallback:
+        if self.playing_fallback:
             pair = int(self.problem.graph.layers[h].fallback[state])
             if pair != NO_ACTION:
                 return pair
         return super()._choose(h, state)
 
     def policy(self) -> Policy:
-        return self.problem.graph.fallback if self._playing_fallback else super().policy()
+        return self.problem.graph.fallback if self.playing_fallback else super().policy()
 
     @property
-    def _playing_fallback(self) -> bool:
+    def playing_fallback(self) -> bool:
+        """True in the first K′ episodes."""
         return self.episodes < self.options.initial_episodes

@@ -25,6 +25,7 @@ from typing import Any
 
 from surefoot.audits.chain import NAME, VERSION, Record, Say, read_journal
 from surefoot.audits.declaration import Problem, Unreadable, read_problem
+from surefoot.audits.points import UNVERIFIED, read_points
 from surefoot.audits.replay import Replay
 
 __all__ = ["AuditReport", "Breach", "Unreadable", "audit"]
@@ -189,7 +190,10 @@ def _opened(folder: Path, record: Record, report: AuditReport, wrong: Say) -> Re
         wrong(0, f"{record['problem_file']} is another problem, of digest {problem.digest}")
     report.problem, report.failure_probability = record["problem"], record["failure_probability"]
     report.first_time = str(record["time"])
-    return Replay(problem, record, wrong, partial(_declaration, folder))
+    points = read_points(folder, record, problem, wrong)
+    if points is not None:
+        report.remarks.append(f"not verified: {UNVERIFIED}")
+    return Replay(problem, record, wrong, partial(_declaration, folder), points)
 
 
 def _declaration(folder: Path, name: str) -> Problem:

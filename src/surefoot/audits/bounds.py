@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -235,6 +236,7 @@ class Plan:
     possible: Sets
     surely_consistent: bool
     possibly_consistent: bool
+    at: Callable[[int, Any], Bounds]  # (step, rows): the bounds of other rows than the graph's
 
 
 def make_plan(problem: Problem, data: Data, confidence: Confidence) -> Plan:
@@ -263,6 +265,7 @@ def make_plan(problem: Problem, data: Data, confidence: Confidence) -> Plan:
         possible=certified(problem, rows, last, -1.0) if possibly else fallback_only(problem),
         surely_consistent=surely,
         possibly_consistent=possibly,
+        at=lambda h, x: known[0 if problem.stationary else h].bounds(h, x),
     )
 
 

@@ -23,10 +23,10 @@ Say = Callable[[int, str], None]
 """(record, what is wrong with it)."""
 
 ENTRIES = {
-    "open": "version surefoot problem problem_file failure_probability false_alarm agent options share constants",
-    "begin": "episode start epoch plan made_after safe_mode certified to_gain",
-    "ask": "ask episode step state action certificate",
-    "tell": "ask step state action override next_state cost raw_cost unused ends",
+    "open": "version surefoot problem problem_file plant failure_probability false_alarm agent options share constants",
+    "begin": "episode start epoch plan made_after safe_mode certified to_gain point",
+    "ask": "ask episode step state action certificate point",
+    "tell": "ask step state action override next_state cost raw_cost unused ends point",
     "terminal": "episode state cost raw_cost",
     "abort": "episode step state ask reason",
     "alarm": "alarm record message details",

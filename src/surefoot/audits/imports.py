@@ -77,3 +77,18 @@ def episode(name: Any) -> Any:
     while digits.endswith("0"):
         digits, power = digits[:-1], power + 1
     return (number["sign"] == "-", digits, power) if digits else (False, "", 0)
+
+
+def logged(problem: Problem, row: list[Any]) -> Any:
+    """The feature of a logged row, None when there is no such transition or last state."""
+    h = row[0]
+    if type(h) is not int or not 0 <= h < problem.horizon:
+        return None
+    state = problem.state(h, label(row[1]))
+    if state is None or (h == problem.horizon - 1) != (len(row) == 3):
+        return None
+    if len(row) == 3:
+        return problem.last_x[state] if problem.has_cost[state] else None
+    pair, after = problem.pair(h, state, label(row[2])), problem.state(h + 1, label(row[3]))
+    edge = None if pair is None or after is None else problem.edge(h, pair, after)
+    return None if edge is None or pair is None else problem.layers[h].measured(pair, edge)

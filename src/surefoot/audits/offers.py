@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from surefoot.audits.bounds import Plan, kept
+from surefoot.audits.bounds import Bounds, Plan, kept
 from surefoot.audits.chain import Record, Say
 from surefoot.audits.declaration import Problem, label
+from surefoot.audits.points import Proof
 
 
 class Certificate:
@@ -19,7 +20,7 @@ class Certificate:
     def __init__(self, problem: Problem, plan: Plan, wrong: Say, n: int, written: Record) -> None:
         self._problem, self._plan, self._wrong, self._n, self._written = problem, plan, wrong, n, written
 
-    def check(self, h: int, state: int, pair: int, facts: Record) -> None:
+    def check(self, h: int, state: int, pair: int, facts: Record, proof: Proof | None) -> None:
         problem, layer, written = self._problem, self._problem.layers[h], self._written
         for key in ("epoch", "plan", "failure_probability", "share", "safe_mode", "why", "restored"):
             self._same(key, facts[key])
@@ -28,16 +29,26 @@ class Certificate:
         self._same("limits", [limit.name for limit in problem.limits])
         self._same("bounds", problem.bounds[h])
         edges = range(layer.pair_ptr[pair], layer.pair_ptr[pair + 1])
-        if len(written["successors"]) != len(edges):
+        certified = self._plan.sure.pairs[h][pair], self._plan.possible.pairs[h][pair]
+        if proof is None:
+            ahead = [(layer.successor[e], self._plan.rows[h], layer.rows(pair, e)) for e in edges]
+        else:  # at the exact state: what may follow from there, with the bounds there
+            ahead = [(cell, proof.bounds, range(1)) for cell in proof.cells]
+            certified = certified[0] or proof.sure, certified[1] or proof.possible
+        if len(written["successors"]) != len(ahead):
             self._wrong(self._n, "its certificate leaves out a possible successor")
             return
         margins: list[float | None] = []
-        for e, item in zip(edges, written["successors"], strict=True):
-            margins += self._successor(h, e, pair, item, facts)
+        for (after, bounds, own), item in zip(ahead, written["successors"], strict=True):
+            margins += self._successor(h, after, bounds, own, certified, item, facts)
         proved = [margin for margin in margins if margin is not None]
         self._same("margin", min(proved) if len(proved) == len(margins) else None)
         if facts["looks_ahead"]:
-            possible = self._safe_by(h, state, pair, edges, facts)
+            possible = (
+                self._safe_by(h, state, pair, edges, facts)
+                if proof is None
+                else _safe_at(proof, pair == layer.fallback[state], facts)
+            )
             if written["safe_by"] not in possible:
                 self._wrong(self._n, f"its certificate says {written['safe_by']!r}, found is {' or '.join(possible)!r}")
 
@@ -54,15 +65,14 @@ class Certificate:
             found = f"{steps}…" if promised else "no promise"
             self._wrong(self._n, f"its certificate promises {said!r}, found is {found!r}")
 
-    def _successor(self, h: int, e: int, pair: int, item: Record, facts: Record) -> list[float | None]:
+    def _successor(
+        self, h: int, state: int, bounds: Bounds, own: range, certified: tuple[bool, bool], item: Record, facts: Record
+    ) -> list[float | None]:
         """Checks one possible next state; returns its margins as written."""
         problem, plan = self._problem, self._plan
-        state = problem.layers[h].successor[e]
         at = f"successor {problem.states[h + 1][state]!r}"
         if label(item["state"]) != problem.states[h + 1][state]:
             self._wrong(self._n, f"its certificate names {item['state']!r} where {at} follows")
-        bounds, certified = plan.rows[h], (plan.sure.pairs[h][pair], plan.possible.pairs[h][pair])
-        own = problem.layers[h].rows(pair, e)
         self._numbers(at, item["upper"], bounds.upper[own].max(axis=0), bounds.slop[own].max(axis=0), facts)
         self._margins(at, h, item["upper"], item["margin"], *certified)
         sure, possible = (sets.states[h + 1][state] for sets in (plan.sure, plan.possible))
@@ -122,3 +132,16 @@ class Certificate:
             else:
                 found.append("estimate" if good else "assumption")
         return found
+
+
+def _safe_at(proof: Proof, own: bool, facts: Record) -> list[str]:
+    """What the safety of an offer at an exact state rests on; two answers where rounding decides."""
+    found = []
+    for proved in (proof.sure, proof.possible):
+        if not facts["guaranteed"] or not (proved or own):
+            found.append("nothing")
+        elif facts["safe_mode"]:
+            found.append("assumption" if own else "estimate before the alarm")
+        else:
+            found.append("estimate" if proved else "assumption")
+    return found

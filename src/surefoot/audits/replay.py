@@ -16,8 +16,9 @@ from surefoot.audits.bounds import Confidence, Data, Plan, default_ridges, make_
 from surefoot.audits.chain import Record, Say, compact
 from surefoot.audits.declaration import NONE, Problem, label
 from surefoot.audits.epoch import Epoch, Position
-from surefoot.audits.imports import Measurements
+from surefoot.audits.imports import Measurements, logged
 from surefoot.audits.offers import Certificate
+from surefoot.audits.points import Points, Proof
 
 DEVIATIONS = frozenset({"fallback", "radius", "guard"})  #: of the paper's learner, which the bounds here have
 
@@ -25,8 +26,10 @@ DEVIATIONS = frozenset({"fallback", "radius", "guard"})  #: of the paper's learn
 class Replay:
     """One record after the other; whatever does not fit is said."""
 
-    def __init__(self, problem: Problem, opened: Record, wrong: Say, load: Callable[[str], Problem]) -> None:
-        self._problem, self._wrong, self._opened = problem, wrong, opened
+    def __init__(
+        self, problem: Problem, opened: Record, wrong: Say, load: Callable[[str], Problem], points: Points | None = None
+    ) -> None:
+        self._problem, self._wrong, self._opened, self._points = problem, wrong, opened, points
         self._declared = Declared(problem, opened, load)
         self.counts: Counter[str] = Counter()
         self._episode: Position | None = None
@@ -150,6 +153,8 @@ class Replay:
         epoch.plan = plan, after
         self._episode = Position(record["episode"], 0, state or 0)
         self._check_progress(n, record, after)
+        if self._points is not None:
+            self._points.begin(n, record, state)
         if not self._alarms and not self._plan(after).possibly_consistent:
             self._wrong(n, f"the bounds of the plan of record {after} contradict each other, and no alarm was raised")
 
@@ -175,9 +180,10 @@ class Replay:
             return
         self._ask = record, pair
         plan = self._plan(self._epoch.plan[1])
-        self._judge(n, here, pair, plan)
+        proof = None if self._points is None else self._points.ask(n, record, here.state, pair, plan)
+        self._judge(n, here, pair, plan, proof)
         Certificate(self._problem, plan, self._wrong, n, record["certificate"]).check(
-            here.step, here.state, pair, self._facts()
+            here.step, here.state, pair, self._facts(), proof
         )
 
     def _facts(self) -> Record:
@@ -196,9 +202,13 @@ class Replay:
             "narrowed": bool(self._epoch.constants.get("skip_hopeless")),
         }
 
-    def _judge(self, n: int, here: Position, pair: int, plan: Plan) -> None:
+    def _judge(self, n: int, here: Position, pair: int, plan: Plan, proof: Proof | None) -> None:
         """Was this action certified when it was offered?"""
         h, epoch = here.step, self._epoch
+        sure, possible = plan.sure.pairs[h][pair], plan.possible.pairs[h][pair]
+        if proof is not None:
+            self.counts["offers at an exact state"] += 1
+            sure, possible = proof.sure, proof.possible
         fallback = self._problem.layers[h].fallback[here.state]
         if self._alarms:
             self._expect(n, fallback in (pair, NONE), "in safe mode another action than the fallback's is offered")
@@ -208,11 +218,11 @@ class Replay:
             )
         if pair == fallback:
             self.counts["offers of the fallback"] += 1
-        elif self._alarms and self.guaranteed and plan.possible.pairs[h][pair]:
+        elif self._alarms and self.guaranteed and possible:
             self.counts["offers of a plan before an alarm"] += 1
-        elif plan.sure.pairs[h][pair]:
+        elif sure:
             self.counts["offers by estimate"] += 1
-        elif plan.possible.pairs[h][pair]:
+        elif possible:
             self.counts["offers within rounding"] += 1
         elif self.guaranteed:
             state = self._problem.states[h][here.state]
@@ -235,6 +245,9 @@ class Replay:
         self.counts["overrides"] += record["override"] is True
         after = problem.state(h + 1, label(record["next_state"]))
         edge = None if pair is None or after is None else problem.edge(h, pair, after)
+        x = None if edge is None or self._points else problem.layers[h].measured(pair or 0, edge)
+        if self._points is not None:
+            edge, x = self._points.tell(n, record, pair, edge)
         unused = "action" if pair is None else "successor" if edge is None else None
         self._expect(n, record["unused"] == unused, f"unused is {record['unused']!r} where it must be {unused!r}")
         ends = unused == "successor" or (
@@ -249,7 +262,6 @@ class Replay:
             row = [record[key] for key in ("step", "state", "action", "next_state", "cost")]
             certified = pair == offered or (pair is not None and self._plan(self._epoch.plan[1]).sure.pairs[h][pair])
             here.strayed |= problem.shared and (record["override"] is True or bool(self._alarms))
-            x = problem.layers[h].measured(pair or 0, edge)
             self._count(n, h, x, record["cost"], row, certified, here.strayed)
             here.step, here.state = h + 1, after or 0
         elif unused == "successor":
@@ -337,7 +349,7 @@ class Replay:
         late = not self._declared.discarded_at or (type(since) is str and since > self._declared.discarded_at)
         self._expect(n, late, "its rows are from before data were discarded, or do not say")
         for i, row in enumerate(rows):
-            x = self._logged(row)
+            x = logged(self._problem, row) if self._is_cost(row[-1]) else None
             if x is None:
                 self._wrong(n, f"row {i + 1} is none of the problem: {compact(row).decode()[:120]}")
                 continue
@@ -347,20 +359,6 @@ class Replay:
         self.counts["rows imported"] += len(rows)
         self._epoch.moments.add(n)
         self._epoch.firm.add(n)
-
-    def _logged(self, row: list[Any]) -> Any:
-        """The feature of a logged row, None when there is no such transition or last state."""
-        problem, h = self._problem, row[0]
-        if type(h) is not int or not 0 <= h < problem.horizon or not self._is_cost(row[-1]):
-            return None
-        state = problem.state(h, label(row[1]))
-        if state is None or (h == problem.horizon - 1) != (len(row) == 3):
-            return None
-        if len(row) == 3:
-            return problem.last_x[state] if problem.has_cost[state] else None
-        pair, after = problem.pair(h, state, label(row[2])), problem.state(h + 1, label(row[3]))
-        edge = None if pair is None or after is None else problem.edge(h, pair, after)
-        return None if edge is None or pair is None else problem.layers[h].measured(pair, edge)
 
     # --- measurements -----------------------------------------------------------------------------------
 

@@ -172,6 +172,14 @@ class CostBounds:
     terminal_upper: FloatArray | None  # (S, m); −∞ in states without a cost
     terminal_lower: FloatArray | None
     consistent: bool  # False when some lower bound exceeds its upper: an assumption is wrong
+    known: tuple[list[CostEllipsoids] | None, ...] = ()  # H: where γ may lie, by family
+    anchors: tuple[Anchors | None, ...] = ()  # H
+
+    def at(self, h: int, x: Features) -> tuple[FloatArray, FloatArray]:
+        """(upper, lower), each (n, m), of rows x (n, dc) of step h that are not in the graph: exact ones (spec 9)."""
+        known = self.known[h]
+        assert known is not None
+        return _by_limit([bound_rows(x, self.anchors[h], each) for each in known], [each.family for each in known])
 
 
 def bound_costs(
@@ -192,19 +200,22 @@ def bound_costs(
             continue
         if key[0] not in known:
             known[key[0]] = [data.ellipsoids(h, confidence, f) for f in range(len(data.families))]
-        done[key] = _by_limit([bound_rows(x, graph.anchors[h], each, rows.get(key)) for each in known[key[0]]], data)
+        done[key] = _by_limit(
+            [bound_rows(x, graph.anchors[h], each, rows.get(key)) for each in known[key[0]]], data.families
+        )
     upper, lower = (tuple(done[key][i] for key in keys[:-1]) for i in (0, 1))
     last_upper, last_lower = (_where_costed(last, done.get(keys[-1]), i) for i in (0, 1))
     rounding = CONTRADICTION * problem.cost_scales
     consistent = all(kernels.possible(*both, rounding) for both in done.values())
-    return CostBounds(upper, lower, last_upper, last_lower, consistent)
+    found = tuple(known.get(data.regression(h)) for h in range(graph.horizon))
+    return CostBounds(upper, lower, last_upper, last_lower, consistent, found, graph.anchors)
 
 
-def _by_limit(parts: list[tuple[FloatArray, FloatArray]], data: CostData) -> tuple[FloatArray, FloatArray]:
+def _by_limit(parts: list[tuple[FloatArray, FloatArray]], families: Sequence[Family]) -> tuple[FloatArray, FloatArray]:
     """The bounds of all families side by side, in the order of the problem's limits."""
     if len(parts) == 1:
         return parts[0]
-    order = np.argsort([j for family in data.families for j in family.members])
+    order = np.argsort([j for family in families for j in family.members])
     upper, lower = (np.ascontiguousarray(np.hstack([part[i] for part in parts])[:, order]) for i in (0, 1))
     return upper, lower
 

@@ -172,6 +172,10 @@ class Monitor:
             raise InvalidInput("the monitor takes one cost row per action", where=where, got="several")
         return self._observe(h, layer.cost_features[row], cost)
 
+    def observe_features(self, h: int, features: FloatArray, cost: FloatArray) -> Alarm | None:
+        """The measured cost (m,) of a decision step h at an exact state, with its features (dc,)."""
+        return self._observe(h, features, cost)
+
     def observe_terminal(self, state_index: int, cost: FloatArray) -> Alarm | None:
         """The measured cost (m,) of a state of the last step, which must have one."""
         last = self.problem.graph.terminal

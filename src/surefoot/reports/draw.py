@@ -10,10 +10,13 @@ crossed out.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from surefoot.errors import InvalidInput
+from surefoot.model.graph import FloatArray
+from surefoot.model.plant.plant import Plant
 from surefoot.plan.plan import Plan
 from surefoot.reports.classes import View, classify
 from surefoot.reports.figures import pyplot, save_figure
@@ -27,21 +30,27 @@ KINDS = {"thermal": "heat", "driving": "road", "rover": "terrain", "power": "gri
 
 
 def draw(
-    world: World,
+    world: World | Plant,
     plan: Plan | Snapshot | None = None,
     path: str | Path | None = None,
     paper: Paper = LIGHT,
     *,
-    coordinates: Coordinates | None = None,
+    coordinates: Coordinates | Sequence[str] | None = None,
+    steps: Sequence[int] | None = None,
+    paths: Sequence[FloatArray] = (),
 ) -> Any:
-    """Draw a world, with a plan or with its fallback alone.
+    """Draw a world or a plant, with a plan or with its fallback alone.
 
     Args:
-        world: any world; those of the registry have pictures of their own.
+        world: any world; those of the registry have pictures of their own. Or a plant: its certified cells over two
+            coordinates, step by step; of further coordinates the cell of the start.
         plan: an agent's plan; without one, the picture shows the fallback and the truth.
         path: where to write it, ``.png`` or ``.svg``; without one, nothing is written.
         paper: light or dark.
-        coordinates: where a state stands, ``lambda state: (x, y)``; then the picture is a map.
+        coordinates: where a state stands, ``lambda state: (x, y)``; then the picture is a map. Of a plant, the names
+            of the two to show; by default the first two.
+        steps: of a plant, which to show; by default four.
+        paths: of a plant, trajectories to draw over the cells, such as ``run.paths[-1:]``.
 
     Returns the path, or, without one, the matplotlib figure. Needs the extra ``plot``.
 
@@ -51,6 +60,14 @@ def draw(
         >>> sf.draw(sf.worlds.make("rover/testing"), path="map.png", coordinates=lambda cell: (cell[1], -cell[0])).name
         'map.png'
     """
+    if isinstance(world, Plant):
+        if callable(coordinates):
+            fix = "Give the names of two of its coordinates."
+            raise InvalidInput("the states of a plant have coordinates already", got="a function", fix=fix)
+        return _draw_plant(world, plan, path, paper, coordinates, steps, paths)
+    if coordinates is not None and not callable(coordinates):
+        fix = "Give lambda state: (x, y)."
+        raise InvalidInput("coordinates of a world must be a function", got=f"a {type(coordinates).__name__}", fix=fix)
     if plan is not None and not isinstance(plan, Snapshot) and plan.problem.digest != world.problem.digest:
         raise InvalidInput("the plan is of another problem", got=repr(plan.problem), fix="Draw it with its own world.")
     plt, context = pyplot(paper)
@@ -60,6 +77,28 @@ def draw(
         if path is not None:
             return save_figure(plt, figure, Path(path))
         plt.close(figure)  # the caller holds it; pyplot need not
+        return figure
+
+
+def _draw_plant(
+    plant: Plant,
+    plan: Plan | Snapshot | None,
+    path: str | Path | None,
+    paper: Paper,
+    coordinates: Sequence[str] | None,
+    steps: Sequence[int] | None,
+    paths: Sequence[FloatArray],
+) -> Any:
+    from surefoot.reports.pictures import cells
+
+    if isinstance(plan, Snapshot) or (plan is not None and plan.problem is not plant.problem):
+        raise InvalidInput("the plan is of another plant", got=repr(plan), fix="Draw it with its own plant.")
+    plt, context = pyplot(paper)
+    with context:
+        figure = cells.figure(plt, plant, plan, paper, coordinates, steps, paths)
+        if path is not None:
+            return save_figure(plt, figure, Path(path))
+        plt.close(figure)
         return figure
 
 

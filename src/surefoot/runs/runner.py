@@ -12,21 +12,24 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 
 from surefoot.agents.agent import Agent, Policy
 from surefoot.agents.learner import Learner
+from surefoot.agents.plant_agent import PlantAgent
 from surefoot.checks import whole
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.exact import Evaluator, fallback_value, solve
 from surefoot.model.graph import FloatArray
+from surefoot.model.plant.simulation import Simulation
 from surefoot.plan.plan import Plan
 from surefoot.runs import sources
 from surefoot.runs.events import cost_event, value_event
 from surefoot.runs.interrupt import Interrupt
 from surefoot.runs.plans_kept import Recorder, why_not_kept
+from surefoot.runs.plants import Controller, PlantRun, run_plant
 from surefoot.runs.progress import Progress
 from surefoot.runs.record import EpisodeRow, EpisodeTable, PlanTable
 from surefoot.runs.run import Run, describe
@@ -44,6 +47,7 @@ OnEpisode = Callable[[EpisodeRow], object]
 """Called after every episode; True ends the run."""
 
 
+@overload
 def run(
     agent: Agent,
     world: World,
@@ -56,7 +60,33 @@ def run(
     checkpoint_every: int | None = None,
     on_plan: OnPlan | None = None,
     on_episode: OnEpisode | None = None,
-) -> Run:
+) -> Run: ...
+
+
+@overload
+def run(
+    agent: PlantAgent | Controller,
+    world: Simulation,
+    episodes: int,
+    seed: int | None = None,
+    *,
+    on_plan: OnPlan | None = None,
+) -> PlantRun: ...
+
+
+def run(
+    agent: Agent | PlantAgent | Controller,
+    world: World | Simulation,
+    episodes: int,
+    seed: int | None = None,
+    *,
+    compiled: bool = True,
+    progress: bool | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: int | None = None,
+    on_plan: OnPlan | None = None,
+    on_episode: OnEpisode | None = None,
+) -> Run | PlantRun:
     """Let an agent play a number of episodes on a world, and measure it.
 
     Args:
@@ -77,6 +107,10 @@ def run(
 
     Ctrl-C ends the run early and keeps what is done; ``run.interrupted`` says so, as it does after a callback's True.
 
+    With a simulated plant in place of the world (:meth:`Plant.simulate`), a :class:`PlantAgent` or any controller, a
+    function of ``(h, x)``, is run on the continuous state; the result is a :class:`PlantRun`, and of the options it
+    takes ``on_plan`` only.
+
     Examples:
         >>> world = sf.worlds.make("thermal/testing")
         >>> run = sf.run(sf.LsviNew(world.problem), world, episodes=50, seed=0)
@@ -86,6 +120,16 @@ def run(
         >>> stopped.interrupted, stopped.episodes < 500
         (True, True)
     """
+    if isinstance(world, Simulation):
+        if checkpoint is not None or checkpoint_every is not None:
+            raise InvalidInput("a run on a simulated plant keeps no checkpoint", fix="Use a study, which keeps all.")
+        if on_episode is not None:
+            raise InvalidInput(
+                "a run on a simulated plant has no on_episode", fix="Use on_plan, or run fewer episodes."
+            )
+        return run_plant(cast("PlantAgent | Controller", agent), world, episodes, seed, on_plan)
+    if not isinstance(agent, Agent):
+        raise InvalidInput("a world is played by an agent", got=f"a {type(agent).__name__}")
     session = Session(agent, world, episodes, seed)
     session.call(on_plan, on_episode)
     return session.play(compiled, progress, checkpoint, checkpoint_every)

@@ -17,7 +17,8 @@ A certificate is plain JSON, written into the journal before the action is offer
                            nothing is promised then, and ``promise`` says so;
                            ``"nothing"``: only with options that give up the guarantee
 ``limits``, ``bounds``     the names and bounds of the limits; every list below is in this order
-``successors``             for every possible next state: ``state``; ``upper``, the upper bounds of its costs (the same
+``successors``             for every possible next state, of a plant every cell that may follow the exact state:
+                           ``state``; ``upper``, the upper bounds of its costs (the same
                            for all, where costs do not depend on the next state);
                            ``margin``, bound − upper, null where nothing is proved and the action is safe by
                            assumption; ``certified``, true when the next state has a certified action
@@ -39,6 +40,7 @@ from surefoot.errors import AssumptionBroken
 from surefoot.model.graph import NO_ACTION, FloatArray
 from surefoot.model.labels import Label
 from surefoot.plan.certify import margins, within_limits
+from surefoot.plan.point import Point
 from surefoot.study.records import Record, label_of
 from surefoot.study.standing import Standing
 
@@ -62,19 +64,20 @@ class Offer:
     ask_id: str
     episode: int
     step: int
-    state: Label
-    action: Label
+    state: Label  # of a plant the exact one, a tuple
+    action: Label  # of a plant the input
     certificate: dict[str, Any]
 
     @classmethod
     def of(cls, record: Record) -> Offer:
         """The offer that an ask's record holds."""
+        point = record["point"] or {"state": record["state"], "input": record["action"]}
         return cls(
             ask_id=record["ask"],
             episode=record["episode"],
             step=record["step"],
-            state=label_of(record["state"]),
-            action=label_of(record["action"]),
+            state=label_of(point["state"]),
+            action=label_of(point["input"]),
             certificate=record["certificate"],
         )
 
@@ -118,18 +121,24 @@ def _pair(standing: Standing, h: int, state: int) -> int:
     return agent._choose(h, state)
 
 
-def certificate_for(standing: Standing, pair: int) -> dict[str, Any]:
-    """The certificate of a pair where the episode is."""
+def certificate_for(standing: Standing, pair: int, point: Point | None = None) -> dict[str, Any]:
+    """The certificate of a pair where the episode is; of a plant at the exact state."""
     assert standing.place is not None
     h, problem, plan = standing.place.step, standing.problem, standing.agent.plan
     layer = problem.graph.layers[h]
-    edges = slice(int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1]))
     certified = bool(plan.certified_sets.pairs[h][pair])
+    if point is None:
+        reached = layer.successor[int(layer.pair_ptr[pair]) : int(layer.pair_ptr[pair + 1])]
+        uppers, safe_by = _uppers(standing, h, pair), _safe_by(standing, pair)
+    else:
+        number = pair - point.pairs.start
+        reached = point.next_cells(number)
+        uppers = np.repeat(point.upper[number : number + 1], len(reached), axis=0)
+        certified = certified or bool(point.proved[number])
+        safe_by = _safe_at(standing, pair, bool(point.proved[number]))
     successors = [
-        _successor(standing, h, int(state), upper, certified)
-        for state, upper in zip(layer.successor[edges], _uppers(standing, h, pair), strict=True)
+        _successor(standing, h, int(state), upper, certified) for state, upper in zip(reached, uppers, strict=True)
     ]
-    safe_by = _safe_by(standing, pair)
     shown = [m for item in successors for m in item["margin"] + (item["last_margin"] or [])]
     return {
         "epoch": standing.epoch,
@@ -184,6 +193,17 @@ def _safe_by(standing: Standing, pair: int) -> str:
     if h + 1 == graph.horizon - 1 and plan.bounds.terminal_upper is not None:  # −∞ where there is no cost
         kept &= within_limits(plan.bounds.terminal_upper[reached], agent.problem.bounds[-1])
     return "estimate" if plan.consistent and kept.all() else "assumption"
+
+
+def _safe_at(standing: Standing, pair: int, proved: bool) -> str:
+    """What the safety of a pair at an exact state rests on."""
+    assert standing.place is not None
+    own = pair == int(standing.problem.graph.layers[standing.place.step].fallback[standing.place.state])
+    if not standing.agent.guaranteed or not (proved or own):
+        return "nothing"
+    if standing.safe_mode:
+        return "assumption" if own else BEFORE_THE_ALARM
+    return "estimate" if proved else "assumption"
 
 
 def _successor(standing: Standing, h: int, state: int, upper: FloatArray, certified: bool) -> dict[str, Any]:

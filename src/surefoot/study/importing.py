@@ -83,6 +83,8 @@ def prepare(
     discarded_at: str,
 ) -> tuple[Record, int]:
     """The entries of the import's record, every row checked, and how many rows were measured in part."""
+    if problem.graph.several_rows:
+        raise InvalidInput("a study of a plant takes no logged rows", fix="They do not say the exact state: tell them.")
     if different is not None and (type(different) is not str or not different.strip()):
         fix = "It is kept in the journal."
         raise InvalidInput("say why these are different measurements", got=shown(different), fix=fix)

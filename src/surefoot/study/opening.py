@@ -18,6 +18,7 @@ from surefoot.agents.lsvi_new import LsviNew
 from surefoot.checks import probability
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile, UnwritableFile
 from surefoot.model import files
+from surefoot.model.plant.plant import Plant
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.monitor.watching import MonitorFactory
@@ -27,6 +28,8 @@ from surefoot.storage.lock import Lock
 from surefoot.study import journal as journals
 from surefoot.study import snapshots
 from surefoot.study.compare import difference, problem_difference
+from surefoot.study.exact import FILE as PLANT_FILE
+from surefoot.study.exact import check_plant_file, keep_plant
 from surefoot.study.journal import Journal, Line, Scan
 from surefoot.study.records import VERSION, Record, share
 from surefoot.study.standing import Standing
@@ -36,7 +39,7 @@ FALSE_ALARM = 0.01
 AUDITED = ("fallback", "radius", "guard")  # deviations of LsviNewPaper that the audit's bounds have
 
 _PROBLEM_FILE = re.compile(r"problem(-[1-9]\d{0,17})?\.(json|npz)\Z")
-_OURS = frozenset({journals.NAME, "lock", "problem.json", "problem.npz", snapshots.FOLDER})
+_OURS = frozenset({journals.NAME, "lock", "problem.json", "problem.npz", PLANT_FILE, snapshots.FOLDER})
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class Wishes:
     false_alarm: float | None
     agent: str | None
     options: dict[str, Any]
+    plant: Plant | None = None
 
 
 def agent_name(agent: str | type[Agent] | None) -> str | None:
@@ -133,6 +137,7 @@ def _stand(
         )
     opened = scan.first.record(path / journals.NAME)
     problem = check_opened(path, opened, wishes)
+    check_plant_file(path, opened, wishes.plant, layer)
     standing, remarks = rebuild(path, problem, opened, scan, layer, monitor)
     refuse_other(path, wishes, opened, standing)
     return standing, [*remarks, standing.drifted]
@@ -155,18 +160,21 @@ def first_record(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorF
     agent = wishes.agent or LsviNew.name
     promised: Record = {"failure_probability": p, "false_alarm": alpha, "agent": agent, "options": options}
     declared: Record = {"problem": problem.digest, "problem_file": files.file_for(problem, "problem")}
+    given = {**declared, **promised, "plant": wishes.plant}
     try:
-        standing = Standing(problem, {**declared, **promised}, monitor, partial(declaration, path))
+        standing = Standing(problem, given, monitor, partial(declaration, path))
     except SurefootError:
         raise
     except (TypeError, ValueError, ArithmeticError, LookupError) as error:
         raise InvalidInput("not options of the agent", got=str(error), fix=f"See those of {agent}.") from None
     refuse_unaudited(standing.constants)
     keep_problem(path, problem, layer)
+    plant = keep_plant(path, wishes.plant, layer) if wishes.plant is not None else None
     return standing, {
         "version": VERSION,
         "surefoot": surefoot.__version__,
         **declared,
+        "plant": plant,
         **promised,
         "share": share(p, 0),
         "constants": standing.constants,
@@ -190,15 +198,15 @@ def usual_monitor(problem: Problem, false_alarm: float) -> Any:
     return Monitor(problem, false_alarm)
 
 
-def refuse_sparse(problem: Problem) -> None:
-    """The monitor and the audit keep d × d matrices: what sparse features are there to avoid. And a journal has no
-    place for the exact features of a cost whose action has several rows."""
+def refuse_sparse(problem: Problem, plant: Plant | None = None) -> None:
+    """The monitor and the audit keep d × d matrices: what sparse features are there to avoid. And only a plant has the
+    exact features of a cost whose action has several rows."""
     layer = problem.graph.layers[0]
-    if problem.graph.several_rows:
+    if problem.graph.several_rows and plant is None:
         raise InvalidInput(
             "a study takes one cost row per action, or one per triplet",
             got="some action has several",
-            fix="Drive the agent itself, with agent.observe(…, features=…).",
+            fix="Open it with a Plant, or drive the agent itself, with agent.observe(…, features=…).",
         )
     for name in ("cost_features", "transition_features"):
         if isinstance(getattr(layer, name), SparseRows):

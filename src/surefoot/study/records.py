@@ -18,26 +18,29 @@ was not measured.
 
 **open** (first record, and only there)
     ``version`` 4 · ``surefoot`` its version · ``problem`` digest of the Problem · ``problem_file`` its file beside the
-    journal · ``failure_probability`` p of the whole study · ``false_alarm`` α of the whole study · ``agent`` its name,
-    "lsvi-new" or "lsvi-new-paper" · ``options`` of the agent, as given · ``share`` the failure probability of epoch 0,
-    p/2 · ``constants`` of the agent of epoch 0 (``agent.constants``: failure_probability = share, ridges,
-    safety_radius_scale, …).
+    journal · ``plant`` null, or of a study of a plant its ``file`` and the ``sha256`` of that · ``failure_probability``
+    p of the whole study · ``false_alarm`` α of the whole study · ``agent`` its name, "lsvi-new" or "lsvi-new-paper" ·
+    ``options`` of the agent, as given · ``share`` the failure probability of epoch 0, p/2 · ``constants`` of the agent
+    of epoch 0 (``agent.constants``: failure_probability = share, ridges, safety_radius_scale, …).
 **begin** (an episode; none is under way)
     ``episode`` 1, 2, 3, … · ``start`` label · ``epoch`` · ``plan`` number of the plan in force, from 1 in each epoch ·
     ``made_after`` number of the record after which that plan was made: it rests on the rows of the epoch that stand in
     records up to and including this one · ``safe_mode`` true when only the fallback's actions are offered ·
     ``certified`` how many pairs that plan certifies · ``to_gain`` what is still to be gained at most by its own bounds
-    (``plan.to_gain``), null where that is not finite.
+    (``plan.to_gain``), null where that is not finite · ``point`` null, or the exact start.
 **ask** (an action is offered; no other ask is pending)
     ``ask`` its id, ``"<n>-<first 8 of previous>"`` · ``episode`` · ``step`` · ``state`` · ``action`` ·
-    ``certificate``, see :mod:`surefoot.study.certificate`.
+    ``certificate``, see :mod:`surefoot.study.certificate` · ``point`` null, or of a plant ``state`` exact, ``input``,
+    ``features`` of the costs there, ``boxes`` of next states, ``[low, high]`` per model, and the ``cells`` they meet.
 **tell** (what the pending ask led to; it is pending no more)
     ``ask`` · ``step`` · ``state`` · ``action`` that was applied · ``override`` true when it is not the one offered ·
     ``next_state`` · ``cost`` · ``raw_cost`` null, or the told numbers as text when one of them was not finite; ``cost``
     is then null and an alarm of kind "cost" follows · ``unused`` null when the row is used; ``"action"`` when the
     applied action is none of the state's (the episode can then only be aborted); ``"successor"`` when the next state is
     outside the declared support (the episode is over, an alarm of kind "successor" follows) · ``ends`` true when the
-    episode is over with this record.
+    episode is over with this record · ``point`` null, or of a plant the exact next ``state``, and of the action that
+    was applied the ``features`` at the exact state before it, which enter the data, and the ``boxes``; both null where
+    the action is none of the plant's. A next state outside all boxes is outside the declared support.
 **terminal** (the cost of the episode's last state, where the problem declares one; the episode is over)
     ``episode`` · ``state`` · ``cost`` · ``raw_cost`` as above.
 **abort** (the episode is over; a pending ask is void; what was told before stays used)
@@ -100,12 +103,15 @@ Record = dict[str, Any]
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "open": (
-        *("version", "surefoot", "problem", "problem_file", "failure_probability", "false_alarm"),
+        *("version", "surefoot", "problem", "problem_file", "plant", "failure_probability", "false_alarm"),
         *("agent", "options", "share", "constants"),
     ),
-    "begin": ("episode", "start", "epoch", "plan", "made_after", "safe_mode", "certified", "to_gain"),
-    "ask": ("ask", "episode", "step", "state", "action", "certificate"),
-    "tell": ("ask", "step", "state", "action", "override", "next_state", "cost", "raw_cost", "unused", "ends"),
+    "begin": ("episode", "start", "epoch", "plan", "made_after", "safe_mode", "certified", "to_gain", "point"),
+    "ask": ("ask", "episode", "step", "state", "action", "certificate", "point"),
+    "tell": (
+        *("ask", "step", "state", "action", "override", "next_state", "cost", "raw_cost", "unused", "ends"),
+        "point",
+    ),
     "terminal": ("episode", "state", "cost", "raw_cost"),
     "abort": ("episode", "step", "state", "ask", "reason"),
     "alarm": ("alarm", "record", "message", "details"),
@@ -129,6 +135,17 @@ _CLOCK = b'","kind":"clock",'  # what follows the time of a record that may go b
 def share(total: float, number: int) -> float:
     """The part of a probability that epoch or monitor ``number`` may spend: total·2^-(number+1)."""
     return math.ldexp(total, -(number + 1))
+
+
+def drift(record: Record, epoch: int, plan: int, made_after: int) -> str:
+    """What is said of an episode's first record when a replay comes to another plan; '' when it does not."""
+    if (record["epoch"], record["plan"], record["made_after"]) == (epoch, plan, made_after):
+        return ""
+    return (
+        f"record {record['n']}: plan {record['plan']}, made after record {record['made_after']}, was in force; "
+        f"replayed on this machine it is plan {plan}, made after record {made_after}. "
+        "Bounds hold at all times, so no promise is touched"
+    )
 
 
 def compact(value: object) -> str:

@@ -36,7 +36,7 @@ from surefoot.model.problem import Problem
 from surefoot.monitor.watching import AlarmLike, MonitorFactory, MonitorLike
 from surefoot.study import declaring
 from surefoot.study.declaring import Declarations, Raised
-from surefoot.study.records import Record, label_of, share
+from surefoot.study.records import Record, drift, label_of, share
 
 #: Numbers that overflow are dealt with where they lead to; whether numpy warns of them must change nothing.
 _unruffled = np.errstate(all="ignore")
@@ -72,6 +72,8 @@ class Standing:
         self.last_terminal: Record | None = None
         self.alarms: list[tuple[int, Raised]] = []  # with their records' numbers, not yet acknowledged
         self.unwritten: list[Raised] = []  # raised, but not yet in the journal
+        self.of_plant = opened.get("plant") is not None
+        self.exact: list[float] | None = None  # where a plant is, in the episode under way
         self.applied = 1  # records: the opening
         self.drifted = ""  # where rounding differs from the machine that wrote the journal, plans come at other times
         self._employ(self._new_agent(problem, 0, None), 0)
@@ -191,14 +193,10 @@ class Standing:
     def _begin(self, record: Record) -> None:
         _expect(self.place is None and record["episode"] == self.episodes + 1, "an episode begins out of turn")
         self.agent._begin(start_of(self.problem, label_of(record["start"])))
+        self.exact = record["point"]
         self.episodes += 1
         under_way(self.place).episode = self.episodes  # agents count anew in every epoch
-        if (record["epoch"], record["plan"], record["made_after"]) != (self.epoch, self.agent.replans, self.made_after):
-            self.drifted = self.drifted or (
-                f"record {record['n']}: plan {record['plan']}, made after record {record['made_after']}, was in force; "
-                f"replayed on this machine it is plan {self.agent.replans}, made after record {self.made_after}. "
-                "Bounds hold at all times, so no promise is touched"
-            )
+        self.drifted = self.drifted or drift(record, self.epoch, self.agent.replans, self.made_after)
 
     def _ask(self, record: Record) -> None:
         self._place_of(record)
@@ -231,13 +229,20 @@ class Standing:
         h, where = place.step, str(place)
         pair, edge = self._transition(h, record["state"], record["action"], record["next_state"])
         cost = self._cost(record["cost"])
+        point, exact = record["point"], None
+        if point is not None:
+            self.exact, exact = point["state"], np.array([point["features"]])
         self.agent.strayed |= self.agent.shared_offsets and (record["override"] or self.safe_mode)
-        self._compute(lambda: self.agent._record(h, pair, edge, cost))
+        self._compute(lambda: self.agent._record(h, pair, edge, cost, exact))
         if place.step == h:  # a transition that cannot be counted was made all the same
             place.move(edge)
         _expect(record["ends"] == (place.due == "end"), "an episode ends at the wrong step")
         certified = self.agent.plan.certified_sets.pairs[h][pair]
-        self._weigh(record, h, where, cost, partial(self.monitor.observe, h, edge), certified)
+        observe = partial(self.monitor.observe, h, edge)
+        if exact is not None:  # of a plant: certified at the exact state, if it was offered
+            certified = certified or not record["override"]
+            observe = partial(self.monitor.observe_features, h, exact[0])
+        self._weigh(record, h, where, cost, observe, certified)
 
     def _terminal(self, record: Record) -> None:
         place = under_way(self.place)

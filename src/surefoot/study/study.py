@@ -26,6 +26,7 @@ from surefoot.agents.measured import Cost, measured
 from surefoot.agents.place import Place, refuse_inside, start_of, under_way
 from surefoot.errors import InvalidInput, OutOfOrder, UnwritableFile
 from surefoot.model.labels import Label
+from surefoot.model.plant.plant import Plant
 from surefoot.model.problem import Problem
 from surefoot.monitor.watching import MonitorFactory
 from surefoot.storage.disk import FileLayer
@@ -36,6 +37,7 @@ from surefoot.study.acknowledging import Answer, acknowledge_entries
 from surefoot.study.certificate import Offer
 from surefoot.study.clock import Clock
 from surefoot.study.episode import Episode
+from surefoot.study.exact import Exact
 from surefoot.study.importing import Imported, prepare
 from surefoot.study.journal import Journal
 from surefoot.study.logs import Log
@@ -63,6 +65,7 @@ class Study:
     def __init__(self, path: Path, layer: FileLayer, standing: Standing, journal: Journal | None, lock: Lock) -> None:
         """Use :meth:`open`."""
         self.path = path
+        self.exact = Exact(None)  #: exact states, in a study of a plant
         self.recovered: tuple[str, ...] = ()  #: what was found and repaired on opening
         self._layer, self._standing, self._journal, self._lock = layer, standing, journal, lock
         self._calls, self._process = threading.RLock(), os.getpid()
@@ -72,7 +75,7 @@ class Study:
     def open(
         cls,
         path: str | Path,
-        problem: Problem | None = None,
+        problem: Problem | Plant | None = None,
         *,
         agent: str | type[Agent] | None = None,
         failure_probability: float | None = None,
@@ -90,6 +93,8 @@ class Study:
         Args:
             path: the folder, ``plant.study`` say.
             problem: what is known about the plant. It may be left out for an existing study; another one is refused.
+                With a :class:`surefoot.Plant` states are exact: ``begin`` and ``tell`` take them, ``ask`` gives an
+                input that is certified at the exact state (spec 9). To go on with it the plant must be given again.
             agent: ``"lsvi-new"``, the default, or ``"lsvi-new-paper"``; or the class.
             failure_probability: p; all steps of the whole study, all epochs together, are safe with probability at
                 least 1 − p. 0.05 unless given. Epoch k works with p·2^-(k+1), see ``acknowledge``.
@@ -105,11 +110,13 @@ class Study:
                 them all out, or give the same.
         """
         path, layer = Path(path), files or FileLayer()
+        plant, problem = (problem, problem.problem) if isinstance(problem, Plant) else (None, problem)
         if problem is not None and not isinstance(problem, Problem):
-            raise InvalidInput("a study needs a Problem", got=f"a {type(problem).__name__}")
+            raise InvalidInput("a study needs a Problem or a Plant", got=f"a {type(problem).__name__}")
         if problem is not None:
-            opening.refuse_sparse(problem)  # before there is a folder
-        wishes = opening.Wishes(problem, failure_probability, false_alarm, opening.agent_name(agent), agent_options)
+            opening.refuse_sparse(problem, plant)  # before there is a folder
+        name = opening.agent_name(agent)
+        wishes = opening.Wishes(problem, failure_probability, false_alarm, name, agent_options, plant)
         monitor = monitor_factory or opening.usual_monitor
         lock = opening.study_lock(path)
         if read_only:
@@ -128,6 +135,7 @@ class Study:
                 study._write_alarms()
                 rehearse(standing.problem, standing.agent_name, progress)
                 undo.pop_all()
+        study.exact = Exact(plant)
         study.recovered = tuple(filter(None, remarks))
         return study
 
@@ -190,6 +198,9 @@ class Study:
         """
         with self._calls:
             standing = self._ready()
+            point = None
+            if standing.of_plant:
+                start, point = self.exact.begin(start)
             state, place = start_of(self.problem, label_of(start)), standing.place
             if place == Place(self.problem, standing.episodes, 0, state) and standing.pending is None:
                 return place.episode
@@ -205,6 +216,7 @@ class Study:
                     "made_after": standing.made_after,
                     "safe_mode": standing.safe_mode,
                     **progress_of(standing.agent.plan),
+                    "point": point,
                 },
             )
             return standing.episodes
@@ -217,7 +229,8 @@ class Study:
                 return Offer.of(standing.pending)
             place.expect("act")
             assert self._journal is not None
-            h, pair = place.step, certificate.choose(standing)
+            h, point = place.step, None if standing.exact is None else self.exact.look(standing)
+            pair = certificate.choose(standing) if point is None else self.exact.choose(standing, point)
             record = self._do(
                 "ask",
                 {
@@ -226,7 +239,8 @@ class Study:
                     "step": h,
                     "state": place.label,
                     "action": self.problem.naming.action(self.problem.graph.layers[h], h, pair),
-                    "certificate": certificate.certificate_for(standing, pair),
+                    "certificate": certificate.certificate_for(standing, pair, point),
+                    "point": None if point is None else self.exact.offered(point, pair),
                 },
             )
             return Offer.of(record)
@@ -250,8 +264,8 @@ class Study:
             n, pending = records.ask_number(ask_id), standing.pending
             if pending is None or pending["ask"] != ask_id:
                 told = (next_state, cost, action_applied)
-                return told_before(standing, self.path / journals.NAME, self._layer, n, ask_id, told)
-            record = self._do("tell", tell_entries(standing, pending, next_state, cost, action_applied))
+                return told_before(standing, self.exact, self.path / journals.NAME, self._layer, n, ask_id, told)
+            record = self._do("tell", tell_entries(standing, self.exact, pending, next_state, cost, action_applied))
             return Receipt.of(standing, record)
 
     def tell_terminal(self, cost: Cost, episode: int | None = None) -> Receipt:

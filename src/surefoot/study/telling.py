@@ -13,12 +13,13 @@ from surefoot.model.labels import Label, same_label
 from surefoot.model.problem import Problem
 from surefoot.storage.disk import FileLayer
 from surefoot.study import journal as journals
+from surefoot.study.exact import Exact
 from surefoot.study.records import Record, label_of
 from surefoot.study.standing import Standing
 
 AS_OFFERED: Any = ...  #: in place of an action that was applied
 
-_SAID = ("action", "next_state", "cost", "raw_cost")
+_SAID = ("action", "next_state", "cost", "raw_cost", "point")
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,15 @@ class Receipt:
         return asdict(self)
 
 
-def tell_entries(standing: Standing, ask: Record, next_state: Label, cost: Cost, applied: Label) -> Record:
+def tell_entries(
+    standing: Standing, exact: Exact, ask: Record, next_state: Label, cost: Cost, applied: Label
+) -> Record:
     """The entries of a tell that answers an ask; everything that can be refused is refused here."""
+    point, may = None, True
+    if ask["point"] is not None:
+        number = ask["action"] if applied is AS_OFFERED or applied is None else exact.number(applied)
+        next_state, point, may = exact.told(ask, next_state, number)
+        applied = AS_OFFERED if number == ask["action"] else (applied if number is None else number)
     problem, h, state = standing.problem, ask["step"], label_of(ask["state"])
     where = f"episode {ask['episode']}, step {h}, state {state!r}"
     numbers, raw = measured(problem, cost, where)
@@ -62,6 +70,8 @@ def tell_entries(standing: Standing, ask: Record, next_state: Label, cost: Cost,
             edge = problem.edge_index(h, state, action, after)
         except UnknownLabel:
             _refuse_misspelt(problem, h + 1, after, where)
+            may = False
+        if not may:
             unused, ends = "successor", True
         else:
             reached = int(problem.graph.layers[h].successor[edge])
@@ -78,6 +88,7 @@ def tell_entries(standing: Standing, ask: Record, next_state: Label, cost: Cost,
         "raw_cost": raw,
         "unused": unused,
         "ends": ends,
+        "point": point,
     }
 
 
@@ -96,7 +107,7 @@ def _refuse_other_spelling(error: UnknownLabel, what: str, where: str) -> None:
 
 
 def told_before(
-    standing: Standing, path: Path, layer: FileLayer, n: int, name: str, told: tuple[Label, Cost, Label]
+    standing: Standing, exact: Exact, path: Path, layer: FileLayer, n: int, name: str, told: tuple[Label, Cost, Label]
 ) -> Receipt:
     """The receipt of a tell that is only repeated; anything else about an ask that is not pending is refused."""
     ask, tell = standing.last_ask, standing.last_tell
@@ -104,7 +115,7 @@ def told_before(
         ask, tell = _find(path, layer, n, name)
     if tell is None:
         raise OutOfOrder("the episode of this ask was aborted, so nothing can be told", got=name)
-    now = tell_entries(standing, ask, *told)
+    now = tell_entries(standing, exact, ask, *told)
     if any(_plain(tell[key]) != _plain(now[key]) for key in _SAID):
         raise OutOfOrder(
             "another tell of this ask is on record",

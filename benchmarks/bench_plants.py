@@ -1,0 +1,104 @@
+"""Plants: how long a million cells take to build and in how much memory, and the charger after 1,000 episodes."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import surefoot as sf
+from benchmarks.timing import show
+from surefoot.model.sparse_rows import arrays_of
+
+
+def cube(cells: int) -> sf.Plant:
+    """Three coordinates that relax to the middle, two inputs, four features."""
+    return sf.Plant(
+        state=dict.fromkeys("abc", (0.0, 1.0, cells)),
+        inputs={"u": [0.0, 1.0]},
+        horizon=3,
+        start=[0.5, 0.5, 0.5],
+        models=[lambda h, x, u: [0.5 + 0.9 * (x[0] - 0.5) + 0.02 * u, 0.5 + 0.9 * (x[1] - 0.5), 0.1 + 0.8 * x[2]]],
+        disturbance=0.001,
+        measures=lambda h, x, u: [1.0, x[0], u, u * x[1]],
+        reward=lambda h, x, u: u,
+        fallback=0.0,
+        limits=[sf.Limit("stress", bound=2.0, noise=0.1, norm=1.0)],
+        same_at_every_step=True,
+        quadrature=2,
+    )
+
+
+def run(cells: int = 100, episodes: int = 1000) -> list[dict[str, Any]]:
+    cube(6)  # compile
+    began = time.perf_counter()
+    plant = cube(cells)
+    seconds = time.perf_counter() - began
+    own = {id(a): a.nbytes for layer in plant.problem.graph.layers for t in vars(layer).values() for a in arrays_of(t)}
+    del plant
+    tracemalloc.start()
+    cube(cells // 2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    number = cells**3
+    return [
+        {
+            "name": f"a plant of {number:,} cells in three dimensions, seconds to build",
+            "value": seconds,
+            "target": 60.0,
+            "better": "lower",
+            "megabytes_of_arrays": sum(own.values()) / 1e6,
+        },
+        {
+            "name": f"peak memory while {number // 8:,} cells are built, over the arrays they end in",
+            "value": peak / (sum(own.values()) / 8),
+            "target": 6.0,
+            "better": "lower",
+        },
+        *charger(episodes),
+    ]
+
+
+def charger(episodes: int) -> list[dict[str, Any]]:
+    """The example at 10 × 10 cells: what is certified of what is safe, and its value beside a grid of 24 × 24."""
+    path = Path(__file__).parents[1] / "examples" / "charger.py"
+    spec = importlib.util.spec_from_file_location("charger", path)
+    assert spec is not None
+    assert spec.loader is not None
+    example: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    plant, fine = example.charger(10), example.charger(24)
+    agent = sf.PlantAgent(plant)
+    played = sf.run(agent, plant.simulate(example.truth), episodes, 0)
+    _, safe = sf.exact.safe_sets(sf.World(plant.problem, transition=[1.0], cost=[example.STRESS]))
+    policy = sf.exact.solve(sf.World(fine.problem, transition=[1.0], cost=[example.STRESS])).policy
+
+    def play(h: int, x: Any) -> Any:
+        return fine.inputs.values[policy.action(h, fine.cell(x))]
+
+    best = sf.run(play, fine.simulate(example.truth), 100, 0).reward.mean()
+    found = sum(int((a & b).sum()) for a, b in zip(agent.plan.certified_sets.pairs, safe, strict=True))
+    share = found / sum(int(b.sum()) for b in safe)
+    return [
+        {
+            "name": f"charger, 10 × 10 cells, {episodes:,} episodes: certified of all pairs that are safe",
+            "value": share,
+            "target": 0.97,
+            "better": "higher",
+            "violations": int(played.violations.sum()),
+        },
+        {
+            "name": f"charger, 10 × 10 cells, {episodes:,} episodes: value over the best of 24 × 24 cells",
+            "value": float(played.last_value(100) / np.float64(best)),
+            "target": 0.98,
+            "better": "higher",
+        },
+    ]
+
+
+if __name__ == "__main__":
+    show(run())

@@ -1,0 +1,141 @@
+"""A learner on a plant: it is told exact states, learns from exact features, and certifies at the exact state (spec 9).
+
+A thin layer over :class:`LsviNew` on the plant's problem: the plan is that of the cells, and at every step the inputs
+are certified anew where the plant really is (:mod:`surefoot.plan.point`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from surefoot.agents.lsvi_new import LsviNew
+from surefoot.agents.measured import Cost
+from surefoot.agents.place import under_way
+from surefoot.errors import AssumptionBroken, InvalidInput, OutOfOrder
+from surefoot.model.graph import FloatArray
+from surefoot.model.plant.plant import Plant
+from surefoot.plan.centres import CentreValues
+from surefoot.plan.plan import Plan
+from surefoot.plan.point import Point, at_point
+
+
+class PlantAgent:
+    """LSVI-NEW on a plant. Every step keeps every limit with probability at least 1 − p, given what is declared.
+
+    Args:
+        plant: what is known.
+        failure_probability: p, of all steps of all episodes together.
+        exact: certify at the exact state; False: by whole cells only, to see what that costs.
+        options: of :class:`surefoot.LsviNew`.
+
+    Examples:
+        >>> plant = sf.Plant(
+        ...     state={"level": (0.0, 1.0, 10)}, inputs={"flow": [0.05, 0.1, 0.2]}, horizon=5, start=[0.45],
+        ...     models=[lambda h, x, u: 0.8 * x + u], disturbance=[0.01],
+        ...     measures=lambda h, x, u: [1.0, x[0], u], reward=lambda h, x, u: 5 * u, fallback=0.1,
+        ...     limits=[sf.Limit("foam", bound=0.9, noise=0.05, norm=2.0)])
+        >>> agent = sf.PlantAgent(plant)
+        >>> agent.begin_episode([0.45])
+        >>> u = agent.act(0, [0.45])
+        >>> agent.observe(0, [0.45], u, [0.8 * 0.45 + u], cost=0.3)
+        >>> u, agent.promise
+        (0.1, 'every step safe with probability ≥ 0.95')
+    """
+
+    def __init__(self, plant: Plant, failure_probability: float = 0.05, *, exact: bool = True, **options: Any) -> None:
+        if not isinstance(plant, Plant):
+            raise InvalidInput("a PlantAgent needs a Plant", got=f"a {type(plant).__name__}")
+        self.plant, self.exact = plant, bool(exact)
+        self.learner = LsviNew(plant.problem, failure_probability, **options)
+        self._centres = CentreValues(plant)
+        self._steers: tuple[Plan | None, tuple[FloatArray, ...]] = (None, ())
+        self._x: FloatArray | None = None  # where the plant was last told to be
+
+    def __repr__(self) -> str:
+        return f"PlantAgent(episodes={self.episodes}, replans={self.learner.replans})"
+
+    @property
+    def plan(self) -> Plan:
+        """The plan in force, of the cells."""
+        return self.learner.plan
+
+    @property
+    def episodes(self) -> int:
+        return self.learner.episodes
+
+    @property
+    def promise(self) -> str:
+        return self.learner.promise
+
+    @property
+    def guaranteed(self) -> bool:
+        return self.learner.guaranteed
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        return {**self.learner.constants, "exact": self.exact}
+
+    def begin_episode(self, x: Any) -> None:
+        """Start an episode in state x."""
+        point = self.plant.cells.point("a state", x)
+        low, high = self.plant.start
+        if (point < low - self.plant.cells.guard).any() or (point > high + self.plant.cells.guard).any():
+            raise InvalidInput("not a declared start", got=repr(point.tolist()))
+        self.learner.begin_episode(self.plant.cell(point))
+        self._x = point
+
+    def act(self, h: int, x: Any) -> Any:
+        """The input to apply now, certified at exactly this state."""
+        point = self.look(h, x)
+        pair = self.learner._choose(h, point.cell) if self._by_cell(point) else point.pairs.start + point.best()
+        return self.plant.inputs.values[pair - point.pairs.start]
+
+    def look(self, h: int, x: Any) -> Point:
+        """What is certified at state x of step h, by the plan in force."""
+        place = under_way(self.learner.place)
+        place.expect_at("act", h, self.plant.cell(x))
+        return at_point(self.plant, self.plan, self._values(), h, self._where(h, x))
+
+    def _values(self) -> tuple[FloatArray, ...]:
+        """Of the plan in force, at the cells' centres; computed once for each plan."""
+        if self._steers[0] is not self.plan:
+            self._steers = (self.plan, self._centres.of(self.plan))
+        return self._steers[1]
+
+    def _by_cell(self, point: Point) -> bool:
+        """Cells alone decide: in the first episodes of the fallback, and where exact states are not wanted."""
+        return not self.exact or not self.plan.consistent or self.learner.playing_fallback
+
+    def observe(self, h: int, x: Any, u: Any, x_next: Any, cost: Cost) -> None:
+        """Tell what the input did: the exact next state and the measured cost."""
+        state, after = self._where(h, x), self.plant.cells.point("a next state", x_next)
+        number = self.plant.inputs.index(u)
+        value = self.plant.inputs.values[number]
+        if not self.plant.may_follow(h, state, value, after):
+            boxes = "; ".join(f"{low.tolist()} … {high.tolist()}" for low, high in self.plant.boxes(h, state, value))
+            raise AssumptionBroken(
+                "the next state is outside what the models and the disturbance allow",
+                where=f"step {h}, state {state.tolist()}, input {value!r}",
+                got=f"{after.tolist()}, expected in {boxes}",
+                fix="Declare a larger disturbance, or mend the models.",
+            )
+        features = self.plant.features(h, state, value)
+        self.learner.observe(h, self.plant.cell(state), number, self.plant.cell(after), cost, features=features)
+        self._x = after
+
+    def end_episode(self) -> None:
+        """Finish the episode; between episodes a new plan is made if the data have grown enough."""
+        self.learner.end_episode()
+
+    def abort_episode(self) -> None:
+        self.learner.abort_episode()
+
+    def _where(self, h: int, x: Any) -> FloatArray:
+        """The state as told last; another one is refused."""
+        point = self.plant.cells.point("a state", x)
+        if self._x is None or not np.array_equal(point, self._x):
+            last = None if self._x is None else self._x.tolist()
+            raise OutOfOrder("the plant is elsewhere", where=f"step {h}", got=f"{point.tolist()}, told last was {last}")
+        return point

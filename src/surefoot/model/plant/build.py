@@ -1,0 +1,156 @@
+"""From functions on a box of states to the arrays of a Problem (spec 9).
+
+Pairs are numbered cell·U + input; one more state, the last, stands for all that is outside the box. It is forbidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.errors import InvalidInput
+from surefoot.model.graph import FloatArray, IntArray
+from surefoot.model.plant.calls import Call, said
+from surefoot.model.plant.cells import Cells, Inputs
+from surefoot.model.plant.reach import Reach, chances, corner_values, grid_points, successors
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """The arrays of one decision step, as ``Problem.from_arrays`` takes them."""
+
+    pair_ptr: IntArray  # (N+1,)
+    successors: IntArray  # (E,)
+    reward: FloatArray  # (N,)
+    cost_features: FloatArray  # (rows, dc)
+    row_ptr: IntArray  # (N+1,)
+    transition_features: FloatArray  # (E, models)
+    fallback: IntArray  # (S,)
+
+    def sharing(self, before: Step) -> Step:
+        """The same step, with the arrays of the step before in place of equal ones."""
+        kept = {}
+        for field in fields(self):
+            own, old = getattr(self, field.name), getattr(before, field.name)
+            kept[field.name] = old if own.shape == old.shape and np.array_equal(own, old) else own
+        return Step(**kept)
+
+
+def build_step(
+    cells: Cells,
+    inputs: Inputs,
+    reach: Reach,
+    measures: Call,
+    reward: Call,
+    fallback: Call,
+    remainder: FloatArray,
+    points: int,
+    h: int,
+) -> Step:
+    pair_ptr, following = _successors(cells, inputs, reach, h)
+    rows, row_ptr = _rows(cells, inputs, measures, remainder, h)
+    landing = np.ones((len(following), len(reach.models)))
+    landing[:-1] = chances(cells, reach, h, inputs.values, pair_ptr, following, points)[:-1]
+    return Step(
+        pair_ptr=pair_ptr,
+        successors=following,
+        reward=_rewards(cells, inputs, reward, h),
+        cost_features=rows,
+        row_ptr=row_ptr,
+        transition_features=landing,
+        fallback=_fallback(cells, inputs, fallback, h),
+    )
+
+
+def _successors(cells: Cells, inputs: Inputs, reach: Reach, h: int) -> tuple[IntArray, IntArray]:
+    """(pair_ptr, successor) of all pairs, the one of the outside last."""
+    found = [successors(cells, reach.of_cells(cells, h, u)) for u in inputs.values]
+    counts = np.empty((cells.number, len(inputs)), np.int64)
+    for number, (ptr, _) in enumerate(found):
+        counts[:, number] = np.diff(ptr)
+    pair_ptr = np.concatenate([[0], np.cumsum(np.append(counts.reshape(-1), 1))])
+    kind = np.int32 if cells.number < np.iinfo(np.int32).max else np.int64
+    following = np.empty(pair_ptr[-1], kind)
+    for number, (ptr, met) in enumerate(found):
+        begins = pair_ptr[:-1][number : cells.number * len(inputs) : len(inputs)]
+        following[np.repeat(begins - ptr[:-1], np.diff(ptr)) + np.arange(len(met))] = met
+    following[-1] = cells.outside
+    return pair_ptr, following
+
+
+def _rows(cells: Cells, inputs: Inputs, measures: Call, remainder: FloatArray, h: int) -> tuple[FloatArray, IntArray]:
+    """((rows, dc), row_ptr): the features at the corners of every cell, for every input.
+
+    Corners that differ only in coordinates which the features do not depend on have the same row: it stands there once.
+    """
+    corners = grid_points(cells)
+    found = [measures.at(h, corners, u) for u in inputs.values]
+    moving = [d for d in range(cells.dim) if any(_depends(cells, values, d) for values in found)]
+    chosen = [
+        c for c in product((0, 1), repeat=cells.dim) if not any(c[d] for d in range(cells.dim) if d not in moving)
+    ]
+    dim, extra = len(found[0]), len(remainder)
+    pairs = cells.number * len(inputs)
+    rows = np.zeros((pairs * len(chosen) + 1, dim + extra))
+    table = rows[:-1].reshape(cells.number, len(inputs), len(chosen), dim + extra)
+    for number, values in enumerate(found):
+        for c, corner in enumerate(chosen):
+            table[:, number, c, :dim] = corner_values(cells, values, corner).T
+    table[..., dim:] = remainder
+    if (
+        extra
+    ):  # features bend between the corners, and may be longer there: the outside's row, which nobody plays, says so
+        rows[-1] = 2.0 * rows[int(np.linalg.norm(rows, axis=1).argmax())]
+    row_ptr = np.append(np.arange(pairs + 1) * len(chosen), pairs * len(chosen) + 1)
+    return rows, row_ptr
+
+
+def _depends(cells: Cells, values: FloatArray, d: int) -> bool:
+    box = values.reshape(len(values), *(n + 1 for n in cells.shape))
+    return bool((np.diff(box, axis=d + 1) != 0.0).any())
+
+
+def _rewards(cells: Cells, inputs: Inputs, reward: Call, h: int) -> FloatArray:
+    """(N,) at the cells' centres; they steer values only."""
+    found, x = np.zeros((cells.number, len(inputs))), centres(cells)
+    for number, u in enumerate(inputs.values):
+        found[:, number] = reward.at(h, x, u)[0]
+        strange = np.flatnonzero((found[:, number] < 0.0) | (found[:, number] > 1.0))
+        if len(strange):
+            at = int(strange[0])
+            where = f"{said(h, x[:, at])}, input {u!r}"
+            raise InvalidInput("a reward must lie in [0, 1]", where=where, got=repr(float(found[at, number])))
+    return np.append(found.reshape(-1), 0.0)
+
+
+def _fallback(cells: Cells, inputs: Inputs, fallback: Call, h: int) -> IntArray:
+    """(S,) the fallback's input in every cell: that at the cell's centre."""
+    x = centres(cells)
+    given = fallback.at(h, x).T
+    levels = np.array([np.atleast_1d(u) for u in inputs.values])
+    found = np.full(cells.number + 1, -1, np.int64)
+    for number, level in enumerate(levels):
+        found[:-1][(given == level).all(axis=1)] = number
+    strange = np.flatnonzero(found[:-1] < 0)
+    if len(strange):
+        where = said(h, x[:, strange[0]])
+        got = repr(given[strange[0]].tolist())
+        raise InvalidInput(
+            "the fallback's input is not on the grid", where=where, got=got, fix=f"There are {inputs.said()}."
+        )
+    return found
+
+
+def centres(cells: Cells) -> FloatArray:
+    """(n, cells)"""
+    low, high = cells.bounds(np.arange(cells.number))
+    return np.asarray(0.5 * (low + high))
+
+
+def per_step(steps: Sequence[Step], name: str) -> list[NDArray[Any]]:
+    return [getattr(step, name) for step in steps]

@@ -1,0 +1,89 @@
+"""Calling a user's function at many points at once.
+
+A function of (h, x, u) is called with x as an array (n, P), P points at once, when it can be: what it gives must have a
+column for each point and agree, at three of them, with what it gives for one point (n,) at a time. A function that
+branches on a number, or is written with :mod:`math`, is called point by point instead: slower, and no different.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from surefoot.errors import InvalidInput
+from surefoot.model.graph import FloatArray
+
+_TRIED = 3
+_AGREE = 1e-9  # vectorised code may round otherwise, never by more
+
+
+class Call:
+    """A user's function, with a name for errors and the number of values that it gives (None: as many as it gives)."""
+
+    def __init__(self, name: str, function: Callable[..., Any], values: int | None) -> None:
+        self.name, self.function, self.values = name, function, values
+        self.by_point = False  #: True once it has been found to take one point at a time only
+
+    def at(self, h: int, x: FloatArray, *rest: Any) -> FloatArray:
+        """(values, P) of points (n, P)."""
+        if x.shape[1] == 1:
+            return self.one(h, x[:, 0], *rest)[:, None]
+        if not self.by_point:
+            found = self._together(h, x, *rest)
+            if found is not None:
+                return found
+            self.by_point = True
+        return np.stack([self.one(h, x[:, i], *rest) for i in range(x.shape[1])], axis=1)
+
+    def one(self, h: int, x: FloatArray, *rest: Any) -> FloatArray:
+        """(values,) of one point (n,)."""
+        given = self.function(h, x, *rest)
+        try:
+            values = np.array([np.asarray(part, np.float64).reshape(()) for part in _values(given)])
+        except (TypeError, ValueError):
+            raise InvalidInput(f"{self.name} must give numbers", where=said(h, x), got=f"{given!r:.100}") from None
+        if self.values is None:
+            self.values = len(values)
+        if values.shape != (self.values,):
+            got = f"{len(values)} values where {self.values} are expected"
+            raise InvalidInput(f"{self.name} gives the wrong number of values", where=said(h, x), got=got)
+        if not np.isfinite(values).all():
+            raise InvalidInput(f"{self.name} must give finite numbers", where=said(h, x), got=repr(values.tolist()))
+        return values
+
+    def _together(self, h: int, x: FloatArray, *rest: Any) -> FloatArray | None:
+        """What one call for all points gives; None when the function cannot be called like that."""
+        n = x.shape[1]
+        if self.values is None:
+            self.one(h, x[:, 0], *rest)
+        try:
+            with np.errstate(all="ignore"):
+                parts = [np.asarray(part, np.float64) for part in _columns(self.function(h, x, *rest), self.values)]
+            found = np.stack([np.broadcast_to(part, (n,)) for part in parts])
+        except Exception:  # whatever it raises: the function is then tried point by point, where errors are its own
+            return None
+        if found.shape != (self.values, n) or not np.isfinite(found).all():
+            return None
+        for i in sorted({0, n // 2, n - 1})[:_TRIED]:
+            alone = self.one(h, x[:, i], *rest)
+            if not np.allclose(found[:, i], alone, rtol=_AGREE, atol=_AGREE * max(1.0, float(np.abs(alone).max()))):
+                return None
+        return np.ascontiguousarray(found)
+
+
+def _values(given: Any) -> list[Any]:
+    """The values of one point: of a list or an array of one axis each entry, else the one number."""
+    return list(given) if isinstance(given, (list, tuple)) or np.ndim(given) == 1 else [given]
+
+
+def _columns(given: Any, values: int | None) -> list[Any]:
+    """The values of many points: a list, or an array with a row for each; one axis alone is the one value of each."""
+    if isinstance(given, (list, tuple)) or np.ndim(given) == 2 or (np.ndim(given) == 1 and values != 1):
+        return list(given)
+    return [given]
+
+
+def said(h: int, x: FloatArray) -> str:
+    return f"step {h}, state {[round(float(v), 9) for v in x]}"

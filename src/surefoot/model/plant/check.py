@@ -1,0 +1,161 @@
+"""Trying to refute a plant's declaration by samples (spec 9).
+
+What safety rests on cannot be proved from samples, but a wrong declaration is usually found by them: next states
+outside the boxes of their cells, features outside the hull of their corners, a fallback that leaves its cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surefoot.model.graph import FloatArray, IntArray
+from surefoot.model.plant.calls import said
+from surefoot.streams import stream
+
+if TYPE_CHECKING:
+    from surefoot.model.plant.plant import Plant
+
+_TOLERANCE = 1e-9  # of the size of a feature: corners and interior are rounded apart
+
+
+@dataclass(frozen=True)
+class Refutation:
+    """A sample that contradicts what was declared."""
+
+    rule: str
+    where: str  # the step, the exact state and the input
+    got: str
+    fix: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.where}: {self.got}. {self.fix}"
+
+
+@dataclass(frozen=True)
+class PlantCheck:
+    """What samples say of a plant's declaration. No refutation is no proof."""
+
+    samples: int
+    refutations: tuple[Refutation, ...]
+
+    @property
+    def refuted(self) -> bool:
+        return bool(self.refutations)
+
+    def __str__(self) -> str:
+        if not self.refutations:
+            return f"{self.samples} samples refute nothing that was declared"
+        return "\n".join(f"refuted: {each}" for each in self.refutations)
+
+
+def check_plant(plant: Plant, samples: int, seed: int) -> PlantCheck:
+    """Of each rule the first refutation found, in at most this many samples per rule."""
+    rng = stream(seed, "plant check")
+    found = [*_models(plant, samples, rng), *_features(plant, samples, rng), *_fallback(plant, samples, rng)]
+    return PlantCheck(samples, tuple(found))
+
+
+def _drawn(
+    plant: Plant, samples: int, rng: np.random.Generator
+) -> Iterator[tuple[int, Any, int, IntArray, FloatArray]]:
+    """(step, input, its number, cells, states in them), a batch for each step and input that is drawn."""
+    cells, inputs = plant.cells, plant.inputs
+    batches = min(samples, 8 * len(inputs), len(inputs) * (plant.horizon - 1))
+    each = max(1, samples // batches)
+    for n in range(batches):
+        h, number = (n // len(inputs)) % (plant.horizon - 1), n % len(inputs)
+        own = rng.integers(cells.number, size=each)
+        low, high = cells.bounds(own)
+        x = low + rng.random(low.shape) * (high - low)
+        # The middle of an edge is where what is not affine in a coordinate shows most.
+        x = np.where(rng.random(x.shape) < 0.3, np.where(rng.random(x.shape) < 0.5, low, 0.5 * (low + high)), x)
+        yield h, inputs.values[number], number, own, x
+
+
+def _models(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[Refutation]:
+    """A next state of a sampled state must lie in a declared successor of its cell."""
+    refuted: set[int] = set()
+    for h, u, number, own, x in _drawn(plant, samples, rng):
+        layer = plant.problem.graph.layers[h]
+        for i, (low, high) in enumerate(plant.reach.at_points(h, x, u)):
+            y = low + rng.random(low.shape) * (high - low)
+            y = np.where(rng.random(y.shape) < 0.5, np.where(rng.random(y.shape) < 0.5, low, high), y)
+            reached = plant.cells.of(y)
+            for p in _undeclared(layer, own * len(plant.inputs) + number, reached)[:1]:
+                if i not in refuted:
+                    refuted.add(i)
+                    yield Refutation(
+                        f"model {i} leads outside the successors of its cell",
+                        f"{said(h, x[:, p])}, input {u!r}",
+                        f"next state {np.round(y[:, p], 9).tolist()}, in cell {plant.cells.said(int(reached[p]))}",
+                        "It does not take its extremes at the corners of a cell: give reach= or slopes=, or mend them.",
+                    )
+
+
+def _undeclared(layer: Any, pairs: IntArray, reached: IntArray) -> IntArray:
+    """Which of the states reached are not among the declared successors of their pairs."""
+    first, end = layer.pair_ptr[pairs], layer.pair_ptr[pairs + 1]
+    declared = np.zeros(len(pairs), bool)
+    for k in range(int((end - first).max(initial=0))):
+        at = np.minimum(first + k, end - 1)
+        declared |= layer.successor[at] == reached
+    return np.flatnonzero(~declared)
+
+
+def _features(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[Refutation]:
+    """Features must lie in the convex hull of those at the corners: there, a multi-affine function is the interpolation
+    of its corners.
+    """
+    if plant.remainder.any():  # then they need not
+        return
+    for h, u, _, own, x in _drawn(plant, samples, rng):
+        low, high = plant.cells.bounds(own)
+        inside, between = plant.measures.at(h, x, u), np.zeros((plant.measures.values or 0, x.shape[1]))
+        share = (x - low) / (high - low)
+        size = np.zeros(len(between))
+        for corner in np.ndindex(*[2] * plant.cells.dim):
+            up = np.array(corner)[:, None]
+            at = plant.measures.at(h, np.where(up == 1, high, low), u)
+            between += at * np.where(up == 1, share, 1.0 - share).prod(axis=0)
+            size = np.maximum(size, np.abs(at).max(axis=1))
+        off = np.abs(inside - between) - _TOLERANCE * np.maximum(size, 1e-300)[:, None]
+        if (off > 0).any():
+            k, p = np.unravel_index(int(off.argmax()), off.shape)
+            yield Refutation(
+                "a feature is not affine in each coordinate",
+                f"{said(h, x[:, p])}, input {u!r}",
+                f"feature {k} is {inside[k, p]:.9g}, between its corners it would be {between[k, p]:.9g}",
+                "Use hats of the coordinates that it bends in, or declare remainder=.",
+            )
+            return
+
+
+def _fallback(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[Refutation]:
+    """From sampled starts the fallback must stay in the cells that the problem says it can reach, and off all limits
+    that are known."""
+    cells, graph = plant.cells, plant.problem.graph
+    episodes = max(1, samples // (plant.horizon - 1))
+    low, high = (end[:, None] for end in plant.start)
+    x = low + rng.random((cells.dim, episodes)) * (high - low)
+    for h in range(plant.horizon - 1):
+        own = cells.of(x)
+        pair = graph.layers[h].fallback[own]
+        for p in np.flatnonzero(pair < 0)[:1]:
+            yield Refutation(
+                "the fallback leaves the cells declared for it",
+                said(h, x[:, p]),
+                f"it is in {cells.said(int(own[p]))}",
+                "A next state lies outside its box: see the models.",
+            )
+            return
+        follow = np.empty_like(x)
+        for number in np.unique(pair - own * len(plant.inputs)):
+            mask = pair - own * len(plant.inputs) == number
+            boxes = plant.reach.at_points(h, x[:, mask], plant.inputs.values[number])
+            least, most = boxes[int(rng.integers(len(boxes)))]
+            follow[:, mask] = least + rng.choice([0.0, 0.5, 1.0], size=least.shape) * (most - least)
+        x = follow

@@ -1,0 +1,123 @@
+"""Cost features of a plant, and the ready-made ones: hat functions of a coordinate (spec 9).
+
+A hat of an edge of the grid is 1 there, 0 at all other edges and linear between: the hats of a coordinate sum to one,
+are affine in it on every cell, and a sum of them is any function that is linear between the edges. Products of hats of
+different coordinates are affine in each coordinate, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from surefoot.errors import InvalidInput
+from surefoot.model.graph import FloatArray
+from surefoot.model.plant.calls import Call
+from surefoot.model.plant.cells import Cells
+
+Measure = Callable[[int, FloatArray, Any], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Hat:
+    """Hat functions, to be multiplied with each other and with functions of (h, x, u). Made by :func:`hat`."""
+
+    factors: tuple[Any, ...]  # (name, knots) of a coordinate, or a function
+
+    def __mul__(self, other: Hat | Measure) -> Hat:
+        if not isinstance(other, Hat) and not callable(other):
+            raise InvalidInput("a hat is multiplied with a hat or a function of (h, x, u)", got=f"{other!r:.80}")
+        return Hat((*self.factors, *(other.factors if isinstance(other, Hat) else (other,))))
+
+    __rmul__ = __mul__
+
+    def at(self, cells: Cells, h: int, x: FloatArray, u: Any) -> list[FloatArray]:
+        """The features of points (n, P) or of one (n,)."""
+        found: list[Any] = [np.ones_like(x[0])]
+        for factor in self.factors:
+            if callable(factor):
+                parts = factor(h, x, u)
+                parts = list(parts) if isinstance(parts, (list, tuple)) else [parts]
+            else:
+                name, knots = factor
+                parts = _hats(cells, name, knots, x)
+            found = [one * other for one in found for other in parts]
+        return found
+
+
+def hat(coordinate: str, knots: Sequence[float] | None = None) -> Hat:
+    """The hat functions of a coordinate of a plant, one for each knot, as entries of ``measures`` (spec 9).
+
+    Args:
+        coordinate: its name.
+        knots: where they sit, among the edges of the plant's cells, the first and the last included; by default at all
+            edges. Fewer knots are fewer features, and faster learning.
+
+    Examples:
+        >>> plant = sf.Plant(
+        ...     state={"level": (0.0, 1.0, 4)}, inputs={"flow": [0.0, 0.1]}, horizon=3, start=[0.5],
+        ...     models=[lambda h, x, u: x + u], measures=[sf.hat("level", [0, 0.5, 1]), lambda h, x, u: u],
+        ...     reward=lambda h, x, u: u, fallback=0.0,
+        ...     limits=[sf.Limit("spill", bound=0.9, noise=0.01, norm=2.0)])
+        >>> plant.features(0, [0.75], 0.1).tolist()
+        [0.0, 0.5, 0.5, 0.1]
+    """
+    return Hat(((str(coordinate), None if knots is None else tuple(float(k) for k in knots)),))
+
+
+def _hats(cells: Cells, name: str, knots: tuple[float, ...] | None, x: FloatArray) -> list[FloatArray]:
+    d = coordinate(cells, name)
+    at = cells.edges[d] if knots is None else np.array(knots)
+    value = np.clip(x[d], at[0], at[-1])
+    eye = np.eye(len(at))
+    return [np.interp(value, at, eye[i]) for i in range(len(at))]
+
+
+def coordinate(cells: Cells, name: str) -> int:
+    """The number of a coordinate; one that does not exist is refused."""
+    cells.open_box({name: (None, None)})
+    return cells.names.index(name)
+
+
+def make_measures(given: Any, cells: Cells) -> Call:
+    """The features as one function; hats are checked against the grid."""
+    items = list(given) if isinstance(given, (list, tuple)) else [given]
+    for item in items:
+        if isinstance(item, Hat):
+            _check_hat(item, cells)
+        elif not callable(item):
+            fix = "Give a function of (h, x, u), or a list of such functions and hats."
+            raise InvalidInput("measures must be functions or hats", got=f"{item!r:.80}", fix=fix)
+    if len(items) == 1 and not isinstance(items[0], Hat):
+        return Call("measures", items[0], None)
+
+    def together(h: int, x: FloatArray, u: Any) -> list[Any]:
+        found: list[Any] = []
+        for item in items:
+            parts = item.at(cells, h, x, u) if isinstance(item, Hat) else item(h, x, u)
+            found += list(parts) if isinstance(parts, (list, tuple)) else [parts]
+        return found
+
+    return Call("measures", together, None)
+
+
+def _check_hat(item: Hat, cells: Cells) -> None:
+    used: set[str] = set()
+    for factor in item.factors:
+        if callable(factor):
+            continue
+        name, knots = factor
+        edges = cells.edges[coordinate(cells, name)]
+        if name in used:
+            rule = "hats of one coordinate cannot be multiplied: the product is not affine in it"
+            raise InvalidInput(rule, got=repr(name))
+        used.add(name)
+        if knots is None:
+            continue
+        strange = [k for k in knots if not np.isclose(edges, k, rtol=1e-12, atol=1e-12 * np.ptp(edges)).any()]
+        if strange or len(knots) < 2 or list(knots) != sorted(set(knots)):
+            fix = f"Choose from {np.round(edges, 9).tolist()[:12]}, in increasing order."
+            raise InvalidInput("the knots of a hat are edges of cells", where=name, got=repr(strange or knots), fix=fix)

@@ -1,0 +1,421 @@
+"""A plant: continuous states, known models, limits that are measured; and the Problem that stands for it (spec 9)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from surefoot.checks import at_least, whole
+from surefoot.errors import InvalidInput
+from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze
+from surefoot.model.limit import Limit
+from surefoot.model.plant.build import Step, build_step, centres, per_step
+from surefoot.model.plant.calls import Call, said
+from surefoot.model.plant.cells import Range, make_cells, make_inputs
+from surefoot.model.plant.measures import Hat, Measure, make_measures
+from surefoot.model.plant.reach import Reach, around, successors
+from surefoot.model.problem import Problem
+from surefoot.model.rules import check_limits, check_number_of_layers
+
+if TYPE_CHECKING:
+    from surefoot.model.plant.check import PlantCheck
+    from surefoot.model.plant.simulation import Simulation
+
+Function = Callable[..., Any]
+
+
+class Ahead(NamedTuple):
+    """What may follow an exact state, for each of U inputs."""
+
+    boxes: tuple[tuple[FloatArray, FloatArray], ...]  # per model (n, U) low and high ends
+    ptr: IntArray  # (U+1,)
+    cells: IntArray  # those that the boxes of input i meet are cells[ptr[i] : ptr[i+1]]
+    around: tuple[tuple[IntArray, FloatArray], ...]  # per model (2ⁿ, U) the cells around its image, and their weights
+
+
+class Plant:
+    """A continuous plant with hard limits; :attr:`problem` is the Problem that stands for it (spec 9).
+
+    Examples:
+        A tank that must not overflow; how fast it foams is learned.
+
+        >>> plant = sf.Plant(
+        ...     state={"level": (0.0, 1.0, 10)}, inputs={"flow": [0.05, 0.1, 0.2]}, horizon=5, start=[0.45],
+        ...     models=[lambda h, x, u: 0.8 * x + u], disturbance=[0.01],
+        ...     measures=lambda h, x, u: [1.0, x[0], u], reward=lambda h, x, u: 5 * u, fallback=0.1,
+        ...     limits=[sf.Limit("foam", bound=0.9, noise=0.05, norm=2.0)])
+        >>> plant.problem.graph.layers[0].n_states, plant.check().refuted
+        (11, False)
+
+    Every function takes ``(h, x, u)``: the step, the state (``level, heat = x`` unpacks it) and the input, a number, or
+    a tuple where there are several inputs. It is called with many states at once, x of shape (n, P), if it can be.
+
+    Args:
+        state: ``{name: (low, high, number of cells)}``, or a list of the cells' edges in place of the tuple.
+        inputs: ``{name: levels}``; every combination may be chosen.
+        horizon: H, the number of steps; inputs are chosen at steps 0 … H-2.
+        start: the state at step 0: a number per coordinate, or a range ``(low, high)`` for some, in order or by name.
+        models: functions that give the next state. The truth is one of them, or a random choice among them with unknown
+            probabilities. Each must take its extremes over a cell at the cell's corners: affine in each coordinate, or
+            a monotone function of that. Otherwise give ``reach`` or ``slopes``.
+        measures: the cost features: what each limit's cost is a linear function of, with unknown coefficients. A
+            function that gives a list, or a list of functions and of hats (:func:`surefoot.hat`). They must be affine
+            in each coordinate of x on every cell; otherwise give ``remainder``.
+        limits: one :class:`Limit` or several.
+        reward: in [0, 1].
+        fallback: ``fallback(h, x)``, the input of the known safe controller, or one input for all states. It is asked
+            at the centre of each cell and plays the same in all of it.
+        disturbance: by how much the next state may differ from the model's, per coordinate; 0 by default.
+        forbidden: limits that are known: ``{name: (low, high)}``, None for an open end, or a list of such boxes. States
+            strictly inside are forbidden, and every cell that has some is. Leaving the box of states is, too.
+        terminal_reward: ``terminal_reward(x)`` in [0, 1] of the last state; 0 by default.
+        reach: ``reach(h, low, high, u)`` gives the ends ``(low, high)`` of a box that holds the images, under all
+            models, of the box [low, high]; without the disturbance.
+        slopes: (n, n), or one such matrix for each model: ``|∂f_k/∂x_d| ≤ slopes[k][d]``.
+        remainder: per limit, by how much its cost may exceed, anywhere in a cell, the largest over its corners.
+        same_at_every_step: True when no function depends on h: they are called for step 0 only.
+        stationary_costs, stationary_transitions: the hidden parameters are the same at every step.
+        quadrature: points per coordinate from which the chances of next cells are computed. They steer values only.
+    """
+
+    def __init__(
+        self,
+        *,
+        state: Mapping[str, Any],
+        inputs: Mapping[str, Sequence[float]],
+        horizon: int,
+        start: Any,
+        models: Sequence[Function] | Function,
+        measures: Measure | Hat | Sequence[Measure | Hat],
+        limits: Sequence[Limit] | Limit,
+        reward: Function,
+        fallback: Any,
+        disturbance: Mapping[str, float] | Sequence[float] | float = 0.0,
+        forbidden: Mapping[str, Range] | Sequence[Mapping[str, Range]] = (),
+        terminal_reward: Function | None = None,
+        reach: Function | None = None,
+        slopes: Any = None,
+        remainder: float | Sequence[float] = 0.0,
+        same_at_every_step: bool = False,
+        stationary_costs: bool = True,
+        stationary_transitions: bool = True,
+        quadrature: int = 3,
+    ) -> None:
+        self.cells, self.inputs = make_cells(state), make_inputs(inputs)
+        self.horizon = check_number_of_layers(horizon)
+        self.limits = check_limits(limits)
+        self.start = self._box("start", start)
+        self.forbidden = (forbidden,) if isinstance(forbidden, Mapping) else tuple(forbidden)
+        self.reach = _reach(self, models, disturbance, reach, slopes)
+        self.measures = make_measures(measures, self.cells)
+        self._reward = Call("reward", _function("reward", reward), 1)
+        self._last = Call("terminal_reward", _last(terminal_reward), 1)
+        self._fallback = Call("fallback", _constant(fallback, self.inputs.index), len(self.inputs.names))
+        self.remainder = _remainder(remainder, len(self.limits))
+        self.same_at_every_step = bool(same_at_every_step)
+        self._points = whole("quadrature", quadrature, 1)
+        self._stationary = bool(stationary_costs), bool(stationary_transitions)
+        self.problem = self._problem()
+
+    def __repr__(self) -> str:
+        shape = " × ".join(map(str, self.cells.shape))
+        names = ", ".join(self.cells.names)
+        return f"Plant({names}: {shape} cells, {len(self.inputs)} inputs, horizon={self.horizon})"
+
+    # --- reading it -------------------------------------------------------------------------------------
+
+    def cell(self, x: Any) -> int:
+        """The number of the cell of a state: the state of :attr:`problem` that stands for it."""
+        return int(self.cells.of(self.cells.point("a state", x)[:, None])[0])
+
+    def features(self, h: int, x: Any, u: Any) -> FloatArray:
+        """(dc,) the cost features at exactly this state and input."""
+        return self.features_at(h, self.cells.point("a state", x)[:, None], u)[:, 0]
+
+    def features_at(self, h: int, x: FloatArray, u: Any) -> FloatArray:
+        """(dc, P) the cost features at points (n, P)."""
+        exact = self.measures.at(h, x, u)
+        extra = (
+            len(self.remainder) if self.remainder.any() else 0
+        )  # what a cell adds to its corners; at a point nothing
+        return np.concatenate([exact, np.zeros((extra, x.shape[1]))])
+
+    def boxes(self, h: int, x: Any, u: Any) -> list[tuple[FloatArray, FloatArray]]:
+        """For each model the box, (n,) low and high, in which the state that follows x and u lies."""
+        point = self.cells.point("a state", x)[:, None]
+        return [(low[:, 0], high[:, 0]) for low, high in self.reach.at_points(h, point, u)]
+
+    def next_cells(self, h: int, x: Any, u: Any) -> IntArray:
+        """The cells that may follow exactly this state and input; among them ``cells.outside`` if it may leave."""
+        boxes = [(low[:, None], high[:, None]) for low, high in self.boxes(h, x, u)]
+        return successors(self.cells, boxes)[1]
+
+    def may_follow(self, h: int, x: Any, u: Any, x_next: Any) -> bool:
+        """True when the models and the disturbance allow this next state."""
+        after, guard = self.cells.point("a next state", x_next), self.cells.guard
+        return any(
+            bool((low - guard <= after).all() and (after <= high + guard).all()) for low, high in self.boxes(h, x, u)
+        )
+
+    def ahead(self, h: int, x: Any) -> Ahead:
+        """What may follow state x, for every input."""
+        point = self.cells.point("a state", x)[:, None]
+        images = [
+            np.concatenate([model.at(h, point, u) for u in self.inputs.values], axis=1) for model in self.reach.models
+        ]
+        half = self.reach.disturbance[:, None]
+        boxes = tuple((image - half, image + half) for image in images)
+        return Ahead(boxes, *successors(self.cells, boxes), tuple(around(self.cells, image) for image in images))
+
+    def reward(self, h: int, x: Any, u: Any) -> float:
+        return float(self._reward.one(h, self.cells.point("a state", x), u)[0])
+
+    def last_reward(self, x: Any) -> float:
+        return float(self._last.one(self.horizon - 1, self.cells.point("a state", x))[0])
+
+    def fallback(self, h: int, x: Any) -> Any:
+        """The fallback's input in the cell of a state."""
+        number = int(self.problem.graph.layers[h].fallback[self.cell(x)])
+        return None if number < 0 else self.inputs.values[number - self.cell(x) * len(self.inputs)]
+
+    def breaks(self, x: Any) -> str:
+        """Why a state is forbidden, in words; empty when it is not."""
+        point = self.cells.point("a state", x)
+        if self.cells.of(point[:, None])[0] == self.cells.outside:
+            return "outside the box of states"
+        for box in self.forbidden:
+            ends = self.cells.open_box(box)
+            if all(low < value < high for value, (low, high) in zip(point.tolist(), ends, strict=True)):
+                return f"in the forbidden range {dict(box)}"
+        return ""
+
+    @cached_property
+    def forbidden_cells(self) -> BoolArray:
+        """(S,) cells that have a forbidden state, and the outside."""
+        found = np.zeros(self.cells.number + 1, bool)
+        found[-1] = True
+        for box in self.forbidden:
+            found[:-1] |= self.cells.meets(box)
+        return freeze(found)
+
+    @cached_property
+    def digest(self) -> str:
+        """A sha256, in hex, of cells, inputs, start, disturbance, forbidden ranges and the problem's arrays."""
+        head = json.dumps(self.document(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256((head + self.problem.digest).encode()).hexdigest()
+
+    def document(self) -> dict[str, Any]:
+        """What can be stored of the plant beside its problem, as plain JSON; functions cannot be."""
+        return {
+            "state": {name: edge.tolist() for name, edge in zip(self.cells.names, self.cells.edges, strict=True)},
+            "inputs": {"names": list(self.inputs.names), "values": [_plain(u) for u in self.inputs.values]},
+            "start": [end.tolist() for end in self.start],
+            "disturbance": self.reach.disturbance.tolist(),
+            "forbidden": [[_ends(range_) for range_ in self.cells.open_box(box)] for box in self.forbidden],
+        }
+
+    def check(self, samples: int = 10_000, seed: int = 0) -> PlantCheck:
+        """Try to refute by samples what was declared: models and features over cells, and the fallback's cells."""
+        from surefoot.model.plant.check import check_plant
+
+        return check_plant(self, whole("samples", samples, 1), seed)
+
+    def simulate(self, step: Function | Sequence[str], *, noise: bool = True) -> Simulation:
+        """The truth by a simulator, for ``sf.run``: see :class:`surefoot.model.plant.simulation.Simulation`."""
+        from surefoot.model.plant.simulation import Simulation
+
+        return Simulation(self, step, noise=noise)
+
+    # --- making it --------------------------------------------------------------------------------------
+
+    def _box(self, what: str, given: Any) -> tuple[FloatArray, FloatArray]:
+        """(low, high) of a point or a box, given by name or in order."""
+        values = [given[name] for name in self.cells.names] if _names(given, self.cells.names) else given
+        if np.ndim(values) == 0 and self.cells.dim == 1:
+            values = [values]
+        try:
+            ends = [(v, v) if np.ndim(v) == 0 else tuple(v) for v in values]
+            low, high = (self.cells.point(what, [end[i] for end in ends]) for i in (0, 1))
+        except (TypeError, IndexError):
+            raise InvalidInput(f"{what} must have a number or a range per coordinate", got=f"{given!r:.100}") from None
+        if (low > high).any() or (self.cells.of(np.stack([low, high], axis=1)) == self.cells.outside).any():
+            raise InvalidInput(f"{what} must lie in the box of states", got=f"{given!r:.100}")
+        return freeze(low), freeze(high)
+
+    def _problem(self) -> Problem:
+        cells, extra = self.cells, self.remainder if self.remainder.any() else np.empty(0)
+        steps: list[Step] = []
+        for h in range(self.horizon - 1):
+            if h and self.same_at_every_step:
+                steps.append(steps[0])
+                continue
+            step = build_step(
+                cells, self.inputs, self.reach, self.measures, self._reward, self._fallback, extra, self._points, h
+            )
+            steps.append(step if not steps else step.sharing(steps[-1]))
+        pairs = cells.number * len(self.inputs)
+        tables: dict[str, Any] = {name: per_step(steps, name) for name in vars(steps[0])}
+        try:
+            return Problem.from_arrays(
+                horizon=self.horizon,
+                start=self._starts(),
+                state_ptr=np.append(np.arange(0, pairs + 1, len(self.inputs)), pairs + 1),
+                **tables,
+                terminal_reward=self._terminal(),
+                forbidden=[self.forbidden_cells] * self.horizon,
+                limits=_with_remainders(self.limits, self.remainder, tables["cost_features"][0].shape[1]),
+                transition_norm=1.0,
+                stationary_costs=self._stationary[0],
+                stationary_transitions=self._stationary[1],
+            )
+        except InvalidInput as error:
+            raise self._told(error) from None
+
+    def _starts(self) -> list[int]:
+        """The cells in which an episode may begin."""
+        low, high = (end[:, None] for end in self.start)
+        if np.array_equal(low, high):
+            return [int(self.cells.of(low)[0])]
+        return [int(cell) for cell in successors(self.cells, [(low, high)])[1] if cell != self.cells.outside]
+
+    def _terminal(self) -> FloatArray:
+        x = centres(self.cells)
+        found = self._last.at(self.horizon - 1, x)[0]
+        strange = np.flatnonzero((found < 0.0) | (found > 1.0))
+        if len(strange):
+            where = said(self.horizon - 1, x[:, strange[0]])
+            raise InvalidInput("a reward must lie in [0, 1]", where=where, got=repr(float(found[strange[0]])))
+        return np.append(found, 0.0)
+
+    def _told(self, error: InvalidInput) -> InvalidInput:
+        """The same error, with the cells that its numbers stand for and the inputs in place of theirs."""
+
+        def cell(match: re.Match[str]) -> str:
+            return f"{match[0]} ({self.cells.said(int(match[1]))})"
+
+        def chosen(match: re.Match[str]) -> str:
+            return f"input {self.inputs.values[int(match[1])]!r}"
+
+        where, got = (
+            re.sub(r"action (\d+)", chosen, re.sub(r"(?:state|successor|reach) (\d+)", cell, text))
+            for text in (error.where, error.got)
+        )
+        return InvalidInput(error.rule, where=where, got=got, fix=error.fix)
+
+
+def _names(given: Any, names: tuple[str, ...]) -> bool:
+    if not isinstance(given, Mapping):
+        return False
+    if set(given) != set(names):
+        raise InvalidInput(
+            "every coordinate must be named", got=repr(sorted(given)), fix=f"They are {', '.join(names)}."
+        )
+    return True
+
+
+def _function(name: str, given: Any) -> Function:
+    if not callable(given):
+        raise InvalidInput(f"{name} must be a function", got=f"{given!r:.80}")
+    function: Function = given
+    return function
+
+
+def _last(given: Function | None) -> Function:
+    if given is None:
+        return lambda h, x: 0.0
+    function = _function("terminal_reward", given)
+    return lambda h, x: function(x)
+
+
+def _constant(given: Any, index: Callable[[Any], int]) -> Function:
+    """The fallback as a function; one input stands for a function that always gives it."""
+    if callable(given):
+        return lambda h, x: given(h, x)
+    index(given)
+    return lambda h, x: given
+
+
+def _reach(plant: Plant, models: Any, disturbance: Any, reach: Function | None, slopes: Any) -> Reach:
+    n, names = plant.cells.dim, plant.cells.names
+    functions = list(models) if isinstance(models, (list, tuple)) else [models]
+    if not functions:
+        raise InvalidInput("a plant needs a model", got="models is empty")
+    if reach is not None and slopes is not None:
+        raise InvalidInput("give reach or slopes, not both")
+    calls = tuple(Call(f"model {i}", _function("a model", f), n) for i, f in enumerate(functions))
+    if isinstance(disturbance, Mapping):
+        disturbance = [disturbance.get(name, 0.0) for name in names] if set(disturbance) <= set(names) else [None]
+    around = [disturbance] * n if np.ndim(disturbance) == 0 else list(disturbance)
+    if len(around) != n:
+        raise InvalidInput("disturbance must be a number, or one per coordinate", got=f"{disturbance!r:.80}")
+    half = np.array([at_least("disturbance", w, 0.0) for w in around])
+    return Reach(calls, freeze(half), _image(reach, n), _slopes(slopes, n, len(calls)))
+
+
+def _image(reach: Function | None, n: int) -> Call | None:
+    """``reach`` as a function of the low and high ends, one below the other."""
+    if reach is None:
+        return None
+    function = _function("reach", reach)
+
+    def ends(h: int, both: FloatArray, u: Any) -> list[Any]:
+        low, high = function(h, both[:n], both[n:], u)
+        return [*low, *high]
+
+    return Call("reach", ends, 2 * n)
+
+
+def _slopes(given: Any, n: int, models: int) -> tuple[FloatArray, ...] | None:
+    if given is None:
+        return None
+    table = np.asarray(given, np.float64)
+    if table.shape == (n, n):
+        table = np.broadcast_to(table, (models, n, n))
+    if table.shape != (models, n, n) or not np.isfinite(table).all() or (table < 0).any():
+        got = f"shape {table.shape} where ({n}, {n}) is expected, of numbers from 0 on"
+        raise InvalidInput("slopes bound the derivatives of each next coordinate by each coordinate", got=got)
+    return tuple(table)
+
+
+def _remainder(given: Any, limits: int) -> FloatArray:
+    found = np.array([at_least("remainder", value, 0.0) for value in np.broadcast_to(given, (limits,))])
+    return freeze(found)
+
+
+def _with_remainders(limits: tuple[Limit, ...], remainder: FloatArray, dim: int) -> tuple[Limit, ...]:
+    """The limits with a known coefficient for each column of remainders, the last of dim: 1 for one's own, else 0.
+
+    So a cell's rows cost the remainder more, and exact ones do not.
+    """
+    if not remainder.any():
+        return limits
+    first, found = dim - len(limits), []
+    for j, limit in enumerate(limits):
+        known = {first + k: 1.0 if k == j else 0.0 for k in range(len(limits))}
+        prior: Any = known if limit.prior is None else {**_by_column(limit), **known}
+        uses = None if limit.features is None else [*limit.features, *known]
+        kept = {name: getattr(limit, name) for name in ("bound", "noise", "norm", "misspecification", "episode_noise")}
+        found.append(Limit(limit.name, **kept, prior=prior, features=uses))
+    return tuple(found)
+
+
+def _by_column(limit: Limit) -> dict[Any, Any]:
+    if isinstance(limit.prior, tuple):
+        return dict(
+            zip(range(len(limit.prior)) if limit.features is None else limit.features, limit.prior, strict=True)
+        )
+    return dict(limit.prior or {})
+
+
+def _plain(u: Any) -> Any:
+    return list(u) if isinstance(u, tuple) else u
+
+
+def _ends(range_: tuple[float, float]) -> list[float | None]:
+    return [end if np.isfinite(end) else None for end in range_]

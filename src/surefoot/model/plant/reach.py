@@ -1,0 +1,255 @@
+"""Where a plant may be next: boxes around the images of a cell's corners, and the cells that they meet (spec 9).
+
+A function that is affine in each coordinate, and any monotone function of one, takes its extremes over a box at the
+box's corners. So the next state of every point of a cell lies in the box hull of the images of the cell's 2ⁿ corners,
+widened by the disturbance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numba
+import numpy as np
+
+from surefoot.errors import InvalidInput
+from surefoot.model.graph import FloatArray, IntArray
+from surefoot.model.plant.calls import Call
+from surefoot.model.plant.cells import Cells
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """What is known of the next state: models, the disturbance, and how a cell's image is bounded."""
+
+    models: tuple[Call, ...]
+    disturbance: FloatArray  # (n,)
+    reach: Call | None  # (h, low over high, u) → the ends of the image of a box, of all models
+    slopes: tuple[FloatArray, ...] | None  # per model (n, n): |∂f_k/∂x_d| is at most this
+
+    def at_points(self, h: int, x: FloatArray, u: Any) -> list[tuple[FloatArray, FloatArray]]:
+        """Per model the boxes (n, P) of what may follow points (n, P)."""
+        images = [model.at(h, x, u) for model in self.models]
+        around = self.disturbance[:, None]
+        return [(image - around, image + around) for image in images]
+
+    def of_cells(self, cells: Cells, h: int, u: Any) -> list[tuple[FloatArray, FloatArray]]:
+        """The boxes (n, cells), one list entry for each part of their union, of what may follow anywhere in a cell."""
+        around = self.disturbance[:, None]
+        if self.reach is not None:
+            low, high = cells.bounds(np.arange(cells.number))
+            ends = self.reach.at(h, np.concatenate([low, high]), u)
+            return [(ends[: cells.dim] - around, ends[cells.dim :] + around)]
+        if self.slopes is not None:
+            low, high = cells.bounds(np.arange(cells.number))
+            middle, half = 0.5 * (low + high), 0.5 * (high - low)
+            found = []
+            for model, slope in zip(self.models, self.slopes, strict=True):
+                image, wide = model.at(h, middle, u), slope @ half + around
+                found.append((image - wide, image + wide))
+            return found
+        corners = grid_points(cells)
+        hulls = [corner_hull(cells, model.at(h, corners, u)) for model in self.models]
+        return [(low - around, high + around) for low, high in hulls]
+
+
+def grid_points(cells: Cells) -> FloatArray:
+    """(n, V) the corners of all cells, in the order of numbers in a grid of one more point per coordinate."""
+    return np.stack([axis.reshape(-1) for axis in np.meshgrid(*cells.edges, indexing="ij")])
+
+
+def corner_values(cells: Cells, values: FloatArray, corner: Sequence[int]) -> FloatArray:
+    """(k, cells) of values (k, V) at the grid's points, those at one corner of each cell: 0 the low end, 1 the high."""
+    box = values.reshape(len(values), *(n + 1 for n in cells.shape))
+    cut = tuple(slice(at, at + n) for at, n in zip(corner, cells.shape, strict=True))
+    return box[(slice(None), *cut)].reshape(len(values), -1)
+
+
+def corner_hull(cells: Cells, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(k, cells) the least and the largest of values (k, V) over the corners of each cell."""
+    low: FloatArray | None = None
+    high: FloatArray | None = None
+    for corner in product((0, 1), repeat=cells.dim):
+        part = corner_values(cells, values, corner)
+        low = part.copy() if low is None else np.minimum(low, part, out=low)
+        high = part.copy() if high is None else np.maximum(high, part, out=high)
+    assert low is not None
+    assert high is not None
+    return low, high
+
+
+def successors(cells: Cells, boxes: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[IntArray, IntArray]:
+    """(ptr (P+1,), cells): all cells that each union of boxes meets, ``outside`` last where one leaves the box."""
+    found = [_met(cells, low, high) for low, high in boxes]
+    if len(found) == 1:
+        return found[0]
+    whose = np.concatenate([np.repeat(np.arange(len(ptr) - 1), np.diff(ptr)) for ptr, _ in found])
+    key = np.unique(whose * (cells.number + 1) + np.concatenate([met for _, met in found]))
+    counts = np.bincount(key // (cells.number + 1), minlength=len(found[0][0]) - 1)
+    return _pointer(counts), key % (cells.number + 1)
+
+
+def _met(cells: Cells, low: FloatArray, high: FloatArray) -> tuple[IntArray, IntArray]:
+    first, last, leaves = cells.met(low, high)
+    wide = np.maximum(last - first + 1, 0)
+    wide[:, (wide == 0).any(axis=0)] = 0
+    inside = wide.prod(axis=0)
+    ptr = _pointer(inside + leaves)
+    pair = np.repeat(np.arange(len(inside)), np.diff(ptr))
+    left = np.arange(ptr[-1]) - ptr[:-1][pair]
+    out = left == inside[pair]
+    met, stride = np.zeros(len(pair), np.int64), 1
+    for d in reversed(range(cells.dim)):
+        left, along = np.divmod(left, np.maximum(wide[d][pair], 1))
+        met += stride * (first[d][pair] + along)
+        stride *= cells.shape[d]
+    return ptr, np.where(out, cells.outside, met)
+
+
+def _pointer(counts: IntArray) -> IntArray:
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+
+
+# --- chances: they steer values, never safety -----------------------------------------------------------------
+
+
+def quadrature(dim: int, points: int) -> tuple[FloatArray, FloatArray]:
+    """Gauss–Legendre in the unit cube: (n, Q) points and (Q,) weights that sum to one."""
+    nodes, weights = np.polynomial.legendre.leggauss(points)
+    at = np.array(list(product(0.5 * (nodes + 1.0), repeat=dim))).T
+    return at, np.array([np.prod(w) for w in product(0.5 * weights, repeat=dim)])
+
+
+def chances(
+    cells: Cells, reach: Reach, h: int, inputs: Sequence[Any], ptr: IntArray, successor: IntArray, points: int
+) -> FloatArray:
+    """(E, models) of every pair (cell·U + input) and model: the chance to land in each successor, from a state that is
+    uniform in the cell, with a disturbance that is uniform in its range.
+    """
+    found = np.zeros((len(successor), len(reach.models)))
+    at, weights = quadrature(cells.dim, points)
+    flat, begin = np.concatenate(cells.edges), np.cumsum([0, *(len(edge) for edge in cells.edges)])
+    shape, half = np.array(cells.shape), reach.disturbance
+    for number, u in enumerate(inputs):
+        for chunk in range(0, cells.number, _CHUNK):
+            own = np.arange(chunk, min(chunk + _CHUNK, cells.number))
+            low, high = cells.bounds(own)
+            for i, model in enumerate(reach.models):
+                for q, weight in zip(at.T, weights, strict=True):
+                    x = low + q[:, None] * (high - low)
+                    y = np.ascontiguousarray(model.at(h, x, u))
+                    lost = _land(
+                        y,
+                        half,
+                        flat,
+                        begin,
+                        shape,
+                        own * len(inputs) + number,
+                        ptr,
+                        successor,
+                        float(weight),
+                        found[:, i],
+                    )
+                    if lost >= 0:
+                        raise InvalidInput(
+                            "a model leaves the box that was computed for its cell",
+                            where=f"step {h}, model {i}, state {x[:, lost].tolist()}, input {u!r}",
+                            got=f"next state {y[:, lost].tolist()}",
+                            fix="It is not affine in each coordinate: give reach= or slopes=.",
+                        )
+    return found
+
+
+_CHUNK = 1 << 16
+
+
+def around(cells: Cells, y: FloatArray) -> tuple[IntArray, FloatArray]:
+    """(2ⁿ, P) the cells whose centres are around points (n, P), and their weights in a linear interpolation."""
+    low, share = np.empty(y.shape, np.int64), np.empty(y.shape)
+    for d, edge in enumerate(cells.edges):
+        centre = 0.5 * (edge[1:] + edge[:-1])
+        low[d] = np.clip(np.searchsorted(centre, y[d], side="right") - 1, 0, max(len(centre) - 2, 0))
+        wide = centre[low[d] + 1] - centre[low[d]] if len(centre) > 1 else 1.0
+        share[d] = np.clip((y[d] - centre[low[d]]) / wide, 0.0, 1.0) if len(centre) > 1 else 0.0
+    found, weights = [], []
+    for corner in product((0, 1), repeat=cells.dim):
+        up = np.array(corner)[:, None]
+        at = np.minimum(low + up, np.array(cells.shape)[:, None] - 1)
+        found.append(np.ravel_multi_index(tuple(at), cells.shape))
+        weights.append(np.where(up == 1, share, 1.0 - share).prod(axis=0))
+    return np.array(found), np.array(weights)
+
+
+@numba.njit(cache=True)
+def _land(
+    y: FloatArray,
+    half: FloatArray,
+    flat: FloatArray,
+    begin: IntArray,
+    shape: IntArray,
+    pairs: IntArray,
+    ptr: IntArray,
+    successor: IntArray,
+    weight: float,
+    found: FloatArray,
+) -> int:
+    """Add to each successor its share of the box y ± half; the number of a point without a successor there, or -1."""
+    n, outside = len(shape), 1
+    for d in range(n):
+        outside *= shape[d]
+    first, last, at = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    for p in range(y.shape[1]):
+        pair = pairs[p]
+        for d in range(n):
+            edge = flat[begin[d] : begin[d + 1]]
+            first[d] = min(max(np.searchsorted(edge, y[d, p] - half[d], side="right") - 1, 0), shape[d] - 1)
+            last[d] = min(max(np.searchsorted(edge, y[d, p] + half[d], side="right") - 1, 0), shape[d] - 1)
+            at[d] = first[d]
+        left, best = 1.0, -1
+        while True:
+            share, cell = 1.0, 0
+            for d in range(n):
+                cell = cell * shape[d] + at[d]
+                share *= _overlap(y[d, p], half[d], flat[begin[d] + at[d]], flat[begin[d] + at[d] + 1], at[d], shape[d])
+            if share > 0.0:
+                left -= share
+                missing = True
+                for edge_number in range(ptr[pair], ptr[pair + 1]):
+                    if successor[edge_number] == cell:
+                        found[edge_number] += weight * share
+                        best, missing = edge_number, False
+                        break
+                if missing and share > 1e-6:
+                    return p
+            d = n - 1
+            while d >= 0:
+                at[d] += 1
+                if at[d] <= last[d]:
+                    break
+                at[d] = first[d]
+                d -= 1
+            if d < 0:
+                break
+        if left > 1e-9:
+            end = ptr[pair + 1] - 1
+            if successor[end] == outside:
+                found[end] += weight * left
+            elif best >= 0 and left < 1e-6:
+                found[best] += weight * left
+            else:
+                return p
+    return -1
+
+
+@numba.njit(cache=True)
+def _overlap(y: float, half: float, low: float, high: float, at: int, cells: int) -> float:
+    """The share of [y − half, y + half] in [low, high); of a single point 1 or 0. A last cell is closed."""
+    if half == 0.0:
+        tiny = 1e-12 * (abs(y) + high - low)
+        above = y >= low or (at == 0 and y >= low - tiny)
+        below = y < high or (at == cells - 1 and y <= high + tiny)
+        return 1.0 if above and below else 0.0
+    return max(0.0, min(high, y + half) - max(low, y - half)) / (2.0 * half)

@@ -1,0 +1,98 @@
+"""The truth by a simulator: any function, or another process, in place of a World (spec 9).
+
+``step(h, x, u, rng)`` gives the next state and the true costs, one per limit (a number when there is one). What is
+random in the plant is drawn from ``rng``, so that a seed repeats a run. Measurement noise, Gaussian with the scale that
+the limits declare, is added by the run unless ``noise=False``.
+
+A process is given as its command line. It reads one line of JSON per step, ``{"step": 0, "state": [...], "input": 1.0,
+"seed": 123}``, and answers with one, ``{"state": [...], "cost": [...]}``.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surefoot.errors import AssumptionBroken, InvalidInput
+from surefoot.model.graph import FloatArray
+
+if TYPE_CHECKING:
+    from surefoot.model.plant.plant import Plant
+
+Step = Callable[[int, FloatArray, Any, np.random.Generator], Any]
+
+
+class Simulation:
+    """A plant with its truth. Made by :meth:`surefoot.Plant.simulate`."""
+
+    def __init__(self, plant: Plant, step: Step | Sequence[str], *, noise: bool) -> None:
+        self.plant, self.noise = plant, bool(noise)
+        self._step = step if callable(step) else Process(step)
+
+    def close(self) -> None:
+        """End the simulator's process, if it is one."""
+        if isinstance(self._step, Process):
+            self._step.close()
+
+    def step(self, h: int, x: FloatArray, u: Any, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """The next state (n,) and the true costs (m,)."""
+        given = self._step(h, x.copy(), u, rng)
+        try:
+            state, cost = given
+            after = np.asarray(state, np.float64).reshape(-1)
+            costs = np.atleast_1d(np.asarray(cost, np.float64))
+        except (TypeError, ValueError):
+            raise InvalidInput(
+                "a simulator gives (next state, costs)", where=f"step {h}", got=f"{given!r:.100}"
+            ) from None
+        sizes = (self.plant.cells.dim,), (len(self.plant.limits),)
+        if (after.shape, costs.shape) != sizes or not (np.isfinite(after).all() and np.isfinite(costs).all()):
+            raise InvalidInput(
+                "a simulator gives a finite number per coordinate and per limit",
+                where=f"step {h}, state {x.tolist()}, input {u!r}",
+                got=f"{given!r:.100}",
+            )
+        return after, costs
+
+    def first(self, rng: np.random.Generator) -> FloatArray:
+        """(n,) a state to start from, uniform in the declared start."""
+        low, high = self.plant.start
+        return np.asarray(low + rng.random(len(low)) * (high - low))
+
+    def measured(self, cost: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """(m,) what a sensor shows of the true costs."""
+        scales = np.array([limit.noise for limit in self.plant.limits])
+        drawn = rng.standard_normal(len(cost))
+        return cost + scales * drawn if self.noise else cost
+
+
+class Process:
+    """A simulator that runs as a process of its own, one line of JSON per step each way."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self.command = [str(word) for word in command]
+        self._process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __call__(self, h: int, x: FloatArray, u: Any, rng: np.random.Generator) -> tuple[list[float], list[float]]:
+        asked = {"step": h, "state": x.tolist(), "input": u, "seed": int(rng.integers(2**32))}
+        try:
+            assert self._process.stdin is not None
+            assert self._process.stdout is not None
+            self._process.stdin.write(json.dumps(asked) + "\n")
+            self._process.stdin.flush()
+            answer = json.loads(self._process.stdout.readline())
+            return answer["state"], answer["cost"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            where = f"step {h}, {' '.join(self.command)}"
+            raise AssumptionBroken("the simulator's process does not answer", where=where, got=str(error)) from error
+
+    def close(self) -> None:
+        self._process.terminate()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                stream.close()

@@ -1,0 +1,124 @@
+"""Values of a plant's cells that steer at exact states: the centre stands for the cell (spec 9).
+
+A certificate must hold in the whole cell, a value need not. Over inputs that are certified for whole cells, values drop
+by steps where an input is lost, and whoever is certified at the exact state would rather wait than cross a step that is
+not there. So values are computed once more, at the centres, over the inputs that are certified there:
+
+    V_h(cell) = max over u certified at the centre of  min( r(centre, u) + ⟨μ, φ_V⟩ optimistic + exploration , R_h )
+
+with the next value under each model interpolated between the centres of the certified cells around its image. They
+choose among certified inputs; safety never uses them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from surefoot.estimate.values import ValueEllipsoid
+from surefoot.model.graph import BoolArray, FloatArray, IntArray
+from surefoot.model.plant.build import centres
+from surefoot.model.plant.plant import Plant
+from surefoot.model.plant.reach import around, successors
+from surefoot.plan.certify import within_limits
+from surefoot.plan.plan import Plan
+from surefoot.plan.values import most_to_come
+
+
+@dataclass(frozen=True, eq=False)
+class _Centres:
+    """What is known at the centres of the cells at one step; pairs as in the problem, without that of the outside."""
+
+    features: FloatArray  # (N, dc)
+    ptr: IntArray  # (N+1,)
+    following: IntArray  # cells that may follow
+    around: tuple[tuple[IntArray, FloatArray], ...]  # per model (2ⁿ, N)
+
+
+class CentreValues:
+    """Computes the values of a plan at the centres of a plant's cells."""
+
+    def __init__(self, plant: Plant) -> None:
+        self.plant = plant
+        steps = 1 if plant.same_at_every_step else plant.horizon - 1
+        self._steps = [_at_centres(plant, h) for h in range(steps)]
+        self._done: tuple[Any, ...] = (None, None)
+
+    def of(self, plan: Plan) -> tuple[FloatArray, ...]:
+        """H of (S,): V at the centres, 0 where nothing is certified."""
+        graph, caps = self.plant.problem.graph, most_to_come(self.plant.problem.graph)
+        states, n = plan.certified_sets.states, self.plant.cells.number
+        value = [np.where(states[-1], graph.terminal.reward, 0.0)]
+        for h in reversed(range(len(graph.layers))):
+            allowed = self._allowed(plan, h)
+            known = self._steps[min(h, len(self._steps) - 1)]
+            ahead = expected(between(value[0], states[h + 1], known.around), value[0], known, plan.ellipsoids[h])
+            q = graph.layers[h].reward[:-1] + ahead + plan.values.bonus[h][:-1]
+            best = np.where(allowed, np.minimum(q, caps[h] + plan.values.bonus[h].max()), -np.inf)
+            best = best.reshape(n, -1).max(axis=1)
+            value.insert(0, np.append(np.where(np.isfinite(best) & states[h][:-1], best, 0.0), 0.0))
+        return tuple(value)
+
+    def _allowed(self, plan: Plan, h: int) -> BoolArray:
+        """(N,) pairs that are certified at the centre."""
+        whole = plan.certified_sets.pairs[h][:-1]
+        known = self._steps[min(h, len(self._steps) - 1)]
+        if not plan.consistent:
+            return whole
+        upper = self._upper(known, plan, h)
+        leads = np.logical_and.reduceat(plan.certified_sets.states[h + 1][known.following], known.ptr[:-1])
+        return np.asarray(whole | (leads & within_limits(upper, plan.problem.bounds[h])))
+
+    def _upper(self, known: _Centres, plan: Plan, h: int) -> FloatArray:
+        """(N, m) bounds at the centres; steps that share features, data and anchor share the work."""
+        key = (id(known), id(plan.bounds.known[h]), id(plan.bounds.anchors[h]), plan)
+        if self._done[0] != key:
+            self._done = (key, plan.bounds.at(h, known.features)[0])
+        found: FloatArray = self._done[1]
+        return found
+
+
+def _at_centres(plant: Plant, h: int) -> _Centres:
+    cells, x = plant.cells, centres(plant.cells)
+    n, inputs = cells.number, plant.inputs.values
+    features = np.empty((n, len(inputs), plant.problem.graph.cost_dim))
+    images = [np.empty((cells.dim, n, len(inputs))) for _ in plant.reach.models]
+    for i, u in enumerate(inputs):
+        features[:, i] = plant.features_at(h, x, u).T
+        for image, model in zip(images, plant.reach.models, strict=True):
+            image[:, :, i] = model.at(h, x, u)
+    flat = [image.reshape(cells.dim, -1) for image in images]
+    half = plant.reach.disturbance[:, None]
+    ptr, following = successors(cells, [(image - half, image + half) for image in flat])
+    table = features.reshape(n * len(inputs), -1)
+    return _Centres(table, ptr, following, tuple(around(cells, image) for image in flat))
+
+
+def between(value: FloatArray, certified: BoolArray, parts: tuple[tuple[IntArray, FloatArray], ...]) -> FloatArray:
+    """(P, models) values interpolated around points, over certified cells; NaN where none of them is."""
+    found = []
+    for cells, weights in parts:
+        weight = weights * certified[cells]
+        total = weight.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found.append((weight * value[cells]).sum(axis=0) / total)
+    return np.stack(found, axis=1)
+
+
+def expected(following: FloatArray, value: FloatArray, known: _Centres, ellipsoid: ValueEllipsoid) -> FloatArray:
+    """(P,) optimistic ⟨μ, φ_V⟩ (spec 6) with φ_V = ``following`` (P, models), within the range of the next values."""
+    met = value[known.following]
+    low, high = np.minimum.reduceat(met, known.ptr[:-1]), np.maximum.reduceat(met, known.ptr[:-1])
+    phi = np.where(np.isnan(following), low[:, None], following)
+    return optimistic(phi, np.minimum(low, phi.min(axis=1)), np.maximum(high, phi.max(axis=1)), ellipsoid)
+
+
+def optimistic(phi: FloatArray, low: FloatArray, high: FloatArray, known: ValueEllipsoid) -> FloatArray:
+    """(P,) ⟨θ̂, φ⟩ + optimism · radius · ‖φ‖_{A⁻¹} of rows φ (P, models), clipped to [low, high]."""
+    turn = np.stack([known.basis.turn(unit) for unit in np.eye(phi.shape[1])])
+    turned = phi @ turn
+    reach = known.optimism * known.radius * np.sqrt((known.weights * turned * turned).sum(axis=1))
+    found = turned @ known.centre + reach
+    return np.asarray(np.clip(found, low, high)) if known.clip else np.asarray(found)

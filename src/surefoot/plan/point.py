@@ -1,0 +1,124 @@
+"""Certified at the exact state (spec 9): what coarse cells lose, found again where the plant really is.
+
+At state x the features are known, and so is the box of next states; both lie inside those of the cell. An input is
+certified at the point when
+
+    upper_j(features at x) ≤ c̄_j for all j,   and every cell that the box of next states meets is in S_{h+1}
+
+with the ellipsoids of the plan in force, or when the plan certifies it for the whole cell. From there on the cells' own
+certificates hold, so Theorem 1 does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from surefoot.errors import AssumptionBroken
+from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray
+from surefoot.model.plant.plant import Ahead, Plant
+from surefoot.plan.centres import between, optimistic
+from surefoot.plan.certify import within_limits
+from surefoot.plan.plan import Plan
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """What a plan says of a plant's inputs at an exact state. Entries are in the order of the plant's inputs."""
+
+    plant: Plant
+    plan: Plan
+    step: int
+    x: FloatArray  # (n,)
+    cell: int
+    values: tuple[FloatArray, ...]  # H of (S,): what steers
+
+    @property
+    def pairs(self) -> slice:
+        """The pairs of the cell."""
+        return slice(self.cell * len(self.plant.inputs), (self.cell + 1) * len(self.plant.inputs))
+
+    @cached_property
+    def features(self) -> FloatArray:
+        """(U, dc) of the costs at x."""
+        return np.stack([self.plant.features(self.step, self.x, u) for u in self.plant.inputs.values])
+
+    @cached_property
+    def upper(self) -> FloatArray:
+        """(U, m) no cost at x is larger, with the promised probability."""
+        return self.plan.bounds.at(self.step, self.features)[0]
+
+    @cached_property
+    def ahead(self) -> Ahead:
+        """What may follow each input."""
+        return self.plant.ahead(self.step, self.x)
+
+    def next_cells(self, number: int) -> IntArray:
+        """The cells that may follow an input, by its number."""
+        return self.ahead.cells[self.ahead.ptr[number] : self.ahead.ptr[number + 1]]
+
+    @cached_property
+    def proved(self) -> BoolArray:
+        """(U,) inputs that keep every limit at x and can only lead to certified cells."""
+        if not self.plan.consistent:
+            return np.zeros(len(self.plant.inputs), bool)
+        following = self.plan.certified_sets.states[self.step + 1][self.ahead.cells]
+        leads = np.logical_and.reduceat(following, self.ahead.ptr[:-1])
+        return np.asarray(leads & within_limits(self.upper, self.plan.problem.bounds[self.step]))
+
+    @cached_property
+    def whole_cell(self) -> BoolArray:
+        """(U,) inputs that the plan certifies for the whole cell, the fallback's own among them."""
+        return self.plan.certified_sets.pairs[self.step][self.pairs]
+
+    @cached_property
+    def certified(self) -> BoolArray:
+        """(U,) inputs that may be chosen: never fewer than for the cell."""
+        return self.proved | self.whole_cell
+
+    @cached_property
+    def q(self) -> FloatArray:
+        """(U,) r at x + optimistic next value + what exploration adds to the cell's pair; NaN where not certified.
+
+        Values are those at the centres (:mod:`surefoot.plan.centres`), interpolated.
+        """
+        plan, plant, h = self.plan, self.plant, self.step
+        found, bonus = np.full(len(plant.inputs), np.nan), plan.values.bonus[h][self.pairs]
+        value, ptr = self.values[h + 1], self.ahead.ptr
+        following = between(value, plan.certified_sets.states[h + 1], self.ahead.around)
+        met = value[self.ahead.cells]
+        low, high = np.minimum.reduceat(met, ptr[:-1]), np.maximum.reduceat(met, ptr[:-1])
+        phi = np.where(np.isnan(following), low[:, None], following)
+        ahead = optimistic(phi, np.minimum(low, phi.min(axis=1)), np.maximum(high, phi.max(axis=1)), plan.ellipsoids[h])
+        for i in np.flatnonzero(self.certified).tolist():
+            found[i] = plant.reward(h, self.x, plant.inputs.values[i]) + ahead[i] + bonus[i]
+        return found
+
+    def best(self) -> int:
+        """The number of the certified input with the largest Q, the first of equals; without one, an error.
+
+        Where a Q is no number, because data have overflowed, the fallback's input, or else the first certified one.
+        """
+        chosen = np.flatnonzero(self.certified)
+        if len(chosen) == 0:
+            raise AssumptionBroken(
+                "no certified input",
+                where=f"step {self.step}, state {self.x.tolist()}, cell {self.plant.cells.said(self.cell)}",
+                fix="This state cannot be reached by certified inputs and the declared models.",
+            )
+        if np.isfinite(self.q[chosen]).all():
+            return int(chosen[self.q[chosen].argmax()])
+        fallback = int(self.plan.problem.graph.layers[self.step].fallback[self.cell])
+        return int(chosen[0]) if fallback == NO_ACTION else fallback - self.pairs.start
+
+
+def at_point(plant: Plant, plan: Plan, values: tuple[FloatArray, ...], h: int, x: Any) -> Point:
+    """What the plan says at state x of step h."""
+    point = plant.cells.point("a state", x)
+    cell = plant.cell(point)
+    if cell == plant.cells.outside:
+        raise AssumptionBroken("the state is outside the box of states", where=f"step {h}", got=repr(point.tolist()))
+    return Point(plant, plan, h, point, cell, values)

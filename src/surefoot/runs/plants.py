@@ -1,0 +1,212 @@
+"""Runs on a plant whose truth is a simulator: what was earned, and every true violation on the continuous state.
+
+The randomness of episode k depends on the seed and on k alone, so a learner, its fallback and any other controller meet
+the same disturbances.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from surefoot.agents.plant_agent import PlantAgent
+from surefoot.checks import whole
+from surefoot.errors import InvalidInput
+from surefoot.model.graph import BoolArray, FloatArray, IntArray
+from surefoot.model.plant.plant import Plant
+from surefoot.model.plant.simulation import Simulation
+from surefoot.plan.plan import Plan
+from surefoot.streams import stream
+
+Controller = Callable[[int, FloatArray], Any]
+"""(step, state) → input; it need not be on the grid."""
+
+PATHS = 16  #: of the last episodes whose states are kept
+
+
+@dataclass(frozen=True, eq=False)
+class PlantRun:
+    """What :func:`surefoot.run` returns for a simulated plant. Arrays have an entry per episode.
+
+    Examples:
+        >>> plant = sf.Plant(
+        ...     state={"level": (0.0, 1.0, 10)}, inputs={"flow": [0.05, 0.1, 0.2]}, horizon=5, start=[0.45],
+        ...     models=[lambda h, x, u: 0.8 * x + u], disturbance=[0.01],
+        ...     measures=lambda h, x, u: [1.0, x[0], u], reward=lambda h, x, u: 5 * u, fallback=0.1,
+        ...     limits=[sf.Limit("foam", bound=0.9, noise=0.05, norm=2.0)])
+        >>> truth = plant.simulate(lambda h, x, u, rng: (0.8 * x + u + rng.uniform(-0.01, 0.01), 0.2 + x[0]))
+        >>> run = sf.run(sf.PlantAgent(plant), truth, episodes=50, seed=0)
+        >>> run.episodes, int(run.violations.sum())
+        (50, 0)
+        >>> careless = sf.run(lambda h, x: 0.2, truth, episodes=50, seed=0)  # any controller, on the same disturbances
+        >>> bool(careless.violations.sum() > 0)
+        True
+    """
+
+    plant: Plant
+    reward: FloatArray  # (K,)   collected
+    violations: IntArray  # (K,)   steps whose true cost broke a limit, or that ended in a forbidden state
+    margin: FloatArray  # (K, m) smallest bound − true cost
+    certified: IntArray  # (K,)   pairs that the plan in force certifies; 0 for a controller
+    by_point: IntArray  # (K,)   steps whose input was certified at the exact state only
+    paths: tuple[FloatArray, ...] = field(repr=False)  # (steps + 1, n) of the last episodes
+    played: tuple[tuple[Any, ...], ...] = field(repr=False)  # their inputs
+    promise: str
+    plan: Plan | None
+    seconds: float
+
+    @property
+    def episodes(self) -> int:
+        return len(self.reward)
+
+    def last_value(self, episodes: int = 100) -> float:
+        """Mean reward of the last episodes."""
+        return float(self.reward[-episodes:].mean())
+
+    @staticmethod
+    def table(runs: Mapping[str, PlantRun]) -> str:
+        """What each of several runs earned, how it ended, and how often it broke a limit, as text."""
+        width = max(len(name) for name in runs)
+        lines = [f"{'':{width}}  {'reward':>8}  {'at the end':>10}  {'violations':>10}  {'nearest to a limit':>18}"]
+        for name, run in runs.items():
+            earned = f"{run.reward.mean():8.3f}  {run.last_value():10.3f}"
+            lines.append(f"{name:{width}}  {earned}  {int(run.violations.sum()):10}  {float(run.margin.min()):18.3g}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return (
+            f"PlantRun(episodes={self.episodes}, reward={self.reward.mean():.4g}, last={self.last_value():.4g}, "
+            f"violations={int(self.violations.sum())}, {self.promise!r})"
+        )
+
+
+class _Table:
+    """The columns of a run while it is played."""
+
+    def __init__(self, plant: Plant, episodes: int) -> None:
+        self.plant = plant
+        self.reward = np.zeros(episodes)
+        self.violations, self.certified, self.by_point = (np.zeros(episodes, np.int64) for _ in range(3))
+        self.margin = np.full((episodes, len(plant.limits)), np.inf)
+        self.paths: list[FloatArray] = []
+        self.played: list[tuple[Any, ...]] = []
+        self._bounds, self._most = plant.problem.bounds, plant.problem.violation_thresholds  # (H, m)
+
+    def enter(self, k: int, h: int, reward: float, cost: FloatArray, after: FloatArray) -> None:
+        """Step h of episode k: its reward, its true costs, and the state that followed."""
+        self.reward[k] += reward
+        self.violations[k] += bool((cost > self._most[h]).any() or self.plant.breaks(after))
+        self.margin[k] = np.minimum(self.margin[k], self._bounds[h] - cost)
+
+    def keep(self, path: list[FloatArray], inputs: list[Any]) -> None:
+        self.paths, self.played = (
+            [*self.paths[-PATHS + 1 :], np.array(path)],
+            [*self.played[-PATHS + 1 :], tuple(inputs)],
+        )
+
+    def first(self, episodes: int, promise: str, plan: Plan | None, seconds: float) -> PlantRun:
+        cut = slice(0, episodes)
+        return PlantRun(
+            self.plant, self.reward[cut], self.violations[cut], self.margin[cut], self.certified[cut],
+            self.by_point[cut], tuple(self.paths), tuple(self.played), promise, plan, seconds,
+        )  # fmt: skip
+
+
+def run_plant(
+    agent: PlantAgent | Controller,
+    truth: Simulation,
+    episodes: int,
+    seed: int | None,
+    on_plan: Callable[[Plan, int], object] | None = None,
+) -> PlantRun:
+    """Let a learner or a controller play episodes on a simulated plant. Ctrl-C ends it early and keeps what is done."""
+    learner = agent if isinstance(agent, PlantAgent) else None
+    if learner is not None and learner.plant is not truth.plant:
+        raise InvalidInput("the agent is of another plant", fix="Make both from one Plant.")
+    if learner is None and not callable(agent):
+        raise InvalidInput("a plant is run by a PlantAgent or a function of (h, x)", got=f"a {type(agent).__name__}")
+    table, began = _Table(truth.plant, whole("episodes", episodes, 1)), time.perf_counter()
+    seed = 0 if seed is None else whole("seed", seed, 0)
+    done, shown = 0, -1
+    try:
+        while done < episodes:
+            if learner is not None and on_plan is not None and learner.plan.number != shown:
+                shown = learner.plan.number
+                if on_plan(learner.plan, done):
+                    break
+            number = done if learner is None else learner.episodes
+            rng, noise = stream(seed, f"plant {number}"), stream(seed, f"sensor {number}")
+            if learner is not None:
+                _learn(learner, truth, table, done, rng, noise)
+            else:
+                _control(agent, truth, table, done, rng)
+            done += 1
+    except KeyboardInterrupt:
+        if learner is not None and learner.learner.place is not None:
+            learner.abort_episode()
+    promise = "no safety guarantee: a controller of one's own" if learner is None else learner.promise
+    plan = None if learner is None else learner.plan
+    return table.first(done, promise, plan, time.perf_counter() - began)
+
+
+def _learn(
+    agent: PlantAgent, truth: Simulation, table: _Table, k: int, rng: np.random.Generator, noise: np.random.Generator
+) -> None:
+    plant, x = truth.plant, truth.first(rng)
+    agent.begin_episode(x)
+    table.certified[k] = agent.plan.n_certified()
+    path, inputs = [x], []
+    for h in range(plant.horizon - 1):
+        u = agent.act(h, x)
+        whole_cell: BoolArray = agent.plan.certified_sets.pairs[h]
+        pair = plant.cell(x) * len(plant.inputs) + plant.inputs.index(u)
+        table.by_point[k] += not whole_cell[pair]
+        after, cost = truth.step(h, x, u, rng)
+        table.enter(k, h, plant.reward(h, x, u), cost, after)
+        agent.observe(h, x, u, after, truth.measured(cost, noise))
+        x = after
+        path.append(x)
+        inputs.append(u)
+    table.reward[k] += plant.last_reward(x)
+    agent.end_episode()
+    table.keep(path, inputs)
+
+
+def _control(controller: Any, truth: Simulation, table: _Table, k: int, rng: np.random.Generator) -> None:
+    plant, x = truth.plant, truth.first(rng)
+    path, inputs = [x], []
+    for h in range(plant.horizon - 1):
+        u = controller(h, x.copy())
+        after, cost = truth.step(h, x, u, rng)
+        table.enter(k, h, plant.reward(h, x, u), cost, after)
+        x = after
+        path.append(x)
+        inputs.append(u)
+        if plant.cell(x) == plant.cells.outside:  # nothing is declared there: the episode is over
+            break
+    else:
+        table.reward[k] += plant.last_reward(x)
+    table.keep(path, inputs)
+
+
+def compare(truth: Simulation, players: Mapping[str, Any], episodes: int, seed: int = 0) -> dict[str, PlantRun]:
+    """Run learners and controllers of a plant on the same disturbances; the fallback is among them.
+
+    Examples:
+        >>> plant = sf.Plant(
+        ...     state={"level": (0.0, 1.0, 10)}, inputs={"flow": [0.05, 0.1, 0.2]}, horizon=5, start=[0.45],
+        ...     models=[lambda h, x, u: 0.8 * x + u], disturbance=[0.01],
+        ...     measures=lambda h, x, u: [1.0, x[0], u], reward=lambda h, x, u: 5 * u, fallback=0.1,
+        ...     limits=[sf.Limit("foam", bound=0.9, noise=0.05, norm=2.0)])
+        >>> truth = plant.simulate(lambda h, x, u, rng: (0.8 * x + u + rng.uniform(-0.01, 0.01), 0.2 + x[0]))
+        >>> runs = sf.compare(truth, {"open": lambda h, x: 0.2, "surefoot": sf.PlantAgent(plant)}, episodes=30)
+        >>> [int(run.violations.sum()) > 0 for run in runs.values()]
+        [False, True, False]
+    """
+    plant = truth.plant
+    everyone = {"fallback": plant.fallback, **players}
+    return {name: run_plant(player, truth, episodes, seed) for name, player in everyone.items()}

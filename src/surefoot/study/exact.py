@@ -1,0 +1,149 @@
+"""A study of a plant: exact states in, inputs with a certificate at the exact state out (spec 9).
+
+The journal's labels are those of the plant's problem, cells and numbers of inputs. What is exact stands beside them, in
+the entry ``point`` of its records (:mod:`surefoot.study.records`): functions cannot be stored, so their values are, at
+every state in which something was asked or told. A replay needs no function; to ask and to tell, the plant must be
+given.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surefoot.errors import AssumptionBroken, InvalidInput, OutOfOrder, UnreadableFile
+from surefoot.model.graph import NO_ACTION, FloatArray
+from surefoot.model.plant.plant import Plant
+from surefoot.plan.centres import CentreValues
+from surefoot.plan.plan import Plan
+from surefoot.plan.point import Point, at_point
+from surefoot.storage.atomic import writing
+from surefoot.storage.disk import FileLayer
+from surefoot.study.records import Record
+from surefoot.study.standing import Standing
+
+FILE = "plant.json"  #: beside the journal
+UNVERIFIED = "functions cannot be stored: that features and boxes are those of the models at each state is not verified"
+
+
+class Exact:
+    """What a study does with exact states; ``plant`` is None where the study was opened without it."""
+
+    def __init__(self, plant: Plant | None) -> None:
+        self.plant = plant
+        self._centres: CentreValues | None = None
+        self._steers: tuple[Plan | None, tuple[FloatArray, ...]] = (None, ())
+
+    def given(self) -> Plant:
+        if self.plant is None:
+            raise OutOfOrder(
+                "the study is one of a plant, whose functions are not stored", fix="Open it with its Plant."
+            )
+        return self.plant
+
+    def begin(self, start: Any) -> tuple[int, list[float]]:
+        """The cell of an exact start, and the start."""
+        plant = self.given()
+        low, high = plant.start
+        if start is None and np.array_equal(low, high):
+            start = low
+        x, guard = plant.cells.point("start", start), plant.cells.guard
+        if (x < low - guard).any() or (x > high + guard).any():
+            raise InvalidInput("not a declared start", got=repr(x.tolist()))
+        return plant.cell(x), x.tolist()
+
+    def look(self, standing: Standing) -> Point:
+        """What the plan in force certifies where the plant is."""
+        plant, place, plan = self.given(), standing.place, standing.agent.plan
+        assert place is not None
+        if self._centres is None:
+            self._centres = CentreValues(plant)
+        if self._steers[0] is not plan:
+            self._steers = (plan, self._centres.of(plan))
+        return at_point(plant, plan, self._steers[1], place.step, standing.exact)
+
+    def choose(self, standing: Standing, point: Point) -> int:
+        """The pair to offer: the best input that is proved at the exact state, or the fallback's."""
+        h, own = point.step, int(standing.problem.graph.layers[point.step].fallback[point.cell])
+        if own != NO_ACTION and (standing.safe_mode or not point.plan.consistent or standing.agent.playing_fallback):
+            return own
+        may = point.proved.copy()
+        if own != NO_ACTION:
+            may[own - point.pairs.start] = True
+        numbers = np.flatnonzero(may)
+        if len(numbers) == 0:
+            raise AssumptionBroken("no certified input here, so none is offered", where=f"step {h}, {point.x.tolist()}")
+        q = np.where(np.isfinite(point.q[numbers]), point.q[numbers], -np.inf)
+        return int(point.pairs.start + numbers[q.argmax()])
+
+    def offered(self, point: Point, pair: int) -> Record:
+        """The entry ``point`` of an ask."""
+        number = pair - point.pairs.start
+        return {
+            "state": point.x.tolist(),
+            "input": _plain(point.plant.inputs.values[number]),
+            "features": point.features[number].tolist(),
+            "boxes": [[low[:, number].tolist(), high[:, number].tolist()] for low, high in point.ahead.boxes],
+            "cells": point.next_cells(number).tolist(),
+        }
+
+    def number(self, applied: Any) -> int | None:
+        """The number of an input that was applied; None when it is none of the plant's."""
+        try:
+            return self.given().inputs.index(applied)
+        except InvalidInput:
+            return None
+
+    def told(self, ask: Record, next_state: Any, number: int | None) -> tuple[int, Record, bool]:
+        """(cell, the entry ``point`` of a tell, may it follow): of a next state, after an input by its number; None
+        where the input is none of the plant's."""
+        plant, x = self.given(), ask["point"]["state"]
+        after = plant.cells.point("next_state", next_state)
+        if number is None:
+            return plant.cell(after), {"state": after.tolist(), "features": None, "boxes": None}, True
+        u, h = plant.inputs.values[number], ask["step"]
+        boxes = [[low.tolist(), high.tolist()] for low, high in plant.boxes(h, x, u)]
+        entry = {"state": after.tolist(), "features": plant.features(h, x, u).tolist(), "boxes": boxes}
+        return plant.cell(after), entry, plant.may_follow(h, x, u, after)
+
+
+def keep_plant(path: Path, plant: Plant, layer: FileLayer) -> Record:
+    """Write what can be stored of the plant beside the journal; returns the file's name and its sha256."""
+    document = {
+        "format": "surefoot-plant", "version": 1, "problem": plant.problem.digest, **plant.document(),
+        "guard": plant.cells.guard.tolist(), "unverified": UNVERIFIED,
+    }  # fmt: skip
+    data = (json.dumps(document, indent=1) + "\n").encode("ascii")
+    with writing(path / FILE):
+        layer.replace(path / FILE, data)
+    return {"file": FILE, "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def check_plant_file(path: Path, opened: Record, plant: Plant | None, layer: FileLayer) -> None:
+    """The plant's file is the one that the study was begun with, and the plant that is given is that plant."""
+    if opened["plant"] is None:
+        if plant is not None:
+            raise InvalidInput("the study is not one of a plant", where=str(path), fix="Open it with its problem.")
+        return
+    try:
+        with layer.read(path / FILE) as stream:
+            data = stream.read()
+    except OSError as error:
+        raise UnreadableFile("the plant's file cannot be read", where=str(path / FILE), got=str(error)) from error
+    if hashlib.sha256(data).hexdigest() != opened["plant"]["sha256"]:
+        fix = "Restore the file from a copy."
+        raise UnreadableFile("the plant's file is not what was written", where=str(path / FILE), fix=fix)
+    if plant is not None:
+        known = json.loads(data)
+        for key, value in plant.document().items():
+            if known[key] != value:
+                got = f"another {key}: {value!r:.100}, the study has {known[key]!r:.100}"
+                raise InvalidInput("the study was begun with another plant", where=str(path), got=got)
+
+
+def _plain(u: Any) -> Any:
+    return list(u) if isinstance(u, tuple) else u

@@ -1,0 +1,211 @@
+"""Plants: cells, boxes, corner rows, hats, what is refused, what samples refute, and certificates at exact states."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+from surefoot.errors import AssumptionBroken, InvalidInput, OutOfOrder
+from surefoot.model.plant.cells import make_cells
+from surefoot.model.plant.reach import successors
+
+LIMIT = sf.Limit("foam", bound=0.9, noise=0.05, norm=2.0)
+
+
+def tank(**changes: Any) -> sf.Plant:
+    """A leaking tank: a quarter flows out per step."""
+    declared: dict[str, Any] = {
+        "state": {"level": (0.0, 1.0, 10)},
+        "inputs": {"flow": [0.05, 0.1, 0.2]},
+        "horizon": 5,
+        "start": [0.45],
+        "models": [lambda h, x, u: [0.75 * x[0] + u]],
+        "disturbance": [0.01],
+        "measures": lambda h, x, u: [1.0, x[0], u],
+        "reward": lambda h, x, u: 5 * u,
+        "fallback": 0.1,
+        "limits": [LIMIT],
+    }
+    return sf.Plant(**{**declared, **changes})
+
+
+def truth(h: int, x: Any, u: float, rng: np.random.Generator) -> tuple[Any, float]:
+    return 0.75 * x + u + rng.uniform(-0.01, 0.01), 0.2 + 0.5 * x[0] + 0.5 * u
+
+
+def test_cells_are_half_open_and_the_last_one_is_closed() -> None:
+    cells = make_cells({"a": (0.0, 1.0, 4), "b": [0.0, 1.0, 3.0]})
+    at = cells.of(np.array([[0.0, 0.25, 1.0, 1.1, np.nan], [0.5, 1.0, 3.0, 0.5, 0.5]]))
+    assert at.tolist() == [0, 3, 7, 8, 8]
+    assert cells.ranges(3) == ((0.25, 0.5), (1.0, 3.0))
+    assert cells.said(8) == "outside the box"
+
+
+def test_all_cells_that_a_box_meets_are_found() -> None:
+    cells = make_cells({"a": (0.0, 1.0, 4), "b": (0.0, 1.0, 2)})
+    ptr, met = successors(cells, [(np.array([[0.3, 0.9], [0.1, 0.2]]), np.array([[0.6, 1.2], [0.2, 0.6]]))])
+    assert met[ptr[0] : ptr[1]].tolist() == [2, 4]
+    assert met[ptr[1] : ptr[2]].tolist() == [6, 7, cells.outside]
+    both = successors(cells, [(np.array([[0.3], [0.1]]), np.array([[0.3], [0.1]]))] * 2)
+    assert both[1].tolist() == [2]
+
+
+def test_supports_and_corner_rows_are_those_worked_out_by_hand() -> None:
+    plant = tank()
+    problem, layer = plant.problem, plant.problem.graph.layers[0]
+    # From level 0.4 … 0.5 with flow 0.1: 0.75·[0.4, 0.5] + 0.1 ± 0.01 = [0.39, 0.485].
+    assert problem.successors(0, 4, 1) == (3, 4)
+    pair = problem.pair_index(0, 4, 1)
+    rows = layer.cost_features[layer.row_ptr[pair] : layer.row_ptr[pair + 1]]
+    assert np.allclose(rows, [[1.0, 0.4, 0.1], [1.0, 0.5, 0.1]])
+    assert plant.next_cells(0, [0.45], 0.1).tolist() == [4]  # [0.4275, 0.4475]: at the point one cell is left
+    chance = layer.transition_features[layer.pair_ptr[pair] : layer.pair_ptr[pair + 1], 0]
+    assert chance.sum() == pytest.approx(1.0)
+
+
+def test_corners_that_features_do_not_tell_apart_have_one_row() -> None:
+    flat = tank(measures=lambda h, x, u: [1.0, u])
+    assert flat.problem.graph.layers[0].n_rows == flat.problem.graph.layers[0].n_pairs
+
+
+def test_a_function_for_one_state_at_a_time_gives_the_same_plant() -> None:
+    def one(h: int, x: Any, u: float) -> list[float]:
+        if x[0] > 2.0:
+            raise ValueError("never")
+        return [max(0.75 * float(x[0]) + u, math.exp(-50.0))]
+
+    def summed(h: int, x: Any, u: float) -> list[Any]:
+        return [1.0, np.sum(x), u]  # right for one state, wrong for many: noticed, and called state by state
+
+    assert tank(models=[one], measures=summed).problem.digest == tank().problem.digest
+
+
+def test_hats_sum_to_one_and_are_refused_off_the_grid() -> None:
+    plant = tank(measures=[sf.hat("level", [0, 0.5, 1]) * (lambda h, x, u: u), lambda h, x, u: 1.0])
+    assert plant.features(0, [0.75], 0.2).tolist() == pytest.approx([0.0, 0.1, 0.1, 1.0])
+    assert not plant.check().refuted
+    for bad in (sf.hat("level", [0, 0.55, 1]), sf.hat("level") * sf.hat("level"), sf.hat("depth")):
+        with pytest.raises(InvalidInput):
+            tank(measures=[bad])
+
+
+def test_reach_and_slopes_bound_what_corners_do_not() -> None:
+    def bent(h: int, x: Any, u: float) -> list[Any]:
+        return [0.402 - 1.6 * (x[0] - 0.45) ** 2 + u]  # highest inside a cell
+
+    with pytest.raises(InvalidInput, match="reach= or slopes="):
+        tank(models=[bent], disturbance=0.0, quadrature=5)  # 0.502, between corners with 0.498
+    wide = tank(models=[bent], slopes=[[1.8]])
+    assert not wide.check().refuted
+
+    def reach(h: int, low: Any, high: Any, u: float) -> tuple[list[Any], list[Any]]:
+        ends = [bent(h, low, u)[0], bent(h, high, u)[0]]
+        top = np.where((low[0] <= 0.45) & (high[0] >= 0.45), 0.402 + u, np.maximum(*ends))
+        return [np.minimum(*ends)], [top]
+
+    assert not tank(models=[bent], reach=reach).check().refuted
+
+
+def test_samples_refute_what_is_not_so_and_name_the_state() -> None:
+    bent = tank(measures=lambda h, x, u: [1.0, x[0] ** 2, u])
+    (found,) = bent.check().refutations
+    assert found.rule == "a feature is not affine in each coordinate"
+    assert "step" in found.where
+    assert "state [" in found.where
+    assert "hats" in found.fix
+
+    swings = tank(models=[lambda h, x, u: [0.3 + 0.2 * np.sin(20 * np.pi * x[0]) + u]], quadrature=1)
+    assert any("leads outside" in each.rule for each in swings.check().refutations)
+    assert str(tank().check()).endswith("refute nothing that was declared")
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"state": {"level": (1.0, 0.0, 10)}}, "edges of cells must increase"),
+        ({"start": [1.5]}, "start must lie in the box"),
+        ({"fallback": 0.15}, "no such input"),
+        ({"fallback": lambda h, x: 0.07}, "fallback's input is not on the grid"),
+        ({"reward": lambda h, x, u: 20 * u}, "a reward must lie in"),
+        ({"models": []}, "needs a model"),
+        ({"models": [lambda h, x, u: [x[0], x[0]]]}, "wrong number of values"),
+        ({"measures": lambda h, x, u: [np.nan]}, "finite"),
+        ({"disturbance": [-0.1]}, "disturbance"),
+        ({"forbidden": {"depth": (1, 2)}}, "no such coordinate"),
+        ({"forbidden": {"level": (0.3, None)}}, "forbidden"),
+        ({"inputs": {"flow": [0.1, 0.1]}}, "different numbers"),
+    ],
+)
+def test_what_cannot_be_is_refused(changes: dict[str, Any], rule: str) -> None:
+    with pytest.raises(InvalidInput, match=rule):
+        tank(**changes)
+
+
+def test_an_error_about_a_cell_says_which_states_it_holds() -> None:
+    with pytest.raises(InvalidInput, match=r"input 0.2 can reach 10 \(outside the box\)"):
+        tank(fallback=0.2, models=[lambda h, x, u: [x[0] + u]])
+
+
+def test_the_agent_takes_exact_states_only_as_they_were_told() -> None:
+    agent = sf.PlantAgent(tank())
+    with pytest.raises(InvalidInput, match="declared start"):
+        agent.begin_episode([0.2])
+    agent.begin_episode([0.45])
+    with pytest.raises(OutOfOrder, match="elsewhere"):
+        agent.act(0, [0.46])
+    u = agent.act(0, [0.45])
+    with pytest.raises(AssumptionBroken, match="outside what the models"):
+        agent.observe(0, [0.45], u, [0.9], 0.3)
+    agent.observe(0, [0.45], u, [0.75 * 0.45 + u], 0.3)
+    assert agent.act(1, [0.75 * 0.45 + u]) in tank().inputs.values
+
+
+def test_a_simulator_may_be_a_process() -> None:
+    program = (
+        "import sys, json\n"
+        "for line in sys.stdin:\n"
+        "    a = json.loads(line)\n"
+        "    print(json.dumps({'state': [0.75 * a['state'][0] + a['input']], 'cost': [0.3]}), flush=True)\n"
+    )
+    plant = tank()
+    other = plant.simulate([sys.executable, "-c", program])
+    run = sf.run(sf.PlantAgent(plant), other, 3, seed=0)
+    assert run.episodes == 3
+    assert int(run.violations.sum()) == 0
+    other.close()
+
+
+def test_controllers_meet_the_same_disturbances_and_their_violations_are_counted() -> None:
+    plant = tank()
+    simulated = plant.simulate(truth)
+    twice = [sf.run(lambda h, x: 0.1, simulated, 20, seed=3) for _ in range(2)]
+    assert np.array_equal(twice[0].paths[-1], twice[1].paths[-1])
+    runs = sf.compare(simulated, {"open": lambda h, x: 2.0, "surefoot": sf.PlantAgent(plant)}, episodes=20)
+    assert list(runs) == ["fallback", "open", "surefoot"]
+    assert runs["open"].violations.sum() > 0
+    assert runs["surefoot"].violations.sum() == runs["fallback"].violations.sum() == 0
+    assert runs["surefoot"].reward.mean() >= runs["fallback"].reward.mean()
+    assert "violations" in sf.PlantRun.table(runs).splitlines()[0]
+
+
+def test_a_remainder_is_paid_by_cells_and_not_by_points() -> None:
+    def bent(h: int, x: Any, u: float) -> list[Any]:
+        return [1.0, x[0] ** 2, u]  # at most 0.0025 below the line between the corners of a cell of 0.1
+
+    plant = tank(measures=bent, remainder=0.3, limits=[sf.Limit("foam", bound=0.9, noise=0.05, prior=[(0, 1)] * 3)])
+    assert not plant.check().refuted
+    agent = sf.PlantAgent(plant)
+    bounds, h, x = agent.plan.bounds, 0, np.array([0.45])
+    pair = plant.problem.pair_index(0, plant.cell(x), 1)
+    layer = plant.problem.graph.layers[0]
+    corners = bounds.upper[0][layer.row_ptr[pair] : layer.row_ptr[pair + 1], 0].max()
+    exact = bounds.at(h, plant.features(h, x, 0.1)[None])[0][0, 0]
+    assert corners == pytest.approx(1.0 + 0.25 + 0.1 + 0.3, abs=1e-6)
+    assert exact == pytest.approx(1.0 + 0.45**2 + 0.1, abs=1e-6)
+    run = sf.run(agent, plant.simulate(truth), 5, seed=0)
+    assert int(run.violations.sum()) == 0

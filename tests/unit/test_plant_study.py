@@ -1,0 +1,106 @@
+"""Studies of plants: exact states in the journal, and an audit that notices when they are altered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+from surefoot.errors import InvalidInput, OutOfOrder
+from tests.forgery import forge
+from tests.unit.test_plant import tank, truth
+
+
+def played(path: Path, episodes: int, seed: int) -> sf.Plant:
+    plant, rng = tank(), np.random.default_rng(seed)
+    for _ in range(2):  # closed and opened again
+        with sf.Study.open(path, plant) as study:
+            for _ in range(episodes):
+                with study.episode() as episode:
+                    while not episode.done:
+                        offer = episode.ask()
+                        after, cost = truth(offer.step, np.array(offer.state), offer.action, rng)
+                        episode.tell(after, cost + 0.05 * rng.standard_normal())
+    return plant
+
+
+def test_every_offer_is_certified_at_the_exact_state_and_the_audit_agrees(tmp_path: Path, seed: int) -> None:
+    played(tmp_path / "tank.study", 12, seed)
+    report = sf.audit(tmp_path / "tank.study")
+    assert report.clean, str(report)
+    assert report.counts["offers at an exact state"] == 2 * 12 * 4
+    assert report.counts["offers by estimate"] > 0
+    assert any("functions cannot be stored" in remark for remark in report.remarks)
+
+
+@pytest.mark.parametrize(
+    ("kind", "alter"),
+    [
+        ("ask", lambda point: point["features"].__setitem__(1, point["features"][1] - 0.3)),
+        ("ask", lambda point: point["state"].__setitem__(0, point["state"][0] + 1e-6)),
+        ("ask", lambda point: point["cells"].pop()),
+        ("ask", lambda point: point.__setitem__("input", 0.2 if point["input"] != 0.2 else 0.1)),
+        ("tell", lambda point: point["features"].__setitem__(0, 2.0)),
+        ("tell", lambda point: point["state"].__setitem__(0, point["state"][0] + 0.3)),
+    ],
+)
+def test_the_audit_notices_what_was_altered(
+    kind: str, alter: Callable[[dict[str, Any]], Any], tmp_path: Path, seed: int
+) -> None:
+    path = tmp_path / "tank.study"
+    played(path, 2, seed)
+
+    def change(records: list[dict[str, Any]]) -> None:
+        chosen = [record for record in records if record["kind"] == kind]
+        alter(chosen[1]["point"])
+
+    forge(path, change)
+    assert not sf.audit(path).clean
+
+
+def test_another_plant_file_is_noticed(tmp_path: Path, seed: int) -> None:
+    path = tmp_path / "tank.study"
+    played(path, 1, seed)
+    text = (path / "plant.json").read_text()
+    (path / "plant.json").write_text(text.replace("0.45", "0.55"))
+    assert not sf.audit(path).clean
+    with pytest.raises(sf.errors.UnreadableFile, match="not what was written"):
+        sf.Study.open(path, tank())
+
+
+def test_without_its_functions_a_study_can_be_read_but_not_asked(tmp_path: Path, seed: int) -> None:
+    path = tmp_path / "tank.study"
+    played(path, 1, seed)
+    with sf.Study.open(path) as study:
+        assert study.status()["episodes"] == 2
+        with pytest.raises(OutOfOrder, match="Open it with its Plant"):
+            study.begin([0.45])
+    with pytest.raises(InvalidInput, match="another"):
+        sf.Study.open(path, tank(disturbance=[0.02]))
+    with pytest.raises(InvalidInput, match="several"):
+        sf.Study.open(tmp_path / "other.study", tank().problem)
+
+
+def test_a_next_state_outside_its_box_is_an_alarm(tmp_path: Path) -> None:
+    with sf.Study.open(tmp_path / "tank.study", tank()) as study:
+        study.begin([0.45])
+        offer = study.ask()
+        after = 0.75 * 0.45 + offer.action + 0.02  # in a declared cell, and twice the disturbance away
+        assert study.tell(offer.ask_id, [after], 0.3).alarm is not None
+        assert study.safe_mode
+    assert sf.audit(tmp_path / "tank.study").clean
+
+
+def test_an_operators_other_input_is_learned_from(tmp_path: Path) -> None:
+    with sf.Study.open(tmp_path / "tank.study", tank()) as study:
+        study.begin([0.45])
+        offer = study.ask()
+        other = 0.05 if offer.action != 0.05 else 0.1
+        receipt = study.tell(offer.ask_id, [0.75 * 0.45 + other], 0.3, action_applied=other)
+        assert receipt.alarm is None
+        assert study.tell(offer.ask_id, [0.75 * 0.45 + other], 0.3, action_applied=other).repeated
+    assert sf.audit(tmp_path / "tank.study").clean
