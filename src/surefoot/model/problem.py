@@ -21,13 +21,13 @@ from surefoot.model import from_arrays as arrays
 from surefoot.model import from_functions as functions
 from surefoot.model.anchors import AnchorOf, anchors_at, check_anchors
 from surefoot.model.declared import Declared
+from surefoot.model.feature_names import check_features
 from surefoot.model.graph import Anchors, BoolArray, FloatArray, Layer, LayeredGraph, Terminal, freeze
 from surefoot.model.labels import Label, Names, shown
 from surefoot.model.limit import Limit
 from surefoot.model.naming import Naming
 from surefoot.model.priors import (
     canonical,
-    check_features,
     check_prior,
     longest_scaled,
     with_step_bounds,
@@ -277,11 +277,11 @@ class Problem(Declared):
             raise InvalidInput("transition_norm must be positive", got=repr(norm))
         stationary_costs = check_flag("stationary_costs", stationary_costs)
         stationary_transitions = check_flag("stationary_transitions", stationary_transitions)
+        dim = layers[0].cost_features.shape[1]
+        naming = replace(naming, features=check_features(features, dim))
         check_layers(layers, terminal, naming)
         done, terminal = follow_fallback(layers, terminal, starts, naming, fallback)
-        dim = layers[0].cost_features.shape[1]
         costed = len(layers) + (terminal.cost_features is not None)
-        naming = replace(naming, features=check_features(features, dim))
         limits = tuple(canonical(limit, dim, naming.features) for limit in limits)
         for limit in limits:
             check_prior(limit)
@@ -293,7 +293,7 @@ class Problem(Declared):
                 anchors[h] = anchors_at(given, h, dim, len(limits), naming.features)
         graph = LayeredGraph(done, terminal, starts, tuple(anchors))
         made = cls(graph, naming, limits, norm, stationary_costs, stationary_transitions)
-        check_anchors(graph, limits, made.bounds, made.priors, stationary_costs)
+        check_anchors(made)
         check_scales(graph.largest_cost_norm(), made.largest_costs, made.bounds, limits)
         check_scaled(np.array([longest_scaled(graph, prior.width) for prior in made.priors]), limits)
         return made
