@@ -10,7 +10,7 @@ from typing import Any
 
 from surefoot.audits.bounds import Plan, kept
 from surefoot.audits.chain import Record, Say
-from surefoot.audits.declaration import Problem, label
+from surefoot.audits.problem import Problem, label
 
 
 class Certificate:

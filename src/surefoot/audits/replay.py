@@ -14,10 +14,10 @@ from typing import Any
 from surefoot.audits.answers import Declared, of_the_fallback
 from surefoot.audits.bounds import Confidence, Data, Plan, default_ridges, make_plan, paper_beta, paper_feature_bound
 from surefoot.audits.chain import Record, Say, compact
-from surefoot.audits.declaration import NONE, Problem, label
 from surefoot.audits.epoch import Epoch, Position
-from surefoot.audits.imports import Measurements
+from surefoot.audits.imports import Measurements, is_cost, logged_features
 from surefoot.audits.offers import Certificate
+from surefoot.audits.problem import NONE, Problem, label
 
 DEVIATIONS = frozenset({"fallback", "radius", "guard"})  #: of the paper's learner, which the bounds here have
 
@@ -320,7 +320,7 @@ class Replay:
         late = not self._declared.discarded_at or (type(since) is str and since > self._declared.discarded_at)
         self._expect(n, late, "its rows are from before data were discarded, or do not say")
         for i, row in enumerate(rows):
-            x = self._logged(row)
+            x = logged_features(self._problem, row)
             if x is None:
                 self._wrong(n, f"row {i + 1} is none of the problem: {compact(row).decode()[:120]}")
                 continue
@@ -331,30 +331,10 @@ class Replay:
         self._epoch.moments.add(n)
         self._epoch.firm.add(n)
 
-    def _logged(self, row: list[Any]) -> Any:
-        """The feature of a logged row, None when there is no such transition or last state."""
-        problem, h = self._problem, row[0]
-        if type(h) is not int or not 0 <= h < problem.horizon or not self._is_cost(row[-1]):
-            return None
-        state = problem.state(h, label(row[1]))
-        if state is None or (h == problem.horizon - 1) != (len(row) == 3):
-            return None
-        if len(row) == 3:
-            return problem.last_x[state] if problem.has_cost[state] else None
-        pair, after = problem.pair(h, state, label(row[2])), problem.state(h + 1, label(row[3]))
-        edge = None if pair is None or after is None else problem.edge(h, pair, after)
-        return None if edge is None or pair is None else problem.layers[h].measured(pair, edge)
-
     # --- measurements -----------------------------------------------------------------------------------
 
-    def _is_cost(self, cost: Any) -> bool:
-        return cost is None or (
-            len(cost) == len(self._problem.limits)
-            and all(type(value) in (int, float) and math.isfinite(value) for value in cost)
-        )
-
     def _cost(self, n: int, record: Record, used: bool) -> None:
-        self._expect(n, self._is_cost(record["cost"]), f"its cost is {record['cost']!r}")
+        self._expect(n, is_cost(self._problem, record["cost"]), f"its cost is {record['cost']!r}")
         if record["raw_cost"] is not None:
             self._expect(n, record["cost"] is None, "a cost that was not finite is used")
             self._due += [(n, ("cost",))] if used else []
@@ -367,7 +347,7 @@ class Replay:
         ``strayed``: it may depend on an offset that was seen before, and does not enter (spec 3).
         True when there was a measurement like it before.
         """
-        if cost is None or not self._is_cost(cost):
+        if cost is None or not is_cost(self._problem, cost):
             return False
         self.counts["costs measured"] += 1
         alike = self.measurements.enter(row)
