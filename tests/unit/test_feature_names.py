@@ -11,7 +11,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidInput
-from surefoot.report.explorer import NO_ROW, explorer
+from surefoot.reports.explorer import NO_ROW, explorer
 from tests.unit.test_priors import NAMES, ROWS, limit, press
 
 NAN = float("nan")
@@ -131,5 +131,5 @@ def test_the_explorer_holds_named_features() -> None:
 
 
 def test_features_that_do_not_fit_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("surefoot.report.explorer.FEATURES", 50)
+    monkeypatch.setattr("surefoot.reports.explorer.FEATURES", 50)
     assert explorer(world(press()), [])["features"] is None
