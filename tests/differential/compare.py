@@ -82,7 +82,7 @@ def compare(tables: Tables, ours: Any, reference: Reference, tally: Comparison) 
         if ours.consistent or any(ours.certified(*pair) != theirs.certified[pair] for pair in theirs.certified):
             tally.faults.append("contradiction")
         return
-    guarded = _guarded(tables, theirs)
+    guarded = _guarded(tables, theirs, reference)
     for pair in tables.pairs() if tables.pair_rows is not None else ():
         h, p, own = pair[0], ours.problem.pair_index(*pair), tables.rows(pair)
         rows = slice(*ours.problem.graph.layers[h].row_ptr[p : p + 2])
@@ -122,17 +122,17 @@ def _played(plan: Any, h: int, s: Any) -> Any:
         return None
 
 
-def _guarded(tables: Tables, plan: ReferencePlan) -> set[Any]:
+def _guarded(tables: Tables, plan: ReferencePlan, reference: Reference) -> set[Any]:
     """Pairs within rounding of a limit, and all that lead to them."""
-    bounds = [limit.bound for limit in tables.limits]
 
-    def near(upper: Any) -> bool:
-        return any(abs(u - b) <= CLOSE for u, b in zip(upper, bounds, strict=True))
+    def near(h: int, upper: Any) -> bool:
+        return any(abs(u - reference._bound(h, j)) <= CLOSE for j, u in enumerate(upper))
 
-    doubtful = {(tables.horizon - 1, s) for s, upper in plan.terminal_upper.items() if near(upper)}
+    last = tables.horizon - 1
+    doubtful = {(last, s) for s, upper in plan.terminal_upper.items() if near(last, upper)}
     pairs = set()
     for h, s, a in sorted(tables.successors, key=lambda key: -key[0]):
-        tight = any(near(plan.upper[row]) for row in tables.rows((h, s, a)))
+        tight = any(near(h, plan.upper[row]) for row in tables.rows((h, s, a)))
         if tight or any((h + 1, s2) in doubtful for s2 in tables.successors[h, s, a]):
             pairs.add((h, s, a))
             doubtful.add((h, s))

@@ -78,7 +78,7 @@ def test_engine_agrees_with_the_reference(batch: int, seed: int) -> None:
         tables, rng = random_tables(number + 100_000 * seed), np.random.default_rng([seed, number, 7])
         known = random_declared(tables, rng)
         agent = agent_of(problem_of(tables, known))
-        reference = PriorReference(tables, known, P, replan_growth=0.0)
+        reference = PriorReference(tables, P, known, replan_growth=0.0)
         several += len(agent.costs.families) > 1
         faults, _ = faults_of(agent.plan, reference)
         assert not faults, (number, faults[:5])

@@ -28,6 +28,7 @@ class DirectedReference(Reference):
         self.explored, self.exploring, self.planned_episodes = 0, False, 0
         self.scale, self.doubtful = 1.0, False
         self.directed_plans = self.undirected_plans = self.moved_plans = 0
+        self.spaces_aimed_at = set[int]()
         super().__init__(tables, p, **rest)
 
     # ------------------------------------------------------------------ the plan
@@ -96,8 +97,9 @@ class DirectedReference(Reference):
     def _hopeful(self, plan: Plan) -> tuple[set[PairKey], set[State]]:
         """Section 4 with lower in place of upper; bounds that contradict each other prove nothing."""
         last = self.H - 1
-        for lower in (*plan.lower.values(), *plan.terminal_lower.values()):
-            self.doubtful |= any(abs(lo - lim.bound) < NEAR for lo, lim in zip(lower, self.t.limits, strict=True))
+        ends_lower = {(last, s): lower for s, lower in plan.terminal_lower.items()}
+        for key, lower in (*plan.lower.items(), *ends_lower.items()):
+            self.doubtful |= any(abs(lo - self._bound(key[0], j)) < NEAR for j, lo in enumerate(lower))
         fallback, ends = self.t.fallback_pairs(), set(self.t.fallback_terminals())
         for s in self.layers[last]:
             if not plan.consistent or s not in plan.terminal_lower or self._within(self.H - 1, plan.terminal_lower[s]):
@@ -167,13 +169,25 @@ class DirectedReference(Reference):
             here = following
         return met + [(self.H - 1, s) for s in self.layers[self.H - 1] if s in here]
 
-    def _z(self, key: Key) -> np.ndarray[Any, Any] | None:
-        x = self.t.x[key] if len(key) == 4 else self.t.terminal_features(key[1])
-        return None if x is None else np.array(self._project(key[0], x)[0])
+    def _space(self, j: int) -> int:
+        """The first limit with the same rows as limit j: here all have the same."""
+        return 0
 
-    def _targets(self, plan: Plan, certified: set[PairKey], play: dict[StateKey, Action]) -> list[Key]:
+    def _row(self, space: int, h: int, x: Sequence[float]) -> list[float]:
+        return self._project(h, x)[0]
+
+    def _gram_in(self, space: int, h: int) -> np.ndarray[Any, Any]:
+        """The middle ridge times I, plus the Gram matrix of the step."""
+        return sorted(self.ridges)[len(self.ridges) // 2] * np.eye(self.dc) + self._cost_gram(h)
+
+    def _z(self, space: int, key: Key) -> np.ndarray[Any, Any] | None:
+        x = self.t.x[key] if len(key) == 4 else self.t.terminal_features(key[1])
+        return None if x is None else np.array(self._row(space, key[0], x))
+
+    def _targets(self, plan: Plan, certified: set[PairKey], play: dict[StateKey, Action]) -> list[tuple[int, Key]]:
+        """With the space of the limit that each fails most."""
         assert self.slack is not None
-        found: list[tuple[float, Key]] = []
+        found: list[tuple[int, Key]] = []
         for key in self._met(play):
             if len(key) == 4 and key[:3] not in certified:
                 upper = plan.upper[key]
@@ -181,29 +195,35 @@ class DirectedReference(Reference):
                 upper = plan.terminal_upper[key[1]]
             else:
                 continue
-            limits, slack = self.t.limits, self.slack[key[0]]
-            over = max((up - lim.bound) / room for up, lim, room in zip(upper, limits, slack, strict=True))
-            if over > 0.0:
-                found.append((over, key))
+            h, slack = key[0], self.slack[key[0]]
+            over = [(up - self._bound(h, j)) / room for j, (up, room) in enumerate(zip(upper, slack, strict=True))]
+            worst = max(range(len(over)), key=over.__getitem__)
+            self.doubtful |= any(
+                abs(each - over[worst]) < NEAR and self._space(j) != self._space(worst) for j, each in enumerate(over)
+            )
+            if over[worst] > 0.0:
+                found.append((self._space(worst), key))
         assert len(found) <= 32, "the engine would leave some out"
-        return [key for _, key in found]
+        return found
 
     def _shares(self, plan: Plan, certified: set[PairKey], play: dict[StateKey, Action]) -> dict[Key, float]:
-        ridge = sorted(self.ridges)[len(self.ridges) // 2]
-        inverse = [np.linalg.inv(ridge * np.eye(self.dc) + self._cost_gram(h)) for h in range(self.H)]
-        targets = [(key[0], z) for key in self._targets(plan, certified, play) if (z := self._z(key)) is not None]
+        targets = self._targets(plan, certified, play)
         score: dict[Key, float] = {}
         alone: dict[Key, float] = {}
-        for key in self._reached(certified):
-            x = self._z(key)
-            if x is None:
-                continue
-            u = float(x @ inverse[key[0]] @ x)
-            alone[key], score[key] = u / (1.0 + u), 0.0
-            for h, z in targets:
-                width = float(z @ inverse[h] @ z)
-                if (h == key[0] or self.t.stationary_costs) and width > 0.0:
-                    score[key] = max(score[key], float(x @ inverse[h] @ z) ** 2 / ((1.0 + u) * width))
+        for space in {self._space(j) for j in range(self.m)}:
+            inverse = [np.linalg.inv(self._gram_in(space, h)) for h in range(self.H)]
+            own = [(key[0], z) for other, key in targets if other == space and (z := self._z(space, key)) is not None]
+            for key in self._reached(certified):
+                x = self._z(space, key)
+                if x is None:
+                    continue
+                u = float(x @ inverse[key[0]] @ x)
+                alone[key] = max(alone.get(key, 0.0), u / (1.0 + u))
+                score[key] = score.get(key, 0.0)
+                for h, z in own:
+                    width = float(z @ inverse[h] @ z)
+                    if (h == key[0] or self.t.stationary_costs) and width > 0.0:
+                        score[key] = max(score[key], float(x @ inverse[h] @ z) ** 2 / ((1.0 + u) * width))
         most, most_alone = max(score.values(), default=0.0), max(alone.values(), default=0.0)
         self.doubtful |= abs(most - 0.01 * most_alone) < 1e-9 or 0.0 < most_alone < 1e-9
         if most_alone <= 0.0:
@@ -212,4 +232,5 @@ class DirectedReference(Reference):
             self.undirected_plans += 1
             return {key: one / most_alone for key, one in alone.items()}
         self.directed_plans += 1
+        self.spaces_aimed_at |= {space for space, _ in targets}
         return {key: one / most for key, one in score.items()}

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .directed import DirectedReference
 from .lsvi_new import CostFit, Ellipsoid, Reference
 from .scale import largest_cost_norm
 from .tables import Tables, dot, norm
@@ -33,7 +34,7 @@ class Declared:
 class PriorReference(Reference):
     """The learner with bonuses, for problems that declare more than norms."""
 
-    def __init__(self, tables: Tables, declared: Declared, failure_probability: float, **options: Any) -> None:
+    def __init__(self, tables: Tables, failure_probability: float, declared: Declared, **options: Any) -> None:
         self.k = declared
         super().__init__(tables, failure_probability, **options)
 
@@ -172,6 +173,23 @@ class PriorReference(Reference):
             upper.append(high)
             lower.append(low)
         return upper, lower, 0.0
+
+
+class DirectedPriorReference(DirectedReference, PriorReference):
+    """The learner that explores by what narrows a bound, in the space of the limit that stands in the way."""
+
+    def _space(self, j: int) -> int:
+        return next(i for i in range(self.m) if self._width(i) == self._width(j))
+
+    def _row(self, space: int, h: int, x: Sequence[float]) -> list[float]:
+        return self._split(space, h, x)[0]
+
+    def _gram_in(self, space: int, h: int) -> Any:
+        gram = sorted(self.ridges)[len(self.ridges) // 2] * self.ratios[space] * np.eye(self.dc)
+        for row in self._cost_rows_of(h):
+            z = self._row(space, row.h, row.x)
+            gram += np.outer(z, z)
+        return gram
 
 
 def random_declared(tables: Tables, rng: np.random.Generator) -> Declared:

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from surefoot.audits import declaration as audit_problem
-from surefoot.audits.declaration import Unreadable, read_problem
+from surefoot.audits.declaration import read_problem
+from surefoot.audits.problem import Unreadable
 from tests.saved_problems import document_of, members_of, repack, template
 from tests.sparse_worlds import sparse_twin
 

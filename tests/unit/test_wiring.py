@@ -26,6 +26,7 @@ from tests.reference.generate import (
 )
 from tests.reference.history import feed
 from tests.reference.tables import Tables
+from tests.unit import test_wiring_priors
 
 FEWEST, MOST = 3, 40  # problems that are looked at: some, and more until every change was seen
 EPISODES = 8
@@ -198,7 +199,7 @@ WIRES = [
 def test_every_constant_has_a_wire() -> None:
     for learner, table in (("certified", CERTIFIED | DIRECTED), ("paper", PAPER)):
         assert set(inspect.signature(KINDS[learner]).parameters) - {"problem"} == set(table)
-    assert {field.name for field in fields(sf.Limit)} == set(LIMIT_FIELDS) | {"name"}
+    assert {field.name for field in fields(sf.Limit)} == set(LIMIT_FIELDS) | {"name"} | test_wiring_priors.FIELDS
 
 
 @pytest.mark.parametrize(("learner", "wire"), WIRES)

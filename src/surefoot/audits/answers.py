@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from surefoot.audits.chain import Record, compact
-from surefoot.audits.declaration import NONE, Layer, Problem, label
 from surefoot.audits.knowledge import Knowledge
+from surefoot.audits.problem import NONE, Layer, Problem, label
 
 _ROUNDING = 1e-9  # relative, of a noise scale that is just large enough
 

@@ -24,8 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.audits.chain import NAME, VERSION, Record, Say, read_journal
-from surefoot.audits.declaration import Problem, Unreadable, read_problem
+from surefoot.audits.declaration import read_problem
 from surefoot.audits.points import UNVERIFIED, read_points
+from surefoot.audits.problem import Problem, Unreadable
 from surefoot.audits.replay import Replay
 
 __all__ = ["AuditReport", "Breach", "Unreadable", "audit"]

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.audits.declaration import NONE, Problem
 from surefoot.audits.knowledge import Knowledge, norms_alone
+from surefoot.audits.problem import NONE, Problem
 
 CONTRADICTION = 1e-9  #: of a limit's scale: a lower bound above its upper by more than this is a contradiction
 

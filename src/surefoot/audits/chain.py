@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from surefoot.audits.declaration import Unreadable
+from surefoot.audits.problem import Unreadable
 
 NAME = "journal.jsonl"
 VERSION = 4

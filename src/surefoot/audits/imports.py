@@ -1,4 +1,4 @@
-"""The audit's own look at logged rows: is any measurement counted twice, and if a person vouched for that, which?
+"""The audit's own look at logged rows: what they are of, is any counted twice, and which a person vouched for.
 
 Part of the audit: imports nothing of surefoot. Which rows are alike is described in :mod:`surefoot.study.repeats`.
 """
@@ -6,13 +6,14 @@ Part of the audit: imports nothing of surefoot. Which rows are alike is describe
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import unicodedata
 from collections import Counter
 from typing import Any
 
 from surefoot.audits.chain import Record, Say, compact
-from surefoot.audits.declaration import Problem, label
+from surefoot.audits.problem import Problem, label
 
 _PLAIN = re.compile(r"(?P<sign>[-+]?)(?P<digits>[0-9]+(\.[0-9]*)?)([eE](?P<power>[-+]?[0-9]{1,9}))?")
 
@@ -79,10 +80,20 @@ def episode(name: Any) -> Any:
     return (number["sign"] == "-", digits, power) if digits else (False, "", 0)
 
 
-def logged(problem: Problem, row: list[Any]) -> Any:
+# --- single rows ----------------------------------------------------------------------------------------
+
+
+def is_cost(problem: Problem, cost: Any) -> bool:
+    """A finite number for every limit; or None, not measured."""
+    return cost is None or (
+        len(cost) == len(problem.limits) and all(type(value) in (int, float) and math.isfinite(value) for value in cost)
+    )
+
+
+def logged_features(problem: Problem, row: list[Any]) -> Any:
     """The feature of a logged row, None when there is no such transition or last state."""
     h = row[0]
-    if type(h) is not int or not 0 <= h < problem.horizon:
+    if type(h) is not int or not 0 <= h < problem.horizon or not is_cost(problem, row[-1]):
         return None
     state = problem.state(h, label(row[1]))
     if state is None or (h == problem.horizon - 1) != (len(row) == 3):

@@ -10,8 +10,8 @@ from typing import Any
 
 from surefoot.audits.bounds import Bounds, Plan, kept
 from surefoot.audits.chain import Record, Say
-from surefoot.audits.declaration import Problem, label
 from surefoot.audits.points import Proof
+from surefoot.audits.problem import Problem, label
 
 
 class Certificate:

@@ -21,7 +21,7 @@ import numpy as np
 
 from surefoot.audits.bounds import Bounds, Plan, kept
 from surefoot.audits.chain import Record, Say
-from surefoot.audits.declaration import Problem, Unreadable
+from surefoot.audits.problem import Problem, Unreadable
 
 UNVERIFIED = "that features and boxes of a plant are those of its models: functions cannot be stored"
 _ROUNDING = 1e-9  # relative, of features against their corners

@@ -14,11 +14,11 @@ from typing import Any
 from surefoot.audits.answers import Declared, of_the_fallback
 from surefoot.audits.bounds import Confidence, Data, Plan, default_ridges, make_plan, paper_beta, paper_feature_bound
 from surefoot.audits.chain import Record, Say, compact
-from surefoot.audits.declaration import NONE, Problem, label
 from surefoot.audits.epoch import Epoch, Position
-from surefoot.audits.imports import Measurements, logged
+from surefoot.audits.imports import Measurements, is_cost, logged_features
 from surefoot.audits.offers import Certificate
 from surefoot.audits.points import Points, Proof
+from surefoot.audits.problem import NONE, Problem, label
 
 DEVIATIONS = frozenset({"fallback", "radius", "guard"})  #: of the paper's learner, which the bounds here have
 
@@ -349,7 +349,7 @@ class Replay:
         late = not self._declared.discarded_at or (type(since) is str and since > self._declared.discarded_at)
         self._expect(n, late, "its rows are from before data were discarded, or do not say")
         for i, row in enumerate(rows):
-            x = logged(self._problem, row) if self._is_cost(row[-1]) else None
+            x = logged_features(self._problem, row)
             if x is None:
                 self._wrong(n, f"row {i + 1} is none of the problem: {compact(row).decode()[:120]}")
                 continue
@@ -362,14 +362,8 @@ class Replay:
 
     # --- measurements -----------------------------------------------------------------------------------
 
-    def _is_cost(self, cost: Any) -> bool:
-        return cost is None or (
-            len(cost) == len(self._problem.limits)
-            and all(type(value) in (int, float) and math.isfinite(value) for value in cost)
-        )
-
     def _cost(self, n: int, record: Record, used: bool) -> None:
-        self._expect(n, self._is_cost(record["cost"]), f"its cost is {record['cost']!r}")
+        self._expect(n, is_cost(self._problem, record["cost"]), f"its cost is {record['cost']!r}")
         if record["raw_cost"] is not None:
             self._expect(n, record["cost"] is None, "a cost that was not finite is used")
             self._due += [(n, ("cost",))] if used else []
@@ -382,7 +376,7 @@ class Replay:
         ``strayed``: it may depend on an offset that was seen before, and does not enter (spec 3).
         True when there was a measurement like it before.
         """
-        if cost is None or not self._is_cost(cost):
+        if cost is None or not is_cost(self._problem, cost):
             return False
         self.counts["costs measured"] += 1
         alike = self.measurements.enter(row)

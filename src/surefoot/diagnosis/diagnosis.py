@@ -24,6 +24,7 @@ class LimitReport:
     noise: float
     norm: float  # of a prior: √Σ max(lo², hi²)
     prior: bool
+    coefficients: tuple[tuple[float, float], ...] | None  # by feature, lowest and highest; None: the norm alone
     misspecification: float
     smallest_bound: float | None  # never below the anchors' costs; None: no bound alone would do
     largest_norm: float | None  # ∞: any; None: none alone would do that anchors leave possible; of a prior, a factor
@@ -60,6 +61,7 @@ class Features:
     cost_dim: int
     transition_dim: int
     shared: bool  # transitions use the cost features themselves
+    names: tuple[str, ...] | None  # of the cost features
     costs: tuple[Regression, ...]
     transitions: tuple[Regression, ...]
 

@@ -71,11 +71,25 @@ def _limit(problem: Problem, remedies: Remedies, j: int) -> LimitReport:
         noise=float(problem.noises[j]),
         norm=problem.priors[j].norm,
         prior=limit.prior is not None,
+        coefficients=_coefficients(problem, j),
         misspecification=limit.misspecification,
         smallest_bound=remedies.smallest_bound(j),
         largest_norm=remedies.largest_norm(j),
         least_norm=remedies.least_norm(j),
     )
+
+
+def _coefficients(problem: Problem, j: int) -> tuple[tuple[float, float], ...] | None:
+    """What a limit's prior, or its own choice of features, says of every coefficient."""
+    limit, prior = problem.limits[j], problem.priors[j]
+    if limit.prior is None and limit.features is None:
+        return None
+    if not isinstance(limit.prior, tuple):  # a norm, for some of the features
+        return tuple((-prior.norm, prior.norm) if width > 0.0 else (0.0, 0.0) for width in prior.width.tolist())
+    names = limit.features or problem.features or range(problem.graph.cost_dim)
+    given = dict(zip(names, limit.prior, strict=True))
+    columns = problem.features or range(problem.graph.cost_dim)
+    return tuple(given.get(name, (0.0, 0.0)) for name in columns)
 
 
 def _layers(problem: Problem, certified: Certified, lost: Certified) -> tuple[LayerReport, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from surefoot.checks import promised
 from surefoot.diagnosis.diagnosis import Diagnosis, Finding, LimitReport, Regression
 from surefoot.diagnosis.text import digits, layer_range, rounded_down, rounded_up
+from surefoot.model.feature_names import listed
 
 _GRAVITY = ("problem", "warning", "ok", "note")
 
@@ -116,17 +117,17 @@ def _rank(found: Diagnosis) -> Iterator[Finding]:
     ):
         poor = [regression for regression in regressions if regression.rank < dim]
         if poor and not (kind == "transition" and found.features.shared):
-            yield Finding("note", _deficit(kind, dim, poor))
+            yield Finding("note", _deficit(kind, dim, poor, found.features.names if kind == "cost" else None))
 
 
-def _deficit(kind: str, dim: int, poor: list[Regression]) -> str:
+def _deficit(kind: str, dim: int, poor: list[Regression], names: tuple[str, ...] | None) -> str:
     worst = min(poor, key=lambda regression: regression.rank)
-    columns = ", ".join(map(str, worst.redundant[:8])) + (", …" if len(worst.redundant) > 8 else "")
     layers = [h for regression in poor for h in regression.layers]
     place = f"step{'s' if len(layers) > 1 else ''} {layer_range(layers)}"
     return (
-        f"The {kind} features of {place} have rank {worst.rank} of {dim}: columns such as {columns} "
-        "follow from the others. This does not affect safety; fewer columns are faster."
+        f"The {kind} features of {place} have rank {worst.rank} of {dim}: for example "
+        f"{listed(names, worst.redundant)} follow{'s' if len(worst.redundant) == 1 else ''} from the others. "
+        "This does not affect safety; fewer columns are faster."
     )
 
 

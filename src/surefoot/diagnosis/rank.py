@@ -47,6 +47,7 @@ def describe_features(problem: Problem) -> Features:
         cost_dim=graph.cost_dim,
         transition_dim=graph.transition_dim,
         shared=graph.shared_features,
+        names=problem.features,
         costs=regressions(costs, problem.stationary_costs, cost_blocks),
         transitions=regressions(transitions, problem.stationary_transitions, value_blocks),
     )

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 _WIDTH = 100
 _MOST_LAYERS = 16  # lines of the layers' table
 _MOST_LIMITS = 4  # with a slack column each
+_MOST_FEATURES = 16  # lines of the coefficients' table
 
 
 def lay_out(found: Diagnosis) -> str:
-    parts = [_head(found), _verdict(found), _limits(found), _layers(found), _features(found), _paper(found)]
-    return "\n\n".join(parts)
+    parts = [_head(found), _verdict(found), _limits(found), _coefficients(found), _layers(found), _features(found)]
+    return "\n\n".join(part for part in (*parts, _paper(found)) if part)
 
 
 def _head(found: Diagnosis) -> str:
@@ -58,6 +59,23 @@ def _limits(found: Diagnosis) -> str:
             ]
         )
     return f"Before any data, with everything else unchanged (– where this alone is not enough)\n{columns(rows)}"
+
+
+def _coefficients(found: Diagnosis) -> str:
+    """What is declared of each coefficient, by the features' names; empty where every limit has its norm alone."""
+    told = [limit for limit in found.limits if limit.coefficients is not None]
+    if not told or not (len(told) <= _MOST_LIMITS and found.features.cost_dim <= _MOST_FEATURES):
+        return ""
+    names = found.features.names or tuple(f"feature {i}" for i in range(found.features.cost_dim))
+    rows = [["coefficient of", *(limit.name for limit in told)]]
+    for i in range(found.features.cost_dim):
+        cells = [_interval(*limit.coefficients[i]) for limit in told if limit.coefficients is not None]
+        rows.append([names[i], *cells])
+    return columns(rows)
+
+
+def _interval(low: float, high: float) -> str:
+    return digits(low) if low == high else f"{digits(low)} … {digits(high)}"
 
 
 def _norm(limit: LimitReport) -> str:

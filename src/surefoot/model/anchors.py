@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
+from surefoot.model.declared import Declared
+from surefoot.model.feature_names import Names, listed, row_entries, told_entries, told_row
 from surefoot.model.graph import Anchors, FloatArray, LayeredGraph, freeze
 from surefoot.model.labels import shown
 from surefoot.model.limit import Limit
@@ -59,7 +61,8 @@ def _anchor(
     tolerance = _per_limit("anchor tolerance", rest[0], n_limits, where) if rest else np.zeros(n_limits)
     for what, numbers in (("anchor feature", row), ("anchor cost", costs), ("anchor tolerance", tolerance)):
         if not np.isfinite(numbers).all():
-            raise InvalidInput(f"{what} is not finite", where=where, got=shown(numbers.tolist()))
+            got = told_row(features, row) if what == "anchor feature" else shown(numbers.tolist())
+            raise InvalidInput(f"{what} is not finite", where=where, got=got)
     if (tolerance < 0.0).any():
         raise InvalidInput("anchor tolerance is negative", where=where, got=shown(tolerance.tolist()))
     return row, costs, tolerance
@@ -74,7 +77,7 @@ def _by_name(x: object, features: tuple[str, ...] | None, where: str) -> object:
         raise InvalidInput("an anchor by name needs features with names", where=where, got=shown(dict(x)), fix=fix)
     for name in x:
         if name not in features:
-            got = f"{name!r}, there are {', '.join(map(repr, features))}"
+            got = f"{name!r}, there are {listed(features, range(len(features)))}"
             raise InvalidInput("no such feature", where=where, got=got)
     return [real(f"feature {name!r}", x.get(name, 0.0), where) for name in features]
 
@@ -86,10 +89,9 @@ def _per_limit(what: str, value: object, n_limits: int, where: str) -> FloatArra
     return vector(what, [value] if single else value, n_limits, where)
 
 
-def check_anchors(
-    graph: LayeredGraph, limits: tuple[Limit, ...], bounds: FloatArray, priors: Sequence[Prior], stationary_costs: bool
-) -> None:
+def check_anchors(declared: Declared) -> None:
     """An anchor's feature is not zero, the first's cost is below the bound; all are possible, and together."""
+    graph, limits, priors, features = declared.graph, declared.limits, declared.priors, declared.features
     done: set[int] = set()
     for h, anchors in enumerate(graph.anchors):
         if anchors is None:
@@ -102,23 +104,24 @@ def check_anchors(
                 raise InvalidInput(
                     f"anchor feature is {size}",
                     where=where,
-                    got=shown(x.tolist()),
+                    got=told_row(features, x),
                     fix="Anchor a feature whose squared length is a number to divide by.",
                 )
             for j, limit in enumerate(limits):
-                if i == 0 and not cost[j] < bounds[h, j]:
+                if i == 0 and not cost[j] < declared.bounds[h, j]:
                     raise InvalidInput(
                         "anchor cost is not below the bound",
                         where=f"{where}, limit {limit.name!r}",
-                        got=f"cost {float(cost[j])!r}, bound {float(bounds[h, j])!r}",
+                        got=f"cost {float(cost[j])!r}, bound {float(declared.bounds[h, j])!r}",
                     )
                 error = limit.misspecification + float(tolerance[j])
-                _check_possible(x, float(cost[j]), error, limit, priors[j], f"{where}, limit {limit.name!r}")
+                called = "" if features is None else f" ({told_entries(row_entries(features, x))})"
+                _check_possible(x, float(cost[j]), error, limit, priors[j], f"{where}{called}, limit {limit.name!r}")
         if len(anchors) > 1 and id(anchors) not in done:
             done.add(id(anchors))
             _check_together(anchors, limits, priors, f"anchors of step {h}")
-    if stationary_costs:
-        _check_same_anchors(graph)
+    if declared.stationary_costs:
+        _check_same_anchors(graph, features)
 
 
 def _check_possible(x: FloatArray, cost: float, error: float, limit: Limit, prior: Prior, where: str) -> None:
@@ -172,7 +175,7 @@ def _check_together(anchors: Anchors, limits: tuple[Limit, ...], priors: Sequenc
             )
 
 
-def _check_same_anchors(graph: LayeredGraph) -> None:
+def _check_same_anchors(graph: LayeredGraph, features: Names) -> None:
     costed = graph.anchors if graph.terminal.cost_features is not None else graph.anchors[:-1]
     first = costed[0]
     for h, anchors in enumerate(costed):
@@ -185,13 +188,14 @@ def _check_same_anchors(graph: LayeredGraph) -> None:
             raise InvalidInput(
                 "anchors differ although costs are stationary",
                 where=f"steps 0 and {h}",
-                got=f"{_told(first)} and {_told(anchors)}",
+                got=f"{_told(first, features)} and {_told(anchors, features)}",
                 fix="Stationary costs share one regression: give one anchor for all steps, or none.",
             )
 
 
-def _told(anchors: Anchors | None) -> str:
+def _told(anchors: Anchors | None, features: Names) -> str:
     if anchors is None:
         return "none"
-    each = [(x.tolist(), cost.tolist()) for x, cost in zip(anchors.features, anchors.cost, strict=True)]
+    rows = anchors.features.tolist() if features is None else [dict(row_entries(features, x)) for x in anchors.features]
+    each = list(zip(rows, anchors.cost.tolist(), strict=True))
     return shown(each[0] if len(each) == 1 else each)

@@ -84,7 +84,7 @@ class Limit:
             "bound": _bound(bound, where),
             "noise": _size("noise", noise, where),
             "norm": None if norm is None else _size("norm", norm, where),
-            "prior": None if prior is None else _prior(prior, where),
+            "prior": None if prior is None else _prior(prior, features, where),
             "misspecification": _size("misspecification", misspecification, where),
             "episode_noise": _size("episode_noise", episode_noise, where),
             "features": None if features is None else _features(features, where),
@@ -122,7 +122,7 @@ def _bound(given: object, where: str) -> float | tuple[float, ...] | Callable[[i
     return constant("bound", given, where)
 
 
-def _prior(given: object, where: str) -> tuple[Interval, ...] | dict[Feature, Interval]:
+def _prior(given: object, features: object, where: str) -> tuple[Interval, ...] | dict[Feature, Interval]:
     if isinstance(given, Mapping):
         for name in given:
             _check_feature(name, where)
@@ -132,7 +132,8 @@ def _prior(given: object, where: str) -> tuple[Interval, ...] | dict[Feature, In
             "prior must be a list with an entry per feature, or a dict by feature", where=where, got=shown(given)
         )
     rows: list[object] = list(given)  # type: ignore[call-overload]
-    return tuple(interval(entry, f"{where}, feature {i}") for i, entry in enumerate(rows))
+    names = list(features) if isinstance(features, Sequence) and len(features) == len(rows) else range(len(rows))
+    return tuple(interval(entry, f"{where}, feature {name!r}") for name, entry in zip(names, rows, strict=True))
 
 
 def interval(entry: object, where: str) -> Interval:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from surefoot.errors import InvalidInput
+from surefoot.model.feature_names import listed
 from surefoot.model.features import Features, pieces, row_norms
 from surefoot.model.graph import FloatArray, LayeredGraph, freeze
-from surefoot.model.labels import shown
 from surefoot.model.limit import Feature, Interval, Limit
 from surefoot.model.reals import constant
 from surefoot.model.sparse_rows import SparseRows
@@ -44,29 +44,6 @@ class Prior:
         return not self.boxed and bool((self.width == 1.0).all())
 
 
-def check_features(given: Sequence[str] | None, dim: int) -> tuple[str, ...] | None:
-    """The names of the cost features."""
-    if given is None:
-        return None
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise InvalidInput("features must be a list of names", got=shown(given))
-    for name in given:
-        if type(name) is not str or not name:
-            raise InvalidInput("a feature's name must be a word", where="features", got=shown(name))
-    for name in given:
-        if list(given).count(name) > 1:
-            raise InvalidInput("two features share a name", where="features", got=repr(name))
-    if len(given) != dim:
-        got = f"{len(given)} names for {dim} features: {shown(list(given))}"
-        raise InvalidInput("every cost feature needs a name", where="features", got=got)
-    return tuple(given)
-
-
-def feature_name(features: tuple[str, ...] | None, i: int) -> str:
-    """A feature as messages call it."""
-    return f"feature {i}" if features is None else repr(features[i])
-
-
 def with_step_bounds(limit: Limit, horizon: int) -> Limit:
     """The limit with a bound as numbers: one, or one per step where they differ."""
     bound, where = limit.bound, f"limit {limit.name!r}"
@@ -91,11 +68,11 @@ def canonical(limit: Limit, dim: int, features: tuple[str, ...] | None) -> Limit
     if limit.features is not None:
         own = [_column(name, dim, features, where) for name in limit.features]
     prior = None if limit.prior is None else _intervals(limit, own, dim, features, where)
-    listed: list[Feature] = [i if features is None else features[i] for i in sorted(own)]
+    columns: list[Feature] = [i if features is None else features[i] for i in sorted(own)]
     return replace(
         limit,
         prior=None if prior is None else tuple(prior[i] for i in sorted(own)),
-        features=None if len(own) == dim else tuple(listed),
+        features=None if len(own) == dim else tuple(columns),
     )
 
 
@@ -142,7 +119,7 @@ def _column(name: Feature, dim: int, features: tuple[str, ...] | None, where: st
         return features.index(str(name))
     if type(name) is int and 0 <= name < dim and features is None:
         return name
-    known = f"columns 0 … {dim - 1}" if features is None else ", ".join(map(repr, features))
+    known = f"columns 0 … {dim - 1}" if features is None else listed(features, range(dim))
     fix = "" if features is not None else "Name them: features=[…] beside cost_features."
     raise InvalidInput("no such feature", where=where, got=f"{name!r}, there are {known}", fix=fix)
 
@@ -153,7 +130,7 @@ def _intervals(
     """By column, the interval of every coefficient that the limit depends on; ``own`` in the order of a list."""
     if isinstance(limit.prior, tuple):
         if len(limit.prior) != len(own):
-            got = f"{len(limit.prior)} entries for {len(own)} features"
+            got = f"{len(limit.prior)} entries for {len(own)} features: {listed(features, own)}"
             fix = "Give an interval or a number for each, in their order; or a dict by feature."
             raise InvalidInput("prior has the wrong length", where=where, got=got, fix=fix)
         return dict(zip(own, limit.prior, strict=True))
@@ -161,14 +138,14 @@ def _intervals(
     given = {_column(name, dim, features, where): entry for name, entry in limit.prior.items()}
     outside = [i for i in given if i not in own]
     if outside:
-        got = ", ".join(feature_name(features, i) for i in outside)
+        got = listed(features, outside)
         raise InvalidInput("prior of a feature that this limit does not depend on", where=where, got=got)
     left_out = [i for i in own if i not in given]
     if left_out and limit.norm is None:
         raise InvalidInput(
             "prior leaves features out",
             where=where,
-            got=", ".join(feature_name(features, i) for i in left_out),
+            got=listed(features, left_out),
             fix="Give their intervals too (0 where the cost does not depend on one), or norm, which bounds the rest.",
         )
     norm = float(limit.norm or 0.0)

@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.errors import InvalidInput, UnknownLabel
+from surefoot.errors import InvalidInput
 from surefoot.model import array_labels
 from surefoot.model import from_arrays as arrays
 from surefoot.model import from_functions as functions
 from surefoot.model.anchors import AnchorOf, anchors_at, check_anchors
-from surefoot.model.declared import Declared
+from surefoot.model.feature_names import check_features
 from surefoot.model.graph import Anchors, BoolArray, FloatArray, Layer, LayeredGraph, Terminal, freeze
-from surefoot.model.labels import Label, Names, shown
+from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
+from surefoot.model.lookup import Lookup
 from surefoot.model.naming import Naming
 from surefoot.model.priors import (
     canonical,
-    check_features,
     check_prior,
     longest_scaled,
     with_step_bounds,
@@ -48,7 +48,7 @@ from surefoot.model.sparse_rows import Taker
 
 
 @dataclass(frozen=True, eq=False)
-class Problem(Declared):
+class Problem(Lookup):
     """What is known about a plant (spec 2). Build one with :meth:`from_functions` or :meth:`from_arrays`.
 
     Examples:
@@ -277,11 +277,11 @@ class Problem(Declared):
             raise InvalidInput("transition_norm must be positive", got=repr(norm))
         stationary_costs = check_flag("stationary_costs", stationary_costs)
         stationary_transitions = check_flag("stationary_transitions", stationary_transitions)
+        dim = layers[0].cost_features.shape[1]
+        naming = replace(naming, features=check_features(features, dim))
         check_layers(layers, terminal, naming)
         done, terminal = follow_fallback(layers, terminal, starts, naming, fallback)
-        dim = layers[0].cost_features.shape[1]
         costed = len(layers) + (terminal.cost_features is not None)
-        naming = replace(naming, features=check_features(features, dim))
         limits = tuple(canonical(limit, dim, naming.features) for limit in limits)
         for limit in limits:
             check_prior(limit)
@@ -293,71 +293,12 @@ class Problem(Declared):
                 anchors[h] = anchors_at(given, h, dim, len(limits), naming.features)
         graph = LayeredGraph(done, terminal, starts, tuple(anchors))
         made = cls(graph, naming, limits, norm, stationary_costs, stationary_transitions)
-        check_anchors(graph, limits, made.bounds, made.priors, stationary_costs)
+        check_anchors(made)
         check_scales(graph.largest_cost_norm(), made.largest_costs, made.bounds, limits)
         check_scaled(np.array([longest_scaled(graph, prior.width) for prior in made.priors]), limits)
         return made
 
-    # --- reading it -------------------------------------------------------------------------------------
-
-    @property
-    def horizon(self) -> int:
-        """H, the number of steps."""
-        return self.graph.horizon
-
-    @property
-    def starts(self) -> tuple[Label, ...]:
-        return tuple(self.naming.states[0][int(i)] for i in self.graph.starts)
-
-    def states(self, h: int) -> Names:
-        """The states of a step, in index order; slices work."""
-        return self.naming.states[self._layer(h, last=True)]
-
-    def actions(self, h: int, s: Label) -> tuple[Label, ...]:
-        """The actions of a state, in declaration order."""
-        state = self.state_index(h, s)
-        layer = self.graph.layers[self._layer(h)]
-        pairs = range(int(layer.state_ptr[state]), int(layer.state_ptr[state + 1]))
-        return tuple(self.naming.action(layer, h, p) for p in pairs)
-
-    def successors(self, h: int, s: Label, a: Label) -> tuple[Label, ...]:
-        """Every state that may follow an action: the declared support."""
-        layer, pair = self.graph.layers[self._layer(h)], self.pair_index(h, s, a)
-        reached = layer.successor[layer.pair_ptr[pair] : layer.pair_ptr[pair + 1]]
-        return tuple(self.naming.states[h + 1][int(i)] for i in reached)
-
-    def fallback_action(self, h: int, s: Label) -> Label | None:
-        """The fallback's action, None in states that the fallback does not reach."""
-        layer = self.graph.layers[self._layer(h)]
-        pair = int(layer.fallback[self.state_index(h, s)])
-        return None if pair < 0 else self.naming.action(layer, h, pair)
-
-    def state_index(self, h: int, s: Label) -> int:
-        return self.naming.states[self._layer(h, last=True)].index(s, f"step {h}")
-
-    def pair_index(self, h: int, s: Label, a: Label) -> int:
-        state = self.state_index(h, s)
-        return self.naming.pair(self.graph.layers[self._layer(h)], h, state, a)
-
-    def edge_index(self, h: int, s: Label, a: Label, s2: Label) -> int:
-        layer, pair = self.graph.layers[self._layer(h)], self.pair_index(h, s, a)
-        target = self.state_index(h + 1, s2)
-        first, end = int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1])
-        for edge in range(first, end):
-            if layer.successor[edge] == target:
-                return edge
-        raise UnknownLabel(
-            "successor is outside the declared support",
-            where=self.naming.at_pair(layer, h, pair),
-            got=shown(s2),
-        )
-
-    def _layer(self, h: int, last: bool = False) -> int:
-        end = self.horizon if last else self.horizon - 1
-        if isinstance(h, bool) or not isinstance(h, (int, np.integer)) or not 0 <= h < end:
-            kind = "step" if last else "decision step"
-            raise UnknownLabel(f"no such {kind}", got=f"{shown(h)}, steps are 0 … {end - 1}")
-        return int(h)
+    # --- other forms of it ------------------------------------------------------------------------------
 
     def pruned(self) -> Problem:
         """The same problem without the states that no sequence of actions can reach; no value changes."""

@@ -7,12 +7,14 @@ those above it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from surefoot.errors import InvalidInput
+from surefoot.model.feature_names import Names as FeatureNames
+from surefoot.model.feature_names import feature_name
 from surefoot.model.features import Features, pieces
 from surefoot.model.graph import (
     NO_ACTION,
@@ -95,15 +97,16 @@ def check_layers(layers: Sequence[Layer], terminal: Terminal, naming: Naming) ->
             _check_rewards(layer.reward, lambda p, h=h, y=layer: naming.at_pair(y, h, p))  # type: ignore[misc]
         costs, transitions = layer.cost_features, layer.transition_features
         if first_time("cost features", costs):
-            _check_rows("cost feature", costs, partial(naming.at_row, layer, h), SQUARES[0])
+            table = _Table("cost feature", costs, partial(naming.at_row, layer, h), naming.features)
+            _check_rows(table, SQUARES[0])
         if transitions is not costs and first_time("transition features", transitions):
-            place = partial(naming.at_edge, layer, h)
-            _check_rows("transition feature", transitions, place, 0.0)  # a chance may be as small as it likes
+            table = _Table("transition feature", transitions, partial(naming.at_edge, layer, h), None)
+            _check_rows(table, 0.0)  # a chance may be as small as it likes
     last = len(layers)
     _check_rewards(terminal.reward, lambda s: naming.at_state(last, s))
     if terminal.cost_features is not None:
         place = partial(naming.at_state, last)
-        _check_rows("terminal cost feature", terminal.cost_features, place, SQUARES[0])
+        _check_rows(_Table("terminal cost feature", terminal.cost_features, place, naming.features), SQUARES[0])
 
 
 def _check_structure(layer: Layer, h: int, naming: Naming) -> None:
@@ -167,37 +170,52 @@ def _check_rewards(reward: FloatArray, place: Callable[[int], str]) -> None:
         )
 
 
-def _check_rows(kind: str, features: Features, place: Callable[[int], str], least: float) -> None:
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """Features of one kind, and how messages call their rows and columns."""
+
+    kind: str
+    features: Features
+    place: Callable[[int], str]
+    names: FeatureNames
+
+    def entry(self, value: float, column: int) -> str:
+        called = f"in column {column}" if self.names is None else f"for {feature_name(self.names, column)}"
+        return f"{value!r} {called}"
+
+
+def _check_rows(table: _Table, least: float) -> None:
     """Every number is finite, and every row is zero or has a squared length to compute with, at least so large."""
+    features = table.features
     if isinstance(features, SparseRows):
-        _check_squares(kind, features, 0, features.squares(), place, least)
+        _check_squares(table, 0, features.squares(), least)
         return
     for rows, piece in pieces(features):
         with np.errstate(over="ignore", invalid="ignore"):
             squares = np.einsum("ij,ij->i", piece, piece)
-        _check_squares(kind, features, rows.start, squares, place, least)
+        _check_squares(table, rows.start, squares, least)
 
 
-def _check_squares(
-    kind: str, features: Features, first: int, squares: FloatArray, place: Callable[[int], str], least: float
-) -> None:
+def _check_squares(table: _Table, first: int, squares: FloatArray, least: float) -> None:
     """Squared lengths of the rows from ``first`` on: Gram matrices and bounds are made of them."""
     odd = np.flatnonzero(~((squares >= least) & (squares <= SQUARES[1])))
     if len(odd) == 0:
         return
-    _check_finite(kind, features, place)
+    _check_finite(table)
+    features = table.features
     if isinstance(features, SparseRows):
         wrong = odd[features.not_zero()[odd]]
     else:
         wrong = odd[np.any(features[first + odd] != 0.0, axis=1)]
     if len(wrong):
         row = first + int(wrong[0])
-        only = features[row : row + 1]
-        size = float(np.abs(only.values if isinstance(only, SparseRows) else only).max())
+        sizes = np.abs(np.asarray(features[row], np.float64))
+        column = int(sizes.argmax())
+        size = float(sizes[column])
         raise InvalidInput(
-            f"{kind} is too {'large' if size > 1.0 else 'small'} to be squared",
-            where=place(row),
-            got=f"entries up to {size!r}",
+            f"{table.kind} is too {'large' if size > 1.0 else 'small'} to be squared",
+            where=table.place(row),
+            got=f"entries up to {size!r}" if table.names is None else table.entry(float(features[row][column]), column),
             fix="Measure features in other units, and the norm in their inverse; or declare zero.",
         )
 
@@ -230,14 +248,15 @@ def check_scaled(scaled: FloatArray, limits: tuple[Limit, ...]) -> None:
             )
 
 
-def _check_finite(kind: str, features: Features, place: Callable[[int], str]) -> None:
+def _check_finite(table: _Table) -> None:
+    features, rule = table.features, f"{table.kind} is not finite"
     if isinstance(features, SparseRows):
         wrong = np.flatnonzero(~np.isfinite(features.values))
         if len(wrong):
             entry = int(wrong[0])
             row = int(np.searchsorted(features.indptr, entry, side="right")) - 1
-            got = f"{float(features.values[entry])!r} in column {features.columns[entry]}"
-            raise InvalidInput(f"{kind} is not finite", where=place(row), got=got)
+            got = table.entry(float(features.values[entry]), int(features.columns[entry]))
+            raise InvalidInput(rule, where=table.place(row), got=got)
         return
     step = max(1, (1 << 22) // max(1, features.shape[1]))  # in slices, so that no big temporary is needed
     for first in range(0, len(features), step):
@@ -245,9 +264,9 @@ def _check_finite(kind: str, features: Features, place: Callable[[int], str]) ->
         if len(bad):
             row = first + int(bad[0])
             column = int(np.flatnonzero(~np.isfinite(features[row]))[0])
-            long = features.shape[1] > 8  # then the whole row would not be read
-            got = f"{float(features[row, column])!r} in column {column}" if long else repr(features[row].tolist())
-            raise InvalidInput(f"{kind} is not finite", where=place(row), got=got)
+            short = features.shape[1] <= 8 and table.names is None  # else the whole row would not be read
+            got = repr(features[row].tolist()) if short else table.entry(float(features[row, column]), column)
+            raise InvalidInput(rule, where=table.place(row), got=got)
 
 
 def follow_fallback(

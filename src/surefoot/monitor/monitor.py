@@ -111,13 +111,11 @@ from surefoot.model.graph import NO_ROW, FloatArray
 from surefoot.model.problem import Problem
 from surefoot.monitor import window_kernels as kernels
 from surefoot.monitor.mixture_kernels import ALL, NOTHING, SHIFT, Verdict, weigh
+from surefoot.monitor.ridges import ridge_grid
 from surefoot.monitor.window_kernels import FIRST_LEVEL, UNUSED, DeclaredModel, Windows
 
 SHARES = (0.75, 0.3, 0.1, 0.03)  #: the s of item 6
 
-_RIDGES = (1.0, 100.0)  # times (σ/L)², where the prior and one measurement weigh alike
-_LEAST_RIDGE = 1e-18  # times max ‖x‖²
-_LARGEST_RIDGE = 1e18
 _SHIFT = 3.0  # noise scales: what shifts of the largest cost are looked for first
 _SMALL_DIM = 16  # with more features, shifts are looked for less often: they take d³
 
@@ -383,24 +381,6 @@ class Monitor:
         self._windows, self.measurements = empty, int(measurements)
         self._episodes[:] = begun, last, told
         self._verdict = Verdict(*weigh(self._windows, self._declared, UNUSED))
-
-
-def ridge_grid(noises: FloatArray, norms: FloatArray, longest: float) -> FloatArray:
-    """The ridges of item 3, any of which is valid: (σ_j/L_j)²·{1, 100} of every limit, thinned to one per decade.
-
-    Without noise, or with none to speak of, a ridge that no measurement can feel; for L = 0 one that allows no fit.
-    The smallest is at most ‖x‖² of the longest feature: the search for shifts takes it off again.
-    """
-    square = longest * longest
-    wanted = [square]
-    for noise, norm in zip(noises.tolist(), norms.tolist(), strict=True):
-        ratio = math.inf if norm == 0.0 else noise / norm
-        wanted += [c * min(max(ratio * ratio, _LEAST_RIDGE * square), _LARGEST_RIDGE * square) for c in _RIDGES]
-    kept: list[float] = []
-    for ridge in sorted(wanted):
-        if not kept or ridge > 10.0 * kept[-1]:
-            kept.append(ridge)
-    return np.array(kept)
 
 
 def _own_noise(scale: float, shared: float) -> float:

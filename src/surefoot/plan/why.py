@@ -22,6 +22,8 @@ import numpy as np
 
 from surefoot.errors import AssumptionBroken
 from surefoot.estimate.costs import CostBounds
+from surefoot.model.feature_names import row_entries, told_entries
+from surefoot.model.features import Features
 from surefoot.model.graph import BoolArray, FloatArray, IntArray
 from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
@@ -62,17 +64,19 @@ class Link:
     lower: float = float("nan")
     upper: float = float("nan")
     by_pair: bool = False  # the cost does not depend on the successor
+    features: tuple[tuple[str, float], ...] = ()  # of the row that decides: those the limit depends on, if named
 
     def __str__(self) -> str:
         place = f"step {self.step}, state {self.state!r}"
         if self.kind == Kind.LAST:
-            return f"{place} may end with {self.limit} up to {self.upper:.4g}, and the limit is {self.bound:.4g}"
+            ending = f"may end with {self.limit} up to {self.upper:.4g}{self._with()}"
+            return f"{place} {ending}, and the limit is {self.bound:.4g}"
         place += f", action {self.action!r}"
         if self.kind == Kind.FALLBACK:
             return f"{place} is the fallback's own, safe by assumption"
         if self.kind == Kind.PROVED:
             towards = "" if self.by_pair else f" (towards {self.successor!r})"
-            tight = f"{self.limit} is at most {self.upper:.4g}{towards}"
+            tight = f"{self.limit} is at most {self.upper:.4g}{towards}{self._with()}"
             return f"{place} is proved safe: {tight}, and the limit is {self.bound:.4g}"
         if self.kind == Kind.UNPROVED:
             return f"{place} is open to this agent, though it is not proved safe"
@@ -86,10 +90,14 @@ class Link:
             return f"{place} may lead to {self.successor!r}, which is forbidden"
         if self.kind == Kind.INSIDE:
             return f"{place} is not certified: the state itself is forbidden"
-        limit = f"{'' if self.by_pair else f' towards {self.successor!r}'}, and the limit is {self.bound:.4g}"
+        towards = "" if self.by_pair else f" towards {self.successor!r}"
+        limit = f"{towards}{self._with()}, and the limit is {self.bound:.4g}"
         if self.lower > self.bound:
             return f"{place} is proved unsafe: {self.limit} is at least {self.lower:.4g}{limit}"
         return f"{place} is not certified: {self.limit} may be {self.upper:.4g}{limit}"
+
+    def _with(self) -> str:
+        return f" with {told_entries(self.features)}" if self.features else ""
 
 
 @dataclass(frozen=True)
@@ -240,8 +248,18 @@ def _step(problem: Problem, bounds: CostBounds, found: Reasons, h: int, pair: in
         lower=float(bounds.lower[h][row, j]),
         upper=float(bounds.upper[h][row, j]),
         by_pair=not layer.per_triplet,
+        features=_features(problem, j, layer.cost_features, row),
     )
     return step, successor
+
+
+def _features(problem: Problem, j: int, table: Features | None, row: int) -> tuple[tuple[str, float], ...]:
+    """The features of a cost row on which limit j depends, by name; empty where features have no names."""
+    if problem.features is None or table is None:
+        return ()
+    prior = problem.priors[j]
+    depends = (prior.width > 0.0) | (prior.centre != 0.0)
+    return row_entries(problem.features, np.where(depends, table[row], 0.0))
 
 
 def _ending(problem: Problem, bounds: CostBounds, found: Reasons, state: int) -> Link:
@@ -256,4 +274,5 @@ def _ending(problem: Problem, bounds: CostBounds, found: Reasons, state: int) ->
         bound=float(problem.bounds[h, j]),
         lower=float("nan") if lower is None else float(lower[state, j]),
         upper=float("nan") if upper is None else float(upper[state, j]),
+        features=_features(problem, j, problem.graph.terminal.cost_features, state),
     )

@@ -19,18 +19,22 @@ from numpy.typing import NDArray
 
 from surefoot.estimate.costs import CostBounds
 from surefoot.exact import safe_sets
+from surefoot.model.features import Features
 from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray
 from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
 from surefoot.plan.plan import Plan
 from surefoot.plan.purpose import NOT_EXPLORING
+from surefoot.plan.segments import spread
 from surefoot.plan.why import Reasons, reasons
 from surefoot.reports.pictures.order import state_rows
 from surefoot.runs.plans_kept import Snapshot, snapshot_of
 from surefoot.worlds.world import World
 
 BUDGET = 1_300_000  #: characters, of all plans together
+FEATURES = 600_000  #: characters, of the named features
+NO_ROW = 2**32 - 1  #: of features
 NONE = 65535  #: no action is played
 NO_PURPOSE = 255  #: but reward; there are fewer texts
 
@@ -69,6 +73,7 @@ def explorer(world: World | Scene, snapshots: Sequence[Snapshot]) -> dict[str, A
     return {
         "limits": [limit.told() for limit in world.problem.limits],
         **_graph(world),
+        "features": _features(world),
         "row": _pack(row, "<u4"),
         "cost": _pack(_truth(world, row, len(distinct)), "<f4"),
         "last_cost": None if world.terminal_costs is None else _pack(world.terminal_costs, "<f4"),
@@ -164,6 +169,45 @@ def _graph(world: World | Scene) -> dict[str, Any]:
         "forbidden": _pack(np.concatenate([graph.forbidden(h) for h in range(graph.horizon)]), "<u1"),
         "by_pair": [not layer.per_triplet for layer in graph.layers],
         "start": int(graph.starts[0]),
+    }
+
+
+def _features(world: World | Scene) -> dict[str, Any] | None:
+    """Names, and each distinct cost row once, with its number for every edge and last state; None without names, or
+    where it would not fit. NO_ROW: a pair with several rows (spec 9), or a last state without a cost."""
+    problem, graph = world.problem, world.problem.graph
+    if problem.features is None:
+        return None
+    rows: dict[bytes, int] = {}
+    found: list[FloatArray] = []
+
+    def number(table: Features, i: int) -> int:
+        x = np.asarray(table[i], "<f4")
+        if (key := x.tobytes()) not in rows:
+            rows[key] = len(found)
+            found.append(x)
+        return rows[key]
+
+    edges: list[int] = []
+    for layer in graph.layers:
+        single = np.diff(layer.row_ptr) == 1
+        for edge, pair in enumerate(spread(np.arange(layer.n_pairs), layer.pair_ptr).tolist()):
+            own = layer.per_triplet or bool(single[pair])
+            row = edge if layer.per_triplet else int(layer.row_ptr[pair])
+            edges.append(number(layer.cost_features, row) if own else NO_ROW)
+    last = graph.terminal
+    ends = [
+        number(last.cost_features, s) if last.cost_features is not None and last.has_cost[s] else NO_ROW
+        for s in range(last.n_states)
+    ]
+    if 16 / 3 * (len(edges) + len(found) * graph.cost_dim) > FEATURES:
+        return None
+    return {
+        "names": list(problem.features),
+        "rows": _pack(np.array(found), "<f4"),
+        "row": _pack(np.array(edges), "<u4"),
+        "last_row": _pack(np.array(ends), "<u4"),
+        "used": [((prior.width > 0) | (prior.centre != 0)).tolist() for prior in problem.priors],
     }
 
 

@@ -176,27 +176,34 @@ window.surefootExplore = (D) => {
     }
   }
   const boundAt = (j, h) => Array.isArray(D.limits[j].bound) ? D.limits[j].bound[h] : D.limits[j].bound;
+  const F = D.features && { ...D.features, rows: unpack(D.features.rows, "f4"), row: unpack(D.features.row, "u4"), last_row: unpack(D.features.last_row, "u4") };
+  function rowFeatures(row, j) { // of a cost row, those that the limit depends on
+    if (!F || row === 0xffffffff) return "";
+    const words = F.names.map((name, i) => [name, F.rows[row * F.names.length + i]]).filter(([, x], i) => x !== 0 && F.used[j][i]).map(([name, x]) => `${name}=${Number(x.toPrecision(4))}`);
+    return words.length ? ` with ${words.slice(0, 8).join(", ")}${words.length > 8 ? ", …" : ""}` : "";
+  }
   function sentence(step, first) {
     const limit = D.limits[step.limit], bound = boundAt(step.limit, layerOf[step.pair < 0 ? step.state : stateOf[step.pair]]);
     if (step.pair < 0) {
       const at = (step.state - decisions) * m + step.limit;
-      return `At the end, in state ${stateName(step.state)}, ${limit.name} may be ${nice(plan().last_upper[at])}; the limit is ${bound}.`;
+      return `At the end, in state ${stateName(step.state)}, ${limit.name} may be ${nice(plan().last_upper[at])}${F ? rowFeatures(F.last_row[step.state - decisions], step.limit) : ""}; the limit is ${bound}.`;
     }
     const s = stateOf[step.pair], to = stateName(G.successor[step.edge]), [lower, , upper] = bounds(step.edge, step.limit);
     const who = first ? "This action" : `At step ${layerOf[s]}, in state ${stateName(s)}, the nearest to being certified is action ${actionName(step.pair)}: it`;
+    const has = F ? rowFeatures(F.row[step.edge], step.limit) : "";
     const own = D.by_pair[layerOf[s]], towards = own ? "" : `towards ${to}, `;
     switch (step.kind) {
       case KIND.FALLBACK: return `${who} is the fallback’s own, safe by assumption.`;
       case KIND.FORBIDDEN: return `${who} may lead to state ${to} (step ${layerOf[s] + 1}), which is forbidden.`;
       case KIND.INSIDE: return `${who} is not certified: the state itself is forbidden.`;
-      case KIND.PROVED: return `${who} is proved safe. ${own ? "" : `Its tightest successor is ${to}: there `}${limit.name} is at most ${nice(upper)}, the limit is ${bound}; and every state that may follow has a certified action.`;
+      case KIND.PROVED: return `${who} is proved safe. ${own ? "" : `Its tightest successor is ${to}: there `}${limit.name} is at most ${nice(upper)}${has}, the limit is ${bound}; and every state that may follow has a certified action.`;
       case KIND.UNPROVED: return `${who} is open to this agent, though it is not proved safe.`;
       case KIND.FUTURE: return `${who} keeps every limit now, but may lead to state ${to} (step ${layerOf[s] + 1}), which has no certified action.`;
       case KIND.UNSAFE: return `${who} is not looked at any more: it is proved unsafe, or only reached by what is.`;
       case KIND.INCONSISTENT: return `${who} is not certified, because the data contradict the assumptions.`;
       default: return lower > bound
-        ? `${who} is proved unsafe: ${towards}${limit.name} is at least ${nice(lower)}; the limit is ${bound}.`
-        : `${who} may break a limit: ${towards}${limit.name} may be ${nice(upper)}; the limit is ${bound}.`;
+        ? `${who} is proved unsafe: ${towards}${limit.name} is at least ${nice(lower)}${has}; the limit is ${bound}.`
+        : `${who} may break a limit: ${towards}${limit.name} may be ${nice(upper)}${has}; the limit is ${bound}.`;
     }
   }
   function purpose(p) { // of an action that is played to explore

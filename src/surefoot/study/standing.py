@@ -17,158 +17,34 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from surefoot.agents import registry
 from surefoot.agents.learner import FAILURES
-from surefoot.agents.look_ahead import LookAhead
 from surefoot.agents.measured import finite_cost, measured_features
 from surefoot.agents.place import Place, start_of, under_way
-from surefoot.checks import promised
 from surefoot.errors import OutOfOrder
 from surefoot.model.graph import FloatArray
-from surefoot.model.problem import Problem
-from surefoot.monitor.watching import AlarmLike, MonitorFactory, MonitorLike
+from surefoot.monitor.watching import AlarmLike
 from surefoot.study import declaring
-from surefoot.study.declaring import Declarations, Raised
-from surefoot.study.records import Record, drift, label_of, share
-
-#: Numbers that overflow are dealt with where they lead to; whether numpy warns of them must change nothing.
-_unruffled = np.errstate(all="ignore")
+from surefoot.study.declaring import Raised
+from surefoot.study.records import Record, drift, label_of
+from surefoot.study.state import State, unruffled
 
 T = TypeVar("T")
 _Observe = Callable[[FloatArray], AlarmLike | None]
 _Heard = tuple[AlarmLike | None, object]  # what the monitor says, and whether the row was certified
 
 
-class Standing:
-    """The state of a study."""
-
-    @_unruffled
-    def __init__(self, problem: Problem, opened: Record, monitor: MonitorFactory, declared: Declarations) -> None:
-        self.problem = problem  # as declared now
-        self.declared: Record = {key: opened[key] for key in ("problem", "problem_file")}
-        self.opened_with: str = opened["problem"]
-        self._declarations = declared
-        self.ridges: list[float] | None = None  # kept, with the data, when the declaration was widened
-        self.restored: Record | None = None  # how the promise came back after an alarm that disproved it
-        self.outside, self.discarded_at = list[str](), ""  # transitions that a discard has answered; when it was
-        self.failure_probability: float = opened["failure_probability"]
-        self.false_alarm: float = opened["false_alarm"]
-        self.agent_name: str = opened["agent"]
-        self.options: Record = opened["options"]
-        self._monitor_factory = monitor
-        self.epoch, self.monitor_number, self.episodes, self.tells = 0, 0, 0, 0  # episodes: those begun
-        self.rows, self.rows_at_snapshot = 0, 0  # told or imported: what a replay takes its time for
-        self.vouched: list[Record] = []  # imports with rows that are like others, by a person's word different ones
-        self.pending: Record | None = None  # the ask
-        self.last_ask: Record | None = None
-        self.last_tell: Record | None = None
-        self.last_terminal: Record | None = None
-        self.alarms: list[tuple[int, Raised]] = []  # with their records' numbers, not yet acknowledged
-        self.unwritten: list[Raised] = []  # raised, but not yet in the journal
-        self.of_plant = opened.get("plant") is not None
-        self.exact: list[float] | None = None  # where a plant is, in the episode under way
-        self.applied = 1  # records: the opening
-        self.drifted = ""  # where rounding differs from the machine that wrote the journal, plans come at other times
-        self._employ(self._new_agent(problem, 0, None), 0)
-        self.monitor = self.new_monitor(self.problem, self.monitor_number)
-
-    def _employ(self, agent: LookAhead, n: int) -> None:
-        """Go on with an agent whose plan knows no data yet."""
-        self.share = share(self.failure_probability, self.epoch)
-        self.agent, self.constants = agent, agent.constants
-        self.first_values = agent.plan.values.value  # V before any data, for imported rows
-        self.made_after = n
-
-    @_unruffled
-    def _new_agent(self, problem: Problem, epoch: int, ridges: list[float] | None) -> LookAhead:
-        options = self.options if ridges is None else {**self.options, "ridges": ridges}
-        p = share(self.failure_probability, epoch)
-        agent = registry.make(self.agent_name, problem, failure_probability=p, **options)
-        assert isinstance(agent, LookAhead)
-        return agent
-
-    def next_agent(self, problem: Problem, discard: bool) -> LookAhead:
-        """The agent after an acknowledgement: without data, or with all of them under a wider declaration."""
-        if discard:
-            return self._new_agent(problem, self.epoch + 1, None)
-        agent = self._new_agent(problem, self.epoch, list(self.constants["ridges"]))
-        agent.inherit(self.agent)
-        return agent
-
-    def new_monitor(self, problem: Problem, number: int) -> MonitorLike:
-        return self._monitor_factory(problem, share(self.false_alarm, number))
-
-    @_unruffled
-    def resume(
-        self,
-        scalars: Record,
-        alarms: list[tuple[int, Raised]],
-        agent: Mapping[str, NDArray[Any]],
-        monitor: Mapping[str, NDArray[Any]],
-    ) -> None:
-        """Go where a snapshot says; this standing must be fresh."""
-        vars(self).update(scalars)
-        self.rows_at_snapshot = self.rows
-        if self.declared["problem"] != self.problem.digest:
-            self.problem = self._declarations(self.declared)
-        if self.epoch or self.ridges is not None:
-            self._employ(self._new_agent(self.problem, self.epoch, self.ridges), self.made_after)
-        self.monitor = self.new_monitor(self.problem, self.monitor_number)
-        self.agent.restore(agent)
-        self.monitor.restore(monitor)
-        self.alarms = alarms
-        if alarms:
-            self.agent.replan_growth = math.inf
-
-    # --- reading it -------------------------------------------------------------------------------------
-
-    @property
-    def safe_mode(self) -> bool:
-        return bool(self.alarms or self.unwritten)
-
-    @property
-    def why(self) -> str:
-        """What was raised and not yet acknowledged, in words."""
-        return "; ".join(raised.message for raised in self.raised)
-
-    @property
-    def raised(self) -> list[Raised]:
-        return [raised for _, raised in self.alarms] + self.unwritten
-
-    @property
-    def place(self) -> Place | None:
-        """Where the episode under way is: the agent's own state machine."""
-        return self.agent.place
-
-    @property
-    def at_terminal(self) -> bool:
-        """True when all that is missing of the episode is the cost of its last state."""
-        return self.place is not None and self.place.due == "terminal"
-
-    @property
-    def promise(self) -> str:
-        if not self.agent.guaranteed:
-            return "no safety guarantee"
-        if self.safe_mode:
-            return "an alarm has put the declared knowledge in doubt: what is left is the fallback's own safety"
-        back = self.restored
-        steps = "every step of the study" if back is None else f"every step since record {back['record']}"
-        by = "" if back is None else f" ({', '.join(back['by'])})"
-        return f"{steps} safe with probability {promised(self.failure_probability)}{by}"
-
-    def where(self) -> str:
-        return "" if self.place is None else str(self.place)
+class Standing(State):
+    """The state of a study, and how each record changes it."""
 
     # --- one record further -----------------------------------------------------------------------------
 
-    @_unruffled
+    @unruffled
     def apply(self, record: Record) -> None:
         """Take one record into account; one that does not fit is an error."""
         steps: dict[str, Callable[[Record], None]] = {

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
+from surefoot.model.feature_names import feature_name
 from surefoot.model.graph import FloatArray, freeze
-from surefoot.model.priors import feature_name
 from surefoot.model.problem import Problem
 from surefoot.tolerances import LENGTH, TRUTH
 from surefoot.worlds.truth_tables import ranges

@@ -1,0 +1,173 @@
+"""What the audit knows of a problem, and what follows from it: bounds by step, noise, scales, the index of a label.
+
+Part of the audit: imports nothing of surefoot that knows what a problem is, so that the two cannot share a mistake.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from surefoot.audits.knowledge import Knowledge, Limit, knowledge
+
+NONE = -1  #: where the fallback has no action
+BEYOND = 1e-9  #: of a limit's scale: a cost exceeds its limit by more than this (spec 8)
+
+
+class Unreadable(Exception):
+    """There is nothing to audit, or it is written in a way that this audit does not know."""
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """A layer with actions: pairs of state i are state_ptr[i] … state_ptr[i+1]-1, edges of a pair likewise."""
+
+    state_ptr: list[int]
+    pair_ptr: list[int]
+    successor: list[int]
+    x: Any  # (rows, d) array
+    fallback: list[int]  # the fallback's pair of each state, or NONE
+    actions: list[Any] | None  # one label per pair; None: 0, 1, … in each state
+    row_ptr: list[int] | None  # the rows of x that belong to each pair, as above; None: row e belongs to edge e
+    forbidden: set[int]  # states that must not be entered
+
+    def rows(self, pair: int, edge: int) -> range:
+        """The rows of x that decide about a pair's way along an edge (spec 9)."""
+        return range(edge, edge + 1) if self.row_ptr is None else range(self.row_ptr[pair], self.row_ptr[pair + 1])
+
+    def measured(self, pair: int, edge: int) -> Any:
+        """(d,) the features of a cost that was measured on an edge."""
+        rows = self.rows(pair, edge)
+        if len(rows) != 1:
+            raise Unreadable(
+                "a study of a problem with several cost rows per action, which have no row for a measurement"
+            )
+        return self.x[rows[0]]
+
+
+class Names:
+    """The labels of some states or actions, in order; without a list they are 0, 1, …"""
+
+    def __init__(self, size: int, labels: list[Any] | None) -> None:
+        self._size, self._labels = size, labels
+        self._index = None if labels is None else {name: i for i, name in enumerate(labels)}
+
+    def __getitem__(self, i: int) -> Any:
+        return i if self._labels is None else self._labels[i]
+
+    def index(self, wanted: Any) -> int | None:
+        """The position of a label, None for an unknown one."""
+        if self._index is not None:
+            return self._index.get(wanted)
+        number = isinstance(wanted, int) or (isinstance(wanted, float) and wanted.is_integer())
+        return int(wanted) if number and 0 <= wanted < self._size else None
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What the audit needs of a problem."""
+
+    digest: str
+    horizon: int
+    limits: list[Limit]
+    stationary: bool  # of costs: all layers share one regression
+    starts: list[int]
+    layers: list[Layer]  # horizon - 1
+    states: list[Names]  # per layer
+    last_x: Any  # (S, d) array, None when no last state has a cost
+    has_cost: list[bool]
+    fallback_ends: list[bool]  # last states that the fallback can reach
+    last_forbidden: set[int]
+    anchors: list[tuple[Any, Any, Any] | None]  # per layer (features (n, d), cost (n, m), tolerance (n, m))
+    names: list[str] | None  # of the cost features
+    transition_norm: float
+    transition_dim: int  # 0 when transitions use the cost features
+    largest_sum: float  # max over pairs of Σ ‖φ‖
+
+    @cached_property
+    def longest(self) -> float:
+        """The largest ‖x‖ of a cost feature."""
+        tables = [layer.x for layer in self.layers] + ([] if self.last_x is None else [self.last_x])
+        return max(float(np.sqrt((table * table).sum(axis=1)).max()) for table in tables)
+
+    @cached_property
+    def scales(self) -> list[float]:
+        """|bound| + (largest possible |cost|) of every limit: what tolerances are shares of (spec 8)."""
+        return [
+            max(map(abs, bounds)) + self._largest_cost(known)
+            for bounds, known in zip(zip(*self.bounds, strict=True), self.known, strict=True)
+        ]
+
+    def _largest_cost(self, known: Knowledge) -> float:
+        if not known.boxed:
+            return known.norm * self.longest
+        tables = [layer.x for layer in self.layers] + ([] if self.last_x is None else [self.last_x])
+        box = max(float((np.abs(x @ known.centre) + np.abs(x) @ known.width).max()) for x in tables)
+        return min(box, known.outer * self.longest) if self.longest > 0.0 else 0.0
+
+    @cached_property
+    def bounds(self) -> list[list[float]]:
+        """Per layer the bound of every limit."""
+        rows = [limit.bound if isinstance(limit.bound, list) else [limit.bound] * self.horizon for limit in self.limits]
+        if any(len(row) != self.horizon for row in rows):
+            raise ValueError("a limit has not one bound for each step")
+        return [list(column) for column in zip(*rows, strict=True)]
+
+    @cached_property
+    def known(self) -> list[Knowledge]:
+        """What is known of the coefficients of every limit."""
+        return [knowledge(limit, self.names, self.dim) for limit in self.limits]
+
+    def noise(self, j: int, rows: int) -> float:
+        """√(σ² + nτ²): the scale of the noise of n measurements of one episode, in any one direction."""
+        limit = self.limits[j]
+        return math.sqrt(limit.noise**2 + rows * limit.episode_noise**2) if limit.episode_noise else limit.noise
+
+    @cached_property
+    def rows_of_an_episode(self) -> int:
+        """The most that one regression takes from one episode."""
+        return self.horizon - (self.last_x is None) if self.stationary else 1
+
+    @cached_property
+    def shared(self) -> bool:
+        """Some measurements of one episode share an offset."""
+        return any(limit.episode_noise > 0 for limit in self.limits)
+
+    def beyond_noise(self, h: int, cost: list[float], t: int, alpha: float) -> bool:
+        """Does measurement number t exceed a limit by more than its noise explains at the level α/2, and rounding?"""
+        reach = math.sqrt(2 * math.log(math.pi**2 * t**2 * len(self.limits) / (3 * alpha))) * (1 + 1e-9)
+        return any(
+            value > bound + self.noise(j, 1) * reach + 2 * BEYOND * scale
+            for j, (value, bound, scale) in enumerate(zip(cost, self.bounds[h], self.scales, strict=True))
+        )
+
+    @property
+    def dim(self) -> int:
+        return int(self.layers[0].x.shape[1])
+
+    def state(self, h: int, label: Any) -> int | None:
+        """The index of a state, None for one that does not exist."""
+        return self.states[h].index(label)
+
+    def pair(self, h: int, state: int, label: Any) -> int | None:
+        layer = self.layers[h]
+        first, end = layer.state_ptr[state], layer.state_ptr[state + 1]
+        found = Names(end - first, None if layer.actions is None else layer.actions[first:end]).index(label)
+        return None if found is None else first + found
+
+    def edge(self, h: int, pair: int, state: int) -> int | None:
+        """The edge of a pair that leads to a state of the next layer."""
+        layer = self.layers[h]
+        for e in range(layer.pair_ptr[pair], layer.pair_ptr[pair + 1]):
+            if layer.successor[e] == state:
+                return e
+        return None
+
+
+def label(value: Any) -> Any:
+    """A label as JSON gives it: an array is a tuple."""
+    return tuple(map(label, value)) if isinstance(value, (list, tuple)) else value
