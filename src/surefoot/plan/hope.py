@@ -95,17 +95,24 @@ def same_play(graph: LayeredGraph, one: Sequence[IntArray], other: Sequence[IntA
     return all(np.array_equal(a, b) for a, b in zip(reached_by(graph, one), reached_by(graph, other), strict=True))
 
 
-def worth_at_least(graph: LayeredGraph, action: Sequence[IntArray], known: Sequence[ValueEllipsoid]) -> FloatArray:
+def worth_at_least(
+    graph: LayeredGraph, policy: Sequence[IntArray] | Sequence[FloatArray], known: Sequence[ValueEllipsoid]
+) -> FloatArray:
     """(S,) no less is expected from a policy, from each state of the first layer, while its value ellipsoids hold.
 
-    The expected next value of spec 6 with −radius, of the pairs that the policy plays; 0 where it has none.
+    The expected next value of spec 6 with −radius, of the pairs that the policy plays; 0 where it has none. A policy
+    is the pair of each state (S,), or how likely each pair is (N,), per layer.
     """
     value = graph.terminal.reward
     for h in reversed(range(len(graph.layers))):
-        layer, chosen = graph.layers[h], action[h]
-        has = np.flatnonzero(chosen != NO_ACTION)
-        pairs, low = chosen[has], replace(known[h], optimism=-known[h].optimism)
-        here = np.zeros(layer.n_states)
-        here[has] = layer.reward[pairs] + expected_next_value(layer, value, low, np.sort(pairs))[pairs]
-        value = here
+        layer, low = graph.layers[h], replace(known[h], optimism=-known[h].optimism)
+        weight = np.zeros(layer.n_pairs)
+        if policy[h].dtype.kind == "f":
+            weight[:] = policy[h]
+        else:
+            weight[policy[h][policy[h] != NO_ACTION]] = 1.0
+        pairs = np.flatnonzero(weight)
+        worth = np.zeros(layer.n_pairs)
+        worth[pairs] = weight[pairs] * (layer.reward[pairs] + expected_next_value(layer, value, low, pairs)[pairs])
+        value = np.add.reduceat(worth, layer.state_ptr[:-1])
     return value

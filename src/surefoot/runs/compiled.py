@@ -23,6 +23,7 @@ from surefoot.runs.record import EpisodeTable
 from surefoot.worlds.sampler import ROOT_3, Sampler
 from surefoot.worlds.world import World
 
+MOST_TRACED = 4096  # episodes at once
 NOISES = ("gaussian", "uniform", "rademacher")
 # Columns of the table of offsets.
 STATES, POINTERS, SUCCESSORS, REWARDS, COST_FEATURES, TRANSITION_FEATURES, CHANCES, COSTS = range(8)
@@ -107,6 +108,13 @@ class Learning(NamedTuple):
     threshold: float
 
 
+class Trace(NamedTuple):
+    """Where each episode went and what was measured, for learners that want to know; else empty."""
+
+    edges: IntArray  # (n, H-1)
+    costs: FloatArray  # (n, H, m)
+
+
 class Record(NamedTuple):
     """What is noted of every episode, and against which limits."""
 
@@ -127,6 +135,7 @@ def roll(
     noise: np.random.Generator,
     learning: Learning,
     record: Record,
+    trace: Trace,
     first: int,
     last: int,
 ) -> tuple[int, bool, int, int]:
@@ -139,7 +148,8 @@ def roll(
     cumulative, costs, last_costs, scales, kind = truth
     policy, value, learns, cost_state, value_state, planned_costs, planned_values, threshold = learning
     starts, bounds, thresholds, rewards, violations, margins, highest = record
-    n_steps = offsets.shape[0] - 1
+    edges_of, costs_of = trace
+    traced, n_steps = edges_of.shape[0] > 0, offsets.shape[0] - 1
     measured = np.empty(bounds.shape[0])
     for k in range(first, last):
         state = starts[k]
@@ -158,6 +168,9 @@ def roll(
             measure(costs, row, scales, kind, noise, measured)
             note(k, costs, row, measured, bounds, thresholds, violations, margins, highest)
             total += reward[offsets[h, REWARDS] + pair]
+            if traced:
+                edges_of[k - first, h] = edge
+                costs_of[k - first, h] = measured
             if learns:
                 count_cost(cost_rows, offsets[h, COST_FEATURES] + edge, measured, h, cost_state)
                 at, follow, offset = offsets[h, TRANSITION_FEATURES], offsets[h, SUCCESSORS], offsets[h + 1, STATES]
@@ -167,6 +180,8 @@ def roll(
         if last_has_cost[state]:
             measure(last_costs, state, scales, kind, noise, measured)
             note(k, last_costs, state, measured, bounds, thresholds, violations, margins, highest)
+            if traced:
+                costs_of[k - first, n_steps] = measured
             if learns:
                 count_cost(last_rows, state, measured, n_steps, cost_state)
         rewards[k] = total
@@ -214,6 +229,7 @@ class Rollout:
             terminal_has_cost=last.has_cost,
         )
         costs = world.terminal_costs
+        self._told_last = costs is not None
         self._truth = Truth(
             pools[CHANCES][0],
             pools[COSTS][0],
@@ -237,7 +253,15 @@ class Rollout:
         else:
             learning = Learning(policy, np.zeros(1), False, costs, values, np.zeros(1), np.zeros(1), 1.0)
         record = Record(table.start, *self._limits, table.reward, table.violations, table.margin, table.highest)
-        done, due, h, stuck = roll(self._graph, self._truth, *self._sampler.generators, learning, record, first, last)
+        traced = isinstance(agent, Learner) and agent.traced
+        last = min(last, first + MOST_TRACED) if traced else last
+        n, steps, m = (last - first if traced else 0), agent.problem.horizon - 1, len(agent.problem.limits)
+        trace = Trace(np.empty((n, steps), np.int64), np.empty((n, steps + 1, m)))
+        done, due, h, stuck = roll(
+            self._graph, self._truth, *self._sampler.generators, learning, record, trace, first, last
+        )
+        if isinstance(agent, Learner) and traced:
+            agent.retell(trace.edges[: done - first], trace.costs[: done - first], self._told_last)
         if h >= 0:
             agent._choose(h, stuck)  # says what is wrong, as on the step-by-step path
             where = agent.problem.naming.at_state(h, stuck)

@@ -1,0 +1,53 @@
+"""The graph as one sees it who takes every action to have one outcome, the likeliest.
+
+Learners made for deterministic transitions ask only whether *the* next state is safe. On a stochastic problem this
+keeps, of every pair, the successor that P̂ calls likeliest (of equal ones the first); certifying on what is left is what
+such a learner does, and it is not safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from surefoot.estimate.costs import CostBounds
+from surefoot.estimate.model import likelihoods
+from surefoot.estimate.values import ValueEllipsoid
+from surefoot.model.graph import FloatArray, IntArray, Layer, LayeredGraph
+from surefoot.model.limit import Limit
+from surefoot.plan.segments import first_marked, segment_max, spread
+
+
+def likeliest(layer: Layer, known: ValueEllipsoid) -> IntArray:
+    """(N,) the edge of each pair with the largest P̂."""
+    p = likelihoods(layer, known)
+    return first_marked(p == spread(segment_max(p, layer.pair_ptr), layer.pair_ptr), layer.pair_ptr)
+
+
+def with_one_successor(
+    graph: LayeredGraph, bounds: CostBounds, known: Sequence[ValueEllipsoid]
+) -> tuple[LayeredGraph, CostBounds]:
+    """The graph with the likeliest successor of every pair only, and the bounds of what is left."""
+    layers, upper, lower = [], [], []
+    for h, layer in enumerate(graph.layers):
+        kept = likeliest(layer, known[h])
+        layers.append(
+            replace(
+                layer,
+                pair_ptr=np.arange(layer.n_pairs + 1, dtype=np.int64),
+                successor=layer.successor[kept],
+                cost_features=layer.cost_features[kept],
+                transition_features=layer.transition_features[kept],
+            )
+        )
+        upper.append(bounds.upper[h][kept])
+        lower.append(bounds.lower[h][kept])
+    return replace(graph, layers=tuple(layers)), replace(bounds, upper=tuple(upper), lower=tuple(lower))
+
+
+def pair_excess(layer: Layer, costs: FloatArray, limits: tuple[Limit, ...]) -> FloatArray:
+    """(N,) by how much the worst successor's cost (E, m) exceeds its limit, of all limits the most."""
+    bound = np.array([limit.bound for limit in limits])
+    return segment_max((costs - bound).max(axis=1), layer.pair_ptr)
