@@ -55,6 +55,13 @@ def some_of(what: str, known: tuple[str, ...], given: Iterable[str]) -> tuple[st
     return tuple(name for name in known if name in chosen)
 
 
+def one_of(what: str, known: tuple[str, ...], given: str) -> str:
+    """The one that was given, if it is known."""
+    if given not in known:
+        raise InvalidInput(f"no such {what}", got=repr(given), fix=f"It is one of {', '.join(known)}.")
+    return given
+
+
 # --- options that come from a file or a command line --------------------------------------------------------
 
 

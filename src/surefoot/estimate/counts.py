@@ -68,20 +68,21 @@ class Intervals(NamedTuple):
     width: FloatArray  # (E,)
 
 
-def bernstein(counts: Counts, h: int, log_term: float) -> Intervals:
+def bernstein(counts: Counts, h: int, log_term: float, scale: float = 1.0) -> Intervals:
     """Of Efroni, Mannor and Pirotta (2020): P̂ ± min(1, 2√(l P̂(1−P̂)/n) + 14 l/(3n)), n at least 1.
 
     A pair with one declared successor is known: its interval is [1, 1].
     """
     p, n, known = _seen(counts, h)
-    return _cut(p, 2.0 * np.sqrt(log_term * p * (1.0 - p) / n) + 14.0 * log_term / (3.0 * n), known)
+    width = 2.0 * np.sqrt(log_term * p * (1.0 - p) / n) + 14.0 * log_term / (3.0 * n)
+    return _cut(p, scale * width, known)
 
 
-def empirical(counts: Counts, h: int, log_term: float) -> Intervals:
+def empirical(counts: Counts, h: int, log_term: float, scale: float = 1.0) -> Intervals:
     """Of DOPE's published code (Bura et al. 2022): P̂ ± min(1, √(l P̂(1−P̂)/n) + l/n, l/√n), n at least 1."""
     p, n, known = _seen(counts, h)
     width = np.minimum(np.sqrt(log_term * p * (1.0 - p) / n) + log_term / n, log_term / np.sqrt(n))
-    return _cut(p, width, known)
+    return _cut(p, scale * width, known)
 
 
 def _seen(counts: Counts, h: int) -> tuple[FloatArray, FloatArray, BoolArray]:

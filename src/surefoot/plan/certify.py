@@ -49,9 +49,14 @@ def not_refuted(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ..
     The same sweep with lower in place of upper. Bounds that contradict each other prove nothing: then all are hopeful.
     """
     if not bounds.consistent:
-        everything = tuple(np.ones(graph.n_states(h), bool) for h in range(graph.horizon))
-        return Certified(tuple(np.ones(layer.n_pairs, bool) for layer in graph.layers), everything)
+        return everything(graph)
     return _backward(graph, bounds.lower, _kept_last(graph, bounds.terminal_lower, limits), limits)
+
+
+def everything(graph: LayeredGraph) -> Certified:
+    """All pairs and states."""
+    states = tuple(np.ones(graph.n_states(h), bool) for h in range(graph.horizon))
+    return Certified(tuple(np.ones(layer.n_pairs, bool) for layer in graph.layers), states)
 
 
 def _backward(

@@ -47,7 +47,28 @@ def with_one_successor(
     return replace(graph, layers=tuple(layers)), replace(bounds, upper=tuple(upper), lower=tuple(lower))
 
 
+def edge_costs(layer: Layer, costs: FloatArray) -> FloatArray:
+    """(E, m) bounds of a layer's cost rows, triplet by triplet."""
+    return costs
+
+
 def pair_excess(layer: Layer, costs: FloatArray, limits: tuple[Limit, ...]) -> FloatArray:
     """(N,) by how much the worst successor's cost (E, m) exceeds its limit, of all limits the most."""
     bound = np.array([limit.bound for limit in limits])
     return segment_max((costs - bound).max(axis=1), layer.pair_ptr)
+
+
+def assumed_excess(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ...]) -> tuple[FloatArray, ...]:
+    """Per decision layer (N,): :func:`pair_excess` of the upper bounds, of the fallback's own pairs at most 0.
+
+    Bounds that contradict each other prove nothing: then only the fallback's pairs are at most 0.
+    """
+    result = []
+    for h, layer in enumerate(graph.layers):
+        excess = pair_excess(layer, bounds.upper[h], limits)
+        if not bounds.consistent:
+            excess = np.maximum(excess, np.finfo(np.float64).tiny)
+        own = layer.fallback_pairs()
+        excess[own] = np.minimum(excess[own], 0.0)
+        result.append(excess)
+    return tuple(result)
