@@ -18,6 +18,19 @@ _HOMES = {
     "fallback": ("surefoot.agents.fallback", "Fallback"),
     "ucrl-vtr": ("surefoot.agents.ucrl_vtr", "UcrlVtr"),
     "slucb-qvi": ("surefoot.agents.slucb_qvi", "SlucbQvi"),
+    "ucrl-vtr-plus": ("surefoot.agents.ucrl_vtr_plus", "UcrlVtrPlus"),
+    "safe-mdp": ("surefoot.agents.safe_mdp", "SafeMdp"),
+    "sno-mdp": ("surefoot.agents.sno_mdp", "SnoMdp"),
+    "safe-exp-opt": ("surefoot.agents.safe_exp_opt", "SafeExpOpt"),
+    "opt-cmdp": ("surefoot.agents.opt_cmdp", "OptCmdp"),
+    "dope": ("surefoot.agents.dope", "Dope"),
+    "lsvi-ae": ("surefoot.agents.lsvi_ae", "LsviAe"),
+    "opdop": ("surefoot.agents.opdop", "Opdop"),
+    "opse-lcmdp": ("surefoot.agents.opse_lcmdp", "OpseLcmdp"),
+    "rslucb-qvi": ("surefoot.agents.rslucb_qvi", "RslucbQvi"),
+    "oplb": ("surefoot.agents.oplb", "Oplb"),
+    "safe-lucb": ("surefoot.agents.safe_lucb", "SafeLucb"),
+    "lsvi-ucb": ("surefoot.agents.lsvi_ucb", "LsviUcb"),
 }
 
 
