@@ -255,3 +255,49 @@ def test_one_successor_forgets_the_trap() -> None:
     seen = certify(graph, left, problem.limits)
     assert seen.pairs[0].tolist() == [True, True]
     np.testing.assert_allclose(pair_excess(problem.graph.layers[1], bounds.upper[1], problem.limits), [-0.5, 4.0])
+
+
+# ---------------------------------------------------------------- a published problem, with published code's numbers
+
+
+def inventory() -> sf.World:
+    """The inventory problem of DOPE's authors: up to five items, seven periods; orders are dear, and storage is.
+
+    An item's demand is 0 … 5 with the chances below; ordering a > 0 costs 4 + 2a, holding s + a costs as much. A demand
+    d that is met pays 0.08·d, weighted by the chance of the state that it leads to, as their code has it. Both are
+    scaled to 1.
+    """
+    demand, states = [0.3, 0.2, 0.2, 0.2, 0.05, 0.05], range(6)
+    chance = {}
+    for s in states:
+        for a in range(6 - s):
+            left = [max(0, s + a - d) for d in range(6)]
+            chance[s, a] = {
+                s2: sum(p for p, each in zip(demand, left, strict=True) if each == s2) for s2 in sorted(set(left))
+            }
+    paid = {sa: sum(chance[sa][max(0, sum(sa) - d)] * 0.08 * d for d in range(6) if sum(sa) >= d) for sa in chance}
+    cost = {(s, a): (4 + 2 * a if a else 0) + s + a for s, a in chance}
+    problem = sf.Problem.from_functions(
+        horizon=8,
+        start=0,
+        actions=lambda h, s: list(range(6 - s)),
+        successors=lambda h, s, a: list(chance[s, a]),
+        reward=lambda h, s, a: paid[s, a] / max(paid.values()),
+        cost_features=lambda h, s, a, s2: [cost[s, a] / max(cost.values())],
+        transition_features=lambda h, s, a, s2: [chance[s, a][s2]],
+        fallback=lambda h, s: 0,
+        limits=[sf.Limit("budget", 1.0, 0.1, 1.0)],
+    )
+    return sf.World(problem, transition=[1.0], cost=[1.0])
+
+
+@pytest.mark.parametrize(("budget", "value"), [(99.0, 7.0), (3.5, 6.6653), (0.7, 1.5557)])
+def test_the_program_finds_what_published_code_finds(budget: float, value: float) -> None:
+    """archanabura/DOPE-DoublyOptimisticPessimisticExploration prints these three for its inventory problem."""
+    world = inventory()
+    graph, p = world.problem.graph, world.probabilities
+    rewards = [*(layer.reward for layer in graph.layers), graph.terminal.reward]
+    found = best_occupancy(graph, p, p, rewards, world.costs, np.array([budget]))
+    assert found is not None
+    assert found.value == pytest.approx(value, abs=5e-5)
+    assert sf.exact.evaluate(world, found.chances) == pytest.approx(found.value, abs=1e-6)
