@@ -220,14 +220,25 @@ def test_sno_mdp_makes_its_trips_and_then_earns(thermal: sf.World, seed: int) ->
 
 def test_hope_of_safe_exp_opt_decides_between_two_values(thermal: sf.World, seed: int) -> None:
     """η = 0 is greedy in the pessimistic set, as SNO-MDP is when settled; η = 1 goes where more may be hoped for."""
-    figure = sf.worlds.make("figure1")
-    for world, episodes in ((thermal, 100), (figure, 30)):
-        careful = sf.agents.make("safe-exp-opt", world.problem, hope=0.0)
-        settled = sf.agents.make("sno-mdp", world.problem, trips=0)
-        one, two = (sf.run(agent, world, episodes, seed) for agent in (careful, settled))
-        np.testing.assert_allclose(one.value, two.value)
-    hopeful = sf.run(sf.agents.make("safe-exp-opt", figure.problem, hope=1.0), figure, 30, seed)
-    assert not np.allclose(hopeful.value, one.value)
+    careful = sf.agents.make("safe-exp-opt", thermal.problem, hope=0.0)
+    settled = sf.agents.make("sno-mdp", thermal.problem, trips=0)
+    one, two = (sf.run(agent, thermal, 100, seed) for agent in (careful, settled))
+    np.testing.assert_allclose(one.value, two.value)
+    graph = {
+        (0, "s"): {"stay": ["s"], "left": ["a"]},
+        (1, "s"): {"stay": ["s"]},
+        (1, "a"): {"on": ["s"], "jump": ["s"]},  # 0, or 1 if it were safe: its cost is anything up to 2
+    }
+    pays = {(0, "s", "stay"): 0.3, (1, "s", "stay"): 0.3, (0, "s", "left"): 0.2, (1, "a", "jump"): 1.0}
+    jumps = maze(
+        graph,
+        {(0, "s"): "stay", (1, "s"): "stay"},
+        reward=pays,
+        cost_features=lambda h, s, a, s2: [1.0 if a == "jump" else 0.0],
+        transition_features=lambda h, s, a, s2: [1.0],
+    )
+    for hope, action in ((0.0, "stay"), (0.3, "stay"), (0.6, "left"), (1.0, "left")):  # 0.3 + 0.3 against 0.2 + η·1
+        assert sf.agents.make("safe-exp-opt", jumps, hope=hope).plan.action(0, "s") == action
     with pytest.raises(InvalidInput, match="hope must be at most 1"):
         sf.agents.make("safe-exp-opt", thermal.problem, hope=1.5)
 
