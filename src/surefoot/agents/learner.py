@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from surefoot.agents.agent import Agent, Chances, Policy
 from surefoot.agents.drawing import drawn
+from surefoot.agents.measured import measured_features
 from surefoot.agents.place import refuse_inside, under_way
 from surefoot.errors import AssumptionBroken, SurefootError
 from surefoot.estimate.costs import CostData
 from surefoot.estimate.ellipsoids import CostConfidence
 from surefoot.estimate.values import ValueConfidence, ValueData, ValueEllipsoid
+from surefoot.model.features import Features
 from surefoot.model.graph import NO_ACTION, FloatArray, IntArray
 from surefoot.model.problem import Problem
 from surefoot.plan.plan import Plan
@@ -112,15 +114,17 @@ class Learner(Agent):
             raise AssumptionBroken("the agent's policy has no action", where=where)
         return pair
 
-    def _record(self, h: int, pair: int, edge: int, cost: FloatArray | None) -> None:
+    def _record(self, h: int, pair: int, edge: int, cost: FloatArray | None, features: Features | None = None) -> None:
         """Count one transition in both regressions; values are those of the plan in force."""
         layer = self.problem.graph.layers[h]
         if cost is not None:
-            self.costs.add(h, layer.cost_features[edge : edge + 1], cost)
+            if features is None:
+                features = measured_features(self.problem, h, edge, None, self.place)
+            self.costs.add(h, features, cost)
         self.transitions.add(h, layer, pair, edge, self.plan.targets[h + 1])
         self._new_data = True
         self._note(self.episodes, h, edge, cost)
-        super()._record(h, pair, edge, cost)
+        super()._record(h, pair, edge, cost, features)
 
     def _note(self, episode: int, h: int, edge: int, cost: FloatArray | None) -> None:
         """Learn what else there is to learn from a transition, in an agent that is :attr:`traced`."""

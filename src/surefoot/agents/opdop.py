@@ -43,7 +43,6 @@ from surefoot.plan.certify import certify
 from surefoot.plan.mirror import averaged, dual_step, mirror_step, uniform
 from surefoot.plan.plan import Plan
 from surefoot.plan.segments import likeliest_pair
-from surefoot.plan.successors import edge_costs
 from surefoot.plan.values import Values, most_to_come
 
 
@@ -155,7 +154,7 @@ class Opdop(Paced):
         ]
         for h in reversed(steps):
             layer = graph.layers[h]
-            now = [np.zeros(layer.n_edges), *edge_costs(layer, bounds.lower[h]).T]
+            now = [np.zeros(layer.n_edges), *layer.worst_of_edges(bounds.lower[h]).T]
             told = [cost + by_edge(layer, v) for cost, v in zip(now, ahead, strict=True)]
             found = [expected(layer, f, each[h]) for f, each in zip(told, known, strict=True)]
             found[0] = np.clip(layer.reward + found[0], 0.0, most[h])

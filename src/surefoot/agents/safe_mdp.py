@@ -59,7 +59,7 @@ def target(problem: Problem, bounds: CostBounds, sure: Certified) -> tuple[int, 
     inside = played(graph, sure)
     best, widest = (0, int(graph.layers[0].fallback_pairs()[0]), 0.0), (-1, -1.0)
     for h, layer in enumerate(graph.layers):
-        own = np.flatnonzero(np.repeat(inside[h], np.diff(layer.pair_ptr)))
+        own = np.flatnonzero(np.repeat(inside[h], np.diff(layer.row_ptr)))
         if len(own) == 0:
             continue
         width = relative_uncertainty(bounds.upper[h][own], bounds.lower[h][own], scales)
@@ -67,7 +67,7 @@ def target(problem: Problem, bounds: CostBounds, sure: Certified) -> tuple[int, 
         top = int(np.argmax(np.where(opens, width, -1.0) if opens.any() else width))
         rank = (int(opens.any()), float(width[top]))  # any expander comes before all else
         if rank > widest:
-            pair = int(np.searchsorted(layer.pair_ptr, own[top], side="right")) - 1
+            pair = int(np.searchsorted(layer.row_ptr, own[top], side="right")) - 1
             best, widest = (h, pair, float(width[top])), rank
     return best
 
@@ -83,7 +83,7 @@ def _expands(problem: Problem, bounds: CostBounds, sure: Certified, h: int, own:
     graph = problem.graph
     steps = range(problem.horizon - 1) if problem.stationary_costs else [h]
     tables = [
-        graph.layers[k].cost_features[np.flatnonzero(np.repeat(~sure.pairs[k], np.diff(graph.layers[k].pair_ptr)))]
+        graph.layers[k].cost_features[np.flatnonzero(np.repeat(~sure.pairs[k], np.diff(graph.layers[k].row_ptr)))]
         for k in steps
     ]
     away = nearest([table for table in tables if len(table)], graph.layers[h].cost_features[own])

@@ -32,30 +32,27 @@ def with_one_successor(
     """The graph with the likeliest successor of every pair only, and the bounds of what is left."""
     layers, upper, lower = [], [], []
     for h, layer in enumerate(graph.layers):
-        kept = likeliest(layer, known[h])
+        kept, pointer = likeliest(layer, known[h]), np.arange(layer.n_pairs + 1, dtype=np.int64)
+        rows = kept if layer.per_triplet else np.arange(layer.n_rows)  # rows of a pair stay, whatever follows it
         layers.append(
             replace(
                 layer,
-                pair_ptr=np.arange(layer.n_pairs + 1, dtype=np.int64),
+                pair_ptr=pointer,
+                row_ptr=pointer if layer.per_triplet else layer.row_ptr,
                 successor=layer.successor[kept],
-                cost_features=layer.cost_features[kept],
+                cost_features=layer.cost_features[rows],
                 transition_features=layer.transition_features[kept],
             )
         )
-        upper.append(bounds.upper[h][kept])
-        lower.append(bounds.lower[h][kept])
+        upper.append(bounds.upper[h][rows])
+        lower.append(bounds.lower[h][rows])
     return replace(graph, layers=tuple(layers)), replace(bounds, upper=tuple(upper), lower=tuple(lower))
 
 
-def edge_costs(layer: Layer, costs: FloatArray) -> FloatArray:
-    """(E, m) bounds of a layer's cost rows, triplet by triplet."""
-    return costs
-
-
 def pair_excess(layer: Layer, costs: FloatArray, limits: tuple[Limit, ...]) -> FloatArray:
-    """(N,) by how much the worst successor's cost (E, m) exceeds its limit, of all limits the most."""
+    """(N,) by how much the worst cost row (R, m) of a pair exceeds its limit, of all limits the most."""
     bound = np.array([limit.bound for limit in limits])
-    return segment_max((costs - bound).max(axis=1), layer.pair_ptr)
+    return segment_max((costs - bound).max(axis=1), layer.row_ptr)
 
 
 def assumed_excess(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ...]) -> tuple[FloatArray, ...]:

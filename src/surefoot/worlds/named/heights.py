@@ -134,7 +134,9 @@ def _world(
         cost_features=tables,
         transition_features=np.ones((len(x), 1)),
         fallback=_fallback(grid, path, steps),
-        limits=Limit("climb", BOUND, noise=NOISE, norm=math.hypot(norm, 1.0) if varying else norm, misspecification=error),
+        limits=Limit(
+            "climb", BOUND, noise=NOISE, norm=math.hypot(norm, 1.0) if varying else norm, misspecification=error
+        ),
         anchor=(lambda h: (anchor, [1.0])) if varying else None,
         stationary_costs=True,
         stationary_transitions=True,
