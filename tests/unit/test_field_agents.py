@@ -111,7 +111,7 @@ def test_the_prior_of_the_published_confidence(thermal: sf.World) -> None:
     anchor = problem.graph.anchors[0]
     rho = x @ anchor.features / (anchor.features @ anchor.features)
     z = x - rho[:, None] * anchor.features
-    wide = 2.0 * limit.norm * np.linalg.norm(z, axis=1) / math.sqrt(d) + limit.misspecification * (1 + np.abs(rho))
+    wide = 2.0 * limit.norm * np.linalg.norm(z, axis=1) / math.sqrt(d)
     np.testing.assert_allclose(agent.plan.bounds.upper[0][:, 0], rho * anchor.cost[0] + wide, rtol=1e-9)
 
 

@@ -23,7 +23,6 @@ from surefoot.agents.baseline import BaselineOptions
 from surefoot.agents.safe_sets import SafeSets, SafeSetsOptions, no_bonus
 from surefoot.checks import at_least
 from surefoot.errors import InvalidInput
-from surefoot.estimate.costs import bound_costs
 from surefoot.estimate.values import expected_next_value
 from surefoot.model.problem import Problem
 from surefoot.plan.plan import Plan
@@ -75,7 +74,7 @@ class SafeExpOpt(SafeSets):
 
     def _make_plan(self) -> Plan:
         problem, graph = self.problem, self.problem.graph
-        bounds = bound_costs(problem, self.costs, self.cost_confidence)
+        bounds = self._bounds()
         known = self.value_ellipsoids()
         sure, hoped = self._sets(bounds, known)
         allowed, nothing, most = self._playable(sure, bounds), no_bonus(problem), most_to_come(graph)

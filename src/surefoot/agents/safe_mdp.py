@@ -24,7 +24,7 @@ from typing import ClassVar
 import numpy as np
 
 from surefoot.agents.safe_sets import SafeSets
-from surefoot.estimate.costs import CostBounds, bound_costs
+from surefoot.estimate.costs import CostBounds
 from surefoot.model.features import Features
 from surefoot.model.graph import BoolArray, FloatArray, IntArray, LayeredGraph
 from surefoot.model.problem import Problem
@@ -46,7 +46,7 @@ class SafeMdp(SafeSets):
 
     def _make_plan(self) -> Plan:
         problem = self.problem
-        bounds = bound_costs(problem, self.costs, self.cost_confidence)
+        bounds = self._bounds()
         known = self.value_ellipsoids()
         sure, _ = self._sets(bounds, known)
         values = towards(problem.graph, self._playable(sure, bounds), target(problem, bounds, sure)[:2])
@@ -56,14 +56,20 @@ class SafeMdp(SafeSets):
 def target(problem: Problem, bounds: CostBounds, sure: Certified) -> tuple[int, int, float]:
     """(step, pair, width) of the row to go and measure."""
     graph, scales = problem.graph, problem.cost_scales
-    inside = played(graph, sure)
+    inside = [
+        np.repeat(mask, np.diff(layer.row_ptr)) for mask, layer in zip(played(graph, sure), graph.layers, strict=True)
+    ]
+    away = _away(problem, inside, sure)
+    limit = np.array([each.bound for each in problem.limits])
+    norm = np.array([each.norm for each in problem.limits])
     best, widest = (0, int(graph.layers[0].fallback_pairs()[0]), 0.0), (-1, -1.0)
     for h, layer in enumerate(graph.layers):
-        own = np.flatnonzero(np.repeat(inside[h], np.diff(layer.row_ptr)))
+        own = np.flatnonzero(inside[h])
         if len(own) == 0:
             continue
         width = relative_uncertainty(bounds.upper[h][own], bounds.lower[h][own], scales)
-        opens = _expands(problem, bounds, sure, h, own)
+        # Could a row outside the set be safe, if this one's cost were as low as its lower bound?
+        opens = np.all(bounds.lower[h][own] + norm * away[h][own, None] <= limit, axis=1)
         top = int(np.argmax(np.where(opens, width, -1.0) if opens.any() else width))
         rank = (int(opens.any()), float(width[top]))  # any expander comes before all else
         if rank > widest:
@@ -78,18 +84,32 @@ def played(graph: LayeredGraph, sure: Certified) -> list[BoolArray]:
     return [np.logical_or.reduceat(edges[h], layer.pair_ptr[:-1]) for h, layer in enumerate(graph.layers)]
 
 
-def _expands(problem: Problem, bounds: CostBounds, sure: Certified, h: int, own: IntArray) -> BoolArray:
-    """(rows,) could a pair outside the set be safe, if this row's cost were as low as its lower bound?"""
-    graph = problem.graph
-    steps = range(problem.horizon - 1) if problem.stationary_costs else [h]
-    tables = [
-        graph.layers[k].cost_features[np.flatnonzero(np.repeat(~sure.pairs[k], np.diff(graph.layers[k].row_ptr)))]
-        for k in steps
-    ]
-    away = nearest([table for table in tables if len(table)], graph.layers[h].cost_features[own])
-    limit = np.array([each.bound for each in problem.limits])
-    norm = np.array([each.norm for each in problem.limits])
-    return np.asarray(np.all(bounds.lower[h][own] + norm * away[:, None] <= limit, axis=1))
+def _away(problem: Problem, inside: list[BoolArray], sure: Certified) -> list[FloatArray]:
+    """Per decision layer (R,): how far each row of the set is from the nearest row outside it; ∞ for all other rows.
+
+    Outside are the rows of the same step, or of all steps where costs are the same at every step. Steps that share a
+    table share the work.
+    """
+    layers = problem.graph.layers
+    outside = [np.repeat(~sure.pairs[h], np.diff(layer.row_ptr)) for h, layer in enumerate(layers)]
+    groups = [range(len(layers))] if problem.stationary_costs else [range(h, h + 1) for h in range(len(layers))]
+    found: list[FloatArray] = [np.full(layer.n_rows, np.inf) for layer in layers]
+    for group in groups:
+        tables = {id(layers[h].cost_features): layers[h].cost_features for h in group}
+        asked = {key: np.zeros(len(table), bool) for key, table in tables.items()}
+        beyond = {key: np.zeros(len(table), bool) for key, table in tables.items()}
+        for h in group:
+            asked[id(layers[h].cost_features)] |= inside[h]
+            beyond[id(layers[h].cost_features)] |= outside[h]
+        others = [table[np.flatnonzero(beyond[key])] for key, table in tables.items() if beyond[key].any()]
+        distance = {key: np.full(len(table), np.inf) for key, table in tables.items()}
+        for key, table in tables.items():
+            rows = np.flatnonzero(asked[key])
+            if len(rows):
+                distance[key][rows] = nearest(others, table[rows])
+        for h in group:
+            found[h] = distance[id(layers[h].cost_features)]
+    return found
 
 
 def nearest(tables: list[Features], x: Features) -> FloatArray:

@@ -5,6 +5,8 @@ linear kernel is Bayesian linear regression: with the prior γ_j ~ N(0, v I), v 
 
     mean ± β·std,    std = σ_j √(zᵀ(G + λI)⁻¹z),    λ = σ²/v    (of several limits the largest)
 
+which knows of no error of the model: a declared misspecification counts in the proved bounds alone.
+
 ``confidence``: ``"published"`` is that, with β = 2, and no proof; ``"proved"`` is (S3) of the specification.
 ``successors``: ``"one"`` takes every action to have one outcome, the likeliest by the estimated transitions, as
 deterministic transitions would; ``"all"`` asks for every declared successor. With ``"proved"`` and ``"all"`` the
@@ -14,7 +16,7 @@ pessimistic set is the certified set of spec 4, and whoever plays it alone keeps
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -24,7 +26,7 @@ from surefoot.agents.learner import NO_PROMISE
 from surefoot.agents.paced import Paced
 from surefoot.checks import at_least, one_of, promised
 from surefoot.errors import InvalidInput
-from surefoot.estimate.costs import CostBounds
+from surefoot.estimate.costs import CostBounds, bound_costs
 from surefoot.estimate.ellipsoids import CostConfidence
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.graph import FloatArray
@@ -66,6 +68,8 @@ class SafeSets(Paced):
         self._confidence = one_of("confidence", CONFIDENCES, confidence)
         self._successors = one_of("successors", SUCCESSORS, successors)
         self._beta = at_least("beta", beta, 0.0)
+        exact = tuple(replace(limit, misspecification=0.0) for limit in problem.limits)
+        self._believed = problem if confidence == "proved" else replace(problem, limits=exact)
         super().__init__(
             problem,
             failure_probability,
@@ -101,6 +105,9 @@ class SafeSets(Paced):
         if not self.guaranteed:
             return NO_PROMISE
         return f"every step safe with probability {promised(self.options.failure_probability)}"
+
+    def _bounds(self) -> CostBounds:
+        return bound_costs(self._believed, self.costs, self.cost_confidence)
 
     def _sets(self, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> tuple[Certified, Certified]:
         """The pessimistic and the optimistic safe set; the second contains the first."""

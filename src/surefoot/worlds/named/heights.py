@@ -35,7 +35,7 @@ from surefoot.worlds.world import World
 __all__ = ["heights"]
 
 SPACING, LENGTH, BOUND, NOISE = 0.5, 2.0, 0.25, 0.001
-SIZES = {"testing": (7, 16, 10), "small": (10, 32, 14), "published": (20, 64, 24)}  # cells a side, features, steps
+SIZES = {"testing": (7, 24, 10), "small": (10, 36, 16), "published": (20, 90, 24)}  # cells a side, features, steps
 PATCH = {"testing": 3, "small": 4, "published": 5}  # cells a side
 THRESHOLDS = ("constant", "varying")
 TRIES = 2000
@@ -76,7 +76,7 @@ def heights(size: str = "testing", seed: int = 0, thresholds: str = "constant") 
     least = BOUND * (1.0 - 0.6)
     for _ in range(TRIES):
         drawn, pays = grid.root @ rng.standard_normal(n * n), None
-        gamma = np.linalg.lstsq(grid.root[:, :d], drawn, rcond=None)[0]
+        gamma: FloatArray = np.asarray(np.linalg.lstsq(grid.root[:, :d], drawn, rcond=None)[0], np.float64)
         off = drawn - grid.root[:, :d] @ gamma
         reward = grid.root @ rng.standard_normal(n * n)
         path = _flat(drawn, n, PATCH[size], steps, least)
@@ -123,7 +123,7 @@ def _world(
     x = grid.root[grid.successor, :d] - grid.root[grid.cell, :d]
     missing = [-0.6 * BOUND * math.sin(4.0 * math.pi * h / steps) if varying else 0.0 for h in range(steps)]
     tables = [np.column_stack([x, np.full(len(x), each)]) for each in missing] if varying else x
-    anchor = np.append(np.zeros(d), 1.0)
+    anchor = np.append(np.zeros(d), 0.1)
     problem = Problem.from_arrays(
         horizon=steps + 1,
         start=path[0],
@@ -137,7 +137,7 @@ def _world(
         limits=Limit(
             "climb", BOUND, noise=NOISE, norm=math.hypot(norm, 1.0) if varying else norm, misspecification=error
         ),
-        anchor=(lambda h: (anchor, [1.0])) if varying else None,
+        anchor=(lambda h: (anchor, [0.1])) if varying else None,
         stationary_costs=True,
         stationary_transitions=True,
     )
@@ -148,7 +148,7 @@ def _world(
 
 def _fallback(grid: Grid, path: list[int], steps: int) -> list[IntArray]:
     """Per step the action of every cell, -1 off the path: along it, then stay."""
-    found = []
+    found: list[IntArray] = []
     for h in range(steps):
         row = np.full(len(grid.state_ptr) - 1, -1, np.int64)
         here = path[min(h, len(path) - 1)]
