@@ -20,6 +20,7 @@ from surefoot.plan.successors import assumed_excess
 from tests.hand_made import bounds_of, maze
 from tests.made_worlds import hand_world, visits_of
 from tests.reference import field as plain
+from tests.sparse_worlds import sparse_worlds
 
 THERMAL = "thermal/testing"
 
@@ -495,3 +496,15 @@ def test_opse_prices_what_is_overspent(thermal: sf.World) -> None:
     agent.replan()
     assert sf.exact.evaluate(thermal, agent.plan.chances) > sf.exact.fallback_value(thermal) + 0.5
     assert sf.exact.evaluate(thermal, agent.plan.chances) < best_within_budget(thermal) + 1e-3
+
+
+# ---------------------------------------------------------------- sparse features
+
+
+@pytest.mark.parametrize("name", ["ucrl-vtr-plus", "opdop", "safe-exp-opt", "rslucb-qvi", "opt-cmdp"])
+def test_sparse_features_are_played_as_dense_ones(name: str, seed: int) -> None:
+    """The same world, its features stored both ways: the same regret and the same plans."""
+    both = sparse_worlds(np.random.default_rng(seed), costs="general", transitions="mixture", terminal=True)
+    runs = [sf.run(sf.agents.make(name, world.problem), world, 25, seed) for world in both]
+    np.testing.assert_allclose(runs[0].regret, runs[1].regret, atol=1e-6)
+    assert runs[0].replans == runs[1].replans

@@ -26,7 +26,7 @@ def compare(
             show_default="all, some of them tuned",
         ),
     ] = None,
-    episodes: options.Episodes = 1000,
+    episodes: options.Episodes = 500,
     seeds: options.Seeds = "0:10",
     out: Annotated[Path, typer.Option(help="A directory for the runs and what is made of them.")] = Path("field"),
     jobs: options.Jobs = None,

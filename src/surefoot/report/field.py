@@ -173,10 +173,15 @@ def overall_table(field: Field) -> str:
     for row in sorted(field.overall(), key=lambda row: (row.unsafe_runs > 0, -row.earned)):
         low, high = row.earned_between
         lines.append(
-            f"| `{row.label}` | {row.earned:.2f} ({low:.2f} … {high:.2f}) | {_rate(row)} "
+            f"| `{row.label}` | {_two(row.earned)} ({_two(low)} … {_two(high)}) | {_rate(row)} "
             f"| {row.unsafe_runs} of {row.runs} | {row.milliseconds:.2g} | {'every step' if row.guaranteed else '–'} |"
         )
     return "\n".join(lines)
+
+
+def _two(number: float) -> str:
+    """Two digits, and no minus before nothing."""
+    return f"{round(number, 2) + 0.0:.2f}"
 
 
 def _rate(row: Overall) -> str:
@@ -198,6 +203,6 @@ def world_table(field: Field) -> str:
                 shown.append("")
                 continue
             broken = int((cell.violations > 0).sum())
-            shown.append(f"{cell.earned.mean():.2f}" + (f" · {broken}/{len(cell.seeds)} ✗" if broken else ""))
+            shown.append(_two(float(cell.earned.mean())) + (f" · {broken}/{len(cell.seeds)} ✗" if broken else ""))
         lines.append(f"| `{label}` | " + " | ".join(shown) + " |")
     return "\n".join(lines)
