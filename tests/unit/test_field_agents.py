@@ -109,11 +109,11 @@ def test_the_prior_of_the_published_confidence(thermal: sf.World) -> None:
     (limit,) = problem.limits
     d, x = problem.graph.cost_dim, problem.graph.layers[0].cost_features
     assert safe_sets.prior_ridge(problem) == pytest.approx(limit.noise**2 * d / limit.norm**2)
-    anchor = problem.graph.anchors[0]
-    rho = x @ anchor.features / (anchor.features @ anchor.features)
-    z = x - rho[:, None] * anchor.features
+    (known,), (cost,) = problem.graph.anchors[0].features, problem.graph.anchors[0].cost
+    rho = x @ known / (known @ known)
+    z = x - rho[:, None] * known
     wide = 2.0 * limit.norm * np.linalg.norm(z, axis=1) / math.sqrt(d)
-    np.testing.assert_allclose(agent.plan.bounds.upper[0][:, 0], rho * anchor.cost[0] + wide, rtol=1e-9)
+    np.testing.assert_allclose(agent.plan.bounds.upper[0][:, 0], rho * cost[0] + wide, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["safe-mdp", "sno-mdp", "safe-exp-opt"])
@@ -156,7 +156,7 @@ def lanes() -> sf.Problem:
         LANES,
         {(0, "s"): "stay", (1, "s"): "stay"},
         cost_features=lambda h, s, a, s2: [1.0, place[a]],
-        limits=[sf.Limit("limit", 1.0, 0.1, 0.2)],
+        limits=[sf.Limit("limit", bound=1.0, noise=0.1, norm=0.2)],
     )
 
 
@@ -169,7 +169,7 @@ def test_safe_mdp_goes_to_the_widest_expander() -> None:
     for h, s, a in ((0, "s", "stay"), (0, "s", "right"), (1, "s", "stay")):
         lower[h, s, a, {"stay": "s", "right": "b"}[a]] = 0.49
     bounds = bounds_of(problem, upper, lower)
-    sure = certify(problem.graph, bounds, problem.limits)
+    sure = certify(problem.graph, bounds, problem.bounds)
     h, pair, width = safe_mdp.target(problem, bounds, sure)
     assert (h, problem.naming.action(problem.graph.layers[1], 1, pair)) == (1, "on")
     assert pair == problem.pair_index(1, "b", "on")
@@ -179,7 +179,7 @@ def test_safe_mdp_goes_to_the_widest_expander() -> None:
     assert values.value[0][0] == 1.0
     # Without anything outside there are no expanders: the widest row of all, "left".
     bounds = bounds_of(problem, {**upper, (1, "b", "risky", "s"): 0.9}, lower)
-    h, pair, _ = safe_mdp.target(problem, bounds, certify(problem.graph, bounds, problem.limits))
+    h, pair, _ = safe_mdp.target(problem, bounds, certify(problem.graph, bounds, problem.bounds))
     assert (h, pair) == (0, problem.pair_index(0, "s", "left"))
 
 
@@ -187,7 +187,7 @@ def test_sno_mdp_settles_when_the_dream_stays_inside() -> None:
     problem = lanes()
     graph = problem.graph
     bounds = bounds_of(problem, {(1, "b", "risky", "s"): 2.0})
-    sure = certify(graph, bounds, problem.limits)
+    sure = certify(graph, bounds, problem.bounds)
     inside = tuple(
         np.array([int(np.flatnonzero(sure.pairs[h])[0])] * layer.n_states) for h, layer in enumerate(graph.layers)
     )
@@ -251,7 +251,7 @@ def test_lsvi_ae_plays_nothing_that_is_refuted_while_there_is_hope(thermal: sf.W
     refuted = []
 
     def look(plan: sf.Plan, done: int) -> None:
-        hopeful = not_refuted(plan.problem.graph, plan.bounds, plan.problem.limits)
+        hopeful = not_refuted(plan.problem.graph, plan.bounds, plan.problem.bounds)
         for h, action in enumerate(plan.values.action):
             assert (action != NO_ACTION).all()
             here = hopeful.states[h]
@@ -273,12 +273,12 @@ def test_mixtures_are_safe_on_average_by_their_bounds_and_by_the_truth(name: str
 
     def look(plan: sf.Plan, done: int) -> None:
         graph = plan.problem.graph
-        excess = assumed_excess(graph, plan.bounds, plan.problem.limits)
+        excess = assumed_excess(graph, plan.bounds, plan.problem.bounds)
         for h, (layer, chances) in enumerate(zip(graph.layers, plan.chances, strict=True)):
             feasible = np.minimum.reduceat(excess[h], layer.state_ptr[:-1]) <= 0.0
             mean = np.add.reduceat(chances * excess[h], layer.state_ptr[:-1])
             assert (mean[feasible] <= 1e-12).all()
-            worst = np.maximum.reduceat(thermal.costs[h][:, 0], layer.pair_ptr[:-1]) - plan.problem.limits[0].bound
+            worst = np.maximum.reduceat(thermal.costs[h][:, 0], layer.pair_ptr[:-1]) - plan.problem.bounds[h, 0]
             true_mean = np.add.reduceat(
                 chances * np.where(excess[h] <= 0, np.minimum(worst, 0.0), worst), layer.state_ptr[:-1]
             )

@@ -248,13 +248,13 @@ def test_one_successor_forgets_the_trap() -> None:
     dear = {(1, "pit", "out", "s"): 5.0}
     bounds = bounds_of(problem, dear, dear)
     known = WeightedData(problem, 1.0).ellipsoids([1.0] * 2, 1.0)
-    full = certify(problem.graph, bounds, problem.limits)
+    full = certify(problem.graph, bounds, problem.bounds)
     assert full.pairs[0].tolist() == [True, False]
-    assert not_refuted(problem.graph, bounds, problem.limits).pairs[0].tolist() == [True, False]
+    assert not_refuted(problem.graph, bounds, problem.bounds).pairs[0].tolist() == [True, False]
     graph, left = with_one_successor(problem.graph, bounds, known)
-    seen = certify(graph, left, problem.limits)
+    seen = certify(graph, left, problem.bounds)
     assert seen.pairs[0].tolist() == [True, True]
-    np.testing.assert_allclose(pair_excess(problem.graph.layers[1], bounds.upper[1], problem.limits), [-0.5, 4.0])
+    np.testing.assert_allclose(pair_excess(problem.graph.layers[1], bounds.upper[1], problem.bounds[1]), [-0.5, 4.0])
 
 
 # ---------------------------------------------------------------- a published problem, with published code's numbers
@@ -286,7 +286,7 @@ def inventory() -> sf.World:
         cost_features=lambda h, s, a, s2: [cost[s, a] / max(cost.values())],
         transition_features=lambda h, s, a, s2: [chance[s, a][s2]],
         fallback=lambda h, s: 0,
-        limits=[sf.Limit("budget", 1.0, 0.1, 1.0)],
+        limits=[sf.Limit("budget", bound=1.0, noise=0.1, norm=1.0)],
     )
     return sf.World(problem, transition=[1.0], cost=[1.0])
 

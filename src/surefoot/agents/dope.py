@@ -27,7 +27,7 @@ import numpy as np
 from surefoot.agents.agent import check_problem
 from surefoot.agents.baseline import BaselineOptions
 from surefoot.agents.opt_cmdp import cost_width
-from surefoot.agents.tabular import Tabular, budgets, by_triplet, fallback_chances, largest_costs, total_slack
+from surefoot.agents.tabular import Tabular, budgets, by_triplet, fallback_chances, total_slack
 from surefoot.checks import at_least, whole
 from surefoot.estimate.counts import empirical
 from surefoot.model.graph import FloatArray
@@ -65,7 +65,7 @@ class Dope(Tabular):
     ) -> None:
         check_problem(problem)
         self._bonus = at_least("bonus", bonus, 0.0)
-        self._largest = np.maximum(largest_costs(problem), 1e-300)
+        self._largest = np.maximum(problem.largest_costs, 1e-300)
         self._slack = total_slack(problem, slack) / self._largest
         self._first = (
             first_episodes(problem, float(self._slack.min()))

@@ -33,9 +33,9 @@ class LsviAe(Baseline):
         problem, graph = self.problem, self.problem.graph
         bounds = bound_costs(problem, self.costs, self.cost_confidence)
         known = self.value_ellipsoids()
-        hopeful = not_refuted(graph, bounds, problem.limits)
+        hopeful = not_refuted(graph, bounds, problem.bounds)
         lowered = replace(bounds, upper=bounds.lower, terminal_upper=bounds.terminal_lower)
-        allowed = with_least_worst(graph, hopeful, lowered, problem.limits)
+        allowed = with_least_worst(graph, hopeful, lowered, problem.bounds)
         values = optimistic_values(graph, allowed, no_bonus(problem), known, most_to_come(graph))
-        certified = certify(graph, bounds, problem.limits)
+        certified = certify(graph, bounds, problem.bounds)
         return Plan(problem, bounds, certified, values, known, self.replans)

@@ -54,7 +54,7 @@ class LsviUcb(Tabular):
             action.insert(0, chosen)
         bounds = bound_costs(problem, self.costs, self.cost_confidence)
         values = Values(tuple(q), tuple(bonus), tuple(value), tuple(action))
-        certified = certify(graph, bounds, problem.limits)
+        certified = certify(graph, bounds, problem.bounds)
         return Plan(problem, bounds, certified, values, self.value_ellipsoids(), self.replans)
 
     def _beta(self, d: int) -> float:

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from surefoot.agents.agent import check_problem
 from surefoot.agents.baseline import BaselineOptions
 from surefoot.agents.paced import Paced
-from surefoot.agents.tabular import budgets, largest_costs, total_slack
+from surefoot.agents.tabular import budgets, total_slack
 from surefoot.checks import at_least, whole
 from surefoot.estimate.costs import CostBounds, bound_costs
 from surefoot.estimate.model import expected
@@ -122,7 +122,7 @@ class Opdop(Paced):
         action = tuple(likeliest_pair(c, layer.state_ptr) for c, layer in zip(chances, graph.layers, strict=True))
         nothing = tuple(np.zeros(layer.n_pairs) for layer in graph.layers)
         values = Values(seen.q, nothing, seen.value, action)
-        known, certified = self.value_ellipsoids(), certify(graph, bounds, problem.limits)
+        known, certified = self.value_ellipsoids(), certify(graph, bounds, problem.bounds)
         return Plan(problem, bounds, certified, values, known, self.replans, chances=chances)
 
     def _step(self, seen: Evaluated, times: int) -> None:
@@ -147,7 +147,7 @@ class Opdop(Paced):
         values, q, gains = [ahead[0]], list[FloatArray](), list[FloatArray]()
         worth: list[list[FloatArray]] = [[] for _ in range(1 + m)]
         steps = range(problem.horizon - 1)
-        signs = (1.0, *(-largest_costs(problem)))
+        signs = (1.0, *(-problem.largest_costs))
         known = [
             data.ellipsoids([sign * self._beta(h) for h in steps], 1.0)
             for data, sign in zip(self.functions, signs, strict=True)

@@ -43,13 +43,13 @@ class Oplb(SlucbQvi):
         # α·(upper − lower)/2 = (1 + 2/slack)·(slack·ω)/2 = ω·(slack/2 + 1), ω the relative width of spec 5.
         widths = pair_uncertainty(graph, bounds, self._slack)
         bonus = tuple(self._bonus * w * (self._slack[h].min() / 2.0 + 1.0) for h, w in enumerate(widths))
-        excess = assumed_excess(graph, bounds, problem.limits)
+        excess = assumed_excess(graph, bounds, problem.bounds)
         q = tuple(layer.reward + bonus[h] for h, layer in enumerate(graph.layers))
         mixed = [best_mixture(layer, q[h], excess[h]) for h, layer in enumerate(graph.layers)]
         chances = tuple(each for each, _ in mixed)
         # What is learned of transitions is not used; its targets must lie in their range all the same.
         value = (*(np.clip(worth, 0.0, 1.0) for _, worth in mixed), graph.terminal.reward)
         action = tuple(likeliest_pair(c, layer.state_ptr) for c, layer in zip(chances, graph.layers, strict=True))
-        certified = certify_one_step(graph, bounds, problem.limits)
+        certified = certify_one_step(graph, bounds, problem.bounds)
         values = Values(q, bonus, value, action)
         return Plan(problem, bounds, certified, values, known, self.replans, chances=chances)

@@ -28,7 +28,7 @@ import numpy as np
 
 from surefoot.agents.agent import Chances
 from surefoot.agents.baseline import BaselineOptions
-from surefoot.agents.tabular import Tabular, budgets, costed_steps, fallback_chances, largest_costs
+from surefoot.agents.tabular import Tabular, budgets, costed_steps, fallback_chances
 from surefoot.checks import at_least
 from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.problem import Problem
@@ -76,7 +76,7 @@ class OpseLcmdp(Tabular):
 
     def _make_plan(self) -> Plan:
         problem = self.problem
-        largest = np.maximum(largest_costs(problem), 1e-300)
+        largest = np.maximum(problem.largest_costs, 1e-300)
         needed = 0.5 * costed_steps(problem) - budgets(problem) / (2.0 * largest)
         dear = self._priced(self._most)
         if not np.all(dear.utilities >= needed):
@@ -124,8 +124,8 @@ class OpseLcmdp(Tabular):
 
     def _utilities(self, h: int, beta: FloatArray) -> FloatArray:
         """(N, m) Σu_j/(1 + n) of a layer's pairs, less what the noise of so many measurements may hide."""
-        largest = np.maximum(largest_costs(self.problem), 1e-300)
-        noise = np.array([limit.noise for limit in self.problem.limits])
+        largest = np.maximum(self.problem.largest_costs, 1e-300)
+        noise = self.problem.noise_of(1)
         n = self.counts.measured[h][:, None]
         mean = (0.5 * n - self.counts.cost_sums[h] / (2.0 * largest)) / (1.0 + n)
         return np.clip(mean - self._scale * noise * beta[:, None] / (2.0 * largest), 0.0, 1.0)

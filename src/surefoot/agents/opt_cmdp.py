@@ -62,7 +62,7 @@ class OptCmdp(Tabular):
 
 def cost_width(agent: Tabular, h: int) -> FloatArray:
     """(N, m) σ_j√(l/n), n at least 1, of a layer's pairs; of the last layer's states likewise."""
-    noise = np.array([limit.noise for limit in agent.problem.limits])
+    noise = agent.problem.noise_of(1)
     n = np.maximum(agent.counts.measured[h], 1)[:, None]
     width: FloatArray = noise * math.sqrt(agent.log_term) / np.sqrt(n)
     return width

@@ -45,7 +45,7 @@ class RslucbQvi(SlucbQvi):
         known, most = self.value_ellipsoids(), most_to_come(graph)
         widths = pair_uncertainty(graph, bounds, self._slack)
         bonus = tuple(self._bonus * graph.horizon * width for width in widths)
-        excess = assumed_excess(graph, bounds, problem.limits)
+        excess = assumed_excess(graph, bounds, problem.bounds)
         value, q, chances = [graph.terminal.reward], list[FloatArray](), list[FloatArray]()
         for h in reversed(range(len(graph.layers))):
             layer = graph.layers[h]
@@ -55,5 +55,5 @@ class RslucbQvi(SlucbQvi):
             value.insert(0, worth)
         action = tuple(likeliest_pair(c, layer.state_ptr) for c, layer in zip(chances, graph.layers, strict=True))
         values = Values(tuple(q), bonus, tuple(value), action)
-        certified = certify_one_step(graph, bounds, problem.limits)
+        certified = certify_one_step(graph, bounds, problem.bounds)
         return Plan(problem, bounds, certified, values, known, self.replans, chances=tuple(chances))

@@ -76,8 +76,8 @@ class SafeLucb(Paced):
     def _make_plan(self) -> Plan:
         problem, graph = self.problem, self.problem.graph
         bounds = bound_costs(problem, self.costs, self.cost_confidence)
-        certified = certify_one_step(graph, bounds, problem.limits)
-        allowed = with_least_worst(graph, certified, bounds, problem.limits)
+        certified = certify_one_step(graph, bounds, problem.bounds)
+        allowed = with_least_worst(graph, certified, bounds, problem.bounds)
         now = [greedy(layer, layer.reward, allowed.pairs[h], 1.0) for h, layer in enumerate(graph.layers)]
         values = Values(
             q=tuple(layer.reward for layer in graph.layers),

@@ -60,8 +60,7 @@ def target(problem: Problem, bounds: CostBounds, sure: Certified) -> tuple[int, 
         np.repeat(mask, np.diff(layer.row_ptr)) for mask, layer in zip(played(graph, sure), graph.layers, strict=True)
     ]
     away = _away(problem, inside, sure)
-    limit = np.array([each.bound for each in problem.limits])
-    norm = np.array([each.norm for each in problem.limits])
+    norm = np.array([prior.norm for prior in problem.priors])
     best, widest = (0, int(graph.layers[0].fallback_pairs()[0]), 0.0), (-1, -1.0)
     for h, layer in enumerate(graph.layers):
         own = np.flatnonzero(inside[h])
@@ -69,7 +68,7 @@ def target(problem: Problem, bounds: CostBounds, sure: Certified) -> tuple[int, 
             continue
         width = relative_uncertainty(bounds.upper[h][own], bounds.lower[h][own], scales)
         # Could a row outside the set be safe, if this one's cost were as low as its lower bound?
-        opens = np.all(bounds.lower[h][own] + norm * away[h][own, None] <= limit, axis=1)
+        opens = np.all(bounds.lower[h][own] + norm * away[h][own, None] <= problem.bounds[h], axis=1)
         top = int(np.argmax(np.where(opens, width, -1.0) if opens.any() else width))
         rank = (int(opens.any()), float(width[top]))  # any expander comes before all else
         if rank > widest:

@@ -30,7 +30,6 @@ from surefoot.estimate.costs import CostBounds, bound_costs
 from surefoot.estimate.ellipsoids import CostConfidence
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.graph import FloatArray
-from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, certify, not_refuted, with_least_worst
 from surefoot.plan.confidence import checked_ridge, cost_confidence, default_ridges
@@ -91,8 +90,8 @@ class SafeSets(Paced):
             raise InvalidInput("the published confidence has one ridge", got=repr(ridges))
         lam = prior_ridge(problem) if ridges is None else checked_ridge(next(iter(ridges)))
 
-        def radius(log_det_ratio: float, ridge: float, limit: Limit) -> float:
-            return self._beta * limit.noise
+        def radius(log_det_ratio: float, ridge: float, noise: float, norm: float) -> float:
+            return self._beta * noise
 
         return CostConfidence((lam,), radius, dual=False, prior=False, scale=1.0, guard=False)
 
@@ -111,7 +110,7 @@ class SafeSets(Paced):
 
     def _sets(self, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> tuple[Certified, Certified]:
         """The pessimistic and the optimistic safe set; the second contains the first."""
-        limits, graph, seen = self.problem.limits, self.problem.graph, bounds
+        limits, graph, seen = self.problem.bounds, self.problem.graph, bounds
         if self._successors == "one":
             graph, seen = with_one_successor(graph, bounds, known)
         sure, hoped = certify(graph, seen, limits), not_refuted(graph, seen, limits)
@@ -124,13 +123,14 @@ class SafeSets(Paced):
         """The pessimistic set, and in states where an outcome that was left out may lead, the least bad action."""
         if self._successors == "all":
             return sure
-        return with_least_worst(self.problem.graph, sure, bounds, self.problem.limits)
+        return with_least_worst(self.problem.graph, sure, bounds, self.problem.bounds)
 
 
 def prior_ridge(problem: Problem) -> float:
     """λ = max_j σ_j² d/L_j²: the noise over the variance of a prior that expects ‖γ_j‖² = L_j²."""
     d = problem.graph.cost_dim
-    found = max(limit.noise**2 * d / limit.norm**2 if limit.norm > 0 else 0.0 for limit in problem.limits)
+    sizes = zip(problem.noises.tolist(), (prior.norm for prior in problem.priors), strict=True)
+    found = max(noise**2 * d / norm**2 if norm > 0 else 0.0 for noise, norm in sizes)
     return max(found, 1e-6 * min(default_ridges(problem)))  # costs without noise are learned at once
 
 

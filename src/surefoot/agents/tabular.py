@@ -70,7 +70,7 @@ class Tabular(Paced):
         action = tuple(likeliest_pair(c, layer.state_ptr) for c, layer in zip(chances, graph.layers, strict=True))
         nothing = tuple(np.zeros(layer.n_pairs) for layer in graph.layers)
         values = Values(q, tuple(bonus) if bonus is not None else nothing, value, action)
-        certified, known = certify(graph, bounds, problem.limits), self.value_ellipsoids()
+        certified, known = certify(graph, bounds, problem.bounds), self.value_ellipsoids()
         return Plan(problem, bounds, certified, values, known, self.replans, chances=tuple(chances))
 
 
@@ -87,8 +87,9 @@ def on_model(
 
 
 def budgets(problem: Problem) -> FloatArray:
-    """(m,) n·c̄_j, n the number of steps that have a cost."""
-    return costed_steps(problem) * np.array([limit.bound for limit in problem.limits])
+    """(m,) n·c̄_j, n the number of steps that have a cost; where bounds differ by step, their sum."""
+    total: FloatArray = problem.bounds[: costed_steps(problem)].sum(axis=0)
+    return total
 
 
 def costed_steps(problem: Problem) -> int:
@@ -99,11 +100,6 @@ def total_slack(problem: Problem, slack: float | Sequence[float] | None) -> Floa
     """(m,) how far the fallback stays below each budget: the slacks of spec 5 over all steps that have a cost."""
     result: FloatArray = slacks(problem, slack)[: costed_steps(problem)].sum(axis=0)
     return result
-
-
-def largest_costs(problem: Problem) -> FloatArray:
-    """(m,) L_j·max‖x‖: no cost is larger."""
-    return problem.graph.largest_cost_norm() * np.array([limit.norm for limit in problem.limits])
 
 
 def by_triplet(graph: LayeredGraph, costs: Sequence[FloatArray]) -> list[FloatArray]:

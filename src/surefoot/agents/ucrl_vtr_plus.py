@@ -123,7 +123,7 @@ class UcrlVtrPlus(Paced):
         known = self.hat.ellipsoids([self._radii(h)[0] for h in steps], self.options.optimism)
         no_bonus = [np.zeros(layer.n_pairs) for layer in graph.layers]
         values = optimistic_values(graph, everything(graph), no_bonus, known, most_to_come(graph))
-        certified = certify(graph, bounds, self.problem.limits)
+        certified = certify(graph, bounds, self.problem.bounds)
         return Plan(self.problem, bounds, certified, values, known, self.replans)
 
     def _data(self) -> dict[str, NDArray[Any]]:

@@ -61,7 +61,7 @@ class WeightedData:
 
     def __init__(self, problem: Problem, ridge: float) -> None:
         self._pooled = problem.stationary_transitions
-        self.bank = Bank(value_blocks(problem), 1, ridge)
+        self.ridge, self.bank = ridge, Bank(value_blocks(problem), 1, ridge)
         self._shape: BlockShape = self.bank.blocks.shape
 
     def regression(self, h: int) -> int:
@@ -98,7 +98,7 @@ class WeightedData:
         found = []
         for h, radius in enumerate(radii):
             data = turned[self.regression(h)]
-            weights = 1.0 / (data.eigenvalues + self.bank.ridge)
+            weights = 1.0 / (data.eigenvalues + self.ridge)
             centre = data.targets[0] * weights
             found.append(ValueEllipsoid(data.basis, weights, centre, radius, optimism, clip))
         return tuple(found)

@@ -16,7 +16,6 @@ from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.model import likelihoods
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.graph import FloatArray, IntArray, Layer, LayeredGraph
-from surefoot.model.limit import Limit
 from surefoot.plan.segments import first_marked, segment_max, spread
 
 
@@ -49,20 +48,21 @@ def with_one_successor(
     return replace(graph, layers=tuple(layers)), replace(bounds, upper=tuple(upper), lower=tuple(lower))
 
 
-def pair_excess(layer: Layer, costs: FloatArray, limits: tuple[Limit, ...]) -> FloatArray:
-    """(N,) by how much the worst cost row (R, m) of a pair exceeds its limit, of all limits the most."""
-    bound = np.array([limit.bound for limit in limits])
-    return segment_max((costs - bound).max(axis=1), layer.row_ptr)
+def pair_excess(layer: Layer, costs: FloatArray, limits: FloatArray) -> FloatArray:
+    """(N,) by how much the worst cost row (R, m) of a pair exceeds its limit (m,), of all limits the most."""
+    return segment_max((costs - limits).max(axis=1), layer.row_ptr)
 
 
-def assumed_excess(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ...]) -> tuple[FloatArray, ...]:
+def assumed_excess(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> tuple[FloatArray, ...]:
     """Per decision layer (N,): :func:`pair_excess` of the upper bounds, of the fallback's own pairs at most 0.
+
+    ``limits``: (H, m).
 
     Bounds that contradict each other prove nothing: then only the fallback's pairs are at most 0.
     """
     result = []
     for h, layer in enumerate(graph.layers):
-        excess = pair_excess(layer, bounds.upper[h], limits)
+        excess = pair_excess(layer, bounds.upper[h], limits[h])
         if not bounds.consistent:
             excess = np.maximum(excess, np.finfo(np.float64).tiny)
         own = layer.fallback_pairs()

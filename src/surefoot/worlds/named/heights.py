@@ -10,8 +10,7 @@ misspecification, four standard deviations of it at either end. **Limit.** climb
 0.001. **Fallback.** A path back and forth over a patch that is flat enough, then stay; ‖γ‖ ≤ 1.3·√d is declared. Maps
 without such a patch, or beyond what is declared, are drawn again.
 
-**Thresholds.** ``"constant"``, or ``"varying"``: at step h of n a climb must be at most 0.25·(1 + 0.6·sin(4πh/n)). What
-is missing to 0.25 is then a feature of its own with the known coefficient 1, the anchor.
+**Thresholds.** ``"constant"``, or ``"varying"``: at step h of n a climb must be at most 0.25·(1 + 0.6·sin(4πh/n)).
 
 In the paper's experiments rewards are unknown, too, and a robot walks on without end; here an episode has n steps.
 """
@@ -85,7 +84,7 @@ def heights(size: str = "testing", seed: int = 0, thresholds: str = "constant") 
             break
     if path is None or pays is None:
         raise InvalidInput("no map of this seed has a flat patch", got=f"seed {seed}", fix="Take another seed.")
-    return _world(grid, drawn, off, gamma, pays, path, thresholds, (d, steps, norm, 2.0 * rest))
+    return _world(grid, off, gamma, pays, path, thresholds, (d, steps, norm, 2.0 * rest))
 
 
 def _rest(grid: Grid, d: int) -> float:
@@ -110,7 +109,6 @@ def _flat(height: FloatArray, n: int, side: int, steps: int, most: float) -> lis
 
 def _world(
     grid: Grid,
-    height: FloatArray,
     off: FloatArray,
     gamma: FloatArray,
     pays: FloatArray,
@@ -119,11 +117,9 @@ def _world(
     declared: tuple[int, int, float, float],
 ) -> World:
     d, steps, norm, error = declared
-    varying = thresholds == "varying"
+    swing = 0.6 if thresholds == "varying" else 0.0
+    bounds = [BOUND * (1.0 + swing * math.sin(4.0 * math.pi * h / steps)) for h in range(steps + 1)]
     x = grid.root[grid.successor, :d] - grid.root[grid.cell, :d]
-    missing = [-0.6 * BOUND * math.sin(4.0 * math.pi * h / steps) if varying else 0.0 for h in range(steps)]
-    tables = [np.column_stack([x, np.full(len(x), each)]) for each in missing] if varying else x
-    anchor = np.append(np.zeros(d), 0.1)
     problem = Problem.from_arrays(
         horizon=steps + 1,
         start=path[0],
@@ -131,19 +127,15 @@ def _world(
         pair_ptr=np.arange(len(grid.successor) + 1),
         successors=grid.successor,
         reward=pays[grid.successor],
-        cost_features=tables,
+        cost_features=x,
         transition_features=np.ones((len(x), 1)),
         fallback=_fallback(grid, path, steps),
-        limits=Limit(
-            "climb", BOUND, noise=NOISE, norm=math.hypot(norm, 1.0) if varying else norm, misspecification=error
-        ),
-        anchor=(lambda h: (anchor, [0.1])) if varying else None,
+        limits=Limit("climb", bound=bounds, noise=NOISE, norm=norm, misspecification=error),
         stationary_costs=True,
         stationary_transitions=True,
     )
     deviation = (off[grid.successor] - off[grid.cell])[:, None]
-    truth = np.append(gamma, 1.0) if varying else gamma
-    return World(problem, transition=[1.0], cost=truth, deviation=[deviation] * steps)
+    return World(problem, transition=[1.0], cost=gamma, deviation=[deviation] * steps)
 
 
 def _fallback(grid: Grid, path: list[int], steps: int) -> list[IntArray]:
