@@ -8,7 +8,7 @@ The learner departs from the letter of the paper where the letter costs safety, 
 a name in :data:`DEVIATIONS` and can be left out: ``deviations=()`` is the paper verbatim.
 
 Port of: the paper's Algorithm 1 with the constants of its Theorem 2. Sources: read.
-Changed to fit: what :data:`DEVIATIONS` names.
+Changed to fit: what ``DEVIATIONS`` names.
 Assumes: what the Problem declares, with an anchor at every step.
 Guarantees: every step safe with probability 1 − p; the regret theorem's constants.
 May violate: with probability p at most.
