@@ -116,6 +116,24 @@ def test_the_prior_of_the_published_confidence(thermal: sf.World) -> None:
     np.testing.assert_allclose(agent.plan.bounds.upper[0][:, 0], rho * cost[0] + wide, rtol=1e-9)
 
 
+def test_the_published_confidence_knows_of_no_model_error() -> None:
+    """A declared misspecification widens the proved bounds alone, before data and after."""
+    world = sf.worlds.make("heights/testing")
+    (limit,), graph = world.problem.limits, world.problem.graph
+    assert limit.misspecification > 0
+    staying = int(graph.layers[0].state_ptr[0])  # x = 0: nothing to learn
+    for confidence, error in (("published", 0.0), ("proved", limit.misspecification)):
+        agent = sf.agents.make("sno-mdp", world.problem, confidence=confidence)
+        for episodes in (0, 20):
+            if episodes:
+                sf.run(agent, world, episodes, 0)
+            assert agent.plan.bounds.upper[0][staying, 0] == pytest.approx(error, abs=1e-12)
+    told = sf.agents.make("sno-mdp", world.problem)
+    sf.run(told, world, 20, 0)
+    radius = told.costs.ellipsoids(0, told.cost_confidence, 0).radii
+    assert radius == pytest.approx(2.0 * limit.noise)
+
+
 @pytest.mark.parametrize("name", ["safe-mdp", "sno-mdp", "safe-exp-opt"])
 def test_proved_bounds_on_all_successors_are_the_certified_sets(name: str, thermal: sf.World, seed: int) -> None:
     """Told the same data, and asked for everything, the pessimistic set is that of LSVI-NEW; then it may promise."""

@@ -28,6 +28,7 @@ from surefoot.checks import at_least, one_of, promised
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds, bound_costs
 from surefoot.estimate.ellipsoids import CostConfidence
+from surefoot.estimate.families import Family, families, of_norms
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
@@ -105,8 +106,11 @@ class SafeSets(Paced):
             return NO_PROMISE
         return f"every step safe with probability {promised(self.options.failure_probability)}"
 
+    def _families(self) -> tuple[Family, ...]:
+        return of_norms(self._believed) if self._confidence == "published" else families(self._believed)
+
     def _bounds(self) -> CostBounds:
-        return bound_costs(self._believed, self.costs, self.cost_confidence)
+        return bound_costs(self.problem, self.costs, self.cost_confidence)
 
     def _sets(self, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> tuple[Certified, Certified]:
         """The pessimistic and the optimistic safe set; the second contains the first."""
