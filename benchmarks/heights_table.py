@@ -34,7 +34,7 @@ def play(name: str, options: dict[str, Any], world: sf.World, judge: sf.World, e
         nonlocal broken
         broken = broken or sf.exact.violations(judge, plan.values.action).expected > 0
 
-    run = sf.run(sf.agents.make(name, world.problem, **options), world, episodes, 0, recorder=look, progress=False)
+    run = sf.run(sf.agents.make(name, world.problem, **options), world, episodes, 0, on_plan=look, progress=False)
     return broken, float(run.value.mean())
 
 

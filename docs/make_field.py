@@ -41,7 +41,7 @@ def cards() -> str:
 def main(folder: str | None) -> None:
     text = between(PAGE.read_text(encoding="utf-8"), "cards", cards())
     if folder is not None:
-        from surefoot.report.field import overall_table, read_field, world_table
+        from surefoot.reports.field import overall_table, read_field, world_table
 
         field = read_field(Path(folder))
         some = next(iter(field.cells.values()))

@@ -46,6 +46,13 @@ def whole(name: str, value: int, least: int) -> int:
     return int(value)
 
 
+def one_of(name: str, known: tuple[str, ...], value: str) -> str:
+    """One of the known words."""
+    if value not in known:
+        raise InvalidInput(f"no such {name}", got=f"{value!r:.100}", fix=f"It is one of {', '.join(known)}.")
+    return value
+
+
 def some_of(what: str, known: tuple[str, ...], given: Iterable[str]) -> tuple[str, ...]:
     """Some of the known names, in their own order; text may list them with commas or spaces."""
     chosen = tuple(given.replace(",", " ").split() if isinstance(given, str) else given)
@@ -53,13 +60,6 @@ def some_of(what: str, known: tuple[str, ...], given: Iterable[str]) -> tuple[st
         if name not in known:
             raise InvalidInput(f"no such {what}", got=repr(name), fix=f"The {what}s are {', '.join(known)}.")
     return tuple(name for name in known if name in chosen)
-
-
-def one_of(what: str, known: tuple[str, ...], given: str) -> str:
-    """The one that was given, if it is known."""
-    if given not in known:
-        raise InvalidInput(f"no such {what}", got=repr(given), fix=f"It is one of {', '.join(known)}.")
-    return given
 
 
 # --- options that come from a file or a command line --------------------------------------------------------

@@ -36,7 +36,7 @@ BREAKS: dict[str, tuple[str, int, dict[str, Any]]] = {
     "opdop": ("ablation/look-ahead", 60, {}),
     "opse-lcmdp": ("ablation/look-ahead", 200, {}),
 }
-NEVER = {"lsvi-new", "lsvi-new-paper", "fallback"}
+NEVER = {"lsvi-new", "lsvi-new-paper", "fallback", "static-shield"}
 
 
 def test_every_agent_has_a_card_and_evidence() -> None:
@@ -104,6 +104,6 @@ def test_no_episode_is_expected_to_exceed_the_budget(name: str, options: dict[st
             )
         spent.append(total)
 
-    sf.run(sf.agents.make(name, world.problem, **options), world, 300, seed, recorder=look)
+    sf.run(sf.agents.make(name, world.problem, **options), world, 300, seed, on_plan=look)
     assert max(spent) <= budgets(world.problem)[0] + 1e-9
     assert max(spent) > min(spent)

@@ -276,7 +276,7 @@ def test_lsvi_ae_plays_nothing_that_is_refuted_while_there_is_hope(thermal: sf.W
             assert hopeful.pairs[h][action[here]].all()
             refuted.append(int((~hopeful.pairs[h]).sum()))
 
-    sf.run(sf.agents.make("lsvi-ae", thermal.problem), thermal, 300, seed, recorder=look)
+    sf.run(sf.agents.make("lsvi-ae", thermal.problem), thermal, 300, seed, on_plan=look)
     assert refuted[0] == 0
     assert refuted[-1] + refuted[-2] > 0  # it has learned to refuse something
 
@@ -304,7 +304,7 @@ def test_mixtures_are_safe_on_average_by_their_bounds_and_by_the_truth(name: str
                 assert (true_mean[feasible] <= 1e-9).all()
             mixed.append(int(((chances > 0) & (chances < 1)).sum()))
 
-    run = sf.run(sf.agents.make(name, thermal.problem), thermal, 200, seed, recorder=look)
+    run = sf.run(sf.agents.make(name, thermal.problem), thermal, 200, seed, on_plan=look)
     assert run.cost_event
     assert sum(mixed) > 0
 
@@ -412,7 +412,7 @@ def test_dope_plays_the_fallback_for_as_long_as_published(thermal: sf.World) -> 
     np.testing.assert_allclose(run.value, run.fallback_value)
     short = sf.agents.make("dope", thermal.problem, initial_episodes=7)
     numbers: list[int] = []
-    sf.run(short, thermal, 20, 0, recorder=lambda plan, done: numbers.append(done))
+    sf.run(short, thermal, 20, 0, on_plan=lambda plan, done: numbers.append(done))
     assert 7 in numbers  # a plan is made when the first phase ends, whatever the data
 
 

@@ -13,7 +13,7 @@ import surefoot as sf
 from surefoot.agents.cards import card
 from surefoot.cli.compare import compare
 from surefoot.errors import SurefootError
-from surefoot.report.field import LEVELS, Cell, Field, between, read_field
+from surefoot.reports.field import LEVELS, Cell, Field, between, read_field
 from surefoot.sweeps.field import WORLDS, contenders
 
 ROOT = Path(__file__).parents[2]
@@ -102,7 +102,7 @@ def test_the_comparison_is_large_enough_and_of_things_that_exist() -> None:
     assert len({each.agent for each in found}) >= 12
     assert len(WORLDS) >= 8
     assert set(WORLDS) <= set(sf.worlds.names())
-    assert {each.agent for each in found} | {"lsvi-new-paper"} == set(sf.agents.names())
+    assert {each.agent for each in found} | {"lsvi-new-paper", "static-shield"} == set(sf.agents.names())
 
 
 def test_the_cards_of_the_page_are_those_of_the_code() -> None:

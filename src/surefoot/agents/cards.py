@@ -25,9 +25,9 @@ class Card:
     may_violate: str
 
 
-def card(name: str) -> Card:
-    """The facts about a registered agent."""
-    text = inspect.getdoc(inspect.getmodule(registry.kind(name))) or ""
+def card(name: str, kind: type | None = None) -> Card:
+    """The facts about a registered agent, or about one of another room by its class."""
+    text = inspect.getdoc(inspect.getmodule(registry.kind(name) if kind is None else kind)) or ""
     found = {}
     for label in _LABELS:
         match = re.search(rf"^{label}: (.+?)(?=\n\n|\n(?:{'|'.join(_LABELS)}): |\Z)", text, re.DOTALL | re.MULTILINE)

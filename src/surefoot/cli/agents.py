@@ -11,12 +11,12 @@ def agents_command(
     name: Annotated[str | None, typer.Argument(help="Show this agent's card.", show_default="all, in a table")] = None,
 ) -> None:
     """List the agents, and what each may violate."""
-    from surefoot.agents import registry
     from surefoot.agents.cards import card
     from surefoot.cli.table import print_table
+    from surefoot.exact import contenders
 
     if name is not None:
-        shown = card(name)
+        shown = card(name, contenders.kind(name))
         typer.echo(f"{shown.name}: {shown.title}\n")
         facts = {
             "port of": shown.port_of,
@@ -27,6 +27,6 @@ def agents_command(
         }
         print_table(["", ""], [[what, fact] for what, fact in facts.items()], left=["", ""])
         return
-    cards = [card(each) for each in registry.names()]
+    cards = [card(each, contenders.kind(each)) for each in contenders.names()]
     rows = [[each.name, each.title, each.may_violate] for each in cards]
     print_table(["agent", "what it is", "may violate"], rows, left=["what it is", "may violate"])

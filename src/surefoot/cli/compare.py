@@ -49,7 +49,7 @@ def compare(
     specs = [Spec(each, given, seeds_of(seeds), episodes, snapshot_seeds=0) for each in world or WORLDS]
     for spec in specs:
         typer.echo(f"{spec.world}: {len(spec.agents) * len(spec.seeds)} runs of {episodes:,} episodes", err=True)
-        outcome = play(spec, folder_of(out, spec.world), jobs=jobs, force=force, again=True)
+        outcome = play(spec, folder_of(out, str(spec.world)), jobs=jobs, force=force, again=True)
         if outcome.interrupted:
             typer.secho("interrupted; the same command goes on from here.", fg="yellow", err=True)
             raise typer.Exit(128 + (outcome.signal or 2))
@@ -59,14 +59,14 @@ def compare(
 def show(out: Path) -> None:
     """Write what the runs come to, and print the table of all worlds together."""
     from surefoot.cli.table import print_table
-    from surefoot.report.field import read_field
+    from surefoot.reports.field import read_field
     from surefoot.storage.atomic import write_text
 
     field = read_field(out)
     write_text(out / "field.csv", field.csv())
     write_text(out / "field.md", field.markdown())
     try:
-        from surefoot.report.field_figures import save_figures
+        from surefoot.reports.field_figures import save_figures
 
         save_figures(field, out)
     except ImportError:
