@@ -166,7 +166,7 @@ def test_version(surefoot: Surefoot) -> None:
 
 def test_what_a_shell_completes() -> None:
     assert options.world_names("therm") == ["thermal/testing", "thermal/small", "thermal/medium"]
-    assert options.agent_names("s") == ["slucb-qvi", "static-shield"]
+    assert options.agent_names("sl") == ["slucb-qvi"]
     assert options.agent_names("or") == ["oracle-shield"]
 
 

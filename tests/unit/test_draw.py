@@ -24,6 +24,7 @@ WORDS = {
     "rover": ["crater: no safe action", "start", "eastward"],
     "figure1": ["step 5", "end", "states (squares), actions (circles)"],
     "toy-text": ["actions by step"],
+    "heights": ["actions by step"],
     "ladder": ["actions by step"],
     "ablation": ["states (squares), actions (circles)"],
 }

@@ -25,6 +25,8 @@ from surefoot.plan.plan import Plan
 
 Policy = tuple[IntArray, ...]
 """Per decision layer (S,) the pair that is played, NO_ACTION where there is none."""
+Chances = tuple[FloatArray, ...]
+"""Per decision layer (N,) how likely each pair is played in its state; all zero in states without an action."""
 
 
 def check_problem(problem: Problem) -> Problem:
@@ -83,7 +85,14 @@ class Agent(ABC):
 
     @abstractmethod
     def policy(self) -> Policy:
-        """The pair played in every state of the episode under way, or of the next one."""
+        """The pair played in every state of the episode under way, or of the next one.
+
+        An agent that draws its actions has drawn them for the whole episode: no state is met twice in it.
+        """
+
+    def chances(self) -> Chances | None:
+        """How likely each pair is, for an agent that draws its actions; None: it plays :meth:`policy` every time."""
+        return None
 
     @property
     def plans_by_start(self) -> bool:

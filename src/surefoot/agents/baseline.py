@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from surefoot.agents.agent import check_problem
 from surefoot.agents.learner import NO_PROMISE, Learner, LearnerOptions
 from surefoot.checks import at_least, probability
+from surefoot.estimate.ellipsoids import CostConfidence
 from surefoot.model.problem import Problem
 from surefoot.plan.confidence import cost_confidence, value_confidence
 
@@ -34,7 +35,7 @@ class Baseline(Learner):
     ) -> None:
         check_problem(problem)
         p = probability("failure_probability", failure_probability)
-        costs = cost_confidence(problem, failure_probability=p, ridges=ridges, scale=1.0)
+        costs = self._confidence_in_costs(problem, p, ridges)
         values = value_confidence(problem, failure_probability=p, value_ridge=value_ridge, optimism=optimism)
         options = BaselineOptions(
             failure_probability=p,
@@ -44,6 +45,10 @@ class Baseline(Learner):
             optimism=values.optimism,
         )
         super().__init__(problem, self._with_own(options), costs, values)
+
+    def _confidence_in_costs(self, problem: Problem, p: float, ridges: Sequence[float] | None) -> CostConfidence:
+        """What the cost bounds rest on: the proved ones, but for who has others."""
+        return cost_confidence(problem, failure_probability=p, ridges=ridges, scale=1.0)
 
     def _with_own(self, options: BaselineOptions) -> BaselineOptions:
         """The options with those that only this baseline has."""

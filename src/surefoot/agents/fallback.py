@@ -1,4 +1,11 @@
-"""The known safe policy itself: the agent that all others must beat, and never breaks a limit."""
+"""The known safe policy itself: the agent that all others must beat, and never breaks a limit.
+
+Port of: nothing; it is what the problem declares.
+Changed to fit: nothing.
+Assumes: that the fallback is as safe as declared.
+Guarantees: every step safe, by that assumption.
+May violate: never, if the fallback is as safe as declared.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +17,7 @@ from surefoot.model.graph import NO_ACTION
 
 
 class Fallback(Agent):
-    """Plays the fallback, learns nothing. May violate: never, if the fallback is as safe as declared."""
+    """Plays the fallback, learns nothing."""
 
     name: ClassVar[str] = "fallback"
 

@@ -7,12 +7,13 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.agents.agent import Agent, Policy
+from surefoot.agents.agent import Agent, Chances, Policy
+from surefoot.agents.drawing import drawn
 from surefoot.agents.measured import measured_features
 from surefoot.agents.place import refuse_inside, under_way
 from surefoot.errors import AssumptionBroken, SurefootError
@@ -22,7 +23,7 @@ from surefoot.estimate.families import Family, families
 from surefoot.estimate.values import ValueConfidence, ValueData, ValueEllipsoid
 from surefoot.estimate.waiting import Waiting
 from surefoot.model.features import Features
-from surefoot.model.graph import FloatArray
+from surefoot.model.graph import NO_ACTION, FloatArray, IntArray
 from surefoot.model.problem import Problem
 from surefoot.plan.plan import Plan
 from surefoot.threads import one_blas_thread
@@ -51,6 +52,7 @@ class Learner(Agent):
     """Costs and transitions as ridge statistics; a new plan between episodes, when it is due (spec 6)."""
 
     options: LearnerOptions
+    traced: ClassVar[bool] = False  #: learns more from an observation than the two regressions: :meth:`_note`
 
     def __init__(
         self,
@@ -100,11 +102,27 @@ class Learner(Agent):
     def failed_replans(self) -> int:
         return self._failed
 
+    def chances(self) -> Chances | None:
+        return self.plan.chances
+
     def policy(self) -> Policy:
-        return self.plan.values.action
+        return self.plan.values.action if self.plan.chances is None else self._drawn(self.plan.chances)
+
+    def _drawn(self, chances: Chances) -> Policy:
+        seed = 0 if self.draws is None else self.draws.seeds[-1]
+        return drawn(self.problem.graph, chances, seed, self.episodes)
+
+    def episodes_before_change(self) -> int | None:
+        return None if self.chances() is None else 1
 
     def _choose(self, h: int, state: int) -> int:
-        return self.plan.pair(h, state)
+        if (chances := self.chances()) is None:
+            return self.plan.pair(h, state)
+        pair = int(self._drawn(chances)[h][state])
+        if pair == NO_ACTION:
+            where = self.problem.naming.at_state(h, state)
+            raise AssumptionBroken("the agent's policy has no action", where=where)
+        return pair
 
     def _record(self, h: int, pair: int, edge: int, cost: FloatArray | None, features: Features | None = None) -> None:
         """Count one transition in both regressions; values are those of the plan in force."""
@@ -119,7 +137,24 @@ class Learner(Agent):
             self.costs.add(h, features, cost)
         self.transitions.add(h, layer, pair, edge, self.plan.targets[h + 1])
         self._new_data = True
+        self._note(self.episodes, h, edge, cost)
         super()._record(h, pair, edge, cost, features)
+
+    def _note(self, episode: int, h: int, edge: int, cost: FloatArray | None) -> None:
+        """Learn what else there is to learn from a transition, in an agent that is :attr:`traced`."""
+
+    def _note_last(self, state: int, cost: FloatArray | None) -> None:
+        """Likewise from the measured cost of a last state."""
+
+    def retell(self, edges: IntArray, costs: FloatArray, told_last: bool) -> None:
+        """Note the episodes of a compiled roll-out: edges (n, H-1) and measured costs (n, H, m)."""
+        graph, last = self.problem.graph, self.problem.horizon - 2
+        for k, (along, measured) in enumerate(zip(edges.tolist(), costs, strict=True)):
+            for h, edge in enumerate(along):
+                self._note(self.episodes + k, h, edge, measured[h])
+            state = int(graph.layers[last].successor[along[last]])
+            if told_last and graph.terminal.has_cost[state]:
+                self._note_last(state, measured[-1])
 
     def _record_terminal(self, cost: FloatArray | None) -> None:
         self._enter()
@@ -127,6 +162,7 @@ class Learner(Agent):
         if cost is not None and features is not None and not self.strayed:
             state = under_way(self.place).state
             self.costs.add(self.problem.horizon - 1, features[state : state + 1], cost)
+            self._note_last(state, cost)
             self._new_data = True
         super()._record_terminal(cost)
 

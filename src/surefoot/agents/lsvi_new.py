@@ -10,8 +10,11 @@ Between episodes, from the last step to the first:
             or for uncertain transitions, futures and pasts    surefoot.plan.explore      (spec 5, Ideas II-IV)
     Step 5  in the episode, play the best certified action     surefoot.plan.values       (spec 6)
 
-Every step taken keeps every limit with probability at least 1 − p, given what the Problem declares. May violate: with
-probability p at most.
+Port of: the paper, with proved radii. Sources: read; docs/specification.md has every deviation.
+Changed to fit: exploration weights are scaled, or directed, where the paper's do not move.
+Assumes: what the Problem declares: features, norms, noise, supports, and a safe fallback.
+Guarantees: every step safe with probability 1 − p.
+May violate: with probability p at most.
 """
 
 from __future__ import annotations

@@ -2,11 +2,16 @@
 
 The steps are those of :mod:`surefoot.agents.lsvi_new`. One radius β serves costs and values, the bonuses are multiples
 of ‖z‖_{A⁻¹} with ε₂, ε₃, ε₄ of eq:epss, eq:epsss, eq:epssss, and the first K′ episodes play the fallback. At realistic
-numbers of episodes it hardly ever leaves the fallback. It needs an anchor at every step. May violate: with probability
-p at most.
+numbers of episodes it hardly ever leaves the fallback.
 
 The learner departs from the letter of the paper where the letter costs safety, or time for nothing. Each departure has
 a name in :data:`DEVIATIONS` and can be left out: ``deviations=()`` is the paper verbatim.
+
+Port of: the paper's Algorithm 1 with the constants of its Theorem 2. Sources: read.
+Changed to fit: what ``DEVIATIONS`` names.
+Assumes: what the Problem declares, with an anchor at every step.
+Guarantees: every step safe with probability 1 − p; the regret theorem's constants.
+May violate: with probability p at most.
 """
 
 from __future__ import annotations

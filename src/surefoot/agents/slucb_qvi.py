@@ -4,9 +4,13 @@ An action is allowed when all its successors keep every limit by their upper bou
 
     Q = min(R_h, r + ⟨θ̂, φ_V⟩ + radius·‖φ_V‖_{A⁻¹} + (2H/slack)·(half the width of the cost bound))
 
+Port of: the paper's algorithm for star-convex actions. Sources: remembered; no code is public.
 Changed to fit: made for linear MDPs whose states are all safe, it runs here on a linear mixture with the cost bounds of
 spec 3 and the value regression of spec 6. Where no action is allowed, it plays the one with the least worst upper
-bound. May violate: by entering states that have no safe action.
+bound.
+Assumes: a safe action in every state.
+Guarantees: every step safe with probability 1 − p while it meets no state without an action that passes; else nothing.
+May violate: by entering states that have no safe action.
 """
 
 from __future__ import annotations

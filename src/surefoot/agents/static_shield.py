@@ -2,6 +2,11 @@
 
 A pair is allowed when the bounds that hold before anything is measured (the prior, the norm, the anchor; spec 3) prove
 it safe with all that may follow (spec 4). That set never grows: what has to be measured stays forbidden.
+
+Port of: shields on a known abstraction (Alshiekh et al. 2018), with bounds for costs. Sources: remembered.
+Changed to fit: what is allowed follows from declared norms, priors and anchors; inside, UCRL-VTR.
+Assumes: what the Problem declares.
+Guarantees: every step safe.
 May violate: never, if what the Problem declares is true.
 """
 

@@ -2,19 +2,21 @@
 
     Q = min(R_h, r + ⟨θ̂, φ_V⟩ + radius·‖φ_V‖_{A⁻¹}),   all actions
 
+Port of: the algorithm as its author's code has it. Sources: read in that code.
 Changed to fit: the radius is that of spec 6, the expected next value is clipped to the known support, and planning is
-lazy. Costs are estimated for the record only. May violate: always; it does not look.
+lazy. Costs are estimated for the record only.
+Assumes: transitions that are a linear mixture, and nothing about costs.
+Guarantees: nothing about limits; regret of the unconstrained problem.
+May violate: always; it does not look.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-
 from surefoot.agents.confined import Confined
 from surefoot.estimate.costs import CostBounds
-from surefoot.plan.certify import Certified, certify
+from surefoot.plan.certify import Certified, certify, everything
 
 
 class UcrlVtr(Confined):
@@ -24,10 +26,7 @@ class UcrlVtr(Confined):
 
     def _allowed(self, bounds: CostBounds) -> Certified:
         graph = self.problem.graph
-        return Certified(
-            tuple(np.ones(layer.n_pairs, bool) for layer in graph.layers),
-            tuple(np.ones(graph.n_states(h), bool) for h in range(graph.horizon)),
-        )
+        return everything(graph)
 
     def _certified(self, allowed: Certified, bounds: CostBounds) -> Certified:
         return certify(self.problem.graph, bounds, self.problem.bounds)

@@ -1,21 +1,32 @@
-"""``surefoot agents``: the agents, and what each may violate."""
+"""``surefoot agents``: the agents, and what each may violate; with a name, all that is known of it."""
 
 from __future__ import annotations
 
-import re
+from typing import Annotated
+
+import typer
 
 
-def agents_command() -> None:
+def agents_command(
+    name: Annotated[str | None, typer.Argument(help="Show this agent's card.", show_default="all, in a table")] = None,
+) -> None:
     """List the agents, and what each may violate."""
-    import inspect
-
+    from surefoot.agents.cards import card
     from surefoot.cli.table import print_table
     from surefoot.exact import contenders
 
-    rows = []
-    for name in contenders.names():
-        kind = contenders.kind(name)
-        about = f"{inspect.getdoc(inspect.getmodule(kind)) or ''}\n\n{inspect.getdoc(kind) or ''}"
-        risk = re.search(r"May violate:\s*(.+?)(?:\n\n|\Z)", about, re.DOTALL)
-        rows.append([name, about.partition("\n")[0], "" if risk is None else " ".join(risk[1].split())])
+    if name is not None:
+        shown = card(name, contenders.kind(name))
+        typer.echo(f"{shown.name}: {shown.title}\n")
+        facts = {
+            "port of": shown.port_of,
+            "changed to fit": shown.changed,
+            "assumes": shown.assumes,
+            "guarantees": shown.guarantees,
+            "may violate": shown.may_violate,
+        }
+        print_table(["", ""], [[what, fact] for what, fact in facts.items()], left=["", ""])
+        return
+    cards = [card(each, contenders.kind(each)) for each in contenders.names()]
+    rows = [[each.name, each.title, each.may_violate] for each in cards]
     print_table(["agent", "what it is", "may violate"], rows, left=["what it is", "may violate"])

@@ -16,6 +16,7 @@ from surefoot.cli.ablate import ablate
 from surefoot.cli.agents import agents_command
 from surefoot.cli.audit import audit_command
 from surefoot.cli.check import check
+from surefoot.cli.compare import compare
 from surefoot.cli.config import config
 from surefoot.cli.demo import demo
 from surefoot.cli.export import export
@@ -43,6 +44,12 @@ COMMANDS: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
     ("resume", resume, RUN, "surefoot resume runs"),
     ("config", config, RUN, "surefoot config thermal/small > run.toml"),
     ("ablate", ablate, RUN, "surefoot ablate ablation/look-ahead --episodes 500"),
+    (
+        "compare",
+        compare,
+        RUN,
+        "surefoot compare --world figure1 --agent lsvi-new --agent sno-mdp --episodes 50 --seeds 0:2 --out small-field",
+    ),
     ("report", report, RUN, "surefoot report runs"),
     ("export", export, RUN, "surefoot export runs --agent lsvi-new --policy policy.json"),
     ("audit", audit_command, PLANT, "surefoot audit pump.study"),

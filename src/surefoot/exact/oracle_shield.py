@@ -3,6 +3,11 @@
 What a published shield would permit if its model of the costs were exact, which nobody has; the transitions it learns
 as the others do. LSVI-NEW's regret over this one's is the price of safety: what it costs to have to find out what is
 safe. An agent may not see the truth, so it lives here and takes a World.
+
+Port of: shields on a known abstraction (Alshiekh et al. 2018), with the true costs. Sources: remembered.
+Changed to fit: the safety game is won where exact.solve finds a truly safe action; inside, UCRL-VTR.
+Assumes: the truth.
+Guarantees: every step safe.
 May violate: never; it cannot be built without knowing the answer.
 """
 

@@ -52,11 +52,15 @@ def not_refuted(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> 
     The same sweep with lower in place of upper. Bounds that contradict each other prove nothing: then all are hopeful.
     """
     if not bounds.consistent:
-        everything = tuple(~graph.forbidden(h) for h in range(graph.horizon))
-        return Certified(
-            tuple(spread(y, z.state_ptr) for y, z in zip(everything, graph.layers, strict=False)), everything
-        )
+        states = tuple(~graph.forbidden(h) for h in range(graph.horizon))
+        return Certified(tuple(spread(y, z.state_ptr) for y, z in zip(states, graph.layers, strict=False)), states)
     return _backward(graph, bounds.lower, _kept_last(graph, bounds.terminal_lower, limits), limits)
+
+
+def everything(graph: LayeredGraph) -> Certified:
+    """All pairs and states."""
+    states = tuple(np.ones(graph.n_states(h), bool) for h in range(graph.horizon))
+    return Certified(tuple(np.ones(layer.n_pairs, bool) for layer in graph.layers), states)
 
 
 def _backward(graph: LayeredGraph, costs: tuple[FloatArray, ...], last: BoolArray, limits: FloatArray) -> Certified:

@@ -97,24 +97,32 @@ def same_play(graph: LayeredGraph, one: Sequence[IntArray], other: Sequence[IntA
     return all(np.array_equal(a, b) for a, b in zip(reached_by(graph, one), reached_by(graph, other), strict=True))
 
 
-def worth_at_least(graph: LayeredGraph, action: Sequence[IntArray], known: Sequence[ValueEllipsoid]) -> FloatArray:
+def worth_at_least(
+    graph: LayeredGraph, policy: Sequence[IntArray] | Sequence[FloatArray], known: Sequence[ValueEllipsoid]
+) -> FloatArray:
     """(S,) no less is expected from a policy, from each state of the first layer, while its value ellipsoids hold."""
-    return worth(graph, action, [replace(each, optimism=-each.optimism) for each in known])[0]
+    return worth(graph, policy, [replace(each, optimism=-each.optimism) for each in known])[0]
 
 
-def worth(graph: LayeredGraph, action: Sequence[IntArray], known: Sequence[ValueEllipsoid]) -> tuple[FloatArray, ...]:
+def worth(
+    graph: LayeredGraph, policy: Sequence[IntArray] | Sequence[FloatArray], known: Sequence[ValueEllipsoid]
+) -> tuple[FloatArray, ...]:
     """H of (S,): what is expected from a policy, by the expected next value of spec 6 of the pairs that it plays.
 
-    With −radius at least that much, with +radius at most, while the ellipsoids hold; 0 where the policy has no pair.
+    With −radius at least that much, with +radius at most, while the ellipsoids hold; 0 where the policy has no pair. A
+    policy is the pair of each state (S,), or how likely each pair is (N,), per layer.
     """
     value = [graph.terminal.reward]
     for h in reversed(range(len(graph.layers))):
-        layer, chosen = graph.layers[h], action[h]
-        has = np.flatnonzero(chosen != NO_ACTION)
-        pairs = chosen[has]
-        here = np.zeros(layer.n_states)
-        here[has] = layer.reward[pairs] + expected_next_value(layer, value[0], known[h], np.sort(pairs))[pairs]
-        value.insert(0, here)
+        layer, weight = graph.layers[h], np.zeros(graph.layers[h].n_pairs)
+        if policy[h].dtype.kind == "f":
+            weight[:] = policy[h]
+        else:
+            weight[policy[h][policy[h] != NO_ACTION]] = 1.0
+        pairs, here = np.flatnonzero(weight), np.zeros(layer.n_pairs)
+        ahead = expected_next_value(layer, value[0], known[h], pairs)[pairs]
+        here[pairs] = weight[pairs] * (layer.reward[pairs] + ahead)
+        value.insert(0, np.add.reduceat(here, layer.state_ptr[:-1]))
     return tuple(value)
 
 

@@ -46,6 +46,9 @@ class Plan:
     number: int  # 1 for the first plan
     directed: Directed | None = None  # how it explores, with directed exploration
     known_hope: Hope | None = None  # where the planner needed it; else computed when asked for
+    chances: tuple[FloatArray, ...] | None = (
+        None  # H-1 of (N,), where actions are drawn; then values.action are likeliest
+    )
 
     def __repr__(self) -> str:
         pairs = sum(layer.n_pairs for layer in self.problem.graph.layers)
@@ -77,7 +80,8 @@ class Plan:
         V̄ minus a lower bound on the value of what the plan plays, by the learner's own bounds; of several starts the
         largest. It holds for ``optimism`` ≥ 1, and for policies that are safe over the declared support.
         """
-        low = worth_at_least(self.problem.graph, self.values.action, self.ellipsoids)
+        played = self.values.action if self.chances is None else self.chances
+        low = worth_at_least(self.problem.graph, played, self.ellipsoids)
         return float((self.hope.best.value[0] - low)[self.problem.graph.starts].max())
 
     @cached_property

@@ -33,6 +33,12 @@ def spread(values: Values, pointer: IntArray) -> Values:
     return repeated  # type: ignore[no-any-return]
 
 
+def likeliest_pair(chances: FloatArray, state_ptr: IntArray) -> IntArray:
+    """(S,) the pair of each state with the largest chance, the first of equal ones; -1 where all are 0."""
+    top = spread(segment_max(chances, state_ptr), state_ptr)
+    return first_marked((chances == top) & (chances > 0), state_ptr)
+
+
 def first_marked(marks: BoolArray, pointer: IntArray) -> IntArray:
     """The lowest marked index of each segment, -1 where none is marked."""
     n = len(marks)

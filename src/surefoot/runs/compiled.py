@@ -24,6 +24,7 @@ from surefoot.runs.record import EpisodeTable
 from surefoot.worlds.sampler import ROOT_3, Sampler
 from surefoot.worlds.world import World
 
+MOST_TRACED = 4096  # episodes at once
 NOISES = ("gaussian", "uniform", "rademacher")
 # Columns of the table of offsets.
 STATES, POINTERS, SUCCESSORS, REWARDS, COST_FEATURES, TRANSITION_FEATURES, CHANCES, COSTS, BY_PAIR = range(9)
@@ -121,6 +122,13 @@ class Learning(NamedTuple):
     threshold: float
 
 
+class Trace(NamedTuple):
+    """Where each episode went and what was measured, for learners that want to know; else empty."""
+
+    edges: IntArray  # (n, H-1)
+    costs: FloatArray  # (n, H, m)
+
+
 class Record(NamedTuple):
     """What is noted of every episode, and against which limits."""
 
@@ -141,6 +149,7 @@ def roll(
     noise: np.random.Generator,
     learning: Learning,
     record: Record,
+    trace: Trace,
     first: int,
     last: int,
 ) -> tuple[int, bool, int, int]:
@@ -155,7 +164,8 @@ def roll(
     cumulative, costs, last_costs, scales, shared_scales, shared, kind = truth
     policy, value, learns, cost_state, value_state, planned_costs, planned_values, threshold = learning
     starts, bounds, thresholds, rewards, violations, margins, highest = record
-    n_steps = offsets.shape[0] - 1
+    edges_of, costs_of = trace
+    traced, n_steps = edges_of.shape[0] > 0, offsets.shape[0] - 1
     measured = np.empty(bounds.shape[1])
     some_shared = shared_scales.any()
     for k in range(first, last):
@@ -181,6 +191,9 @@ def roll(
             measure(costs, row, scales, shared, kind, noise, measured)
             note(k, h, costs, row, measured, bounds, thresholds, violations, margins, highest, entered)
             total += reward[offsets[h, REWARDS] + pair]
+            if traced:
+                edges_of[k - first, h] = edge
+                costs_of[k - first, h] = measured
             if learns:
                 count_cost(cost_rows, offsets[h, COST_FEATURES] + own, measured, h, cost_state)
                 at, follow, offset = offsets[h, TRANSITION_FEATURES], offsets[h, SUCCESSORS], offsets[h + 1, STATES]
@@ -190,6 +203,8 @@ def roll(
         if last_has_cost[state]:
             measure(last_costs, state, scales, shared, kind, noise, measured)
             note(k, n_steps, last_costs, state, measured, bounds, thresholds, violations, margins, highest, False)
+            if traced:
+                costs_of[k - first, n_steps] = measured
             if learns:
                 count_cost(last_rows, state, measured, n_steps, cost_state)
         rewards[k] = total
@@ -239,6 +254,7 @@ class Rollout:
             forbidden=freeze(np.concatenate([graph.forbidden(h) for h in range(graph.horizon)])),
         )
         costs = world.terminal_costs
+        self._told_last = costs is not None
         self._truth = Truth(
             pools[CHANCES][0],
             pools[COSTS][0],
@@ -264,7 +280,15 @@ class Rollout:
         else:
             learning = Learning(policy, np.zeros(1), False, costs, values, np.zeros(1), np.zeros(1), 1.0)
         record = Record(table.start, *self._limits, table.reward, table.violations, table.margin, table.highest)
-        done, due, h, stuck = roll(self._graph, self._truth, *self._sampler.generators, learning, record, first, last)
+        traced = isinstance(agent, Learner) and agent.traced
+        last = min(last, first + MOST_TRACED) if traced else last
+        n, steps, m = (last - first if traced else 0), agent.problem.horizon - 1, len(agent.problem.limits)
+        trace = Trace(np.empty((n, steps), np.int64), np.empty((n, steps + 1, m)))
+        done, due, h, stuck = roll(
+            self._graph, self._truth, *self._sampler.generators, learning, record, trace, first, last
+        )
+        if isinstance(agent, Learner) and traced:
+            agent.retell(trace.edges[: done - first], trace.costs[: done - first], self._told_last)
         if h >= 0:
             agent._choose(h, stuck)  # says what is wrong, as on the step-by-step path
             where = agent.problem.naming.at_state(h, stuck)

@@ -8,6 +8,8 @@ from surefoot.exact import evaluate_all
 from surefoot.plan.policy_document import Exported, save_policy
 from surefoot.runs.run import Run
 
+DRAWN = "actions are drawn, and these are the likeliest"
+
 
 def save_last_policy(run: Run, path: Path, exploit: bool = False) -> Path:
     """Write the run's last policy, with its exact value in every state; the same run gives the same bytes.
@@ -22,7 +24,7 @@ def save_last_policy(run: Run, path: Path, exploit: bool = False) -> Path:
         chosen=chosen,
         agent=manifest["agent"],
         guaranteed=run.guaranteed,
-        promise=run.promise,
+        promise=run.promise if plan is None or plan.chances is None else f"{run.promise}; {DRAWN}",
         failure_probability=manifest["constants"].get("failure_probability"),
         start=run.policy_start,
         source={"kind": "run", "world": manifest["world"], "seed": manifest["seed"], "episodes": run.episodes},

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 
-from surefoot.agents.agent import Agent, Policy
+from surefoot.agents.agent import Agent, Chances, Policy
 from surefoot.agents.learner import Learner
 from surefoot.agents.plant_agent import PlantAgent
 from surefoot.checks import whole
 from surefoot.errors import InvalidInput, OutOfOrder
-from surefoot.exact import Evaluator, fallback_value, solve
+from surefoot.exact import Evaluator, evaluate, fallback_value, solve
 from surefoot.model.graph import FloatArray
 from surefoot.model.plant.simulation import Simulation
 from surefoot.plan.plan import Plan
@@ -186,6 +186,7 @@ class Session:
         self._evaluator = Evaluator(world)
         self._values: dict[int, float] = {}  # of the policy in force, by start
         self._policy: Policy | None = None
+        self._chances: Chances | None = None  # of an agent that draws its actions: in place of its policy
         self.recorder = None if why_not_kept(world.problem) else Recorder()
         self.on_plan: OnPlan | None = None
         self.on_episode: OnEpisode | None = None
@@ -353,9 +354,10 @@ class Session:
         """Before the first episode of a plan: is the truth inside its bounds, how much is certified."""
         start = int(self.table.start[self.done])
         self.agent.foresee(start)
-        policy = self.agent.policy()
-        if policy is not self._policy or self._differs_by_start:
-            self._policy, self._values = policy, {}
+        chances = self.agent.chances()
+        policy = self.agent.policy() if chances is None else None
+        if policy is not self._policy or chances is not self._chances or self._differs_by_start:
+            self._policy, self._chances, self._values = policy, chances, {}
         plan = self.agent.plan
         if plan is None or (self.plans.number and self.plans.number[-1] == plan.number):
             return
@@ -376,9 +378,12 @@ class Session:
 
     def _value(self, start: int) -> float:
         if start not in self._values:
-            assert self._policy is not None
             label = self.world.problem.naming.states[0][start]
-            self._values[start] = self._evaluator.value(self._policy, label)
+            if self._chances is not None:
+                self._values[start] = evaluate(self.world, self._chances, label)
+            else:
+                assert self._policy is not None
+                self._values[start] = self._evaluator.value(self._policy, label)
         return self._values[start]
 
     def _account(self, reached: int) -> None:

@@ -98,6 +98,12 @@ FAMILIES: tuple[Family, ...] = (
             "1e6": "1e6 triplets a step, 64 features, half a gigabyte",
         },
     ),
+    Family(
+        "heights",
+        "heights:heights",
+        "SNO-MDP's random grids, on which one must not climb too steeply; with constant or varying thresholds",
+        {"testing": "for tests: 7 x 7 cells", "small": "10 x 10 cells", "published": "20 x 20 cells, as published"},
+    ),
     Family("lower-bound/1", "lower_bound:first", "Theorem 3's first instance: an action that pays and is unsafe"),
     Family(
         "lower-bound/2",

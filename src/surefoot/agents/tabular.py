@@ -1,0 +1,122 @@
+"""What learners without features share: counts, budgets for whole episodes, and plans from a drawn policy.
+
+**Budgets.** The constrained problems that they were made for limit the expected cost of an episode. A hard limit c̄ on
+each of n steps becomes  E Σ cost_j ≤ n·c̄_j,  the usual soft form. It is very lax: its best policy breaks the hard limit
+where that pays, and stays below it elsewhere. Rewards are known here, costs and transitions are not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.agents.agent import Chances, check_problem
+from surefoot.agents.paced import Paced
+from surefoot.checks import at_least, whole
+from surefoot.estimate.costs import bound_costs
+from surefoot.estimate.counts import Counts
+from surefoot.model.graph import NO_ACTION, FloatArray, LayeredGraph
+from surefoot.model.problem import Problem
+from surefoot.plan.certify import certify
+from surefoot.plan.explore import slacks
+from surefoot.plan.mirror import averaged
+from surefoot.plan.plan import Plan
+from surefoot.plan.segments import likeliest_pair
+from surefoot.plan.values import Values
+
+
+class Tabular(Paced):
+    """Counts visits and costs, and knows nothing else. ``episodes`` is K, for which constants are computed."""
+
+    traced: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        problem: Problem,
+        failure_probability: float = 0.05,
+        *,
+        episodes: int = 1000,
+        scale: float = 1.0,
+        replan_growth: float = 0.1,
+    ) -> None:
+        self._episodes, self._scale = whole("episodes", episodes, 1), at_least("scale", scale, 0.0)
+        self.counts = Counts(check_problem(problem))
+        super().__init__(problem, failure_probability, replan_growth=replan_growth)
+
+    def _note(self, episode: int, h: int, edge: int, cost: FloatArray | None) -> None:
+        self.counts.add(h, edge, cost)
+
+    def _note_last(self, state: int, cost: FloatArray | None) -> None:
+        self.counts.add_last(state, cost)
+
+    def _data(self) -> dict[str, NDArray[Any]]:
+        return {**super()._data(), **self.counts.arrays()}
+
+    @property
+    def log_term(self) -> float:
+        """log(6·pairs·K/p), all steps' pairs together: the paper's log(6SAHK/p)."""
+        pairs = sum(layer.n_pairs for layer in self.problem.graph.layers)
+        return math.log(6.0 * pairs * self._episodes / self.options.failure_probability)
+
+    def drawn_plan(self, chances: Chances, bonus: Sequence[FloatArray] | None = None) -> Plan:
+        """A plan that draws its actions so; its values are those that the counts expect of it."""
+        problem, graph = self.problem, self.problem.graph
+        bounds = bound_costs(problem, self.costs, self.cost_confidence)
+        q, value = on_model(graph, [self.counts.model(h) for h in range(len(graph.layers))], chances)
+        action = tuple(likeliest_pair(c, layer.state_ptr) for c, layer in zip(chances, graph.layers, strict=True))
+        nothing = tuple(np.zeros(layer.n_pairs) for layer in graph.layers)
+        values = Values(q, tuple(bonus) if bonus is not None else nothing, value, action)
+        certified, known = certify(graph, bounds, problem.bounds), self.value_ellipsoids()
+        return Plan(problem, bounds, certified, values, known, self.replans, chances=tuple(chances))
+
+
+def on_model(
+    graph: LayeredGraph, model: Sequence[FloatArray], chances: Chances
+) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
+    """Q (H-1 of (N,)) and V (H of (S,)) of a policy where transitions are a model's (E,)."""
+    value, q = [graph.terminal.reward], list[FloatArray]()
+    for h in reversed(range(len(graph.layers))):
+        layer = graph.layers[h]
+        q.insert(0, layer.reward + np.add.reduceat(model[h] * value[0][layer.successor], layer.pair_ptr[:-1]))
+        value.insert(0, averaged(layer, chances[h], q[0]))
+    return tuple(q), tuple(value)
+
+
+def budgets(problem: Problem) -> FloatArray:
+    """(m,) n·c̄_j, n the number of steps that have a cost; where bounds differ by step, their sum."""
+    total: FloatArray = problem.bounds[: costed_steps(problem)].sum(axis=0)
+    return total
+
+
+def costed_steps(problem: Problem) -> int:
+    return problem.horizon - 1 + bool(problem.graph.terminal.has_cost.any())
+
+
+def total_slack(problem: Problem, slack: float | Sequence[float] | None) -> FloatArray:
+    """(m,) how far the fallback stays below each budget: the slacks of spec 5 over all steps that have a cost."""
+    result: FloatArray = slacks(problem, slack)[: costed_steps(problem)].sum(axis=0)
+    return result
+
+
+def by_triplet(graph: LayeredGraph, costs: Sequence[FloatArray]) -> list[FloatArray]:
+    """Per decision layer (E, m): the cost of the pair, and of the last step the cost of the state it ends in as well.
+
+    ``costs``: H of (N, m), the last (S, m).
+    """
+    found = [costs[h][layer.edge_pair()] for h, layer in enumerate(graph.layers)]
+    found[-1] = found[-1] + costs[-1][graph.layers[-1].successor]
+    return found
+
+
+def fallback_chances(graph: LayeredGraph) -> Chances:
+    """The fallback as a policy with chances, 0 in states that it never reaches."""
+    found = []
+    for layer in graph.layers:
+        played = np.zeros(layer.n_pairs)
+        played[layer.fallback[layer.fallback != NO_ACTION]] = 1.0
+        found.append(played)
+    return tuple(found)

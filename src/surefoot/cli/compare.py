@@ -1,0 +1,79 @@
+"""``surefoot compare``: the published learners side by side, on worlds with traps and without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from surefoot.cli import options
+
+
+def compare(
+    world: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A world; repeat it for several.", autocompletion=options.world_names, show_default="eight of them"
+        ),
+    ] = None,
+    agent: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[LABEL=]AGENT",
+            help="Who takes part; repeat it for several.",
+            autocompletion=options.agent_names,
+            show_default="all, some of them tuned",
+        ),
+    ] = None,
+    episodes: options.Episodes = 500,
+    seeds: options.Seeds = "0:10",
+    out: Annotated[Path, typer.Option(help="A directory for the runs and what is made of them.")] = Path("field"),
+    jobs: options.Jobs = None,
+    force: options.Force = False,
+) -> None:
+    """Compare learners on worlds: what they earned, what they broke, how long they took.
+
+    One directory of runs per world, as 'surefoot report' reads them. The same command again goes on where it was
+    stopped. Tables (field.md), a row per run (field.csv) and figures are written beside the runs.
+    """
+    from surefoot.cli.run_options import contenders_of, seeds_of
+    from surefoot.cli.sweeping import play
+    from surefoot.sweeps.field import WORLDS, contenders, folder_of
+    from surefoot.sweeps.sweep import Spec
+
+    given = contenders(episodes)
+    if agent:
+        known = {each.name: each for each in given}
+        given = [known[each] if each in known else contenders_of([each])[0] for each in agent]
+    specs = [Spec(each, given, seeds_of(seeds), episodes, snapshot_seeds=0) for each in world or WORLDS]
+    for spec in specs:
+        typer.echo(f"{spec.world}: {len(spec.agents) * len(spec.seeds)} runs of {episodes:,} episodes", err=True)
+        outcome = play(spec, folder_of(out, str(spec.world)), jobs=jobs, force=force, again=True)
+        if outcome.interrupted:
+            typer.secho("interrupted; the same command goes on from here.", fg="yellow", err=True)
+            raise typer.Exit(128 + (outcome.signal or 2))
+    show(out)
+
+
+def show(out: Path) -> None:
+    """Write what the runs come to, and print the table of all worlds together."""
+    from surefoot.cli.table import print_table
+    from surefoot.reports.field import read_field
+    from surefoot.storage.atomic import write_text
+
+    field = read_field(out)
+    write_text(out / "field.csv", field.csv())
+    write_text(out / "field.md", field.markdown())
+    try:
+        from surefoot.reports.field_figures import save_figures
+
+        save_figures(field, out)
+    except ImportError:
+        typer.echo("figures need matplotlib: pip install 'surefoot[plot]'", err=True)
+    rows = [
+        [row.label, f"{row.earned:.2f}", f"{row.per_episode:.3g}", f"{row.unsafe_runs} of {row.runs}"]
+        for row in sorted(field.overall(), key=lambda row: (row.unsafe_runs > 0, -row.earned))
+    ]
+    print_table(["agent", "earned", "violations per episode", "unsafe runs"], rows)
+    typer.echo(f"tables and figures: {out}", err=True)

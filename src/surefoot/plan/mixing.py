@@ -1,0 +1,53 @@
+"""The best distribution over a state's actions under one linear cost row.
+
+    maximise Σ_a w(a) score(s,a)   subject to   Σ_a w(a) excess(s,a) ≤ 0,   w ≥ 0,  Σ w = 1
+
+A linear program with two rows: some optimum has weight on two actions at most, one with excess ≤ 0 and one with
+excess > 0, mixed so that the row is tight. Trying all such pairs is exact.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from surefoot.model.graph import FloatArray, IntArray, Layer
+
+
+def best_mixture(layer: Layer, score: FloatArray, excess: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(chances (N,), score of the mixture (S,)) from score and excess (N,); ties go to the first, and to no mixing.
+
+    Where no action has excess ≤ 0 the one with the least is played: the row cannot be kept there.
+    """
+    chances, value = np.zeros(layer.n_pairs), np.empty(layer.n_states)
+    _mixed(layer.state_ptr, score, excess, chances, value)
+    return chances, value
+
+
+@numba.njit(cache=True)
+def _mixed(state_ptr: IntArray, score: FloatArray, excess: FloatArray, chances: FloatArray, value: FloatArray) -> None:
+    for state in range(len(state_ptr) - 1):
+        first, end = state_ptr[state], state_ptr[state + 1]
+        best, one, other, share, least = -np.inf, -1, -1, 0.0, first
+        for i in range(first, end):
+            if excess[i] < excess[least]:
+                least = i
+            if excess[i] <= 0.0 and score[i] > best:
+                best, one, other, share = score[i], i, -1, 0.0
+        if one < 0:
+            one, best = least, score[least]
+        else:
+            for i in range(first, end):
+                if not excess[i] <= 0.0:
+                    continue
+                for j in range(first, end):
+                    if not 0.0 < excess[j] < np.inf or not score[j] > score[i]:
+                        continue
+                    t = -excess[i] / (excess[j] - excess[i])
+                    mixed = (1.0 - t) * score[i] + t * score[j]
+                    if mixed > best:
+                        best, one, other, share = mixed, i, j, t
+        chances[one] += 1.0 - share
+        if other >= 0:
+            chances[other] += share
+        value[state] = best

@@ -1,0 +1,71 @@
+"""The graph as one sees it who takes every action to have one outcome, the likeliest.
+
+Learners made for deterministic transitions ask only whether *the* next state is safe. On a stochastic problem this
+keeps, of every pair, the successor that P̂ calls likeliest (of equal ones the first); certifying on what is left is what
+such a learner does, and it is not safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from surefoot.estimate.costs import CostBounds
+from surefoot.estimate.model import likelihoods
+from surefoot.estimate.values import ValueEllipsoid
+from surefoot.model.graph import FloatArray, IntArray, Layer, LayeredGraph
+from surefoot.plan.segments import first_marked, segment_max, spread
+
+
+def likeliest(layer: Layer, known: ValueEllipsoid) -> IntArray:
+    """(N,) the edge of each pair with the largest P̂."""
+    p = likelihoods(layer, known)
+    return first_marked(p == spread(segment_max(p, layer.pair_ptr), layer.pair_ptr), layer.pair_ptr)
+
+
+def with_one_successor(
+    graph: LayeredGraph, bounds: CostBounds, known: Sequence[ValueEllipsoid]
+) -> tuple[LayeredGraph, CostBounds]:
+    """The graph with the likeliest successor of every pair only, and the bounds of what is left."""
+    layers, upper, lower = [], [], []
+    for h, layer in enumerate(graph.layers):
+        kept, pointer = likeliest(layer, known[h]), np.arange(layer.n_pairs + 1, dtype=np.int64)
+        rows = kept if layer.per_triplet else np.arange(layer.n_rows)  # rows of a pair stay, whatever follows it
+        layers.append(
+            replace(
+                layer,
+                pair_ptr=pointer,
+                row_ptr=pointer if layer.per_triplet else layer.row_ptr,
+                successor=layer.successor[kept],
+                cost_features=layer.cost_features[rows],
+                transition_features=layer.transition_features[kept],
+            )
+        )
+        upper.append(bounds.upper[h][rows])
+        lower.append(bounds.lower[h][rows])
+    return replace(graph, layers=tuple(layers)), replace(bounds, upper=tuple(upper), lower=tuple(lower))
+
+
+def pair_excess(layer: Layer, costs: FloatArray, limits: FloatArray) -> FloatArray:
+    """(N,) by how much the worst cost row (R, m) of a pair exceeds its limit (m,), of all limits the most."""
+    return segment_max((costs - limits).max(axis=1), layer.row_ptr)
+
+
+def assumed_excess(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> tuple[FloatArray, ...]:
+    """Per decision layer (N,): :func:`pair_excess` of the upper bounds, of the fallback's own pairs at most 0.
+
+    ``limits``: (H, m).
+
+    Bounds that contradict each other prove nothing: then only the fallback's pairs are at most 0.
+    """
+    result = []
+    for h, layer in enumerate(graph.layers):
+        excess = pair_excess(layer, bounds.upper[h], limits[h])
+        if not bounds.consistent:
+            excess = np.maximum(excess, np.finfo(np.float64).tiny)
+        own = layer.fallback_pairs()
+        excess[own] = np.minimum(excess[own], 0.0)
+        result.append(excess)
+    return tuple(result)

@@ -1,0 +1,48 @@
+"""The field, side by side: which learners on which worlds the comparison of ``surefoot compare`` is made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from surefoot.sweeps.folder import Contender
+
+WORLDS: dict[str, str] = {
+    "thermal/testing": "traps: too hot is too late",
+    "driving/testing": "traps: too fast to stop",
+    "rover/testing": "traps: rocks that slide, and a map to learn",
+    "figure1": "traps: the paper's sketch",
+    "ladder/testing": "traps: generated, star-convex",
+    "toy-text/cliff-walking": "no traps: every cell has a safe way back",
+    "ablation/stall": "no traps: one step, and a hundred trials that each cost a little",
+    "lower-bound/2": "what pays most is safe, and no safe learner can find out",
+}
+"""Each world, and what it asks of a learner."""
+
+
+def contenders(episodes: int) -> list[Contender]:
+    """Who takes part: constants as published, but where those would play the fallback for ever; labels say so."""
+    return [
+        Contender("lsvi-new"),
+        Contender("fallback"),
+        Contender("slucb-qvi"),
+        Contender("rslucb-qvi"),
+        Contender("safe-lucb", {"episodes": episodes}),
+        Contender("oplb"),
+        Contender("ucrl-vtr"),
+        Contender("ucrl-vtr-plus"),
+        Contender("lsvi-ucb", {"episodes": episodes, "scale": 0.01}, "lsvi-ucb-tuned"),
+        Contender("safe-mdp"),
+        Contender("sno-mdp"),
+        Contender("sno-mdp", {"confidence": "proved", "successors": "all"}, "sno-mdp-proved"),
+        Contender("safe-exp-opt"),
+        Contender("lsvi-ae"),
+        Contender("opt-cmdp", {"episodes": episodes}),
+        Contender("dope", {"episodes": episodes, "initial_episodes": 50, "scale": 0.05, "bonus": 0.0}, "dope-tuned"),
+        Contender("opdop", {"episodes": episodes}),
+        Contender("opse-lcmdp"),
+    ]
+
+
+def folder_of(root: Path, world: str) -> Path:
+    """Where the runs on one world are."""
+    return root / world.replace("/", "-")

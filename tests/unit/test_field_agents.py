@@ -1,0 +1,528 @@
+"""The published learners' own rules, on cases small enough to work out by hand."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+from surefoot.agents import dope, lsvi_ucb, opdop, safe_mdp, safe_sets, sno_mdp, ucrl_vtr_plus
+from surefoot.agents.tabular import budgets, by_triplet, fallback_chances, total_slack
+from surefoot.errors import InvalidInput
+from surefoot.model.graph import NO_ACTION
+from surefoot.plan.certify import Certified, certify, not_refuted
+from surefoot.plan.occupancy import best_occupancy
+from surefoot.plan.successors import assumed_excess
+from tests.hand_made import bounds_of, maze
+from tests.made_worlds import hand_world, visits_of
+from tests.reference import field as plain
+from tests.sparse_worlds import sparse_worlds
+
+THERMAL = "thermal/testing"
+
+
+@pytest.fixture(scope="module")
+def thermal() -> sf.World:
+    return sf.worlds.make(THERMAL)
+
+
+def two_ways(limit: float = 0.5, **options: Any) -> sf.World:
+    """One decision: keep (0.1 at cost 0.2), go (0.6 at 0.4), dash (0.9 at 0.9), each to an end of its own."""
+    table = {
+        (0, "s"): {"keep": (0.1, {"k": (1.0, 0.2)}), "go": (0.6, {"g": (1.0, 0.4)}), "dash": (0.9, {"d": (1.0, 0.9)})}
+    }
+    return hand_world(table, {"k": (0.0, None), "g": (0.0, None), "d": (0.0, None)}, bounds=(limit,), **options)
+
+
+# ---------------------------------------------------------------- UCRL-VTR+
+
+
+def test_radii_of_ucrl_vtr_plus_by_hand() -> None:
+    """t = 1, d = 4, H = 5, p = 0.1, R = 2, D = 1, norm 1: λ = 1, l = log 200, log(1 + 1) and log(1 + 16/4)."""
+    log = math.log(200.0)
+    b_h, b_v, b_t = ucrl_vtr_plus.radii(1, d=4, horizon=5, reach=2.0, most=1.0, norm=1.0, p=0.1)
+    assert b_h == pytest.approx(16.0 * math.sqrt(math.log(2.0) * log) + 8.0 * log + 1.0)
+    assert b_v == pytest.approx(32.0 * math.sqrt(math.log(2.0) * log) + 8.0 * log + 1.0)
+    assert b_t == pytest.approx(64.0 * math.sqrt(math.log(5.0) * log) + 16.0 * log + 1.0)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "length", "square"),
+    [
+        (1.0, 1.0, 0.0, 1.0),  # no variance, no doubt: the floor R²/d = 4/4
+        (1.0, 3.5, 0.0, 2.5),  # 3.5 − 1²
+        (5.0, 9.0, 0.0, 1.0),  # clipped to 2 and 4: 4 − 4, the floor
+        (0.0, 0.0, 1e9, 8.0),  # all doubt: R² twice
+        (0.0, 0.0, 0.25, 2.0 * 2.0 * 3.0 * 0.25 + 2.0 * 0.25),  # 2R·b_v·0.25 + b_t·0.25 with b_v = 3, b_t = 2
+    ],
+)
+def test_the_weight_of_a_row_by_hand(first: float, second: float, length: float, square: float) -> None:
+    hat, tilde = (ucrl_vtr_plus.Row(0, 0, np.zeros(1), mean, length, 0.0) for mean in (first, second))
+    assert ucrl_vtr_plus.variance(hat, tilde, reach=2.0, d=4, b_v=3.0, b_t=2.0) == pytest.approx(square)
+
+
+def test_ucrl_vtr_plus_agrees_with_a_plain_transcription(thermal: sf.World, seed: int) -> None:
+    """Both are told the same transitions with the same values; θ̂ of both regressions and σ̄ agree."""
+    problem, graph = thermal.problem, thermal.problem.graph
+    agent = sf.agents.make("ucrl-vtr-plus", problem)
+    d, horizon = graph.transition_dim, problem.horizon
+    pooled = problem.stationary_transitions
+    twin = plain.VtrPlus(d, horizon, problem.transition_norm, graph.largest_feature_sum(), 0.05, pooled)
+    sampler = thermal.sampler(seed)
+    for _ in range(25):
+        state = int(graph.starts[0])
+        agent._begin(state)
+        for h, layer in enumerate(graph.layers):
+            pair = agent._choose(h, state)
+            edge = sampler.step(h, pair)
+            edges = range(int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1]))
+            v = [float(agent.plan.targets[h + 1][layer.successor[e]]) for e in edges]
+            twin.tell(h, [layer.transition_features[e].tolist() for e in edges], v, edge - edges[0])
+            agent._record(h, pair, edge, sampler.measure(h, edge))
+            state = int(layer.successor[edge])
+        agent._finish()
+    for h in range(1 if pooled else horizon - 1):
+        for data, (gram, target) in ((agent.hat, twin.hat[h]), (agent.tilde, twin.tilde[h])):
+            (own,) = [data.ellipsoids([0.0] * (horizon - 1), 1.0)[h]]
+            theta = np.linalg.solve(np.array(gram), np.array(target))
+            np.testing.assert_allclose(own.basis.turn(theta), own.centre, rtol=1e-6, atol=1e-9)
+
+
+def test_ucrl_vtr_plus_keeps_the_truth_inside(thermal: sf.World, seed: int) -> None:
+    run = sf.run(sf.agents.make("ucrl-vtr-plus", thermal.problem), thermal, 300, seed)
+    assert run.value_event
+    tight = sf.run(sf.agents.make("ucrl-vtr-plus", thermal.problem, optimism=0.0), thermal, 300, seed)
+    assert tight.value_event  # optimism is of the plan, not of the confidence set
+
+
+# ---------------------------------------------------------------- safe sets
+
+
+def test_the_prior_of_the_published_confidence(thermal: sf.World) -> None:
+    """Before any data: mean 0 and two standard deviations of ⟨γ, z⟩ with γ ~ N(0, L²/d): 2·L‖z‖/√d."""
+    problem = thermal.problem
+    agent = sf.agents.make("safe-mdp", problem)
+    (limit,) = problem.limits
+    d, x = problem.graph.cost_dim, problem.graph.layers[0].cost_features
+    assert safe_sets.prior_ridge(problem) == pytest.approx(limit.noise**2 * d / limit.norm**2)
+    (known,), (cost,) = problem.graph.anchors[0].features, problem.graph.anchors[0].cost
+    rho = x @ known / (known @ known)
+    z = x - rho[:, None] * known
+    wide = 2.0 * limit.norm * np.linalg.norm(z, axis=1) / math.sqrt(d)
+    np.testing.assert_allclose(agent.plan.bounds.upper[0][:, 0], rho * cost[0] + wide, rtol=1e-9)
+
+
+def test_the_published_confidence_knows_of_no_model_error() -> None:
+    """A declared misspecification widens the proved bounds alone, before data and after."""
+    world = sf.worlds.make("heights/testing")
+    (limit,), graph = world.problem.limits, world.problem.graph
+    assert limit.misspecification > 0
+    staying = int(graph.layers[0].state_ptr[0])  # x = 0: nothing to learn
+    for confidence, error in (("published", 0.0), ("proved", limit.misspecification)):
+        agent = sf.agents.make("sno-mdp", world.problem, confidence=confidence)
+        for episodes in (0, 20):
+            if episodes:
+                sf.run(agent, world, episodes, 0)
+            assert agent.plan.bounds.upper[0][staying, 0] == pytest.approx(error, abs=1e-12)
+    told = sf.agents.make("sno-mdp", world.problem)
+    sf.run(told, world, 20, 0)
+    radius = told.costs.ellipsoids(0, told.cost_confidence, 0).radii
+    assert radius == pytest.approx(2.0 * limit.noise)
+
+
+@pytest.mark.parametrize("name", ["safe-mdp", "sno-mdp", "safe-exp-opt"])
+def test_proved_bounds_on_all_successors_are_the_certified_sets(name: str, thermal: sf.World, seed: int) -> None:
+    """Told the same data, and asked for everything, the pessimistic set is that of LSVI-NEW; then it may promise."""
+    agent = sf.agents.make(name, thermal.problem, confidence="proved", successors="all", replan_growth=0.0)
+    assert agent.guaranteed
+    assert agent.promise == "every step safe with probability ≥ 0.95"
+    assert not sf.agents.make(name, thermal.problem, confidence="proved").guaranteed
+    run = sf.run(agent, thermal, 60, seed)
+    other = sf.LsviNew(thermal.problem)
+    for told in (other.costs.bank.state, other.transitions.bank.state):
+        source = (agent.costs if told is other.costs.bank.state else agent.transitions).bank.state
+        for mine, theirs in zip(told, source, strict=True):
+            mine[...] = theirs
+    other.costs.spread[...] = agent.costs.spread
+    other.replan()
+    for mine, theirs in zip(agent.plan.certified_sets.pairs, other.plan.certified_sets.pairs, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    assert run.violations.sum() == 0
+
+
+@pytest.mark.parametrize("option", [{"confidence": "firm"}, {"successors": "two"}, {"ridges": (1.0, 2.0)}])
+def test_unknown_options_of_safe_sets_are_refused(option: dict[str, Any], thermal: sf.World) -> None:
+    with pytest.raises(InvalidInput, match=r"no such|one ridge"):
+        sf.agents.make("safe-mdp", thermal.problem, **option)
+
+
+LANES = {
+    (0, "s"): {"stay": ["s"], "left": ["a"], "right": ["b"]},
+    (1, "s"): {"stay": ["s"]},
+    (1, "a"): {"on": ["s"]},
+    (1, "b"): {"on": ["s"], "risky": ["s"]},
+}
+
+
+def lanes() -> sf.Problem:
+    place = {"stay": 0.0, "left": 1.0, "right": 2.0, "on": 2.5, "risky": 3.0}
+    return maze(
+        LANES,
+        {(0, "s"): "stay", (1, "s"): "stay"},
+        cost_features=lambda h, s, a, s2: [1.0, place[a]],
+        limits=[sf.Limit("limit", bound=1.0, noise=0.1, norm=0.2)],
+    )
+
+
+def test_safe_mdp_goes_to_the_widest_expander() -> None:
+    """Only "risky" is outside. "on" at b, half a feature away, may open it: 0.8 + 0.2·0.5 ≤ 1; "left" is too far:
+    0.8 + 0.2·√(2²) > 1, though it is wider."""
+    problem = lanes()
+    upper = {(1, "b", "risky", "s"): 2.0, (0, "s", "left", "a"): 1.0, (1, "b", "on", "s"): 0.95}
+    lower = {(0, "s", "left", "a"): 0.0, (1, "b", "on", "s"): 0.8, (1, "a", "on", "s"): 0.95}
+    for h, s, a in ((0, "s", "stay"), (0, "s", "right"), (1, "s", "stay")):
+        lower[h, s, a, {"stay": "s", "right": "b"}[a]] = 0.49
+    bounds = bounds_of(problem, upper, lower)
+    sure = certify(problem.graph, bounds, problem.bounds)
+    h, pair, width = safe_mdp.target(problem, bounds, sure)
+    assert (h, problem.naming.action(problem.graph.layers[1], 1, pair)) == (1, "on")
+    assert pair == problem.pair_index(1, "b", "on")
+    assert width == pytest.approx(0.15 / problem.cost_scales[0])
+    values = safe_mdp.towards(problem.graph, sure, (h, pair))
+    assert values.action[0][0] == problem.pair_index(0, "s", "right")
+    assert values.value[0][0] == 1.0
+    # Without anything outside there are no expanders: the widest row of all, "left".
+    bounds = bounds_of(problem, {**upper, (1, "b", "risky", "s"): 0.9}, lower)
+    h, pair, _ = safe_mdp.target(problem, bounds, certify(problem.graph, bounds, problem.bounds))
+    assert (h, pair) == (0, problem.pair_index(0, "s", "left"))
+
+
+def test_sno_mdp_settles_when_the_dream_stays_inside() -> None:
+    problem = lanes()
+    graph = problem.graph
+    bounds = bounds_of(problem, {(1, "b", "risky", "s"): 2.0})
+    sure = certify(graph, bounds, problem.bounds)
+    inside = tuple(
+        np.array([int(np.flatnonzero(sure.pairs[h])[0])] * layer.n_states) for h, layer in enumerate(graph.layers)
+    )
+    first = tuple(layer.state_ptr[:-1].copy() for layer in graph.layers)
+    assert sno_mdp.stays(problem, sure, SimpleNamespace(action=first))
+    outside = (
+        first[0],
+        np.where(np.arange(3) == problem.state_index(1, "b"), problem.pair_index(1, "b", "risky"), first[1]),
+    )
+    assert not sno_mdp.stays(problem, sure, SimpleNamespace(action=outside))
+    assert inside  # a state that the set does not reach may dream what it likes
+    only_left = Certified(
+        tuple(
+            np.arange(len(p)) != problem.pair_index(0, "s", "right") if h == 0 else p for h, p in enumerate(sure.pairs)
+        ),
+        sure.states,
+    )
+    assert sno_mdp.stays(problem, only_left, SimpleNamespace(action=outside))
+
+
+def test_sno_mdp_makes_its_trips_and_then_earns(thermal: sf.World, seed: int) -> None:
+    agent = sf.agents.make("sno-mdp", thermal.problem, trips=20, tolerance=0.0)
+    sf.run(agent, thermal, 15, seed)
+    settled_early = bool(agent.settled[0])
+    sf.run(agent, thermal, 30)
+    assert agent.settled[0]
+    assert agent.episodes == 45
+    if not settled_early:
+        assert sf.agents.make("sno-mdp", thermal.problem, trips=0).settled[0]
+
+
+def test_hope_of_safe_exp_opt_decides_between_two_values(thermal: sf.World, seed: int) -> None:
+    """η = 0 is greedy in the pessimistic set, as SNO-MDP is when settled; η = 1 goes where more may be hoped for."""
+    careful = sf.agents.make("safe-exp-opt", thermal.problem, hope=0.0)
+    settled = sf.agents.make("sno-mdp", thermal.problem, trips=0)
+    one, two = (sf.run(agent, thermal, 100, seed) for agent in (careful, settled))
+    np.testing.assert_allclose(one.value, two.value)
+    graph = {
+        (0, "s"): {"stay": ["s"], "left": ["a"]},
+        (1, "s"): {"stay": ["s"]},
+        (1, "a"): {"on": ["s"], "jump": ["s"]},  # 0, or 1 if it were safe: its cost is anything up to 2
+    }
+    pays = {(0, "s", "stay"): 0.3, (1, "s", "stay"): 0.3, (0, "s", "left"): 0.2, (1, "a", "jump"): 1.0}
+    jumps = maze(
+        graph,
+        {(0, "s"): "stay", (1, "s"): "stay"},
+        reward=pays,
+        cost_features=lambda h, s, a, s2: [1.0 if a == "jump" else 0.0],
+        transition_features=lambda h, s, a, s2: [1.0],
+    )
+    for hope, action in ((0.0, "stay"), (0.3, "stay"), (0.6, "left"), (1.0, "left")):  # 0.3 + 0.3 against 0.2 + η·1
+        assert sf.agents.make("safe-exp-opt", jumps, hope=hope).plan.action(0, "s") == action
+    with pytest.raises(InvalidInput, match="hope must be at most 1"):
+        sf.agents.make("safe-exp-opt", thermal.problem, hope=1.5)
+
+
+# ---------------------------------------------------------------- LSVI-AE
+
+
+def test_lsvi_ae_plays_nothing_that_is_refuted_while_there_is_hope(thermal: sf.World, seed: int) -> None:
+    refuted = []
+
+    def look(plan: sf.Plan, done: int) -> None:
+        hopeful = not_refuted(plan.problem.graph, plan.bounds, plan.problem.bounds)
+        for h, action in enumerate(plan.values.action):
+            assert (action != NO_ACTION).all()
+            here = hopeful.states[h]
+            assert hopeful.pairs[h][action[here]].all()
+            refuted.append(int((~hopeful.pairs[h]).sum()))
+
+    sf.run(sf.agents.make("lsvi-ae", thermal.problem), thermal, 300, seed, on_plan=look)
+    assert refuted[0] == 0
+    assert refuted[-1] + refuted[-2] > 0  # it has learned to refuse something
+
+
+# ---------------------------------------------------------------- mixtures
+
+
+@pytest.mark.parametrize("name", ["rslucb-qvi", "oplb"])
+def test_mixtures_are_safe_on_average_by_their_bounds_and_by_the_truth(name: str, thermal: sf.World, seed: int) -> None:
+    """In states with an action that passes now; and they do mix."""
+    mixed = []
+
+    def look(plan: sf.Plan, done: int) -> None:
+        graph = plan.problem.graph
+        excess = assumed_excess(graph, plan.bounds, plan.problem.bounds)
+        for h, (layer, chances) in enumerate(zip(graph.layers, plan.chances, strict=True)):
+            feasible = np.minimum.reduceat(excess[h], layer.state_ptr[:-1]) <= 0.0
+            mean = np.add.reduceat(chances * excess[h], layer.state_ptr[:-1])
+            assert (mean[feasible] <= 1e-12).all()
+            worst = np.maximum.reduceat(thermal.costs[h][:, 0], layer.pair_ptr[:-1]) - plan.problem.bounds[h, 0]
+            true_mean = np.add.reduceat(
+                chances * np.where(excess[h] <= 0, np.minimum(worst, 0.0), worst), layer.state_ptr[:-1]
+            )
+            if done:
+                assert (true_mean[feasible] <= 1e-9).all()
+            mixed.append(int(((chances > 0) & (chances < 1)).sum()))
+
+    run = sf.run(sf.agents.make(name, thermal.problem), thermal, 200, seed, on_plan=look)
+    assert run.cost_event
+    assert sum(mixed) > 0
+
+
+def test_a_bandit_of_one_step_by_hand() -> None:
+    """With nothing left to learn (norm 1 in one known direction): keep 0.2, go 0.4, dash 0.9 against a limit of 0.5.
+
+    OPLB mixes go and dash so that the mean is 0.5: a fifth of dashes, 0.8·0.6 + 0.2·0.9. Safe-LUCB plays go.
+    """
+    world = two_ways()
+    agent = sf.agents.make("oplb", world.problem, bonus=0.0)
+    lucb = sf.agents.make("safe-lucb", world.problem, episodes=8)
+    assert lucb.options.initial_episodes == 4  # 8^(2/3)
+    for one in (agent, lucb):
+        for layer_edge, cost in ((0, 0.2), (1, 0.4), (2, 0.9)):
+            for _ in range(40000 if one is agent else 1):
+                one.costs.add(0, world.problem.graph.layers[0].cost_features[layer_edge], np.array([cost]))
+        one.replan()
+    chances = agent.plan.chances[0]
+    assert chances[0] == 0.0
+    assert chances[2] == pytest.approx(0.2, abs=0.02)
+    assert lucb.policy()[0].tolist() == [0]  # the fallback first
+    for _ in range(4):
+        lucb.begin_episode("s")
+        lucb.observe(0, "s", "keep", "k", 0.2)
+        lucb.end_episode()
+    lucb.costs.bank.state.squares[...] = agent.costs.bank.state.squares
+    lucb.costs.bank.state.targets[...] = agent.costs.bank.state.targets
+    lucb.replan()
+    assert lucb.policy()[0].tolist() == [1]
+
+
+# ---------------------------------------------------------------- tabular learners
+
+
+def test_budgets_and_slacks_by_hand(thermal: sf.World) -> None:
+    problem = thermal.problem
+    n = problem.horizon - 1 + bool(problem.graph.terminal.has_cost.any())
+    assert budgets(problem) == pytest.approx(n * problem.limits[0].bound)
+    assert total_slack(problem, 0.25) == pytest.approx(n * 0.25)
+    world = two_ways()
+    costs = [np.array([[0.2], [0.4], [0.9]]), np.array([[1.0], [2.0], [3.0]])]
+    assert by_triplet(world.problem.graph, costs)[0][:, 0].tolist() == pytest.approx([1.2, 2.4, 3.9])
+    assert fallback_chances(world.problem.graph)[0].tolist() == [1.0, 0.0, 0.0]
+
+
+def told_the_truth(agent: Any, world: sf.World, times: int = 10**7) -> None:
+    """Counts as after so many visits of every pair, without noise."""
+    for h, layer in enumerate(world.problem.graph.layers):
+        agent.counts.visits[h][:] = np.rint(times * world.probabilities[h])
+        pairs = layer.edge_pair()
+        agent.counts.measured[h][:] = times
+        mean = np.zeros((layer.n_pairs, world.costs[h].shape[1]))
+        np.add.at(mean, pairs, world.probabilities[h][:, None] * world.costs[h])
+        agent.counts.cost_sums[h][:] = times * mean
+    if world.terminal_costs is not None:
+        agent.counts.measured[-1][:] = times
+        agent.counts.cost_sums[-1][:] = times * np.where(np.isfinite(world.terminal_costs), world.terminal_costs, 0.0)
+
+
+def best_within_budget(world: sf.World) -> float:
+    graph = world.problem.graph
+    rewards = [*(layer.reward for layer in graph.layers), graph.terminal.reward]
+    costs = [each.copy() for each in world.costs]
+    if world.terminal_costs is not None:
+        ends = np.where(np.isfinite(world.terminal_costs), world.terminal_costs, 0.0)
+        costs[-1] = costs[-1] + ends[graph.layers[-1].successor]
+    found = best_occupancy(graph, world.probabilities, world.probabilities, rewards, costs, budgets(world.problem))
+    assert found is not None
+    return found.value
+
+
+@pytest.mark.parametrize(("name", "options"), [("opt-cmdp", {}), ("dope", {"initial_episodes": 0, "bonus": 0.0})])
+def test_who_has_counted_enough_plays_the_best_policy_within_the_budget(
+    name: str, options: dict[str, Any], thermal: sf.World
+) -> None:
+    """It breaks the hard limit: the expected budget is another constraint."""
+    agent = sf.agents.make(name, thermal.problem, scale=0.0, **options)
+    told_the_truth(agent, thermal)
+    agent.replan()
+    value = sf.exact.evaluate(thermal, agent.plan.chances)
+    assert value == pytest.approx(best_within_budget(thermal), abs=1e-4)
+    assert value > sf.exact.solve(thermal).value
+    assert sf.exact.violations(thermal, agent.plan.chances).probability > 0.1
+    visits = visits_of(thermal, agent.plan.chances, 0)
+    cost = sum(
+        float(visits[h] @ np.add.reduceat(thermal.probabilities[h] * thermal.costs[h][:, 0], layer.pair_ptr[:-1]))
+        for h, layer in enumerate(thermal.problem.graph.layers)
+    )
+    if thermal.terminal_costs is None:
+        assert cost <= budgets(thermal.problem)[0] + 1e-4
+
+
+def test_dope_plays_the_fallback_for_as_long_as_published(thermal: sf.World) -> None:
+    """S³H³/ξ²: the largest layer, the decisions, and the slack in units of the largest cost."""
+    assert (
+        dope.first_episodes(
+            SimpleNamespace(horizon=3, graph=SimpleNamespace(layers=[SimpleNamespace(n_states=2)] * 2)), 0.5
+        )
+        == 256
+    )
+    agent = sf.agents.make("dope", thermal.problem)
+    run = sf.run(agent, thermal, 50, 0)
+    assert agent.options.initial_episodes > 10**4
+    np.testing.assert_allclose(run.value, run.fallback_value)
+    short = sf.agents.make("dope", thermal.problem, initial_episodes=7)
+    numbers: list[int] = []
+    sf.run(short, thermal, 20, 0, on_plan=lambda plan, done: numbers.append(done))
+    assert 7 in numbers  # a plan is made when the first phase ends, whatever the data
+
+
+def test_dope_is_pessimistic_where_it_has_seen_nothing(thermal: sf.World) -> None:
+    """So at first no policy keeps the budget by its lights, and the fallback is played on."""
+    agent = sf.agents.make("dope", thermal.problem, initial_episodes=0)
+    assert sf.exact.evaluate(thermal, agent.plan.chances) == pytest.approx(sf.exact.fallback_value(thermal))
+
+
+def test_lsvi_ucb_by_hand() -> None:
+    """keep twice and go once, ends worth 0: Q = n·r/(1+n) + β/√(1+n), β = 0.01·3·√log(6·10/0.05), and V the largest."""
+    world = two_ways()
+    agent = sf.agents.make("lsvi-ucb", world.problem, episodes=10, scale=0.01)
+    agent.counts.visits[0][:] = [2, 1, 0]
+    agent.replan()
+    beta = 0.01 * 3 * 1 * math.sqrt(math.log(2 * 3 * 10 * 1 / 0.05))
+    expected = [2 * 0.1 / 3 + beta / math.sqrt(3), 0.6 / 2 + beta / math.sqrt(2), beta]
+    np.testing.assert_allclose(agent.plan.values.q[0], expected)
+    assert agent.plan.values.value[0][0] == pytest.approx(max(expected))
+    assert isinstance(agent, lsvi_ucb.LsviUcb)
+
+
+# ---------------------------------------------------------------- OPDOP
+
+
+def test_opdop_evaluates_its_policy_exactly_when_it_knows_the_model(thermal: sf.World, seed: int) -> None:
+    """Without a bonus and after many rows of every pair, Q and V are those of the policy in the world."""
+    agent = sf.agents.make("opdop", thermal.problem, scale=0.0)
+    graph = thermal.problem.graph
+    for _ in range(3):  # what is told depends on the values ahead: from the last step to the first
+        for h in reversed(range(len(graph.layers))):
+            layer = graph.layers[h]
+            for data, worth in zip(agent.functions, agent._seen.worth, strict=True):
+                for pair in range(layer.n_pairs):
+                    edges = range(int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1]))
+                    mean = sum(thermal.probabilities[h][e] * worth[h][e] for e in edges)
+                    row = data.row(h, layer, edges[0], worth[h])
+                    data.count(row._replace(target=float(mean)), weight=1e-4)
+            agent.replan()
+    truth = sf.exact.evaluate_all(thermal, agent.plan.chances)
+    for h in range(len(graph.layers)):
+        np.testing.assert_allclose(agent._seen.value[h], truth[h], atol=1e-3)
+
+
+def test_a_price_rises_while_the_budget_is_overspent_and_the_policy_follows() -> None:
+    """One step, with "dash" the dearest: steps of α·(Q − Y·cost) by hand."""
+    world = two_ways(limit=0.3)
+    agent = sf.agents.make("opdop", world.problem, episodes=100, scale=0.0, slack=0.1, stride=5)
+    np.testing.assert_allclose(agent.plan.chances[0], [1 / 3] * 3)
+    agent._seen = agent._seen._replace(gains=(np.array([0.1, 0.6, 0.9]),), cost=np.array([0.5]))
+    agent.episodes = 5
+    agent.replan()
+    alpha = math.sqrt(math.log(3.0)) / math.sqrt(100)
+    weight = np.exp(5 * alpha * np.array([0.1, 0.6, 0.9]))
+    np.testing.assert_allclose(agent.plan.chances[0], weight / weight.sum(), rtol=1e-9)
+    assert agent.prices[0] == pytest.approx(5 / 10 * (0.5 - 0.3))
+    assert isinstance(agent, opdop.Opdop)
+
+
+# ---------------------------------------------------------------- OPSE-LCMDP
+
+
+def test_opse_agrees_with_a_plain_transcription(thermal: sf.World, seed: int) -> None:
+    """The policy of a price, from the same counts, by loops."""
+    agent = sf.agents.make("opse-lcmdp", thermal.problem)
+    sf.run(agent, thermal, 60, seed)
+    problem, graph = thermal.problem, thermal.problem.graph
+    tables = plain.Tables(
+        actions=[np.diff(layer.state_ptr).tolist() for layer in graph.layers],
+        successors=[
+            [layer.successor[a:b].tolist() for a, b in zip(layer.pair_ptr, layer.pair_ptr[1:], strict=False)]
+            for layer in graph.layers
+        ],
+        rewards=[layer.reward.tolist() for layer in graph.layers],
+        last=graph.terminal.reward.tolist(),
+        visits=[
+            [agent.counts.visits[h][a:b].tolist() for a, b in zip(layer.pair_ptr, layer.pair_ptr[1:], strict=False)]
+            for h, layer in enumerate(graph.layers)
+        ],
+        measured=[each.tolist() for each in agent.counts.measured],
+        costs=[each[:, 0].tolist() for each in agent.counts.cost_sums],
+        has_cost=graph.terminal.has_cost.tolist(),
+    )
+    (limit,) = problem.limits
+    largest = limit.norm * graph.largest_cost_norm()
+    for price in (0.0, 3.0):
+        policy, utility = plain.opse_policy(tables, price, kappa=0.1, noise=limit.noise, largest=largest)
+        mine = agent._priced(price)
+        for h in range(len(graph.layers)):
+            np.testing.assert_allclose(mine.chances[h], policy[h], atol=1e-9)
+        assert mine.utilities[0] == pytest.approx(utility[0], abs=1e-9)
+
+
+def test_opse_prices_what_is_overspent(thermal: sf.World) -> None:
+    """Told the truth, it stays within the budget; the fallback is its way out while it knows nothing."""
+    agent = sf.agents.make("opse-lcmdp", thermal.problem)
+    assert sf.exact.evaluate(thermal, agent.plan.chances) == pytest.approx(sf.exact.fallback_value(thermal))
+    told_the_truth(agent, thermal)
+    agent.replan()
+    assert sf.exact.evaluate(thermal, agent.plan.chances) > sf.exact.fallback_value(thermal) + 0.5
+    assert sf.exact.evaluate(thermal, agent.plan.chances) < best_within_budget(thermal) + 1e-3
+
+
+# ---------------------------------------------------------------- sparse features
+
+
+@pytest.mark.parametrize("name", ["ucrl-vtr-plus", "opdop", "safe-exp-opt", "rslucb-qvi", "opt-cmdp"])
+def test_sparse_features_are_played_as_dense_ones(name: str, seed: int) -> None:
+    """The same world, its features stored both ways: the same regret and the same plans."""
+    both = sparse_worlds(np.random.default_rng(seed), costs="general", transitions="mixture", terminal=True)
+    runs = [sf.run(sf.agents.make(name, world.problem), world, 25, seed) for world in both]
+    np.testing.assert_allclose(runs[0].regret, runs[1].regret, atol=1e-6)
+    assert runs[0].replans == runs[1].replans
