@@ -462,7 +462,7 @@ def test_check(surefoot: Surefoot, tmp_path: Path) -> None:
     refused(surefoot("check", "p.json"), "p.json")
 
 
-def test_check_strict_when_learning_cannot_begin(surefoot: Surefoot, tmp_path: Path) -> None:
+def test_check_exits_with_errors_and_strictly_with_warnings(surefoot: Surefoot, tmp_path: Path) -> None:
     stuck = sf.Problem.from_functions(
         horizon=3,
         start=0,
@@ -474,8 +474,11 @@ def test_check_strict_when_learning_cannot_begin(surefoot: Surefoot, tmp_path: P
         limits=sf.Limit("load", 1.0, 0.1, 1.0),
     )
     stuck.save(tmp_path / "stuck.json")
-    assert surefoot("check", "stuck.json").code == 0
-    assert surefoot("check", "stuck.json", "--strict").code == 1
+    ended = surefoot("check", "stuck.json")
+    assert ended.code == 1
+    assert "ERROR    Learning can never start" in ended.out
+    assert surefoot("check", "power/testing").code == 0  # a warning: it cannot start before any data
+    assert surefoot("check", "power/testing", "--strict").code == 1
 
 
 def test_theory(surefoot: Surefoot, tmp_path: Path) -> None:

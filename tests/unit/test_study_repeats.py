@@ -376,7 +376,7 @@ def test_a_label_is_written_as_the_problem_has_it(tmp_path: Path, cell: str, col
 @pytest.mark.parametrize("value", [True, 1.0])
 def test_a_label_in_json_is_of_its_kind(tmp_path: Path, value: Any) -> None:
     world = hand_world({(0, 1): {"a": (0.5, {1: (1.0, 0.1)})}}, {1: (0.0, None)}, start=1)
-    study = sf.Study.open(tmp_path / "s", world.problem, files=Quick(), monitor_factory=Calm)
+    study = sf.Study.open(tmp_path / "s", world.problem, files=Quick(), monitor_factory=Calm, despite="one action")
     with pytest.raises(InvalidInput, match=f"row 1: no such state: column 'state': {value!r}, the problem has 1"):
         study.import_log([{"step": 0, "state": value, "action": "a", "next_state": 1, "cost": 0.1}])
 

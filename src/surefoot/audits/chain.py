@@ -16,14 +16,16 @@ from typing import Any
 from surefoot.audits.declaration import Unreadable
 
 NAME = "journal.jsonl"
-VERSION = 3
+VERSION = 4
 
 Record = dict[str, Any]
 Say = Callable[[int, str], None]
 """(record, what is wrong with it)."""
 
 ENTRIES = {
-    "open": "version surefoot problem problem_file failure_probability false_alarm agent options share constants",
+    "open": (
+        "version surefoot problem problem_file failure_probability false_alarm agent options share constants despite"
+    ),
     "begin": "episode start epoch plan made_after safe_mode",
     "ask": "ask episode step state action certificate",
     "tell": "ask step state action override next_state cost raw_cost unused ends",

@@ -75,14 +75,17 @@ def find_fallback_fault(problem: Problem, bounds: CostBounds) -> FallbackFault |
         count += int(over.any(axis=1).sum())
         if first is None and over.any():
             edge, j = (int(i) for i in np.argwhere(over)[0])
-            first = naming.at_edge(layer, h, edge), j, float(bounds.lower[h][edge, j])
+            pair = int(np.searchsorted(layer.pair_ptr, edge, side="right")) - 1
+            wide = not over[layer.pair_ptr[pair] : layer.pair_ptr[pair + 1]].any(axis=1).all()
+            first = naming.at_edge(layer, h, edge), j, float(bounds.lower[h][edge, j]), wide
     if bounds.terminal_lower is not None:
         over = surely_over(bounds.terminal_lower, problem) & graph.terminal.fallback_reached[:, None]
         count += int(over.any(axis=1).sum())
         if first is None and over.any():
             state, j = (int(i) for i in np.argwhere(over)[0])
-            first = naming.at_state(problem.horizon - 1, state), j, float(bounds.terminal_lower[state, j])
+            wide = not over[graph.terminal.fallback_reached].any(axis=1).all()
+            first = naming.at_state(problem.horizon - 1, state), j, float(bounds.terminal_lower[state, j]), wide
     if first is None:
         return None
-    where, j, lowest = first
-    return FallbackFault(count, where, problem.limits[j].name, lowest, problem.limits[j].bound)
+    where, j, lowest, wide = first
+    return FallbackFault(count, where, problem.limits[j].name, lowest, problem.limits[j].bound, wide)

@@ -34,7 +34,7 @@ def _verdict(found: Diagnosis) -> str:
         textwrap.fill(
             str(finding),
             _WIDTH,
-            initial_indent=f"{finding.level.upper():<9}",
+            initial_indent=f"{finding.grade.upper():<9}",
             subsequent_indent=" " * 9,
             break_long_words=False,
             break_on_hyphens=False,

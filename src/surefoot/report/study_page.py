@@ -158,7 +158,12 @@ def _standing(status: dict[str, Any]) -> dict[str, str]:
         "promise": status["promise"],
         "false-alarm probability": f"{status['false_alarm']:g}",
         "problem": status["problem"],
+        **({} if status["despite"] is None else {"begun despite errors": _despite(status["despite"])}),
     }
+
+
+def _despite(known: dict[str, Any]) -> str:
+    return f"{known['reason']} ({' '.join(known['findings'])})"
 
 
 def _table(rows: dict[str, str]) -> str:

@@ -7,6 +7,7 @@ A certificate is plain JSON, written into the journal before the action is offer
 ``promise``                what is promised, in words
 ``restored``               null while the promise covers the whole study; after an alarm that disproved it, ``record``,
                            from which on it holds again, and ``by``, what was changed: see the acknowledge record
+``despite``                null, or why a person uses a declaration in which ``surefoot.check`` finds errors
 ``safe_mode``, ``why``     true after an alarm that nobody has acknowledged, and what was raised; else false and null
 ``fallback``                   true when it is the fallback's action
 ``safe_by``                ``"estimate"``: every possible successor keeps every limit by its upper bound, and leads on
@@ -134,6 +135,7 @@ def certificate_for(standing: Standing, pair: int) -> dict[str, Any]:
         "share": standing.share,
         "promise": _promise(standing, safe_by),
         "restored": standing.restored,
+        "despite": None if standing.despite is None else standing.despite["reason"],
         "safe_mode": standing.safe_mode,
         "why": standing.why or None,
         "fallback": pair == int(layer.fallback[standing.place.state]),

@@ -79,6 +79,7 @@ class Study:
         read_only: bool = False,
         clock: Clock = time.time,
         snapshot_every: int | None = None,
+        despite: str | None = None,
         files: FileLayer | None = None,
         monitor_factory: MonitorFactory | None = None,
         **agent_options: Any,
@@ -96,6 +97,8 @@ class Study:
             read_only: without the lock, to read while another process runs the study; nothing can be told.
             clock: seconds since 1970. One that goes back is noted in the journal and stops nothing.
             snapshot_every: rows, told or imported, between two snapshots; by default as many as keep their cost small.
+            despite: why to begin although :func:`surefoot.check` finds errors in the problem, refused otherwise.
+                The reason is journalled; status, certificates and audit show it. An existing study ignores it.
             files, monitor_factory: in place of the disk and of :class:`surefoot.monitor.monitor.Monitor`, for tests.
             agent_options: of :class:`surefoot.LsviNew` or :class:`surefoot.LsviNewPaper`. On an existing study leave
                 them all out, or give the same.
@@ -105,7 +108,9 @@ class Study:
             raise InvalidInput("a study needs a Problem", got=f"a {type(problem).__name__}")
         if problem is not None:
             opening.refuse_sparse(problem)  # before there is a folder
-        wishes = opening.Wishes(problem, failure_probability, false_alarm, opening.agent_name(agent), agent_options)
+        wishes = opening.Wishes(
+            problem, failure_probability, false_alarm, opening.agent_name(agent), agent_options, despite
+        )
         monitor = monitor_factory or opening.usual_monitor
         lock = opening.study_lock(path)
         if read_only:
