@@ -16,6 +16,7 @@ _HOMES = {
     "World": "surefoot.worlds.world",
     "LsviNew": "surefoot.agents.lsvi_new",
     "LsviNewPaper": "surefoot.agents.lsvi_new_paper",
+    "calibrate": "surefoot.diagnosis",
     "check": "surefoot.diagnosis",
     "draw": "surefoot.report.draw",
     "Run": "surefoot.runs.run",
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from surefoot.agents.lsvi_new import LsviNew
     from surefoot.agents.lsvi_new_paper import LsviNewPaper
     from surefoot.audits.audit import audit
-    from surefoot.diagnosis import check
+    from surefoot.diagnosis import calibrate, check
     from surefoot.model.limit import Limit
     from surefoot.model.problem import Problem
     from surefoot.plan.plan import Plan
@@ -59,6 +60,7 @@ __all__ = [
     "World",
     "agents",
     "audit",
+    "calibrate",
     "check",
     "draw",
     "errors",

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents import draws
-from surefoot.agents.measured import Cost, finite_cost
 from surefoot.agents.place import Place, refuse_inside, start_of, under_way
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.labels import Label
+from surefoot.model.measured import Cost, finite_cost
 from surefoot.model.problem import Problem
 from surefoot.plan.plan import Plan
 

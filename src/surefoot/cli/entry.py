@@ -15,6 +15,7 @@ import typer
 from surefoot.cli.ablate import ablate
 from surefoot.cli.agents import agents_command
 from surefoot.cli.audit import audit_command
+from surefoot.cli.calibrate import calibrate
 from surefoot.cli.check import check
 from surefoot.cli.config import config
 from surefoot.cli.demo import demo
@@ -45,6 +46,7 @@ COMMANDS: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
     ("ablate", ablate, RUN, "surefoot ablate ablation/look-ahead --episodes 500"),
     ("report", report, RUN, "surefoot report runs"),
     ("export", export, RUN, "surefoot export runs --agent lsvi-new --policy policy.json"),
+    ("calibrate", calibrate, PLANT, "surefoot calibrate pump.json log.csv --picture residuals.png"),
     ("audit", audit_command, PLANT, "surefoot audit pump.study"),
 )
 

@@ -149,7 +149,8 @@ def _cold_start(found: Diagnosis) -> Iterator[Finding]:
     else:
         sure = f"(probability {promised(found.failure_probability)})"
         grade, verdict = "error", f"Learning will never start: no fallback data can certify another action {sure}."
-    yield Finding(grade, f"{verdict} {nearest}", _remedy(found))
+    other = "" if start.can_move else " A log of other actions, imported into a study, may open it as well."
+    yield Finding(grade, f"{verdict} {nearest}", f"{_remedy(found)}{other}")
 
 
 def _with_data(found: Diagnosis) -> str:

@@ -37,9 +37,9 @@ import numpy as np
 
 from surefoot.errors import AssumptionBroken
 from surefoot.model.graph import NO_ACTION, FloatArray
-from surefoot.model.labels import Label
+from surefoot.model.labels import Label, label_of
 from surefoot.plan.certify import margins, within_limits
-from surefoot.study.records import Record, label_of
+from surefoot.study.records import Record
 from surefoot.study.standing import Standing
 
 BEFORE_THE_ALARM = "estimate before the alarm"

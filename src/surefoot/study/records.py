@@ -89,7 +89,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from surefoot.errors import InvalidInput, UnreadableFile
-from surefoot.model.labels import Label, check_label
 from surefoot.storage.strict_json import parse_line
 
 VERSION = 4
@@ -208,22 +207,6 @@ def time_text(seconds: float) -> str:
 
 def time_seconds(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
-
-
-# --- labels ---------------------------------------------------------------------------------------------
-
-
-def label_of(value: object, where: str = "") -> Label:
-    """The label that a JSON value stands for: an array is a tuple. Anything that cannot be one is refused."""
-    label = _tuples(value)
-    check_label(label, where)
-    return label
-
-
-def _tuples(value: object, depth: int = 0) -> Label:
-    if isinstance(value, (list, tuple)) and depth <= 32:
-        return tuple(_tuples(part, depth + 1) for part in value)
-    return value
 
 
 # --- ids ------------------------------------------------------------------------------------------------

@@ -27,16 +27,17 @@ from numpy.typing import NDArray
 from surefoot.agents import registry
 from surefoot.agents.learner import FAILURES
 from surefoot.agents.look_ahead import LookAhead
-from surefoot.agents.measured import finite_cost
 from surefoot.agents.place import Place, start_of, under_way
 from surefoot.checks import promised
 from surefoot.errors import OutOfOrder
 from surefoot.model.graph import FloatArray
+from surefoot.model.labels import label_of
+from surefoot.model.measured import finite_cost
 from surefoot.model.problem import Problem
 from surefoot.monitor.watching import AlarmLike, MonitorFactory, MonitorLike
 from surefoot.study import declaring
 from surefoot.study.declaring import Declarations, Raised
-from surefoot.study.records import Record, label_of, share
+from surefoot.study.records import Record, share
 
 #: Numbers that overflow are dealt with where they lead to; whether numpy warns of them must change nothing.
 _unruffled = np.errstate(all="ignore")

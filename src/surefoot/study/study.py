@@ -22,10 +22,11 @@ from types import TracebackType
 from typing import Any
 
 from surefoot.agents.agent import Agent
-from surefoot.agents.measured import Cost, measured
 from surefoot.agents.place import Place, refuse_inside, start_of, under_way
 from surefoot.errors import InvalidInput, OutOfOrder, UnwritableFile
-from surefoot.model.labels import Label
+from surefoot.logs.files import Log
+from surefoot.model.labels import Label, label_of
+from surefoot.model.measured import Cost, measured
 from surefoot.model.problem import Problem
 from surefoot.monitor.watching import MonitorFactory
 from surefoot.storage.disk import FileLayer
@@ -38,8 +39,7 @@ from surefoot.study.clock import Clock
 from surefoot.study.episode import Episode
 from surefoot.study.importing import Imported, prepare
 from surefoot.study.journal import Journal
-from surefoot.study.logs import Log
-from surefoot.study.records import Record, label_of
+from surefoot.study.records import Record
 from surefoot.study.standing import Standing
 from surefoot.study.status import next_call, status
 from surefoot.study.telling import AS_OFFERED, Receipt, tell_entries, told_before
