@@ -156,8 +156,27 @@ def test_the_examples_run(episodes: int, surefoot: Surefoot, tmp_path: Path) -> 
 
 
 def study_made(folder: Path) -> None:
+    """What the examples take for granted: a study, a problem file and a log."""
     with sf.Study.open(folder / "pump.study", sf.worlds.make(WORLD).problem):
         pass
+    pump().save(folder / "pump.json")
+    rows = log(pump(), np.random.default_rng(0), 40)
+    lines = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
+    (folder / "log.csv").write_text("\n".join(lines) + "\n")
+
+
+def test_calibrate(surefoot: Surefoot, tmp_path: Path) -> None:
+    study_made(tmp_path)
+    ended = surefoot("calibrate", "pump.json", "log.csv", "--level", "0.9")
+    assert (ended.code, ended.out) == (0, f"{sf.calibrate(pump(), tmp_path / 'log.csv', level=0.9)}\n")
+    ended = surefoot("calibrate", "pump.json", "log.csv", "--json", "--picture", "residuals.png", "--dark")
+    assert json.loads(ended.out) == sf.calibrate(pump(), tmp_path / "log.csv").to_dict()
+    assert (tmp_path / "residuals.png").exists()
+    (tmp_path / "log.csv").write_text("step,state,action,next_state,cost\n0,0,slow,7,0.3\n")
+    ended = surefoot("calibrate", "pump.json", "log.csv")
+    assert ended.code == 1
+    assert "leave the declared support" in ended.out
+    refused(surefoot("calibrate", "pump.json", "nothing.csv"), "nothing.csv")
 
 
 def test_version(surefoot: Surefoot) -> None:

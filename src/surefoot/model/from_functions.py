@@ -13,6 +13,7 @@ from surefoot.model.graph import NO_ACTION, Anchor, FloatArray, IntArray, Layer,
 from surefoot.model.labels import Label, Names, Register, same_label, shown
 from surefoot.model.naming import Naming
 from surefoot.model.reals import real, reals, vector
+from surefoot.model.repeatable import check_repeatable
 from surefoot.model.rules import FallbackChoice
 
 Actions = Callable[[int, Label], Iterable[Label]]
@@ -101,7 +102,9 @@ class Explorer:
             layers.append(layer)
             action_names.append(tuple(labels))
             names.append(Names(len(states), list(states)))
-        return layers, Naming(tuple(names), tuple(action_names))
+        naming = Naming(tuple(names), tuple(action_names))
+        check_repeatable(layers, naming, self._successors_of, self._reward_of)
+        return layers, naming
 
     def _new_states(self, labels: Iterable[Label], where: str) -> dict[Label, int]:
         found: dict[Label, int] = {}
@@ -149,7 +152,7 @@ class Explorer:
         for a in labels:
             self._actions.add(a, f"{where}, action")
         if len(set(labels)) < len(labels):
-            raise InvalidInput("duplicate actions", where=where, got=shown(labels))
+            raise InvalidInput("duplicate actions", where=where, got=shown(labels), fix="List each action once.")
         return labels
 
     def _reward_of(self, h: int, s: Label, a: Label) -> float:
@@ -258,5 +261,6 @@ def anchor_at(anchor: AnchorOf, h: int, cost_dim: int, n_limits: int) -> Anchor 
     c = vector("anchor cost", [cost] if single else cost, n_limits, where)
     for what, row in (("anchor feature", x), ("anchor cost", c)):
         if not np.isfinite(row).all():
-            raise InvalidInput(f"{what} is not finite", where=where, got=shown(row.tolist()))
+            fix = "An anchor is known exactly; leave it out, with None, where it is not."
+            raise InvalidInput(f"{what} is not finite", where=where, got=shown(row.tolist()), fix=fix)
     return Anchor(freeze(x), freeze(c))

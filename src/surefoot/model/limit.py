@@ -34,5 +34,6 @@ class Limit:
         for field in ("bound", "noise", "norm", "misspecification"):
             number = constant(field, getattr(self, field), where)
             if field != "bound" and number < 0:
-                raise InvalidInput(f"{field} is negative", where=where, got=repr(number))
+                fix = "It is a scale: give its size, or 0."
+                raise InvalidInput(f"{field} is negative", where=where, got=repr(number), fix=fix)
             object.__setattr__(self, field, number)

@@ -258,7 +258,7 @@ class Problem:
         limits = check_limits(limits)
         norm = constant("transition_norm", transition_norm)
         if norm <= 0:
-            raise InvalidInput("transition_norm must be positive", got=repr(norm))
+            raise InvalidInput("transition_norm must be positive", got=repr(norm), fix="Give a bound on ‖μ‖.")
         stationary_costs = check_flag("stationary_costs", stationary_costs)
         stationary_transitions = check_flag("stationary_transitions", stationary_transitions)
         check_layers(layers, terminal, naming)

@@ -33,6 +33,7 @@ from surefoot.model.sparse_rows import SparseRows
 from surefoot.tolerances import ANCHOR, SQUARES
 
 MAX_HORIZON = 1_000_000
+_FINITE = "Look for a division by zero or a missing value in the function that gives it."
 
 FallbackChoice = Callable[[int, IntArray], Sequence[int] | IntArray]
 """(layer, states) → for each state the number of the fallback's action among the state's own, or -1."""
@@ -42,7 +43,7 @@ def check_limits(limits: Sequence[Limit] | Limit) -> tuple[Limit, ...]:
     if isinstance(limits, Limit):
         limits = (limits,)
     if not isinstance(limits, (list, tuple)):  # the order is that of the measured costs
-        raise InvalidInput("limits must be a Limit or a list of them", got=shown(limits))
+        raise InvalidInput("limits must be a Limit or a list of them", got=shown(limits), fix="Put them into a list.")
     if not limits:
         raise InvalidInput("a problem needs a limit", got="limits is empty", fix="Give at least one Limit.")
     for limit in limits:
@@ -51,7 +52,7 @@ def check_limits(limits: Sequence[Limit] | Limit) -> tuple[Limit, ...]:
     names = [limit.name for limit in limits]
     for name in names:
         if names.count(name) > 1:
-            raise InvalidInput("two limits share a name", got=repr(name))
+            raise InvalidInput("two limits share a name", got=repr(name), fix="Give each a name of its own.")
     return tuple(limits)
 
 
@@ -76,7 +77,8 @@ def check_horizon(horizon: int) -> int:
 def check_number_of_layers(horizon: int) -> int:
     """Refuse a horizon whose steps would not fit in memory, which is usually a typing error."""
     if check_horizon(horizon) > MAX_HORIZON:
-        raise InvalidInput(f"horizon is above {MAX_HORIZON}", got=shown(horizon))
+        fix = "It counts steps, not seconds: choose a longer step."
+        raise InvalidInput(f"horizon is above {MAX_HORIZON}", got=shown(horizon), fix=fix)
     return int(horizon)
 
 
@@ -219,7 +221,7 @@ def _check_finite(kind: str, features: Features, place: Callable[[int], str]) ->
             entry = int(wrong[0])
             row = int(np.searchsorted(features.indptr, entry, side="right")) - 1
             got = f"{float(features.values[entry])!r} in column {features.columns[entry]}"
-            raise InvalidInput(f"{kind} is not finite", where=place(row), got=got)
+            raise InvalidInput(f"{kind} is not finite", where=place(row), got=got, fix=_FINITE)
         return
     step = max(1, (1 << 22) // max(1, features.shape[1]))  # in slices, so that no big temporary is needed
     for first in range(0, len(features), step):
@@ -229,7 +231,7 @@ def _check_finite(kind: str, features: Features, place: Callable[[int], str]) ->
             column = int(np.flatnonzero(~np.isfinite(features[row]))[0])
             long = features.shape[1] > 8  # then the whole row would not be read
             got = f"{float(features[row, column])!r} in column {column}" if long else repr(features[row].tolist())
-            raise InvalidInput(f"{kind} is not finite", where=place(row), got=got)
+            raise InvalidInput(f"{kind} is not finite", where=place(row), got=got, fix=_FINITE)
 
 
 def check_anchors(graph: LayeredGraph, limits: tuple[Limit, ...], stationary_costs: bool) -> None:
@@ -253,6 +255,7 @@ def check_anchors(graph: LayeredGraph, limits: tuple[Limit, ...], stationary_cos
                     "anchor cost is not below the bound",
                     where=f"{where}, limit {limit.name!r}",
                     got=f"cost {cost!r}, bound {limit.bound!r}",
+                    fix="An anchor is a cost that is known to be safe: correct it, or the bound and its unit.",
                 )
             if abs(cost) > (limit.norm * length + limit.misspecification) * (1 + ANCHOR):
                 raise InvalidInput(
