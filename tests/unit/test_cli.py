@@ -16,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 import surefoot as sf
@@ -25,6 +26,7 @@ from surefoot.errors import InvalidInput
 from surefoot.runs import ledger
 from surefoot.sweeps import sweep
 from surefoot.sweeps.sweep import Contender, Outcome
+from tests.logged import log, pump
 from tests.sweeps import WORLD, contents, small
 
 

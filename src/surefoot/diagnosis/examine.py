@@ -57,7 +57,7 @@ def check(
     lost = lost_sets(problem, bounds)
     say("what would help")
     remedies = Remedies(problem, bounds, prior(problem))
-    senses = describe_sense(problem, bounds, p)
+    senses = describe_sense(problem, bounds, p, confidence.ridges)
     start = describe_cold_start(problem, bounds, certified, remedies)
     if start.can_move == "with data":
         say("the fallback's own data")

@@ -15,13 +15,14 @@ from surefoot.estimate.costs import CostBounds
 from surefoot.model.graph import BoolArray, FloatArray
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.plan.confidence import default_ridges
 from surefoot.plan.segments import segment_any
 
 _MOST_VISITS = 1e15
 
 
-def describe_sense(problem: Problem, bounds: CostBounds, failure_probability: float) -> tuple[Sense, ...]:
+def describe_sense(
+    problem: Problem, bounds: CostBounds, failure_probability: float, ridges: tuple[float, ...]
+) -> tuple[Sense, ...]:
     """Per limit what the declaration leaves possible before any data."""
     low, high = _range(problem, bounds)
     result = []
@@ -32,7 +33,7 @@ def describe_sense(problem: Problem, bounds: CostBounds, failure_probability: fl
                 largest_cost=float(high[j]),
                 vacuous=bool(high[j] <= limit.bound),
                 only_fallback=_only_fallback(problem, bounds, j),
-                episodes_to_tell=_episodes(problem, j, limit, failure_probability),
+                episodes_to_tell=_episodes(problem, j, limit, failure_probability, ridges),
             )
         )
     return tuple(result)
@@ -74,7 +75,9 @@ def _only_fallback(problem: Problem, bounds: CostBounds, j: int) -> bool:
     return some
 
 
-def _episodes(problem: Problem, j: int, limit: Limit, failure_probability: float) -> float | None:
+def _episodes(
+    problem: Problem, j: int, limit: Limit, failure_probability: float, ridges: tuple[float, ...]
+) -> float | None:
     """About how many episodes until (S3) tells costs apart that differ by the room below the bound; None: not at all.
 
     A direction of length X that every episode shows once (in a stationary problem: at every step) has, after n visits,
@@ -86,7 +89,6 @@ def _episodes(problem: Problem, j: int, limit: Limit, failure_probability: float
         return 0.0
     if room <= 0.0:
         return None
-    ridges = default_ridges(problem)
     log_term = theory.cost_log_term(
         limits=len(problem.limits),
         regressions=1 if problem.stationary_costs else problem.horizon,
