@@ -9,10 +9,16 @@ picture has all three colours. The first picture of the README is made by ``sure
 
 from __future__ import annotations
 
+import contextlib
+import io
+import re
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import surefoot as sf
+from surefoot.report.residuals import draw_residuals
 
 IMAGES = Path(__file__).parent / "images"
 FIELDS = {  # name -> world and episodes
@@ -31,6 +37,18 @@ def draw_field(name: str) -> Path:
     return path
 
 
+def draw_guide() -> Path:
+    """The residuals of the guide's log: its programs are run as far as the calibration."""
+    page = (Path(__file__).parent / "declaring.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+        for source in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+            exec(source, names)
+            if "found" in names:
+                break
+    return draw_residuals(names["found"], IMAGES / "residuals.png")
+
+
 if __name__ == "__main__":
-    for name in sys.argv[1:] or FIELDS:
-        print(draw_field(name), flush=True)
+    for name in sys.argv[1:] or [*FIELDS, "residuals"]:
+        print(draw_guide() if name == "residuals" else draw_field(name), flush=True)
