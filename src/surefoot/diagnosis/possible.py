@@ -20,7 +20,7 @@ import numpy as np
 from surefoot.diagnosis.diagnosis import NoFallback, NoProbabilities
 from surefoot.diagnosis.least_norm import Shortest, shortest
 from surefoot.model.features import Features
-from surefoot.model.graph import BoolArray, FloatArray, IntArray, Layer
+from surefoot.model.graph import BoolArray, FloatArray, IntArray
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 
@@ -58,7 +58,7 @@ def _no_weights(problem: Problem, steps: Sequence[int]) -> NoProbabilities | Non
         reached = np.flatnonzero(np.repeat(graph.reachable[h], np.diff(layer.state_ptr)))
         total += len(reached)
         pairs = _evenly(reached, max(1, MOST_PAIRS // len(steps)))
-        for pair, phi in zip(pairs.tolist(), _rows_of(layer, layer.transition_features, pairs), strict=True):
+        for pair, phi in zip(pairs.tolist(), _rows_of(layer.pair_ptr, layer.transition_features, pairs), strict=True):
             rows.append(phi)
             sums.append(phi.sum(axis=0))
             places += [(h, pair)]
@@ -93,9 +93,9 @@ def _evenly(numbers: IntArray, most: int) -> IntArray:
     return numbers[np.linspace(0, len(numbers) - 1, most).astype(np.int64)]
 
 
-def _rows_of(layer: Layer, x: Features, pairs: IntArray) -> Iterator[FloatArray]:
+def _rows_of(pointer: IntArray, x: Features, pairs: IntArray) -> Iterator[FloatArray]:
     for pair in pairs.tolist():
-        yield _dense(x, slice(int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1])))
+        yield _dense(x, slice(int(pointer[pair]), int(pointer[pair + 1])))
 
 
 def _dense(x: Features, rows: slice | IntArray | BoolArray) -> FloatArray:
@@ -142,7 +142,7 @@ def _fallback_rows(problem: Problem, h: int) -> FloatArray:
         return _dense(last.cost_features, last.fallback_reached & last.has_cost)
     layer = graph.layers[h]
     pairs = _evenly(layer.fallback_pairs(), MOST_PAIRS)
-    return np.vstack([*_rows_of(layer, layer.cost_features, pairs)])
+    return np.vstack([*_rows_of(layer.row_ptr, layer.cost_features, pairs)])
 
 
 def is_none(length: float) -> bool:

@@ -47,7 +47,7 @@ def _tables(problem: Problem, bounds: CostBounds) -> Iterator[tuple[FloatArray, 
         if mask.all():
             yield bounds.lower[h], bounds.upper[h]
             continue
-        seen = np.repeat(mask, np.diff(layer.edge_ptr))
+        seen = np.repeat(np.repeat(mask, np.diff(layer.state_ptr)), np.diff(layer.row_ptr))
         yield bounds.lower[h][seen], bounds.upper[h][seen]
     if bounds.terminal_upper is not None and bounds.terminal_lower is not None:
         seen = graph.reachable[-1] & graph.terminal.has_cost
@@ -69,7 +69,7 @@ def _only_fallback(problem: Problem, bounds: CostBounds, j: int) -> bool:
     for h, layer in enumerate(problem.graph.layers):
         beyond = alternatives(layer)
         over: BoolArray = surely_over(bounds.lower[h], problem)[:, j]
-        if (beyond & ~segment_any(over, layer.pair_ptr)).any():
+        if (beyond & ~segment_any(over, layer.row_ptr)).any():
             return False
         some = some or bool(beyond.any())
     return some

@@ -67,8 +67,9 @@ class _Expected(CostData):
                 edges = slice(int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1]))
                 weight = float(here[state]) / (edges.stop - edges.start)
                 after[layer.successor[edges]] += weight
-                for edge in range(edges.start, edges.stop):
-                    self._expect(h, layer.cost_features[edge : edge + 1], weight)
+                rows = range(int(layer.row_ptr[pair]), int(layer.row_ptr[pair + 1]))
+                for row in rows:
+                    self._expect(h, layer.cost_features[row : row + 1], float(here[state]) / len(rows))
             here = after
         last = graph.terminal
         if last.cost_features is not None:

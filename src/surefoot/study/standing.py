@@ -32,7 +32,7 @@ from surefoot.checks import promised
 from surefoot.errors import OutOfOrder
 from surefoot.model.graph import FloatArray
 from surefoot.model.labels import label_of
-from surefoot.model.measured import finite_cost
+from surefoot.model.measured import finite_cost, measured_features
 from surefoot.model.problem import Problem
 from surefoot.monitor.watching import AlarmLike, MonitorFactory, MonitorLike
 from surefoot.study import declaring
@@ -365,7 +365,8 @@ class Standing:
         self._compute(lambda: self.agent.transitions.add(h, layer, pair, edge, self.first_values[h + 1]))
         if measured is None:
             return None, True
-        self._compute(lambda: self.agent.costs.add(h, layer.cost_features[edge], measured))
+        x = measured_features(self.problem, h, edge, None, self.where())
+        self._compute(lambda: self.agent.costs.add(h, x, measured))
         alarm = self._watched(measured, partial(self.monitor.observe, h, edge))
         return alarm, self.agent.plan.certified_sets.pairs[h][pair]
 

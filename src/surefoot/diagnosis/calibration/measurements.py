@@ -31,7 +31,7 @@ class Measurements:
     """n rows with a cost, in the order of the log; what was met outside the declared support is apart."""
 
     step: NDArray[np.int64]  # (n,)
-    place: NDArray[np.int64]  # (n,)   the edge, in the last step the state
+    place: NDArray[np.int64]  # (n,)   the cost row, in the last step the state
     features: FloatArray  # (n, dc)
     cost: FloatArray  # (n, m)
     episode: NDArray[np.int64]  # (n,)   0, 1, … in order of appearance; NO_EPISODE where the log gives none
@@ -41,7 +41,7 @@ class Measurements:
 
     @property
     def triplet(self) -> NDArray[np.int64]:
-        """(n,) a number for each (step, edge): rows of one number are repeats of one transition."""
+        """(n,) a number for each (step, place): rows of one number are repeats of one transition."""
         keys = np.stack([self.step, self.place], axis=1)
         return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
 
@@ -52,6 +52,12 @@ class Measurements:
 
 def read_measurements(problem: Problem, log: Log) -> Measurements:
     """Every row checked, as for an import; but a successor outside the declared support is news here, not an error."""
+    if problem.graph.several_rows:
+        raise InvalidInput(
+            "calibrate takes one cost row per action, or one per triplet",
+            got="some action has several, and a log does not say which was measured",
+            fix="Declare the log's own problem with the exact features.",
+        )
     reader = RowReader(problem)
     found, names = list[tuple[str, Transition]](), list[int]()
     known: dict[str, int] = {}
@@ -104,7 +110,7 @@ def _arrays(problem: Problem, rows: list[tuple[str, Transition]], episode: NDArr
     for n, i in enumerate(measured):
         row = rows[i][1]
         table = graph.terminal.cost_features if row.edge == LAST else graph.layers[row.step].cost_features
-        place[n] = row.state if row.edge == LAST else row.edge
+        place[n] = row.state if row.edge == LAST else graph.layers[row.step].row_of(row.edge)
         assert table is not None
         features[n] = table[int(place[n])] if isinstance(table, SparseRows) else np.asarray(table[place[n]])
     return Measurements(
