@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import runpy
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,10 @@ import pytest
 import surefoot as sf
 from surefoot.errors import InvalidInput
 from surefoot.worlds import registry
+from tests.docs.test_programs import declared
 from tests.logged import SPEEDS, features, pump
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 NAN, INF = float("nan"), float("inf")
 
 
@@ -239,6 +243,13 @@ SMALL = [name for name in registry.names() if name not in ("ladder/1e5", "ladder
 @pytest.mark.parametrize("name", SMALL)
 def test_no_world_has_an_error(name: str) -> None:
     assert sf.check(sf.worlds.make(name).problem).errors == []
+
+
+@pytest.mark.parametrize("name", ["ask_tell.py", "own_gridworld.py", "other_language/make_problem.py"])
+def test_no_example_has_an_error(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = list(declared(runpy.run_path(str(EXAMPLES / name), run_name="example").values()))
+    assert found
+    assert all(sf.check(problem).errors == [] for problem in found)
 
 
 # ---------------------------------------------------------------- a study does not begin with an error
