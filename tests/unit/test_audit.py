@@ -283,7 +283,7 @@ def test_bounds_and_sets_agree_with_the_engine(case: int, tmp_path: Path, seed: 
     world = certified_world(100 * seed + case)
     problem, agent = world.problem, sf.LsviNew(world.problem, 0.1)
     read = read_problem(problem.save(tmp_path / "problem.npz"))
-    data, sampler = Data(read), world.sampler(seed)
+    data, sampler = Data(read, paper=False), world.sampler(seed)
     for _ in range(40):
         start = int(rng.choice(problem.graph.starts))
         agent._begin(start)
@@ -585,7 +585,7 @@ def test_an_exchanged_problem(path: Path) -> None:
     """Half the noise, and a digest that fits: every bound would be tighter."""
     world = kettle()
     known, limit = world.problem, world.problem.limits[0]
-    limits = (sf.Limit(limit.name, limit.bound, limit.noise / 2, limit.norm),)
+    limits = (sf.Limit(limit.name, bound=limit.bound, noise=limit.noise / 2, norm=limit.norm),)
     sf.Problem(known.graph, known.naming, limits, 1.0, False, False).save(path / "problem.json")
     found(path, "another problem", at=0)
     document = json.loads((path / "problem.json").read_bytes())

@@ -492,7 +492,7 @@ def test_check_exits_with_errors_and_strictly_with_warnings(surefoot: Surefoot, 
         reward=lambda h, s, a: 0.5,
         cost_features=lambda h, s, a, s2: [1.0],
         fallback=lambda h, s: 0,
-        limits=sf.Limit("load", 1.0, 0.1, 1.0),
+        limits=sf.Limit("load", bound=1.0, noise=0.1, norm=1.0),
     )
     stuck.save(tmp_path / "stuck.json")
     ended = surefoot("check", "stuck.json")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from surefoot.checks import promised
-from surefoot.diagnosis.diagnosis import Diagnosis, Finding, LimitReport, NoProbabilities, Regression
+from surefoot.diagnosis.diagnosis import Diagnosis, Finding, LimitReport, NoFallback, NoProbabilities, Regression
 from surefoot.diagnosis.possible import is_none
 from surefoot.diagnosis.text import digits, layer_range, rounded_down, rounded_up
 
@@ -42,17 +42,28 @@ def _fallback(found: Diagnosis) -> Iterator[Finding]:
             f"The declaration contradicts the fallback: {fault.where}: limit {fault.limit!r} is at least "
             f"{digits(fault.lowest)} there, whatever the truth, and its bound is {digits(fault.bound)} "
             f"({_count(fault.triplets, 'such place')}).{wide}",
-            "Correct the anchor, the norm, the bound or the fallback, or remove the successor from the support.",
+            "Correct the anchor, the norm or prior, the bound or the fallback, or remove the successor from the "
+            "support.",
         )
     elif none is not None:
         needed = "no weights do" if is_none(none.least_norm) else f"weights of length {digits(none.least_norm)} would"
         yield Finding(
             "error",
-            f"The declaration contradicts the fallback: no cost weights that norm {digits(none.norm)} and the anchors "
-            f"allow let it keep limit {none.limit!r} (bound {digits(none.bound)}) in everything it may meet "
+            f"The declaration contradicts the fallback: no cost weights that {_size(none)} and the anchors allow let "
+            f"it keep limit {none.limit!r} (bound {digits(none.bound)}) in everything it may meet "
             f"{_at_steps(none.layers)}; {needed}.",
-            "Remove successors that cannot happen from the support, or correct bound, norm, anchor or fallback.",
+            f"Remove successors that cannot happen from the support, or correct bound, {_word(none)}, anchor or "
+            "fallback.",
         )
+
+
+def _size(limit: LimitReport | NoFallback) -> str:
+    """What bounds the cost weights, in words."""
+    return "its prior" if limit.prior else f"norm {digits(limit.norm)}"
+
+
+def _word(limit: LimitReport | NoFallback) -> str:
+    return "prior" if limit.prior else "norm"
 
 
 def _probabilities(found: Diagnosis) -> Iterator[Finding]:
@@ -90,10 +101,10 @@ def _limits(found: Diagnosis) -> Iterator[Finding]:
         if sense.vacuous:
             yield Finding(
                 "error" if everything or limit.bound > FAR_OFF * largest else "warning",
-                f"Nothing can break limit {limit.name!r}: no cost that norm {digits(limit.norm)} and the anchors allow "
+                f"Nothing can break limit {limit.name!r}: no cost that {_size(limit)} and the anchors allow "
                 f"exceeds {digits(sense.largest_cost)}, and its bound is {digits(limit.bound)}.",
-                f"Give the bound in the unit of the measured cost (0.7, not 70 per cent), and the norm of the cost "
-                f"weights, not the noise, as norm; if it is meant so, leave the limit out.{_swapped(limit)}",
+                f"Give the bound in the unit of the measured cost (0.7, not 70 per cent), and {_right(limit)}; if it "
+                f"is meant so, leave the limit out.{_swapped(limit)}",
             )
         if sense.only_fallback:
             yield Finding(
@@ -103,18 +114,31 @@ def _limits(found: Diagnosis) -> Iterator[Finding]:
                 "Give the bound in the unit of the measured cost, correct the anchor or the features, or declare "
                 "milder actions.",
             )
-        if limit.noise > largest:
-            yield Finding(
-                "error",
-                f"The noise of limit {limit.name!r}, {digits(limit.noise)}, is larger than any cost that norm "
-                f"{digits(limit.norm)} and the anchors allow ({digits(largest)}).",
-                f"Give the standard deviation of one reading as noise and the length of the cost weights as norm."
-                f"{_swapped(limit)}",
-            )
+        for word, noise in (("noise", limit.noise), ("episode_noise", limit.episode_noise)):
+            if noise > largest:
+                yield Finding(
+                    "error",
+                    f"The {word} of limit {limit.name!r}, {digits(noise)}, is larger than any cost that "
+                    f"{_size(limit)} and the anchors allow ({digits(largest)}).",
+                    f"Give {_NOISES[word]} as {word}, and {_right(limit)}.{_swapped(limit)}",
+                )
+
+
+_NOISES = {
+    "noise": "the standard deviation of one reading",
+    "episode_noise": "that of the offset which the readings of an episode share",
+}
+
+
+def _right(limit: LimitReport) -> str:
+    """What norm or prior must be, as advice."""
+    if limit.prior:
+        return "the prior's intervals in this unit for each unit of their features"
+    return "the length of the cost weights, not the noise, as norm"
 
 
 def _swapped(limit: LimitReport) -> str:
-    return " Are noise and norm swapped?" if limit.noise > limit.norm else ""
+    return " Are noise and norm swapped?" if not limit.prior and limit.noise > limit.norm else ""
 
 
 # --- can it learn -------------------------------------------------------------------------------------------
@@ -176,7 +200,9 @@ def _remedy(found: Diagnosis) -> str:
 
 
 def _single(limit: LimitReport) -> Iterator[str]:
-    if limit.largest_norm is not None:
+    if limit.prior and limit.largest_norm is not None:
+        yield f"{limit.name!r} prior {rounded_down(limit.largest_norm)} times as wide"
+    elif limit.largest_norm is not None:
         yield f"{limit.name!r} norm ≤ {rounded_down(limit.largest_norm)} (now {digits(limit.norm)})"
     if limit.smallest_bound is not None:
         yield f"{limit.name!r} bound ≥ {rounded_up(limit.smallest_bound)} (now {digits(limit.bound)})"

@@ -5,7 +5,8 @@ is 1. If the shortest such μ is longer than the declared `transition_norm`, or 
 whatever the plant.
 
 **The fallback.** It is declared safe in every state that it can reach within the declared support. So for each limit
-there must be a γ with ⟨γ, x⟩ ≤ c̄ + ζ for all of its triplets and ⟨γ, x⁰⟩ = c⁰, up to ζ, of length at most L.
+there must be a γ with ⟨γ, x⟩ ≤ c̄ + ζ for all of its triplets and ⟨γ, x⁰⟩ = c⁰, up to ζ and the anchor's tolerance, in
+its prior and of length at most L.
 
 Large problems are sampled, evenly: what a sample contradicts, the whole contradicts.
 """
@@ -21,12 +22,14 @@ from surefoot.diagnosis.diagnosis import NoFallback, NoProbabilities
 from surefoot.diagnosis.least_norm import Shortest, shortest
 from surefoot.model.features import Features
 from surefoot.model.graph import BoolArray, FloatArray, IntArray
+from surefoot.model.priors import Prior
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 
 MOST_PAIRS = 1000  #: of a regression that are looked at
 _MOST_COLUMNS = 300  # wider features are tables, which can be anything
 _BEYOND = 1e-6  # by so much a length must exceed the declared one
+_ROUNDING = 1e-9  # of a cost or a coefficient: a contradiction by less than this is none
 
 
 def no_probabilities(problem: Problem) -> NoProbabilities | None:
@@ -107,30 +110,58 @@ def _dense(x: Features, rows: slice | IntArray | BoolArray) -> FloatArray:
 
 
 def no_fallback(problem: Problem) -> NoFallback | None:
-    """The first limit that no γ of the declared length lets the fallback keep everywhere; None where each has one."""
+    """The first limit that no declared γ lets the fallback keep everywhere; None where each has one."""
     graph = problem.graph
     if graph.cost_dim > _MOST_COLUMNS:
         return None
     tables = [_fallback_rows(problem, h) for h in range(graph.horizon)]
     for some in [range(graph.horizon)] if problem.stationary_costs else [range(h, h + 1) for h in range(graph.horizon)]:
         x = np.vstack([tables[h] for h in some])
-        x = x[_evenly(_distinct(x), 5 * MOST_PAIRS)] if len(x) else x
-        known = {id(graph.anchors[h]): graph.anchors[h] for h in some if graph.anchors[h] is not None}
-        for j, limit in enumerate(problem.limits):
-            a = np.array([anchor.features for anchor in known.values() if anchor is not None]).reshape(-1, x.shape[1])
-            c = np.array([anchor.cost[j] for anchor in known.values() if anchor is not None])
-            found = _least_weights(x, limit.bound, limit.misspecification, a, c)
-            if found.length > limit.norm * (1.0 + _BEYOND) + _BEYOND * problem.cost_scales[j]:
-                return NoFallback(tuple(some), limit.name, limit.bound, limit.norm, found.length)
+        steps = np.repeat(np.array(some), [len(tables[h]) for h in some])
+        for j, (limit, prior) in enumerate(zip(problem.limits, problem.priors, strict=True)):
+            bound = problem.bounds[steps, j]
+            rows = _evenly(_distinct(np.hstack([x, bound[:, None]])), 5 * MOST_PAIRS) if len(x) else steps
+            found = _least_weights(problem, j, x[rows], bound[rows], some)
+            if found.length > prior.norm * (1.0 + _BEYOND) + _BEYOND * problem.cost_scales[j]:
+                lowest = float(problem.bounds[list(some), j].min())
+                return NoFallback(tuple(some), limit.name, lowest, prior.norm, prior.boxed, found.length)
     return None
 
 
-def _least_weights(x: FloatArray, bound: float, error: float, a: FloatArray, c: FloatArray) -> Shortest:
-    """The shortest γ with ⟨γ, x⟩ ≤ c̄ + ζ for all rows and ⟨γ, x⁰⟩ = c⁰ up to ζ."""
-    if error == 0.0:
-        return shortest(a, c, -x, np.full(len(x), -bound))
-    g = np.vstack([-x, a, -a])
-    return shortest(np.empty((0, x.shape[1])), np.empty(0), g, np.concatenate([np.full(len(x), -bound), c, -c]) - error)
+def _least_weights(problem: Problem, j: int, x: FloatArray, bound: FloatArray, steps: Sequence[int]) -> Shortest:
+    """The shortest γ of the prior with ⟨γ, x⟩ ≤ c̄ + ζ for all rows and ⟨γ, x⁰⟩ = c⁰ up to ζ and tolerances."""
+    error, prior = problem.limits[j].misspecification, problem.priors[j]
+    equations, values = _known_weights(prior)
+    conditions, least = _box(prior)
+    given = {id(each): each for each in (problem.graph.anchors[h] for h in steps) if each is not None}
+    for each in given.values():
+        off = error + each.tolerance[:, j]
+        exact = off == 0.0
+        equations, values = [*equations, each.features[exact]], [*values, each.cost[exact, j]]
+        a, c, off = each.features[~exact], each.cost[~exact, j], off[~exact] + _ROUNDING * problem.cost_scales[j]
+        conditions, least = [*conditions, a, -a], [*least, c - off, -c - off]
+    return shortest(
+        np.vstack(equations),
+        np.concatenate(values),
+        np.vstack([*conditions, -x]),
+        np.concatenate([*least, -bound - error]),
+    )
+
+
+def _known_weights(prior: Prior) -> tuple[list[FloatArray], list[FloatArray]]:
+    """Coefficients that are known, 0 for features that the limit does not depend on: as equations."""
+    known = prior.width == 0.0
+    return [np.eye(len(known))[known]], [prior.centre[known]]
+
+
+def _box(prior: Prior) -> tuple[list[FloatArray], list[FloatArray]]:
+    """lowest ≤ γ_i ≤ highest, as conditions."""
+    if not prior.boxed:
+        return [], []
+    free = prior.width > 0.0
+    unit, centre = np.eye(len(free))[free], prior.centre[free]
+    width = prior.width[free] + _ROUNDING * (np.abs(centre) + prior.width[free])
+    return [unit, -unit], [centre - width, -centre - width]
 
 
 def _fallback_rows(problem: Problem, h: int) -> FloatArray:

@@ -12,8 +12,8 @@ from surefoot.diagnosis.cold_start import alternatives
 from surefoot.diagnosis.diagnosis import Sense
 from surefoot.diagnosis.forced import surely_over
 from surefoot.estimate.costs import CostBounds
+from surefoot.estimate.families import Family, families
 from surefoot.model.graph import BoolArray, FloatArray
-from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.plan.segments import segment_any
 
@@ -24,43 +24,45 @@ def describe_sense(
     problem: Problem, bounds: CostBounds, failure_probability: float, ridges: tuple[float, ...]
 ) -> tuple[Sense, ...]:
     """Per limit what the declaration leaves possible before any data."""
-    low, high = _range(problem, bounds)
-    result = []
-    for j, limit in enumerate(problem.limits):
-        result.append(
-            Sense(
-                least_cost=float(low[j]),
-                largest_cost=float(high[j]),
-                vacuous=bool(high[j] <= limit.bound),
-                only_fallback=_only_fallback(problem, bounds, j),
-                episodes_to_tell=_episodes(problem, j, limit, failure_probability, ridges),
-            )
+    low, high, vacuous = _range(problem, bounds)
+    own = {j: family for family in families(problem) for j in family.members}
+    return tuple(
+        Sense(
+            least_cost=float(low[j]),
+            largest_cost=float(high[j]),
+            vacuous=bool(vacuous[j]),
+            only_fallback=_only_fallback(problem, bounds, j),
+            episodes_to_tell=_episodes(problem, j, own[j], failure_probability, ridges),
         )
-    return tuple(result)
+        for j in range(len(problem.limits))
+    )
 
 
-def _tables(problem: Problem, bounds: CostBounds) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """(lower, upper) of what can be reached."""
+def _tables(problem: Problem, bounds: CostBounds) -> Iterator[tuple[int, FloatArray, FloatArray]]:
+    """(step, lower, upper) of what can be reached."""
     graph = problem.graph
     for h, layer in enumerate(graph.layers):
         mask = graph.reachable[h]
         if mask.all():
-            yield bounds.lower[h], bounds.upper[h]
+            yield h, bounds.lower[h], bounds.upper[h]
             continue
         seen = np.repeat(np.repeat(mask, np.diff(layer.state_ptr)), np.diff(layer.row_ptr))
-        yield bounds.lower[h][seen], bounds.upper[h][seen]
+        yield h, bounds.lower[h][seen], bounds.upper[h][seen]
     if bounds.terminal_upper is not None and bounds.terminal_lower is not None:
         seen = graph.reachable[-1] & graph.terminal.has_cost
-        yield bounds.terminal_lower[seen], bounds.terminal_upper[seen]
+        yield graph.horizon - 1, bounds.terminal_lower[seen], bounds.terminal_upper[seen]
 
 
-def _range(problem: Problem, bounds: CostBounds) -> tuple[FloatArray, FloatArray]:
-    """(m,) the least and the largest cost that the declaration leaves possible anywhere."""
-    low, high = np.full(len(problem.limits), np.inf), np.full(len(problem.limits), -np.inf)
-    for lower, upper in _tables(problem, bounds):
+def _range(problem: Problem, bounds: CostBounds) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """(m,) the least and the largest cost that the declaration leaves possible; do all of them keep their bounds?"""
+    m = len(problem.limits)
+    low, high, vacuous = np.full(m, np.inf), np.full(m, -np.inf), np.ones(m, bool)
+    for h, lower, upper in _tables(problem, bounds):
         if len(lower):
-            low, high = np.minimum(low, lower.min(axis=0)), np.maximum(high, upper.max(axis=0))
-    return low, high
+            most = upper.max(axis=0)
+            low, high = np.minimum(low, lower.min(axis=0)), np.maximum(high, most)
+            vacuous &= most <= problem.bounds[h]
+    return low, high, vacuous
 
 
 def _only_fallback(problem: Problem, bounds: CostBounds, j: int) -> bool:
@@ -68,7 +70,7 @@ def _only_fallback(problem: Problem, bounds: CostBounds, j: int) -> bool:
     some = False
     for h, layer in enumerate(problem.graph.layers):
         beyond = alternatives(layer)
-        over: BoolArray = surely_over(bounds.lower[h], problem)[:, j]
+        over: BoolArray = surely_over(bounds.lower[h], problem, h)[:, j]
         if (beyond & ~segment_any(over, layer.row_ptr)).any():
             return False
         some = some or bool(beyond.any())
@@ -76,16 +78,16 @@ def _only_fallback(problem: Problem, bounds: CostBounds, j: int) -> bool:
 
 
 def _episodes(
-    problem: Problem, j: int, limit: Limit, failure_probability: float, ridges: tuple[float, ...]
+    problem: Problem, j: int, family: Family, failure_probability: float, ridges: tuple[float, ...]
 ) -> float | None:
     """About how many episodes until (S3) tells costs apart that differ by the room below the bound; None: not at all.
 
     A direction of length X that every episode shows once (in a stationary problem: at every step) has, after n visits,
-    bounds 2R/√n apart, R² = σ²(d·log(1 + nX²/(dλ)) + 2 log(m·n_reg·|Λ|/p)).
+    bounds 2R/√n apart, R² = σ²(d·log(1 + nX²/(dλ)) + 2 log(m·n_reg·|Λ|/p)); d counts coefficients that are not known.
     """
-    graph = problem.graph
-    room, longest = room_below(problem, j), graph.largest_cost_norm()
-    if limit.noise == 0.0 or longest == 0.0:
+    room, longest, noise = room_below(problem, j), family.longest, float(problem.noises[j])
+    dim, ridge = int(np.count_nonzero(family.width)), ridges[1] * family.ratio
+    if noise == 0.0 or longest == 0.0:
         return 0.0
     if room <= 0.0:
         return None
@@ -97,10 +99,8 @@ def _episodes(
     )
 
     def apart(visits: float) -> float:
-        growth = graph.cost_dim * math.log1p(visits * longest**2 / (graph.cost_dim * ridges[1]))
-        return (
-            2.0 * theory.noise_radius(growth, noise=limit.noise, log_inverse_probability=log_term) / math.sqrt(visits)
-        )
+        growth = dim * math.log1p(visits * longest**2 / (dim * ridge))
+        return 2.0 * theory.noise_radius(growth, noise=noise, log_inverse_probability=log_term) / math.sqrt(visits)
 
     low, high = 1.0, 2.0
     while apart(high) > room:
@@ -114,10 +114,10 @@ def _episodes(
 
 
 def room_below(problem: Problem, j: int) -> float:
-    """What there is to tell apart: bound − the anchors' cost, else the smaller of |bound| and the largest cost."""
-    limit = problem.limits[j]
-    known = [float(anchor.cost[j]) for anchor in problem.graph.anchors if anchor is not None]
+    """What there is to tell apart: bound − the fallback's anchor, else the smaller of |bound| and the largest cost."""
+    own, anchors = problem.bounds[:, j], problem.graph.anchors
+    known = [float(own[h] - each.cost[0, j]) for h, each in enumerate(anchors) if each is not None]
     if known:
-        return limit.bound - max(known)
-    largest = limit.norm * problem.graph.largest_cost_norm() + limit.misspecification
-    return min(abs(limit.bound), largest) if limit.bound else largest
+        return min(known)
+    largest = float(problem.largest_costs[j]) + problem.limits[j].misspecification
+    return min(float(np.abs(own).min()), largest) if own.all() else largest

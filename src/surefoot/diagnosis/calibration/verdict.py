@@ -12,6 +12,7 @@ from surefoot.diagnosis.calibration.result import Calibration, LimitCalibration
 from surefoot.diagnosis.diagnosis import Finding
 from surefoot.diagnosis.text import digits, rounded_up
 from surefoot.model.limit import Limit
+from surefoot.model.priors import Prior, feature_name
 from surefoot.model.problem import Problem
 
 _GRAVITY = ("error", "warning", "ok", "note")
@@ -97,37 +98,60 @@ def _accusations(limit: Limit, one: LimitCalibration) -> Iterator[Finding]:
 
 
 def _weights(problem: Problem, limit: Limit, one: LimitCalibration) -> Iterator[Finding]:
-    """A norm or an anchor that the intervals for γ exclude."""
+    """A norm, a prior or an anchor that the intervals for γ exclude."""
+    j = [each.name for each in problem.limits].index(limit.name)
+    yield from _outside_prior(problem, limit, one, problem.priors[j])
     by_steps: dict[tuple[int, ...], list[float]] = {}
     for interval in one.intervals:
         nearest = 0.0 if interval.low <= 0.0 <= interval.high else min(abs(interval.low), abs(interval.high))
         by_steps.setdefault(interval.steps, []).append(nearest)
     least = max((math.hypot(*parts) for parts in by_steps.values()), default=0.0)
-    if least > limit.norm:
+    if limit.norm is not None and least > limit.norm:
         yield Finding(
             "error",
             f"The norm of {limit.name!r} is too small: the log shows cost weights of length {digits(least)} at least, "
             f"declared is {digits(limit.norm)}.",
             f"Declare norm={rounded_up(least)} or, better, more.",
         )
-    for anchor in {id(a): a for a in problem.graph.anchors if a is not None}.values():
-        j = [each.name for each in problem.limits].index(limit.name)
+    for anchors in {id(a): a for a in problem.graph.anchors if a is not None}.values():
         for steps in by_steps:
-            own = [interval for interval in one.intervals if interval.steps == steps]
-            needed = set(np.flatnonzero(anchor.features).tolist())
-            if not needed <= {interval.column for interval in own}:
-                continue
-            ends = [sorted((anchor.features[i.column] * i.low, anchor.features[i.column] * i.high)) for i in own]
-            low, high = sum(end[0] for end in ends), sum(end[1] for end in ends)
-            cost, error = float(anchor.cost[j]), limit.misspecification
-            if not low - error <= cost <= high + error:
-                yield Finding(
-                    "error",
-                    f"The anchor of {limit.name!r} is not what the log shows: its cost is declared as {digits(cost)} "
-                    f"and lies between {digits(low)} and {digits(high)}.",
-                    "Measure the anchor again, or leave it out.",
-                )
-                return
+            own = {interval.column: interval for interval in one.intervals if interval.steps == steps}
+            for x, costs, tolerance in zip(*anchors.parts, strict=True):
+                needed = np.flatnonzero(x).tolist()
+                if not set(needed) <= set(own):
+                    continue
+                ends = [sorted((x[i] * own[i].low, x[i] * own[i].high)) for i in needed]
+                low, high = sum(end[0] for end in ends), sum(end[1] for end in ends)
+                cost, error = float(costs[j]), limit.misspecification + float(tolerance[j])
+                if not low - error <= cost <= high + error:
+                    yield Finding(
+                        "error",
+                        f"The anchor of {limit.name!r} is not what the log shows: its cost is declared as "
+                        f"{digits(cost)} and lies between {digits(low)} and {digits(high)}.",
+                        "Measure the anchor again, give it a tolerance, or leave it out.",
+                    )
+                    return
+
+
+def _outside_prior(problem: Problem, limit: Limit, one: LimitCalibration, prior: Prior) -> Iterator[Finding]:
+    """A coefficient whose interval and prior have nothing in common; that of a feature the limit leaves out is 0."""
+    wrong = []
+    for each in one.intervals:
+        middle, width = float(prior.centre[each.column]), float(prior.width[each.column])
+        if not prior.boxed and width > 0.0:
+            continue  # a norm says nothing of single coefficients
+        if each.low > middle + width or each.high < middle - width:
+            wrong.append(
+                f"{feature_name(problem.features, each.column)} is declared as {digits(middle - width)} … "
+                f"{digits(middle + width)} and lies between {digits(each.low)} and {digits(each.high)}"
+            )
+    if wrong:
+        told = "; ".join(dict.fromkeys(wrong[:3])) + ("; …" if len(wrong) > 3 else "")
+        yield Finding(
+            "error",
+            f"The prior of {limit.name!r} is not what the log shows: {told}.",
+            "Widen the prior to hold both, or look for the unit in which they differ.",
+        )
 
 
 def _silent(one: LimitCalibration) -> Iterator[Finding]:
