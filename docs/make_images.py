@@ -9,10 +9,16 @@ picture has all three colours. The first picture of the README is made by ``sure
 
 from __future__ import annotations
 
+import contextlib
+import io
+import re
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import surefoot as sf
+from surefoot.reports.residuals import draw_residuals
 
 IMAGES = Path(__file__).parent / "images"
 FIELDS = {  # name -> world and episodes
@@ -43,6 +49,19 @@ def draw_charger() -> Path:
     return path
 
 
+def draw_guide() -> Path:
+    """The residuals of the guide's log: its programs are run as far as the calibration."""
+    page = (Path(__file__).parent / "declaring.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+        for source in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+            exec(source, names)
+            if "found" in names:
+                break
+    return draw_residuals(names["found"], IMAGES / "residuals.png")
+
+
 if __name__ == "__main__":
-    for name in sys.argv[1:] or [*FIELDS, "charger"]:
-        print(draw_charger() if name == "charger" else draw_field(name), flush=True)
+    others = {"charger": draw_charger, "residuals": draw_guide}
+    for name in sys.argv[1:] or [*FIELDS, *others]:
+        print(others[name]() if name in others else draw_field(name), flush=True)

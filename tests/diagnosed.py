@@ -28,6 +28,7 @@ def walk(steps: Features, last: Features | None = None, **changes: Any) -> sf.Pr
         "fallback": lambda h, s: "stay",
         "anchor": lambda h: ([1.0, 0.0], 0.25),
         "limits": HEAT,
+        "transition_norm": 2.0,  # the cost features are the transition features
     }
     return sf.Problem.from_functions(**(declared | changes))
 

@@ -43,7 +43,7 @@ AREAS = {  # area: (what is mutated, the tests that guard it, quick ones first)
     ),
     "replay": (
         "study/standing.py study/state.py study/opening.py study/snapshots.py study/declaring.py "
-        "agents/learner.py agents/look_ahead.py agents/place.py agents/measured.py",
+        "agents/learner.py agents/look_ahead.py agents/place.py model/measured.py",
         "test_declaring test_study test_study_alarms test_study_opening test_study_answers test_study_durable "
         "test_study_import test_survivors test_agent_api",
     ),

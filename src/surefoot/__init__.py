@@ -20,6 +20,7 @@ _HOMES = {
     "World": "surefoot.worlds.world",
     "LsviNew": "surefoot.agents.lsvi_new",
     "LsviNewPaper": "surefoot.agents.lsvi_new_paper",
+    "calibrate": "surefoot.diagnosis",
     "check": "surefoot.diagnosis",
     "compare": "surefoot.runs.plants",
     "shield": "surefoot.shields.shield",
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from surefoot.agents.lsvi_new_paper import LsviNewPaper
     from surefoot.agents.plant_agent import PlantAgent
     from surefoot.audits.audit import audit
-    from surefoot.diagnosis import check
+    from surefoot.diagnosis import calibrate, check
     from surefoot.model.limit import Limit
     from surefoot.model.plant.measures import hat
     from surefoot.model.plant.plant import Plant
@@ -82,6 +83,7 @@ __all__ = [
     "World",
     "agents",
     "audit",
+    "calibrate",
     "check",
     "compare",
     "draw",

@@ -9,7 +9,7 @@ Examples:
     ... except sf.errors.InvalidInput as error:
     ...     print(error)
     ...     print((error.rule, error.where, error.got))
-    noise is negative: limit 'stress': -0.1
+    noise is negative: limit 'stress': -0.1. It is a scale: give its size, or 0.
     ('noise is negative', "limit 'stress'", '-0.1')
 """
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from tests.docs.test_programs import declared
 
 
 def public() -> dict[str, Any]:
@@ -39,7 +40,9 @@ def test_the_example_does_what_it_shows(name: str, tmp_path: Path, monkeypatch: 
     for n, each in enumerate(found):
         (tmp_path / str(n)).mkdir()
         monkeypatch.chdir(tmp_path / str(n))
-        doctest.DocTestRunner(verbose=False).run(each, out=failures.append)
+        doctest.DocTestRunner(verbose=False).run(each, out=failures.append, clear_globs=False)
+        for problem in declared(each.globs.values()):
+            assert sf.check(problem).errors == []
     assert not failures, "".join(failures)
 
 

@@ -15,10 +15,13 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import surefoot as sf
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -40,6 +43,16 @@ def test_every_program_prints_what_the_page_says(page: Path, tmp_path: Path, mon
     names: dict[str, Any] = {}  # a page is one session, as a reader would type it
     for source, expected in PROGRAM.findall(page.read_text(encoding="utf-8")):
         assert printed_by(source, names, page) == expected, source
+    for problem in declared(names.values()):
+        assert sf.check(problem).errors == []
+
+
+def declared(values: Iterable[Any]) -> Iterator[sf.Problem]:
+    """The problems among some values."""
+    for value in values:
+        problem = value.problem if isinstance(value, sf.World) else value
+        if isinstance(problem, sf.Problem):
+            yield problem
 
 
 def test_the_pages_with_programs_are_found() -> None:

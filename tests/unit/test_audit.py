@@ -205,7 +205,7 @@ def test_all_that_can_happen_in_one_study_is_clean(tmp_path: Path) -> None:
 def test_the_safe_mode_off_the_fallback_is_clean(tmp_path: Path) -> None:
     """Where the fallback has no action, the certified one from before the alarm is offered."""
     world = off_the_fallback()
-    with study_at(tmp_path / "s", world, monitor_factory=nervous({7: "limit"})) as study:
+    with study_at(tmp_path / "s", world, monitor_factory=nervous({7: "limit"}), despite="a small case") as study:
         go_on(study, Plant(world, 0), 6)
         assert study.safe_mode
     report = clean(tmp_path / "s")
@@ -250,7 +250,7 @@ def test_a_bound_on_the_limit_itself_is_within_rounding(tmp_path: Path) -> None:
     world = hand_world(
         {(0, "s"): {"idle": (0.1, {"s": (1.0, 0.1)}), "edge": (0.9, {"s": (1.0, edge)})}}, {"s": (0.0, None)}
     )
-    with study_at(tmp_path / "s", world) as study:
+    with study_at(tmp_path / "s", world, despite="a small case") as study:
         go_on(study, Plant(world, 0), 3)
     assert clean(tmp_path / "s").counts["offers within rounding"] > 0
 

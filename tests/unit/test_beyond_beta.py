@@ -65,9 +65,12 @@ def test_beta_covers_what_its_episodes_can_tell(episodes: int, dim: int) -> None
 def test_a_log_beyond_its_rows_widens_the_radius_and_the_audit_agrees(tmp_path: Path, seed: int) -> None:
     problem, rng = slope(), np.random.default_rng(seed)
     options = {"episodes": 1, "ideas": ("I",), "initial_episodes": 0, "value_radius_scale": 0.0}
+    why = "other actions are imported"
     row = {"step": 0, "state": "here", "action": "steep", "next_state": "there"}
     rows = [{**row, "cost": 0.25 + 0.5 * noise} for noise in rng.uniform(-1.0, 1.0, 1000).tolist()]
-    with sf.Study.open(tmp_path / "s", problem, agent=sf.LsviNewPaper, failure_probability=P, **options) as study:
+    with sf.Study.open(
+        tmp_path / "s", problem, agent=sf.LsviNewPaper, failure_probability=P, despite=why, **options
+    ) as study:
         agent = study.standing.agent
         beta = agent.constants["beta"]
         (ridge,) = agent.cost_confidence.ridges

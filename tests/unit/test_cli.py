@@ -16,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 import surefoot as sf
@@ -25,6 +26,7 @@ from surefoot.errors import InvalidInput
 from surefoot.runs import ledger
 from surefoot.sweeps import sweep
 from surefoot.sweeps.sweep import Contender, Outcome
+from tests.logged import log, pump
 from tests.sweeps import WORLD, contents, small
 
 
@@ -156,8 +158,27 @@ def test_the_examples_run(episodes: int, surefoot: Surefoot, tmp_path: Path) -> 
 
 
 def study_made(folder: Path) -> None:
+    """What the examples take for granted: a study, a problem file and a log."""
     with sf.Study.open(folder / "pump.study", sf.worlds.make(WORLD).problem):
         pass
+    pump().save(folder / "pump.json")
+    rows = log(pump(), np.random.default_rng(0), 40)
+    lines = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
+    (folder / "log.csv").write_text("\n".join(lines) + "\n")
+
+
+def test_calibrate(surefoot: Surefoot, tmp_path: Path) -> None:
+    study_made(tmp_path)
+    ended = surefoot("calibrate", "pump.json", "log.csv", "--level", "0.9")
+    assert (ended.code, ended.out) == (0, f"{sf.calibrate(pump(), tmp_path / 'log.csv', level=0.9)}\n")
+    ended = surefoot("calibrate", "pump.json", "log.csv", "--json", "--picture", "residuals.png", "--dark")
+    assert json.loads(ended.out) == sf.calibrate(pump(), tmp_path / "log.csv").to_dict()
+    assert (tmp_path / "residuals.png").exists()
+    (tmp_path / "log.csv").write_text("step,state,action,next_state,cost\n0,0,slow,7,0.3\n")
+    ended = surefoot("calibrate", "pump.json", "log.csv")
+    assert ended.code == 1
+    assert "leave the declared support" in ended.out
+    refused(surefoot("calibrate", "pump.json", "nothing.csv"), "nothing.csv")
 
 
 def test_version(surefoot: Surefoot) -> None:
@@ -463,7 +484,7 @@ def test_check(surefoot: Surefoot, tmp_path: Path) -> None:
     refused(surefoot("check", "p.json"), "p.json")
 
 
-def test_check_strict_when_learning_cannot_begin(surefoot: Surefoot, tmp_path: Path) -> None:
+def test_check_exits_with_errors_and_strictly_with_warnings(surefoot: Surefoot, tmp_path: Path) -> None:
     stuck = sf.Problem.from_functions(
         horizon=3,
         start=0,
@@ -475,8 +496,11 @@ def test_check_strict_when_learning_cannot_begin(surefoot: Surefoot, tmp_path: P
         limits=sf.Limit("load", bound=1.0, noise=0.1, norm=1.0),
     )
     stuck.save(tmp_path / "stuck.json")
-    assert surefoot("check", "stuck.json").code == 0
-    assert surefoot("check", "stuck.json", "--strict").code == 1
+    ended = surefoot("check", "stuck.json")
+    assert ended.code == 1
+    assert "ERROR    Learning can never start" in ended.out
+    assert surefoot("check", "power/testing").code == 0  # a warning: it cannot start before any data
+    assert surefoot("check", "power/testing", "--strict").code == 1
 
 
 def test_theory(surefoot: Surefoot, tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_the_promise_is_given_only_where_it_is_proved() -> None:
 
 @pytest.mark.parametrize("name", ["fallback", "radius", "guard"])
 def test_studies_and_audits_refuse_bounds_that_the_audit_does_not_have(name: str, tmp_path: Path) -> None:
-    options = {"agent": "lsvi-new-paper", "episodes": 100, "initial_episodes": 0}
+    options = {"agent": "lsvi-new-paper", "episodes": 100, "initial_episodes": 0, "despite": "a small case"}
     with pytest.raises(InvalidInput, match=f"cannot be audited .*: left out: {name}"):
         sf.Study.open(tmp_path / "refused", slope(), deviations=without(name), **options)
     with sf.Study.open(tmp_path / "s", slope(), deviations=without("clip", "lazy"), **options):

@@ -54,7 +54,7 @@ def test_states_that_the_graph_forces() -> None:
     near = found.cold_start.closest
     assert near is not None
     assert (near.excess, near.later) == (pytest.approx(0.25, rel=1e-12), True)
-    assert found.cold_start.opens_with_fallback_data == "impossible"
+    assert found.cold_start.can_move is False
     with_room = sf.check(forced(limits=HEAT))
     assert (with_room.forced.states, with_room.cold_start.can_move) == (0, True)
 
@@ -71,7 +71,7 @@ def test_a_fallback_against_the_declaration() -> None:
     assert fault is not None
     assert (fault.triplets, fault.limit, fault.lowest, fault.bound) == (1, "heat", pytest.approx(1.25, rel=1e-12), 1.0)
     assert fault.where == "step 0, state 's', action 'stay', successor 's'"
-    assert found.problems[0].startswith("The declaration contradicts the fallback")
+    assert found.errors[0].startswith("The declaration contradicts the fallback")
     assert found.forced.actions == 0  # the fallback is certified by assumption
     last = sf.check(walk({(0, "s", "stay", "s"): [1.0, 0.0]}, last={"s": [5.0, 0.0]})).fallback_fault
     assert last is not None
@@ -174,7 +174,7 @@ def test_a_person_can_read_it() -> None:
     text = str(sf.check(one_step()))
     lines = text.splitlines()
     assert lines[0] == "Problem with 2 steps, 3 states, 2 actions, 3 triplets; 1 limit"
-    assert lines[2].startswith("PROBLEM  Learning will never start")
+    assert lines[2].startswith("ERROR    Learning will never start")
     assert max(map(len, lines)) <= 110
     said = " ".join(text.split())
     for words in (
@@ -187,7 +187,7 @@ def test_a_person_can_read_it() -> None:
         assert words in said
     table = [line for line in lines if line.startswith("  0 ") or line.startswith("  step")]
     assert len({len(line) for line in table}) == 1  # columns are aligned
-    assert repr(sf.check(one_step())).startswith("<Diagnosis: 1 problems, 0 warnings")
+    assert repr(sf.check(one_step())).startswith("<Diagnosis: 1 errors, 0 warnings")
 
 
 def test_printed_numbers_do_what_they_say() -> None:
@@ -208,7 +208,7 @@ def test_layers_in_short() -> None:
 def test_many_layers_and_limits_stay_readable() -> None:
     steps: Features = {}
     for h in range(40):
-        steps |= {(h, "s", "stay", "s"): [1.0, 0.0], (h, "s", "go", "s"): [1.0, 0.1]}
+        steps |= {(h, "s", "stay", "s"): [1.0, 0.0], (h, "s", "go", "s"): [1.0, 0.1], (h, "s", "race", "s"): [1.0, 1.5]}
     limits = [replace(HEAT, name=f"line {j}") for j in range(6)]
     costs = [0.0] * 6
     long = sf.check(walk(steps, limits=limits, anchor=lambda h: ([1.0, 0.0], [h / 100, *costs[1:]])))
@@ -239,7 +239,7 @@ def test_large_problems(seed: int) -> None:
     )
     found = sf.check(problem)
     assert [layer.triplets for layer in found.layers] == [n * a * b] * 3 + [0]
-    assert found.cold_start.can_move is moves(problem)
+    assert (found.cold_start.can_move is True) is moves(problem)
 
 
 # ---------------------------------------------------------------- refusals

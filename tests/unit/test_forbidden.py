@@ -229,7 +229,9 @@ def test_an_audit_sees_that_a_forbidden_state_was_struck_out(tmp_path: Path) -> 
     """Negative control: an offer into a state that is forbidden is no certified one."""
     path = tmp_path / "tank.study"
     wide = sf.Limit("strain", bound=9.0, noise=0.02, norm=0.7)
-    with sf.Study.open(path, tank(forbidden=False, limits=wide)) as study:
+    with sf.Study.open(
+        path, tank(forbidden=False, limits=wide), despite="so wide that everything is certified"
+    ) as study:
         study.begin()
         for after in (2, 4):
             study.tell(study.ask().ask_id, after, 0.5)

@@ -61,7 +61,7 @@ def test_it_reads_as_a_person_would_write_it(p: float, said: str) -> None:
 
 @pytest.mark.parametrize("p", [float(f"1e-{n}") for n in range(1, 17)])
 def test_agent_and_study_say_it_so(p: float, tmp_path: Path) -> None:
-    with sf.Study.open(tmp_path / "s", stuck(), failure_probability=p) as study:
+    with sf.Study.open(tmp_path / "s", stuck(), failure_probability=p, despite="one action") as study:
         stamps = [sf.LsviNew(stuck(), p).promise, study.standing.promise]
         with study.episode() as episode:
             stamps.append(episode.ask().certificate["promise"])

@@ -121,7 +121,7 @@ def test_in_safe_mode_only_the_fallback_is_offered_until_someone_acknowledges(op
 
 def test_in_safe_mode_off_the_fallback_the_plan_from_before_the_alarm_goes_on(path: Path) -> None:
     world = off_the_fallback()
-    study = sf.Study.open(path, world.problem, files=Quick(), monitor_factory=Calm)
+    study = sf.Study.open(path, world.problem, files=Quick(), monitor_factory=Calm, despite="a small case")
     learnt(study, world, 60)
     plan = study.standing.agent.plan
     study.begin("s")
@@ -209,7 +209,7 @@ def test_measurements_that_contradict_the_model_are_an_alarm(path: Path) -> None
         fallback=lambda h, s: "a",
         limits=sf.Limit("level", bound=0.5, noise=0.01, norm=1.0),
     )
-    study = sf.Study.open(path, problem, files=Quick(), monitor_factory=Calm)
+    study = sf.Study.open(path, problem, files=Quick(), monitor_factory=Calm, despite="one action")
     for _ in range(30):
         with study.episode() as ep:
             ep.ask()

@@ -542,7 +542,7 @@ def test_no_plan_is_made_from_an_import_that_raises_an_alarm(opened: Any, path: 
 def test_after_a_contradiction_the_plan_before_it_stays(path: Path) -> None:
     """Away from the fallback's states, what the last undoubted plan certified is offered, and said to be no promise."""
     world = off_the_fallback()
-    study = sf.Study.open(path, world.problem, files=Quick(), monitor_factory=Calm, replan_growth=0.0)
+    study = sf.Study.open(path, world.problem, files=Quick(), monitor_factory=Calm, despite="small", replan_growth=0.0)
     learnt(study, world, 60)
     upto = study.standing.made_after
     for _ in range(200):

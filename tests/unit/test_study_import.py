@@ -214,7 +214,7 @@ def test_what_was_told_is_not_imported_as_well(opened: Any) -> None:
 
 def test_several_limits_and_missing_parts(tmp_path: Path) -> None:
     world = hand_world({(0, "s"): {"a": (0.5, {"s": (1.0, [0.1, 0.2])})}}, {"s": (0.0, None)}, bounds=(0.5, 0.6))
-    study = sf.Study.open(tmp_path / "study", world.problem, files=Quick(), monitor_factory=Calm)
+    study = sf.Study.open(tmp_path / "study", world.problem, files=Quick(), monitor_factory=Calm, despite="small")
     (tmp_path / "log.csv").write_text(
         "step,state,action,next_state,cost.limit 0,cost.limit 1\n0,s,a,s,0.1,0.2\n0,s,a,s,0.1,\n0,s,a,s,,\n"
     )

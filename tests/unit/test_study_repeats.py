@@ -18,8 +18,9 @@ import surefoot as sf
 from surefoot.audits import imports as audit_imports
 from surefoot.audits.audit import audit
 from surefoot.errors import InvalidInput
+from surefoot.logs.cells import episode_key
 from surefoot.reports import study_page as page
-from surefoot.study import protocol, repeats
+from surefoot.study import protocol
 from tests.forgery import Record, forge
 from tests.made_worlds import hand_world
 from tests.studies import Calm, Quick, kettle, opener, records_of
@@ -179,11 +180,11 @@ IDS = st.one_of(
 
 @given(IDS, IDS)
 def test_the_audit_reads_ids_alike(a: Any, b: Any) -> None:
-    mine, other = (repeats.episode_key(a), repeats.episode_key(b)), (audit_imports.episode(a), audit_imports.episode(b))
+    mine, other = (episode_key(a), episode_key(b)), (audit_imports.episode(a), audit_imports.episode(b))
     assert (mine[0] == mine[1]) == (other[0] == other[1])
     if type(a) is not str and type(b) is not str:
         assert (mine[0] == mine[1]) == (a == b)
-        assert repeats.episode_key(str(a)) == mine[0]
+        assert episode_key(str(a)) == mine[0]
 
 
 # --- a person's word ------------------------------------------------------------------------------------
@@ -376,7 +377,7 @@ def test_a_label_is_written_as_the_problem_has_it(tmp_path: Path, cell: str, col
 @pytest.mark.parametrize("value", [True, 1.0])
 def test_a_label_in_json_is_of_its_kind(tmp_path: Path, value: Any) -> None:
     world = hand_world({(0, 1): {"a": (0.5, {1: (1.0, 0.1)})}}, {1: (0.0, None)}, start=1)
-    study = sf.Study.open(tmp_path / "s", world.problem, files=Quick(), monitor_factory=Calm)
+    study = sf.Study.open(tmp_path / "s", world.problem, files=Quick(), monitor_factory=Calm, despite="one action")
     with pytest.raises(InvalidInput, match=f"row 1: no such state: column 'state': {value!r}, the problem has 1"):
         study.import_log([{"step": 0, "state": value, "action": "a", "next_state": 1, "cost": 0.1}])
 

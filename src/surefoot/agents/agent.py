@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefoot.agents import draws
-from surefoot.agents.measured import Cost, finite_cost, measured_features
 from surefoot.agents.place import Place, refuse_inside, start_of, under_way
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.model.features import Features
 from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.labels import Label
+from surefoot.model.measured import Cost, finite_cost, measured_features
 from surefoot.model.problem import Problem
 from surefoot.plan.plan import Plan
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from surefoot.agents.agent import Agent, Chances, Policy
 from surefoot.agents.drawing import drawn
-from surefoot.agents.measured import measured_features
 from surefoot.agents.place import refuse_inside, under_way
 from surefoot.errors import AssumptionBroken, SurefootError
 from surefoot.estimate.costs import CostData
@@ -24,6 +23,7 @@ from surefoot.estimate.values import ValueConfidence, ValueData, ValueEllipsoid
 from surefoot.estimate.waiting import Waiting
 from surefoot.model.features import Features
 from surefoot.model.graph import NO_ACTION, FloatArray, IntArray
+from surefoot.model.measured import measured_features
 from surefoot.model.problem import Problem
 from surefoot.plan.plan import Plan
 from surefoot.threads import one_blas_thread

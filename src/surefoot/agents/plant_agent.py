@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from surefoot.agents.lsvi_new import LsviNew
-from surefoot.agents.measured import Cost
 from surefoot.agents.place import under_way
 from surefoot.errors import AssumptionBroken, InvalidInput, OutOfOrder
 from surefoot.model.graph import FloatArray
+from surefoot.model.measured import Cost
 from surefoot.model.plant.plant import Plant
 from surefoot.plan.centres import CentreValues
 from surefoot.plan.plan import Plan

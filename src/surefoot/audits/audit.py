@@ -191,6 +191,9 @@ def _opened(folder: Path, record: Record, report: AuditReport, wrong: Say) -> Re
         wrong(0, f"{record['problem_file']} is another problem, of digest {problem.digest}")
     report.problem, report.failure_probability = record["problem"], record["failure_probability"]
     report.first_time = str(record["time"])
+    if record["despite"] is not None:
+        reason, findings = record["despite"]["reason"], record["despite"]["findings"]
+        report.remarks.append(f"the study was begun despite errors in its declaration ({reason}): {' '.join(findings)}")
     points = read_points(folder, record, problem, wrong)
     if points is not None:
         report.remarks.append(f"not verified: {UNVERIFIED}")

@@ -23,7 +23,10 @@ Say = Callable[[int, str], None]
 """(record, what is wrong with it)."""
 
 ENTRIES = {
-    "open": "version surefoot problem problem_file plant failure_probability false_alarm agent options share constants",
+    "open": (
+        "version surefoot problem problem_file plant failure_probability false_alarm agent options share constants "
+        "despite"
+    ),
     "begin": "episode start epoch plan made_after safe_mode certified to_gain point",
     "ask": "ask episode step state action certificate point",
     "tell": "ask step state action override next_state cost raw_cost unused ends point",

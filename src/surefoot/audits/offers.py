@@ -22,7 +22,7 @@ class Certificate:
 
     def check(self, h: int, state: int, pair: int, facts: Record, proof: Proof | None) -> None:
         problem, layer, written = self._problem, self._problem.layers[h], self._written
-        for key in ("epoch", "plan", "failure_probability", "share", "safe_mode", "why", "restored"):
+        for key in ("epoch", "plan", "failure_probability", "share", "safe_mode", "why", "restored", "despite"):
             self._same(key, facts[key])
         self._promise(facts)
         self._same("fallback", pair == layer.fallback[state])

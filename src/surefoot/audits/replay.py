@@ -197,6 +197,7 @@ class Replay:
             "safe_mode": bool(self._alarms),
             "why": why or None,
             "restored": self._declared.restored,
+            "despite": None if self._opened["despite"] is None else self._opened["despite"]["reason"],
             "guaranteed": self.guaranteed,
             "looks_ahead": "I" in self._epoch.constants["ideas"],
             "narrowed": bool(self._epoch.constants.get("skip_hopeless")),

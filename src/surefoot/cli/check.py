@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -9,17 +11,19 @@ import typer
 
 from surefoot.cli import options
 
+PATIENCE = 2.0  # seconds before it says what it is doing
+
 
 def check(
     what: Annotated[
         str,
         typer.Argument(help="A problem file (.json, .npz) or the name of a world.", autocompletion=options.world_names),
     ],
-    episodes: Annotated[int, typer.Option(min=1, help="K, for the paper's constants.")] = 10_000,
+    episodes: Annotated[int, typer.Option(min=1, help="K, how many episodes are planned.")] = 10_000,
     json: Annotated[bool, typer.Option("--json", help="Print the diagnosis as JSON.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 when learning cannot start.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 for warnings, too.")] = False,
 ) -> None:
-    """Check a declaration: do the assumptions hold, what is the slack, can learning start?"""
+    """Check a declaration: is it possible at all, what is the slack, can learning start? Exit code 1 with errors."""
     import json as text
 
     from surefoot import worlds
@@ -28,7 +32,18 @@ def check(
 
     file = Path(what).suffix in (".json", ".npz")
     problem = Problem.load(what) if file else worlds.make(what).problem
-    diagnosis = diagnose(problem, episodes=episodes)
+    diagnosis = diagnose(problem, episodes=episodes, progress=Waiting())
     typer.echo(text.dumps(diagnosis.to_dict(), indent=2) if json else str(diagnosis))
-    if strict and diagnosis.problems:
+    if diagnosis.errors or (strict and diagnosis.warnings):
         raise typer.Exit(1)
+
+
+class Waiting:
+    """Says on the terminal what is being done, once it has taken longer than ``PATIENCE``."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def __call__(self, words: str) -> None:
+        if sys.stderr.isatty() and time.monotonic() - self._began > PATIENCE:
+            typer.echo(f"surefoot: {words} …", err=True)

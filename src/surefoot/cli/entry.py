@@ -15,6 +15,7 @@ import typer
 from surefoot.cli.ablate import ablate
 from surefoot.cli.agents import agents_command
 from surefoot.cli.audit import audit_command
+from surefoot.cli.calibrate import calibrate
 from surefoot.cli.check import check
 from surefoot.cli.compare import compare
 from surefoot.cli.config import config
@@ -52,6 +53,7 @@ COMMANDS: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
     ),
     ("report", report, RUN, "surefoot report runs"),
     ("export", export, RUN, "surefoot export runs --agent lsvi-new --policy policy.json"),
+    ("calibrate", calibrate, PLANT, "surefoot calibrate pump.json log.csv --picture residuals.png"),
     ("audit", audit_command, PLANT, "surefoot audit pump.study"),
 )
 

@@ -36,6 +36,10 @@ def new(
     option: Annotated[
         list[str] | None, typer.Option(help="An option of the agent, NAME=JSON; may be repeated.")
     ] = None,
+    despite: Annotated[
+        str | None,
+        typer.Option(help="Why a problem that 'surefoot check' finds errors in is right; kept in the journal."),
+    ] = None,
 ) -> None:
     """Create a study in a new folder."""
     from surefoot.model.problem import Problem
@@ -52,6 +56,7 @@ def new(
         failure_probability=failure_probability,
         false_alarm=false_alarm,
         progress=True,
+        despite=despite,
         **_options(option or []),
     ) as study:
         _say(study.status())

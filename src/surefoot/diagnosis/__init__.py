@@ -7,7 +7,9 @@ Everything follows from the declaration alone. Where a statement is about all fu
 
 from __future__ import annotations
 
+from surefoot.diagnosis.calibration.calibrate import calibrate
+from surefoot.diagnosis.calibration.result import Calibration
 from surefoot.diagnosis.diagnosis import Diagnosis
 from surefoot.diagnosis.examine import check
 
-__all__ = ["Diagnosis", "check"]
+__all__ = ["Calibration", "Diagnosis", "calibrate", "check"]

@@ -269,22 +269,20 @@ def describe_cold_start(problem: Problem, bounds: CostBounds, certified: Certifi
     moves = sum(certified_moves(graph, certified))
     n = sum(int(alternatives(layer).sum()) for layer in graph.layers)
     if moves:
-        return ColdStart(True, moves, n, None, None, None, "not needed")
+        return ColdStart(True, moves, n, None, None, None, None)
     if n == 0:
-        return ColdStart(False, 0, 0, None, None, None, "impossible")
+        return ColdStart(False, 0, 0, None, None, None, None)
     needs = remedies.common_raise()
     if least(graph, needs) == np.inf:  # every alternative may enter a forbidden state
-        return ColdStart(False, 0, n, None, None, None, "impossible")
+        return ColdStart(False, 0, n, None, None, None, None)
     return ColdStart(
-        can_move=False,
+        can_move="with data" if fallback_data_may_help(problem, bounds, remedies.known) else False,
         moves=0,
         alternatives=n,
         closest=_closest(problem, remedies, needs),
         all_bounds_raised_by=least(graph, needs),
         all_norms_times=remedies.common_factor(),
-        opens_with_fallback_data="possible"
-        if fallback_data_may_help(problem, bounds, remedies.known)
-        else "impossible",
+        episodes_of_fallback=None,  # estimated in surefoot.diagnosis.warm_up
     )
 
 

@@ -5,10 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from surefoot.diagnosis.text import lay_out
 from surefoot.model.labels import Label
+
+
+@dataclass(frozen=True)
+class Sense:
+    """What the declaration leaves possible for the cost of one limit before any data, where anything can get."""
+
+    least_cost: float
+    largest_cost: float
+    vacuous: bool  # every possible cost keeps the bound
+    only_fallback: bool  # for every truth the bound rules out all actions beyond the fallback's where it comes
+    episodes_to_tell: float | None  # estimate: until costs that differ by the room below the bound are told apart
 
 
 @dataclass(frozen=True)
@@ -22,6 +33,7 @@ class LimitReport:
     name: str
     bound: float
     noise: float
+    episode_noise: float
     norm: float  # of a prior: √Σ max(lo², hi²)
     prior: bool
     coefficients: tuple[tuple[float, float], ...] | None  # by feature, lowest and highest; None: the norm alone
@@ -29,6 +41,7 @@ class LimitReport:
     smallest_bound: float | None  # never below the anchors' costs; None: no bound alone would do
     largest_norm: float | None  # ∞: any; None: none alone would do that anchors leave possible; of a prior, a factor
     least_norm: float  # what the anchors' known costs leave possible, (|c⁰| − ζ)/‖x⁰‖; 0 without anchors
+    sense: Sense
 
 
 @dataclass(frozen=True)
@@ -64,6 +77,7 @@ class Features:
     names: tuple[str, ...] | None  # of the cost features
     costs: tuple[Regression, ...]
     transitions: tuple[Regression, ...]
+    column_scales: tuple[float, ...]  # the largest entry of each cost feature
 
 
 @dataclass(frozen=True)
@@ -83,15 +97,20 @@ class Blocked:
 
 @dataclass(frozen=True)
 class ColdStart:
-    """The first plan, made before any data: what it certifies, and what it would take to move."""
+    """The first plan, made before any data: what it certifies, and what it would take to move.
 
-    can_move: bool
+    ``can_move`` is True when an action beyond the fallback's is certified before any data; ``"with data"``, which
+    counts as true, when none is but the fallback's own data may change that; False when, with probability at least
+    1 − p, they never will.
+    """
+
+    can_move: bool | Literal["with data"]
     moves: int  # actions beyond the fallback's that are certified and reached by certified ones
     alternatives: int  # actions beyond the fallback's in states that the fallback reaches
     closest: Blocked | None  # None when it moves, or when no alternative ever can be certified
     all_bounds_raised_by: float | None  # the least common raise that would let it move; None as above
     all_norms_times: float | None  # the largest common factor that would; None as above, or if none would
-    opens_with_fallback_data: str  # "not needed", "possible" (not excluded) or "impossible" (proved)
+    episodes_of_fallback: int | None  # "with data": about how many open it; None: not known, or more than a million
 
 
 @dataclass(frozen=True)
@@ -112,6 +131,32 @@ class FallbackFault:
     limit: str
     lowest: float  # the least cost that anchor and norm leave possible there
     bound: float
+    too_wide: bool  # others of the states that may follow there keep every limit
+
+
+@dataclass(frozen=True)
+class NoFallback:
+    """A contradiction: no γ that the declaration allows lets the fallback keep a limit in all it may meet at once."""
+
+    layers: tuple[int, ...]
+    limit: str
+    bound: float
+    norm: float
+    prior: bool
+    least_norm: float  # of a γ that would, in its prior; ∞ without one
+
+
+@dataclass(frozen=True)
+class NoProbabilities:
+    """A contradiction: no μ of the declared length makes probabilities of the transition features."""
+
+    layers: tuple[int, ...]
+    least_norm: float  # of a μ that would; ∞ without one
+    transition_norm: float
+    where: tuple[str, ...]  # pairs that are at odds
+    looked_at: int  # pairs
+    pairs: int
+    shared: bool  # they are the cost features
 
 
 @dataclass(frozen=True)
@@ -135,11 +180,15 @@ class PaperReport:
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the verdict. Levels: problem, warning, note, ok."""
+    """One line of the verdict.
 
-    level: str
+    Grades: ``error``, the declaration cannot be right, or nothing can ever be learned with it; ``warning``, look at it
+    before a run; ``note``, good to know; ``ok``.
+    """
+
+    grade: str
     text: str
-    fix: str = ""
+    fix: str = ""  # what to do about it
 
     def __str__(self) -> str:
         return f"{self.text} {self.fix}".rstrip()
@@ -157,14 +206,16 @@ class Diagnosis:
     cold_start: ColdStart
     forced: Forced
     fallback_fault: FallbackFault | None
+    no_fallback: NoFallback | None
+    no_probabilities: NoProbabilities | None
     unreachable_states: int
     paper: PaperReport
     findings: tuple[Finding, ...]
 
     @property
-    def problems(self) -> list[str]:
-        """What must be changed: learning cannot begin, or the declaration contradicts itself."""
-        return self._at("problem")
+    def errors(self) -> list[str]:
+        """What must be changed: the declaration cannot be right, or nothing can ever be learned with it."""
+        return self._at("error")
 
     @property
     def warnings(self) -> list[str]:
@@ -176,11 +227,11 @@ class Diagnosis:
         """What is good to know."""
         return self._at("note")
 
-    def _at(self, level: str) -> list[str]:
-        return [str(finding) for finding in self.findings if finding.level == level]
+    def _at(self, grade: str) -> list[str]:
+        return [str(finding) for finding in self.findings if finding.grade == grade]
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON-able values: tuples as lists, "any" for an infinite norm."""
+        """All fields as JSON-able values: tuples as lists, "any" for what is infinite."""
         result: dict[str, Any] = _plain(asdict(self))
         return result
 
@@ -188,7 +239,7 @@ class Diagnosis:
         return lay_out(self)
 
     def __repr__(self) -> str:
-        counts = f"{len(self.problems)} problems, {len(self.warnings)} warnings"
+        counts = f"{len(self.errors)} errors, {len(self.warnings)} warnings"
         return f"<Diagnosis: {counts}, can_move={self.cold_start.can_move}; print it to read it>"
 
 

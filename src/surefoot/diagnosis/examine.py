@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from surefoot import theory
 from surefoot.checks import probability, whole
 from surefoot.diagnosis.before_data import before_data
 from surefoot.diagnosis.cold_start import Remedies, certified_moves, describe_cold_start
-from surefoot.diagnosis.diagnosis import Diagnosis, LayerReport, LimitReport, PaperReport
+from surefoot.diagnosis.diagnosis import Diagnosis, LayerReport, LimitReport, PaperReport, Sense
 from surefoot.diagnosis.findings import judge
 from surefoot.diagnosis.forced import describe_forced, find_fallback_fault, lost_actions, lost_sets
+from surefoot.diagnosis.possible import no_fallback, no_probabilities
 from surefoot.diagnosis.rank import describe_features
+from surefoot.diagnosis.sense import describe_sense
+from surefoot.diagnosis.warm_up import episodes_to_open
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostData, bound_costs
 from surefoot.estimate.families import families
@@ -21,17 +25,23 @@ from surefoot.plan.confidence import cost_confidence
 from surefoot.plan.paper import usual_setting
 
 
-def check(problem: Problem, failure_probability: float = 0.05, episodes: int = 10_000) -> Diagnosis:
-    """Diagnose a problem before running it: sizes, slack, whether learning can start, and what would help.
+def check(
+    problem: Problem,
+    failure_probability: float = 0.05,
+    episodes: int = 10_000,
+    progress: Callable[[str], None] | None = None,
+) -> Diagnosis:
+    """Diagnose a problem before running it: what is wrong with it, whether learning can start, and what would help.
 
     Args:
         problem: what is declared.
         failure_probability: p, as the agent will get it.
-        episodes: K, for the paper's constants only.
+        episodes: K, how many are planned: for the warning that noise is too large for them, and the paper's constants.
+        progress: called with a word or two before each part, for who waits.
 
     Examples:
         >>> diagnosis = sf.check(sf.worlds.make("thermal/testing").problem)
-        >>> diagnosis.cold_start.can_move, diagnosis.problems
+        >>> diagnosis.cold_start.can_move, diagnosis.errors
         (True, [])
     """
     if not isinstance(problem, Problem):
@@ -40,22 +50,37 @@ def check(problem: Problem, failure_probability: float = 0.05, episodes: int = 1
         )
     p = probability("failure_probability", failure_probability)
     episodes = whole("episodes", episodes, 1)
+    say = progress or (lambda words: None)
     graph = problem.graph
+    say("bounds before any data")
     confidence = cost_confidence(problem, failure_probability=p, ridges=None, scale=1.0)
     nothing = CostData(problem, min(confidence.ridges), families(problem))  # no data yet
     bounds = bound_costs(problem, nothing, confidence)
     certified = certify(graph, bounds, problem.bounds)
     lost = lost_sets(problem, bounds)
+    say("what would help")
     remedies = Remedies(problem, bounds, before_data(problem))
+    senses = describe_sense(problem, bounds, p, confidence.ridges)
+    start = describe_cold_start(problem, bounds, certified, remedies)
+    if start.can_move == "with data":
+        say("the fallback's own data")
+        start = replace(start, episodes_of_fallback=episodes_to_open(problem, confidence))
+    limits = tuple(_limit(problem, remedies, j, senses[j]) for j in range(len(problem.limits)))
+    say("the features")
+    features = describe_features(problem)
+    say("is any truth possible")
+    fault = find_fallback_fault(problem, bounds)
     found = Diagnosis(
         failure_probability=p,
         horizon=problem.horizon,
-        limits=tuple(_limit(problem, remedies, j) for j in range(len(problem.limits))),
+        limits=limits,
         layers=_layers(problem, certified, lost),
-        features=describe_features(problem),
-        cold_start=describe_cold_start(problem, bounds, certified, remedies),
+        features=features,
+        cold_start=start,
         forced=describe_forced(problem, lost),
-        fallback_fault=find_fallback_fault(problem, bounds),
+        fallback_fault=fault,
+        no_fallback=None if fault is not None else no_fallback(problem),
+        no_probabilities=no_probabilities(problem),
         unreachable_states=int(sum((~mask).sum() for mask in graph.reachable)),
         paper=describe_paper(problem, p, episodes),
         findings=(),
@@ -63,12 +88,13 @@ def check(problem: Problem, failure_probability: float = 0.05, episodes: int = 1
     return replace(found, findings=judge(found))
 
 
-def _limit(problem: Problem, remedies: Remedies, j: int) -> LimitReport:
+def _limit(problem: Problem, remedies: Remedies, j: int, sense: Sense) -> LimitReport:
     limit = problem.limits[j]
     return LimitReport(
         name=limit.name,
         bound=float(problem.bounds[:, j].max()),
-        noise=float(problem.noises[j]),
+        noise=limit.noise,
+        episode_noise=limit.episode_noise,
         norm=problem.priors[j].norm,
         prior=limit.prior is not None,
         coefficients=_coefficients(problem, j),
@@ -76,6 +102,7 @@ def _limit(problem: Problem, remedies: Remedies, j: int) -> LimitReport:
         smallest_bound=remedies.smallest_bound(j),
         largest_norm=remedies.largest_norm(j),
         least_norm=remedies.least_norm(j),
+        sense=sense,
     )
 
 

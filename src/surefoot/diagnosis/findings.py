@@ -5,40 +5,149 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from surefoot.checks import promised
-from surefoot.diagnosis.diagnosis import Diagnosis, Finding, LimitReport, Regression
+from surefoot.diagnosis.diagnosis import Diagnosis, Finding, LimitReport, NoFallback, NoProbabilities, Regression
+from surefoot.diagnosis.possible import is_none
 from surefoot.diagnosis.text import digits, layer_range, rounded_down, rounded_up
 from surefoot.model.feature_names import listed
 
-_GRAVITY = ("problem", "warning", "ok", "note")
+_GRAVITY = ("error", "warning", "ok", "note")
+FAR_OFF = 3.0  #: times the largest possible cost: a bound beyond that is in another unit
+MAGNITUDES = 1e3  #: between the scales of two features; what is more deserves a warning
 
 
 def judge(found: Diagnosis) -> tuple[Finding, ...]:
     findings = [
         *_fallback(found),
+        *_limits(found),
+        *_probabilities(found),
         *_cold_start(found),
+        *_noise(found),
+        *_units(found),
         *_forced(found),
         *_unreachable(found),
         *_rank(found),
         *_paper(found),
     ]
-    return tuple(sorted(findings, key=lambda finding: _GRAVITY.index(finding.level)))
+    return tuple(sorted(findings, key=lambda finding: _GRAVITY.index(finding.grade)))
+
+
+# --- the declaration contradicts itself ---------------------------------------------------------------------
 
 
 def _fallback(found: Diagnosis) -> Iterator[Finding]:
-    fault = found.fallback_fault
+    fault, none = found.fallback_fault, found.no_fallback
     if fault is not None:
+        wide = " Other states may follow there that keep it: the support may be too wide." if fault.too_wide else ""
         yield Finding(
-            "problem",
+            "error",
             f"The declaration contradicts the fallback: {fault.where}: limit {fault.limit!r} is at least "
             f"{digits(fault.lowest)} there, whatever the truth, and its bound is {digits(fault.bound)} "
-            f"({_count(fault.triplets, 'such place')}).",
-            "Correct the anchor, the norm, the bound or the fallback, or remove the successor from the support.",
+            f"({_count(fault.triplets, 'such place')}).{wide}",
+            "Correct the anchor, the norm or prior, the bound or the fallback, or remove the successor from the "
+            "support.",
         )
+    elif none is not None:
+        needed = "no weights do" if is_none(none.least_norm) else f"weights of length {digits(none.least_norm)} would"
+        yield Finding(
+            "error",
+            f"The declaration contradicts the fallback: no cost weights that {_size(none)} and the anchors allow let "
+            f"it keep limit {none.limit!r} (bound {digits(none.bound)}) in everything it may meet "
+            f"{_at_steps(none.layers)}; {needed}.",
+            f"Remove successors that cannot happen from the support, or correct bound, {_word(none)}, anchor or "
+            "fallback.",
+        )
+
+
+def _size(limit: LimitReport | NoFallback) -> str:
+    """What bounds the cost weights, in words."""
+    return "its prior" if limit.prior else f"norm {digits(limit.norm)}"
+
+
+def _word(limit: LimitReport | NoFallback) -> str:
+    return "prior" if limit.prior else "norm"
+
+
+def _probabilities(found: Diagnosis) -> Iterator[Finding]:
+    none = found.no_probabilities
+    if none is None:
+        return
+    where = f" (at odds: {'; '.join(none.where)})" if none.where else ""
+    if is_none(none.least_norm):
+        text = f"No weights make probabilities of the transition features {_at_steps(none.layers)}{where}."
+        yield Finding("error", text, _probabilities_cure(none))
+        return
+    yield Finding(  # values may be misjudged; safety does not rest on it
+        "warning",
+        f"No weights of length {digits(none.transition_norm)} (transition_norm) or less make probabilities of the "
+        f"transition features {_at_steps(none.layers)}{where}.",
+        f"Declare transition_norm={rounded_up(none.least_norm)} or more, or features that give probabilities.",
+    )
+
+
+def _probabilities_cure(none: NoProbabilities) -> str:
+    example = "e.g. the probabilities of some known models of the plant, one column each"
+    if none.shared:
+        return f"They are the cost features, since none were given: give transition_features, {example}."
+    return f"For each pair their sums over the successors must be alike: give {example}."
+
+
+# --- limits that say nothing, or forbid all -----------------------------------------------------------------
+
+
+def _limits(found: Diagnosis) -> Iterator[Finding]:
+    everything = all(limit.sense.vacuous for limit in found.limits)
+    for limit in found.limits:
+        sense = limit.sense
+        largest = max(abs(sense.least_cost), abs(sense.largest_cost))
+        if sense.vacuous:
+            yield Finding(
+                "error" if everything or limit.bound > FAR_OFF * largest else "warning",
+                f"Nothing can break limit {limit.name!r}: no cost that {_size(limit)} and the anchors allow "
+                f"exceeds {digits(sense.largest_cost)}, and its bound is {digits(limit.bound)}.",
+                f"Give the bound in the unit of the measured cost (0.7, not 70 per cent), and {_right(limit)}; if it "
+                f"is meant so, leave the limit out.{_swapped(limit)}",
+            )
+        if sense.only_fallback:
+            yield Finding(
+                "error",
+                f"Nothing but the fallback can ever keep limit {limit.name!r}: wherever the fallback comes, every "
+                f"other action exceeds its bound {digits(limit.bound)} whatever the truth.",
+                "Give the bound in the unit of the measured cost, correct the anchor or the features, or declare "
+                "milder actions.",
+            )
+        for word, noise in (("noise", limit.noise), ("episode_noise", limit.episode_noise)):
+            if noise > largest:
+                yield Finding(
+                    "error",
+                    f"The {word} of limit {limit.name!r}, {digits(noise)}, is larger than any cost that "
+                    f"{_size(limit)} and the anchors allow ({digits(largest)}).",
+                    f"Give {_NOISES[word]} as {word}, and {_right(limit)}.{_swapped(limit)}",
+                )
+
+
+_NOISES = {
+    "noise": "the standard deviation of one reading",
+    "episode_noise": "that of the offset which the readings of an episode share",
+}
+
+
+def _right(limit: LimitReport) -> str:
+    """What norm or prior must be, as advice."""
+    if limit.prior:
+        return "the prior's intervals in this unit for each unit of their features"
+    return "the length of the cost weights, not the noise, as norm"
+
+
+def _swapped(limit: LimitReport) -> str:
+    return " Are noise and norm swapped?" if not limit.prior and limit.noise > limit.norm else ""
+
+
+# --- can it learn -------------------------------------------------------------------------------------------
 
 
 def _cold_start(found: Diagnosis) -> Iterator[Finding]:
     start = found.cold_start
-    if start.can_move:
+    if start.can_move is True:
         certified = "is" if start.moves == 1 else "are"
         yield Finding(
             "ok",
@@ -49,7 +158,7 @@ def _cold_start(found: Diagnosis) -> Iterator[Finding]:
     if start.closest is None:
         only = "every other one may lead into a forbidden state" if start.alternatives else "its action is the only one"
         yield Finding(
-            "problem",
+            "error",
             f"Learning can never start: in every state the fallback can reach, {only}.",
             "Declare other actions there.",
         )
@@ -61,12 +170,22 @@ def _cold_start(found: Diagnosis) -> Iterator[Finding]:
         f"Closest is {place}: over limit {near.limit!r} by {digits(near.excess)} "
         f"(upper bound {digits(near.upper)}, bound {digits(near.bound)}){later}."
     )
-    if start.opens_with_fallback_data == "possible":
-        level, verdict = "warning", "Learning cannot start before any data; the fallback's own data may be enough."
+    if start.can_move == "with data":
+        grade, verdict = "warning", f"Learning cannot start before any data; {_with_data(found)}."
     else:
         sure = f"(probability {promised(found.failure_probability)})"
-        level, verdict = "problem", f"Learning will never start: no fallback data can certify another action {sure}."
-    yield Finding(level, f"{verdict} {nearest}", _remedy(found))
+        grade, verdict = "error", f"Learning will never start: no fallback data can certify another action {sure}."
+    other = "" if start.can_move else " A log of other actions, imported into a study, may open it as well."
+    yield Finding(grade, f"{verdict} {nearest}", f"{_remedy(found)}{other}")
+
+
+def _with_data(found: Diagnosis) -> str:
+    n = found.cold_start.episodes_of_fallback
+    if n is None:
+        return "the fallback's own data may be enough, but how many episodes it takes cannot be estimated"
+    about = f"about {_count(n, 'episode')} of the fallback's own data"
+    few = f"{about} may be enough (an estimate; more if its costs are high)"
+    return few if n <= found.paper.episodes else f"{few}, more than the {found.paper.episodes} planned"
 
 
 def _remedy(found: Diagnosis) -> str:
@@ -88,6 +207,38 @@ def _single(limit: LimitReport) -> Iterator[str]:
         yield f"{limit.name!r} norm ≤ {rounded_down(limit.largest_norm)} (now {digits(limit.norm)})"
     if limit.smallest_bound is not None:
         yield f"{limit.name!r} bound ≥ {rounded_up(limit.smallest_bound)} (now {digits(limit.bound)})"
+
+
+def _noise(found: Diagnosis) -> Iterator[Finding]:
+    planned = found.paper.episodes
+    for limit in found.limits:
+        needed = limit.sense.episodes_to_tell
+        if needed is None or needed > planned:
+            many = "more than can be counted" if needed is None else f"about {needed:.0f}"
+            yield Finding(
+                "warning",
+                f"The noise of limit {limit.name!r}, {digits(limit.noise)}, is large beside the room below its bound: "
+                f"{many} episodes until costs that differ by it are told apart (an estimate), {planned} are planned.",
+                "Average several readings into one, take a better sensor, declare stationary_costs if that is true, "
+                "or plan more episodes.",
+            )
+
+
+def _units(found: Diagnosis) -> Iterator[Finding]:
+    scales = {i: scale for i, scale in enumerate(found.features.column_scales) if scale > 0.0}
+    if len(scales) < 2:
+        return
+    large, small = max(scales, key=lambda i: scales[i]), min(scales, key=lambda i: scales[i])
+    if scales[large] >= MAGNITUDES * scales[small]:
+        yield Finding(
+            "warning",
+            f"The cost features differ by orders of magnitude: column {large} goes up to {digits(scales[large])}, "
+            f"column {small} up to {digits(scales[small])}; one norm for both says little about either.",
+            "Measure each feature in a unit in which it goes up to about 1, and the norm in these units.",
+        )
+
+
+# --- good to know -------------------------------------------------------------------------------------------
 
 
 def _forced(found: Diagnosis) -> Iterator[Finding]:
@@ -123,9 +274,8 @@ def _rank(found: Diagnosis) -> Iterator[Finding]:
 def _deficit(kind: str, dim: int, poor: list[Regression], names: tuple[str, ...] | None) -> str:
     worst = min(poor, key=lambda regression: regression.rank)
     layers = [h for regression in poor for h in regression.layers]
-    place = f"step{'s' if len(layers) > 1 else ''} {layer_range(layers)}"
     return (
-        f"The {kind} features of {place} have rank {worst.rank} of {dim}: for example "
+        f"The {kind} features {_at_steps(layers)} have rank {worst.rank} of {dim}: for example "
         f"{listed(names, worst.redundant)} follow{'s' if len(worst.redundant) == 1 else ''} from the others. "
         "This does not affect safety; fewer columns are faster."
     )
@@ -142,6 +292,10 @@ def _paper(found: Diagnosis) -> Iterator[Finding]:
         f"The paper's constants are not usable at {paper.episodes} episodes: {first}{more}.",
         "The default learner does not need them.",
     )
+
+
+def _at_steps(layers: list[int] | tuple[int, ...]) -> str:
+    return f"of step{'s' if len(layers) > 1 else ''} {layer_range(layers)}"
 
 
 def _count(n: int, word: str) -> str:

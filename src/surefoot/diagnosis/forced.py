@@ -78,7 +78,10 @@ def find_fallback_fault(problem: Problem, bounds: CostBounds) -> FallbackFault |
         count += int(over.any(axis=1).sum())
         if first is None and over.any():
             row, j = (int(i) for i in np.argwhere(over)[0])
-            first = naming.at_row(layer, h, row), h, j, float(bounds.lower[h][row, j])
+            pair = int(np.searchsorted(layer.row_ptr, row, side="right")) - 1
+            wide = not over[layer.row_ptr[pair] : layer.row_ptr[pair + 1]].any(axis=1).all()
+            lowest = float(bounds.lower[h][row, j])
+            first = naming.at_row(layer, h, row), h, j, lowest, wide and layer.per_triplet
     if bounds.terminal_lower is not None:
         over = (
             surely_over(bounds.terminal_lower, problem, problem.horizon - 1) & graph.terminal.fallback_reached[:, None]
@@ -86,13 +89,10 @@ def find_fallback_fault(problem: Problem, bounds: CostBounds) -> FallbackFault |
         count += int(over.any(axis=1).sum())
         if first is None and over.any():
             state, j = (int(i) for i in np.argwhere(over)[0])
-            first = (
-                naming.at_state(problem.horizon - 1, state),
-                problem.horizon - 1,
-                j,
-                float(bounds.terminal_lower[state, j]),
-            )
+            wide = not over[graph.terminal.fallback_reached].any(axis=1).all()
+            last, lowest = problem.horizon - 1, float(bounds.terminal_lower[state, j])
+            first = naming.at_state(last, state), last, j, lowest, wide
     if first is None:
         return None
-    where, h, j, lowest = first
-    return FallbackFault(count, where, problem.limits[j].name, lowest, float(problem.bounds[h, j]))
+    where, h, j, lowest, wide = first
+    return FallbackFault(count, where, problem.limits[j].name, lowest, float(problem.bounds[h, j]), wide)

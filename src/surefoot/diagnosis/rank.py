@@ -50,6 +50,7 @@ def describe_features(problem: Problem) -> Features:
         names=problem.features,
         costs=regressions(costs, problem.stationary_costs, cost_blocks),
         transitions=regressions(transitions, problem.stationary_transitions, value_blocks),
+        column_scales=tuple(column_scales(problem).tolist()),
     )
 
 
@@ -96,3 +97,25 @@ def slices(x: FeatureArray) -> Iterator[slice]:
     step = max(4 * x.shape[1], (1 << 20) // x.shape[1])
     for first in range(0, len(x), step):
         yield slice(first, first + step)
+
+
+def column_scales(problem: Problem) -> FloatArray:
+    """(dc,) the largest entry, without its sign, of every column of the cost features."""
+    graph = problem.graph
+    tables = {id(layer.cost_features): layer.cost_features for layer in graph.layers}
+    if graph.terminal.cost_features is not None:
+        tables[id(graph.terminal.cost_features)] = graph.terminal.cost_features
+    scales = np.zeros(graph.cost_dim)
+    for x in tables.values():
+        np.maximum(scales, _largest_entries(x), out=scales)
+    return scales
+
+
+def _largest_entries(x: model.Features) -> FloatArray:
+    if isinstance(x, SparseRows):
+        scales = np.zeros(x.dim)
+        np.maximum.at(scales, x.columns, np.abs(x.values))
+        return scales
+    if len(x) == 0:
+        return np.zeros(x.shape[1])
+    return np.maximum(np.asarray(x.max(axis=0), np.float64), -np.asarray(x.min(axis=0), np.float64))

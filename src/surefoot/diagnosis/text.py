@@ -9,17 +9,41 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from surefoot.diagnosis.diagnosis import Diagnosis, LayerReport, LimitReport, Regression
+    from surefoot.diagnosis.calibration.result import Calibration
+    from surefoot.diagnosis.diagnosis import Diagnosis, Finding, LayerReport, LimitReport, Regression
 
 _WIDTH = 100
 _MOST_LAYERS = 16  # lines of the layers' table
+_MOST_INTERVALS = 12  # of one limit
 _MOST_LIMITS = 4  # with a slack column each
 _MOST_FEATURES = 16  # lines of the coefficients' table
 
 
 def lay_out(found: Diagnosis) -> str:
-    parts = [_head(found), _verdict(found), _limits(found), _coefficients(found), _layers(found), _features(found)]
-    return "\n\n".join(part for part in (*parts, _paper(found)) if part)
+    parts = [_head(found), verdict(found.findings), _limits(found), _coefficients(found), _layers(found)]
+    return "\n\n".join(part for part in (*parts, _features(found), _paper(found)) if part)
+
+
+def lay_out_calibration(found: Calibration) -> str:
+    """A calibration: the verdict, the limits, what is proposed."""
+    rows = [["limit", "noise declared", "noise at most", "at least", "degrees of freedom", "from"]]
+    for one in found.limits:
+        source = "repeats" if one.by_repeats else "residuals"
+        numbers = [digits(one.declared), "–" if one.noise is None else rounded_up(one.noise), digits(one.least_noise)]
+        rows.append([one.name, *numbers, str(one.freedom), source])
+    head = f"{found.rows} rows with a cost, {found.unmeasured} without" + (
+        f", of {found.episodes} episodes" if found.episodes else ""
+    )
+    parts = [head, verdict(found.findings), columns(rows)]
+    if found.limits and any(one.intervals for one in found.limits):
+        told = [["limit", "steps", "feature", "least", "largest"]]
+        for one in found.limits:
+            for each in one.intervals[:_MOST_INTERVALS]:
+                told.append([one.name, layer_range(each.steps), str(each.column), digits(each.low), digits(each.high)])
+            if len(one.intervals) > _MOST_INTERVALS:
+                told.append([one.name, "…", "…", "…", "…"])
+        parts.append(f"Cost weights, all together at level {found.level:g} for Gaussian noise\n{columns(told)}")
+    return "\n\n".join([*parts, f"Proposed, for you to decide\n{found.text}"])
 
 
 def _head(found: Diagnosis) -> str:
@@ -30,17 +54,18 @@ def _head(found: Diagnosis) -> str:
     )
 
 
-def _verdict(found: Diagnosis) -> str:
+def verdict(findings: Sequence[Finding]) -> str:
+    """Findings, one paragraph each, with their grades."""
     lines = [
         textwrap.fill(
             str(finding),
             _WIDTH,
-            initial_indent=f"{finding.level.upper():<9}",
+            initial_indent=f"{finding.grade.upper():<9}",
             subsequent_indent=" " * 9,
             break_long_words=False,
             break_on_hyphens=False,
         )
-        for finding in found.findings
+        for finding in findings
     ]
     return "\n".join(lines)
 

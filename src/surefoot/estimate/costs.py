@@ -96,8 +96,11 @@ class CostData:
     def ellipsoids(self, h: int, confidence: CostConfidence, family: int = 0) -> CostEllipsoids:
         """:func:`cost_ellipsoids` of a family, from the data of step h."""
         r = self.regression(h, family)
-        spread = Spread(float(self.spread[r, 0]), *_halves(self.spread[r, 1:]), self._tolerant[family])
-        return cost_ellipsoids(self.bank.turned(r), spread, self.families[family], confidence)
+        return cost_ellipsoids(self.bank.turned(r), self.spread_of(r, family), self.families[family], confidence)
+
+    def spread_of(self, r: int, family: int) -> Spread:
+        """What model errors of the rows of regression r, one of a family's, can add up to."""
+        return Spread(float(self.spread[r, 0]), *_halves(self.spread[r, 1:]), self._tolerant[family])
 
 
 def _halves(row: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -62,7 +62,8 @@ def _anchor(
     for what, numbers in (("anchor feature", row), ("anchor cost", costs), ("anchor tolerance", tolerance)):
         if not np.isfinite(numbers).all():
             got = told_row(features, row) if what == "anchor feature" else shown(numbers.tolist())
-            raise InvalidInput(f"{what} is not finite", where=where, got=got)
+            fix = "Leave the anchor out, with None, where it is not known; or give it a tolerance that covers it."
+            raise InvalidInput(f"{what} is not finite", where=where, got=got, fix=fix)
     if (tolerance < 0.0).any():
         raise InvalidInput("anchor tolerance is negative", where=where, got=shown(tolerance.tolist()))
     return row, costs, tolerance
@@ -113,6 +114,7 @@ def check_anchors(declared: Declared) -> None:
                         "anchor cost is not below the bound",
                         where=f"{where}, limit {limit.name!r}",
                         got=f"cost {float(cost[j])!r}, bound {float(declared.bounds[h, j])!r}",
+                        fix="The first anchor is a cost known to be safe: correct it, or the bound and its unit.",
                     )
                 error = limit.misspecification + float(tolerance[j])
                 called = "" if features is None else f" ({told_entries(row_entries(features, x))})"

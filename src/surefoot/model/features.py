@@ -53,7 +53,11 @@ def row_distances(x: Features, some: NDArray[Any], others: NDArray[Any]) -> NDAr
     """The length of x[some[i]] − x[others[i]] for every i."""
     if isinstance(x, SparseRows):
         return x.distances(some, others)
-    return np.asarray(np.linalg.norm(np.subtract(x[some], x[others], dtype=np.float64), axis=1))
+    result, step = np.empty(len(some)), max(1, _PIECE // max(1, x.shape[1]))
+    for first in range(0, len(some), step):
+        own = slice(first, first + step)
+        result[own] = np.linalg.norm(np.subtract(x[some[own]], x[others[own]], dtype=np.float64), axis=1)
+    return result
 
 
 def rows_equal_to(x: Features, row: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -23,6 +23,7 @@ from surefoot.model.graph import (
 from surefoot.model.labels import Label, Names, Register, same_label, shown
 from surefoot.model.naming import Naming
 from surefoot.model.reals import real, vector
+from surefoot.model.repeatable import check_repeatable
 from surefoot.model.rules import FallbackChoice
 
 Actions = Callable[[int, Label], Iterable[Label]]
@@ -165,7 +166,9 @@ class Explorer:
             layers.append(layer)
             action_names.append(tuple(labels))
             names.append(Names(len(states), list(states)))
-        return layers, Naming(tuple(names), tuple(action_names))
+        naming = Naming(tuple(names), tuple(action_names))
+        check_repeatable(layers, naming, self._successors_of, self._reward_of)
+        return layers, naming
 
     def _new_states(self, labels: Iterable[Label], where: str) -> dict[Label, int]:
         found: dict[Label, int] = {}
@@ -220,7 +223,7 @@ class Explorer:
         for a in labels:
             self._actions.add(a, f"{where}, action")
         if len(set(labels)) < len(labels):
-            raise InvalidInput("duplicate actions", where=where, got=shown(labels))
+            raise InvalidInput("duplicate actions", where=where, got=shown(labels), fix="List each action once.")
         return labels
 
     def _reward_of(self, h: int, s: Label, a: Label) -> float:

@@ -220,7 +220,7 @@ class LayeredGraph:
     def largest_feature_distance(self) -> float:
         """max over pairs and two cost rows of one pair of ‖x(s,a,s′) − x(s,a,s″)‖ (for Δ_φ, eq:epss)."""
         largest = 0.0
-        for layer in self.layers:
+        for layer in {(id(y.row_ptr), id(y.cost_features)): y for y in self.layers}.values():  # what is shared, once
             pair, x = layer.row_pair(), layer.cost_features
             for apart in range(1, int(np.diff(layer.row_ptr).max())):
                 first = np.flatnonzero(pair[apart:] == pair[:-apart])

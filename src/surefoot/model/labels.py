@@ -41,6 +41,19 @@ def check_label(label: Label, where: str) -> None:
         )
 
 
+def label_of(value: object, where: str = "") -> Label:
+    """The label that a JSON value stands for: an array is a tuple. Anything that cannot be one is refused."""
+    label = _tuples(value)
+    check_label(label, where)
+    return label
+
+
+def _tuples(value: object, depth: int = 0) -> Label:
+    if isinstance(value, (list, tuple)) and depth <= 32:
+        return tuple(_tuples(part, depth + 1) for part in value)
+    return value
+
+
 def _fault(label: Label, depth: int = 0) -> str:
     kind = type(label)
     if kind is tuple:

@@ -109,7 +109,8 @@ class Limit:
 def _size(what: str, value: object, where: str) -> float:
     number = constant(what, value, where)
     if number < 0:
-        raise InvalidInput(f"{what} is negative", where=where, got=repr(number))
+        fix = "It is a scale: give its size, or 0."
+        raise InvalidInput(f"{what} is negative", where=where, got=repr(number), fix=fix)
     return number
 
 

@@ -274,7 +274,7 @@ class Problem(Lookup):
         limits = tuple(with_step_bounds(limit, len(layers) + 1) for limit in check_limits(limits))
         norm = constant("transition_norm", transition_norm)
         if norm <= 0:
-            raise InvalidInput("transition_norm must be positive", got=repr(norm))
+            raise InvalidInput("transition_norm must be positive", got=repr(norm), fix="Give a bound on ‖μ‖.")
         stationary_costs = check_flag("stationary_costs", stationary_costs)
         stationary_transitions = check_flag("stationary_transitions", stationary_transitions)
         dim = layers[0].cost_features.shape[1]

@@ -27,21 +27,25 @@ def reals(value: object) -> FloatArray | None:
         return None
 
 
+_NUMBER = "Give a plain number, without quotes."
+_FINITE = "Give a number that is large enough, such as a bound on it from a data sheet."
+
+
 def real(what: str, value: object, where: str = "") -> float:
     """One number; a NaN, an infinity and a truth value are numbers here."""
     number = reals(value)
     if number is None or number.ndim:
-        raise InvalidInput(f"{what} must be a number", where=where, got=shown(value))
+        raise InvalidInput(f"{what} must be a number", where=where, got=shown(value), fix=_NUMBER)
     return float(number)
 
 
 def constant(what: str, value: object, where: str = "") -> float:
     """One finite number; True is a mistake here."""
     if isinstance(value, (bool, np.bool_)):
-        raise InvalidInput(f"{what} must be a number", where=where, got=repr(value))
+        raise InvalidInput(f"{what} must be a number", where=where, got=repr(value), fix=_NUMBER)
     number = real(what, value, where)
     if not math.isfinite(number):
-        raise InvalidInput(f"{what} is not finite", where=where, got=shown(value))
+        raise InvalidInput(f"{what} is not finite", where=where, got=shown(value), fix=_FINITE)
     return number
 
 
@@ -49,11 +53,14 @@ def vector(what: str, value: object, length: int | None, where: str) -> FloatArr
     """A flat float64 vector of its own, of this length if one is given."""
     row = reals(value)
     if row is None or row.ndim != 1 or len(row) == 0:
-        raise InvalidInput(f"{what} must be a list of numbers", where=where, got=shown(value))
+        raise InvalidInput(
+            f"{what} must be a list of numbers", where=where, got=shown(value), fix="Give [1.0, 0.5], say."
+        )
     if length is not None and len(row) != length:
         raise InvalidInput(
             f"{what} has the wrong length",
             where=where,
             got=f"{len(row)} numbers where {length} are expected: {shown(value)}",
+            fix="Give as many numbers everywhere, 0 where a feature plays no part.",
         )
     return row

@@ -32,6 +32,7 @@ from surefoot.model.sparse_rows import SparseRows
 from surefoot.tolerances import SQUARES
 
 MAX_HORIZON = 1_000_000
+_FINITE = "Look for a division by zero or a missing value in the function that gives it."
 
 FallbackChoice = Callable[[int, IntArray], Sequence[int] | IntArray]
 """(layer, states) → for each state the number of the fallback's action among the state's own, or -1."""
@@ -41,7 +42,7 @@ def check_limits(limits: Sequence[Limit] | Limit) -> tuple[Limit, ...]:
     if isinstance(limits, Limit):
         limits = (limits,)
     if not isinstance(limits, (list, tuple)):  # the order is that of the measured costs
-        raise InvalidInput("limits must be a Limit or a list of them", got=shown(limits))
+        raise InvalidInput("limits must be a Limit or a list of them", got=shown(limits), fix="Put them into a list.")
     if not limits:
         raise InvalidInput("a problem needs a limit", got="limits is empty", fix="Give at least one Limit.")
     for limit in limits:
@@ -50,7 +51,7 @@ def check_limits(limits: Sequence[Limit] | Limit) -> tuple[Limit, ...]:
     names = [limit.name for limit in limits]
     for name in names:
         if names.count(name) > 1:
-            raise InvalidInput("two limits share a name", got=repr(name))
+            raise InvalidInput("two limits share a name", got=repr(name), fix="Give each a name of its own.")
     return tuple(limits)
 
 
@@ -75,7 +76,8 @@ def check_horizon(horizon: int) -> int:
 def check_number_of_layers(horizon: int) -> int:
     """Refuse a horizon whose steps would not fit in memory, which is usually a typing error."""
     if check_horizon(horizon) > MAX_HORIZON:
-        raise InvalidInput(f"horizon is above {MAX_HORIZON}", got=shown(horizon))
+        fix = "It counts steps, not seconds: choose a longer step."
+        raise InvalidInput(f"horizon is above {MAX_HORIZON}", got=shown(horizon), fix=fix)
     return int(horizon)
 
 
@@ -256,7 +258,7 @@ def _check_finite(table: _Table) -> None:
             entry = int(wrong[0])
             row = int(np.searchsorted(features.indptr, entry, side="right")) - 1
             got = table.entry(float(features.values[entry]), int(features.columns[entry]))
-            raise InvalidInput(rule, where=table.place(row), got=got)
+            raise InvalidInput(rule, where=table.place(row), got=got, fix=_FINITE)
         return
     step = max(1, (1 << 22) // max(1, features.shape[1]))  # in slices, so that no big temporary is needed
     for first in range(0, len(features), step):
@@ -266,7 +268,7 @@ def _check_finite(table: _Table) -> None:
             column = int(np.flatnonzero(~np.isfinite(features[row]))[0])
             short = features.shape[1] <= 8 and table.names is None  # else the whole row would not be read
             got = repr(features[row].tolist()) if short else table.entry(float(features[row, column]), column)
-            raise InvalidInput(rule, where=table.place(row), got=got)
+            raise InvalidInput(rule, where=table.place(row), got=got, fix=_FINITE)
 
 
 def follow_fallback(

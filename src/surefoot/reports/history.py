@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.errors import SurefootError
+from surefoot.model.labels import label_of
 from surefoot.model.problem import Problem
 from surefoot.storage.disk import FileLayer
 from surefoot.study import journal as journals
-from surefoot.study.records import label_of
 
 
 @dataclass

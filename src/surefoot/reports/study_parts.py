@@ -358,6 +358,8 @@ def details(status: dict[str, Any]) -> str:
         "records": f"{status['records']:,}",
         "problem": status["problem"],
     }
+    if status["despite"] is not None:
+        rows["begun despite errors"] = f"{status['despite']['reason']} ({' '.join(status['despite']['findings'])})"
     cells = "".join(
         f"<tr><th scope=row>{_words(n)}</th><td class=left>{_words(text)}</td></tr>" for n, text in rows.items()
     )

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.agents.measured import Cost, measured, measured_features
 from surefoot.agents.place import start_of
 from surefoot.errors import AssumptionBroken, InvalidInput
 from surefoot.model.features import Features
 from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray, freeze
 from surefoot.model.labels import Label
+from surefoot.model.measured import Cost, measured, measured_features
 from surefoot.model.problem import Problem
 
 

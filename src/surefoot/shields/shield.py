@@ -29,11 +29,11 @@ from numpy.typing import ArrayLike
 
 from surefoot.agents.learner import Learner
 from surefoot.agents.lsvi_new import LsviNew
-from surefoot.agents.measured import Cost
 from surefoot.checks import one_of
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.model.graph import BoolArray
 from surefoot.model.labels import Label
+from surefoot.model.measured import Cost
 from surefoot.model.problem import Problem
 from surefoot.shields.following import OUTSIDE, Follower, check_action
 from surefoot.shields.reading import Foreign, Own, Reader, Transition

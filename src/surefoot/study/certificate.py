@@ -7,6 +7,7 @@ A certificate is plain JSON, written into the journal before the action is offer
 ``promise``                what is promised, in words
 ``restored``               null while the promise covers the whole study; after an alarm that disproved it, ``record``,
                            from which on it holds again, and ``by``, what was changed: see the acknowledge record
+``despite``                null, or why a person uses a declaration in which ``surefoot.check`` finds errors
 ``safe_mode``, ``why``     true after an alarm that nobody has acknowledged, and what was raised; else false and null
 ``fallback``                   true when it is the fallback's action
 ``safe_by``                ``"estimate"``: every possible successor keeps every limit by its upper bound, and leads on
@@ -38,10 +39,10 @@ import numpy as np
 
 from surefoot.errors import AssumptionBroken
 from surefoot.model.graph import NO_ACTION, FloatArray
-from surefoot.model.labels import Label
+from surefoot.model.labels import Label, label_of
 from surefoot.plan.certify import margins, within_limits
 from surefoot.plan.point import Point
-from surefoot.study.records import Record, label_of
+from surefoot.study.records import Record
 from surefoot.study.standing import Standing
 
 BEFORE_THE_ALARM = "estimate before the alarm"
@@ -147,6 +148,7 @@ def certificate_for(standing: Standing, pair: int, point: Point | None = None) -
         "share": standing.share,
         "promise": _promise(standing, safe_by),
         "restored": standing.restored,
+        "despite": None if standing.despite is None else standing.despite["reason"],
         "safe_mode": standing.safe_mode,
         "why": standing.why or None,
         "fallback": pair == int(layer.fallback[standing.place.state]),

@@ -28,10 +28,10 @@ import numpy as np
 
 from surefoot.errors import InvalidInput, SurefootError
 from surefoot.model.graph import NO_ACTION, FloatArray
-from surefoot.model.labels import shown
+from surefoot.model.labels import label_of, shown
 from surefoot.model.priors import Prior
 from surefoot.model.problem import Problem
-from surefoot.study.records import Record, compact, label_of
+from surefoot.study.records import Record, compact
 
 Declarations = Callable[[Record], Problem]
 """The problem that a record names, by ``problem`` and ``problem_file``."""

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from surefoot.agents.measured import Cost
 from surefoot.agents.place import Place
 from surefoot.errors import OutOfOrder, SurefootError
 from surefoot.model.labels import Label
+from surefoot.model.measured import Cost
 from surefoot.study.certificate import Offer
 from surefoot.study.telling import AS_OFFERED, Receipt
 

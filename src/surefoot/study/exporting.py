@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.errors import InvalidInput, UnwritableFile
-from surefoot.model.labels import Label
+from surefoot.model.labels import Label, label_of
 from surefoot.plan.policy_document import Exported, save_policy
-from surefoot.study.records import label_of
 from surefoot.study.standing import Standing
 
 

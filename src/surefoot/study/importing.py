@@ -33,22 +33,24 @@ epoch's first plan, which depends on no data at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from surefoot.agents.measured import measured
-from surefoot.errors import InvalidInput, SurefootError, UnknownLabel
-from surefoot.model.labels import Label, same_label, shown
+from surefoot.errors import InvalidInput, SurefootError
+from surefoot.logs.cells import episode_in, episode_key
+from surefoot.logs.files import MOST_ROWS, Log, Text, log_rows
+from surefoot.logs.rows import LAST, RowReader
+from surefoot.model.labels import Label, shown
 from surefoot.model.problem import Problem
 from surefoot.storage.disk import FileLayer
-from surefoot.study import logs, repeats
-from surefoot.study.records import Record, label_of
+from surefoot.study import records, repeats
+from surefoot.study.records import Record
 from surefoot.study.standing import Standing
 
 _MOST_FAULTS = 10
-_LABELS = ("state", "action", "next_state")
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Imported:
 
 def prepare(
     problem: Problem,
-    rows: logs.Log,
+    rows: Log,
     source: str,
     different: str | None,
     journal: Path,
@@ -89,8 +91,8 @@ def prepare(
         fix = "It is kept in the journal."
         raise InvalidInput("say why these are different measurements", got=shown(different), fix=fix)
     reader, measured_at = _Reader(problem, str(rows) if isinstance(rows, (str, Path)) else ""), _Times(discarded_at)
-    for i, (place, row) in enumerate(logs.log_rows(rows)):
-        if i == logs.MOST_ROWS:
+    for i, (place, row) in enumerate(log_rows(rows)):
+        if i == MOST_ROWS:
             raise InvalidInput("too many rows for one import", got=f"more than {i}", fix="Import them in parts.")
         reader.take(place, row)
         measured_at.take(place, row)
@@ -113,6 +115,23 @@ def prepare(
     }, reader.partly
 
 
+def moment(value: object) -> str | None:
+    """When a row was measured, as a record's time; None for what is no time, or leaves its zone open."""
+    try:
+        seconds = float(value) if isinstance(value, (int, float, Text)) and not isinstance(value, bool) else None
+    except ValueError:
+        seconds = None
+    try:
+        if seconds is None:
+            when = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+            if when.tzinfo is None:
+                return None
+            seconds = when.timestamp()
+        return records.time_text(seconds)
+    except (ValueError, OverflowError, InvalidInput):
+        return None
+
+
 class _Times:
     """When rows were measured; after a discard each must say so, and must be later."""
 
@@ -128,7 +147,7 @@ class _Times:
     def take(self, place: str, row: Mapping[str, Any]) -> None:
         given, text = row.get("time"), None
         if given is not None and (self._discarded_at or self._all):
-            text = logs.moment(given)
+            text = moment(given)
         if self._discarded_at and (text is None or text <= self._discarded_at):
             raise InvalidInput(
                 "data were discarded: rows from before are of another plant, and nothing was imported",
@@ -146,7 +165,7 @@ class _Reader:
     """Checks rows one by one and keeps them as the journal will."""
 
     def __init__(self, problem: Problem, source: str) -> None:
-        self._problem, self.source = problem, source
+        self._problem, self.source, self._reader = problem, source, RowReader(problem)
         self.rows: list[list[Any]] = []
         self._places: list[str] = []  # of the rows, in words
         self._ids: list[Label] = []
@@ -161,7 +180,7 @@ class _Reader:
 
     def take(self, place: str, row: Mapping[str, Any]) -> None:
         try:
-            taken = self._taken(row)
+            taken = self._read(row)
             self._follow(row, taken)
         except SurefootError as error:
             self._fault(place, str(error))
@@ -179,79 +198,17 @@ class _Reader:
             fix = "Correct or remove these rows and try again."
             raise InvalidInput("nothing was imported", where=self.source, got="; ".join(self._faults), fix=fix)
 
-    # --- one row ----------------------------------------------------------------------------------------
+    # --- one after the other ------------------------------------------------------------------------
 
-    def _taken(self, row: Mapping[str, Any]) -> list[Any]:
-        problem, h = self._problem, logs.step_in(_entry(row, "step"))
-        if type(h) is not int or not 0 <= h < problem.horizon:
-            raise UnknownLabel("no such step", got=f"{shown(h)}, steps are 0 … {problem.horizon - 1}")
-        states = problem.naming.states
-        i = self._known(row, "state", lambda label: states[h].index(label, f"step {h}"), states[h].__getitem__)
-        state, cost = states[h][i], self._cost(row)
-        if h == problem.horizon - 1:
-            if not problem.graph.terminal.has_cost[i]:
-                raise InvalidInput("the problem declares no cost for this last state", got=repr(state))
-            if any(row.get(name) is not None for name in _LABELS[1:]):
-                raise InvalidInput("nothing follows the last step", got="an action or a next state")
-            return [h, state, cost]
-        layer, naming = problem.graph.layers[h], problem.naming
-        pair = self._known(
-            row, "action", lambda label: naming.pair(layer, h, i, label), lambda pair: naming.action(layer, h, pair)
-        )
-        action = naming.action(layer, h, pair)
-
-        def reached(edge: int) -> Label:
-            return states[h + 1][int(layer.successor[edge])]
-
-        edge = self._known(row, "next_state", lambda label: problem.edge_index(h, state, action, label), reached)
-        return [h, state, action, reached(edge), cost]
-
-    @staticmethod
-    def _known(
-        row: Mapping[str, Any], name: str, find: Callable[[Label], int], label_at: Callable[[int], Label]
-    ) -> int:
-        """The index that a cell means; exactly one of its readings must be known, and spelt as the problem does."""
-        found: set[int] = set()
-        refusal: SurefootError | None = None
-        for reading in logs.readings(_entry(row, name, null=True)):
-            label = label_of(reading, f"column {name!r}")
-            try:
-                index = find(label)
-                if not same_label(label_at(index), label):
-                    got = f"{shown(label)}, the problem has {shown(label_at(index))}"
-                    raise UnknownLabel(f"no such {name}", where=f"column {name!r}", got=got)
-                found.add(index)
-            except UnknownLabel as error:
-                refusal = refusal or error
-        if not found and refusal is not None:
-            raise refusal
-        if len(found) != 1:
-            fix = "Use JSON lines."
-            raise InvalidInput(f"the {name} can be read in two ways", got=repr(row[name]), fix=fix)
-        return found.pop()
-
-    def _cost(self, row: Mapping[str, Any]) -> list[float] | None:
-        names = [f"cost.{limit.name}" for limit in self._problem.limits]
-        columns = [key for key in row if isinstance(key, str) and key.startswith("cost.")]
-        for column in columns:
-            if column not in names:
-                fix = f"Use {', '.join(names)}."
-                raise InvalidInput("a cost of no limit", where=f"column {column!r}", fix=fix)
-        if "cost" in row and columns:
-            raise InvalidInput("the cost is given twice", got=f"cost and {columns[0]}")
-        where = "columns 'cost.…'" if columns else "column 'cost'"
-        if columns:
-            value: Any = [logs.cost_in(row.get(name), f"column {name!r}") for name in names]
-        else:
-            value = logs.cost_in(_entry(row, "cost", null=True), where)
-        if isinstance(value, (list, tuple)) and any(part is None for part in value):
-            self.partly += any(part is not None for part in value)
-            value = None
-        numbers, raw = measured(self._problem, value, where)
-        if raw is not None:
-            fix = "Leave it empty if it was not measured."
-            raise InvalidInput("a cost is not finite", where=where, got=", ".join(raw), fix=fix)
-        return numbers
+    def _read(self, row: Mapping[str, Any]) -> list[Any]:
+        """A row as the journal keeps it."""
+        found, naming = self._reader.read(row, outside=False), self._problem.naming
+        self.partly += found.partly
+        state = naming.states[found.step][found.state]
+        if found.edge == LAST:
+            return [found.step, state, found.cost]
+        action = naming.action(self._problem.graph.layers[found.step], found.step, found.pair)
+        return [found.step, state, action, found.following, found.cost]
 
     def _follow(self, row: Mapping[str, Any], taken: list[Any]) -> None:
         """With episode ids: each episode in one piece, layer after layer, each state where the row before led."""
@@ -263,8 +220,8 @@ class _Reader:
                 fix = "Add a column 'episode': rows of one episode share an offset, and count together."
                 raise InvalidInput("a limit declares episode_noise, so every row needs its episode", fix=fix)
             return
-        name = _episode(episode)
-        key, last = repeats.episode_key(name), self.rows[-1] if self.rows else None
+        name = episode_in(episode)
+        key, last = episode_key(name), self.rows[-1] if self.rows else None
         if last is None or self._current != key:
             if key in self._finished:
                 raise InvalidInput("the rows of an episode stand apart", got=f"episode {name!r} came to its end before")
@@ -309,18 +266,3 @@ class _Reader:
         shown_rows = "; ".join(f"{self._places[i]}: {text}" for i, text in found[:_MOST_FAULTS])
         got = f"{len(found)} of {len(self.rows)} rows: {shown_rows}{'; …' if len(found) > _MOST_FAULTS else ''}"
         raise InvalidInput(f"nothing was imported, {rule}", where=self.source, got=got, fix=fix)
-
-
-def _episode(value: object) -> str | int | float:
-    """An id: text or a number, nothing that two files would spell in ways that cannot be compared."""
-    name = label_of(str(value) if isinstance(value, logs.Text) else value, "column 'episode'")
-    if type(name) not in (str, int, float) or (type(name) is str and not name.strip()):
-        raise InvalidInput("an episode is text or a number", where="column 'episode'", got=shown(name))
-    known: str | int | float = name
-    return known
-
-
-def _entry(row: Mapping[str, Any], name: str, *, null: bool = False) -> Any:
-    if name not in row or (row[name] is None and not null):
-        raise InvalidInput(f"the {name} is missing")
-    return row[name]

@@ -16,6 +16,7 @@ from surefoot.agents.agent import Agent
 from surefoot.agents.look_ahead import LookAhead
 from surefoot.agents.lsvi_new import LsviNew
 from surefoot.checks import probability
+from surefoot.diagnosis import check
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile, UnwritableFile
 from surefoot.model import files
 from surefoot.model.plant.plant import Plant
@@ -52,6 +53,7 @@ class Wishes:
     agent: str | None
     options: dict[str, Any]
     plant: Plant | None = None
+    despite: str | None = None  # why a declaration with errors is used all the same
 
 
 def agent_name(agent: str | type[Agent] | None) -> str | None:
@@ -160,7 +162,8 @@ def first_record(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorF
     agent = wishes.agent or LsviNew.name
     promised: Record = {"failure_probability": p, "false_alarm": alpha, "agent": agent, "options": options}
     declared: Record = {"problem": problem.digest, "problem_file": files.file_for(problem, "problem")}
-    given = {**declared, **promised, "plant": wishes.plant}
+    despite = examined(problem, share(p, 0), wishes.despite)
+    given = {**declared, **promised, "plant": wishes.plant, "despite": despite}
     try:
         standing = Standing(problem, given, monitor, partial(declaration, path))
     except SurefootError:
@@ -178,7 +181,25 @@ def first_record(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorF
         **promised,
         "share": share(p, 0),
         "constants": standing.constants,
+        "despite": despite,
     }
+
+
+def examined(problem: Problem, failure_probability: float, despite: str | None) -> Record | None:
+    """Refuse a declaration in which ``check`` finds errors; with a reason, both as the opening's record has them."""
+    if despite is not None and (type(despite) is not str or not despite.strip()):
+        raise InvalidInput("say why the declaration is right", got=repr(despite)[:80], fix="It is kept in the journal.")
+    errors = check(problem, failure_probability).errors
+    if not errors:
+        return None
+    if despite is None:
+        raise InvalidInput(
+            "the declaration has errors, so no study was begun",
+            got=" ".join(errors).rstrip("."),
+            fix='Correct it; sf.check(problem) says more. If it is right all the same, open with despite="why"; the '
+            "reason is journalled, and certificates and audit show it.",
+        )
+    return {"reason": despite, "findings": errors}
 
 
 def refuse_unaudited(constants: Mapping[str, Any]) -> None:

@@ -21,7 +21,9 @@ was not measured.
     journal · ``plant`` null, or of a study of a plant its ``file`` and the ``sha256`` of that · ``failure_probability``
     p of the whole study · ``false_alarm`` α of the whole study · ``agent`` its name, "lsvi-new" or "lsvi-new-paper" ·
     ``options`` of the agent, as given · ``share`` the failure probability of epoch 0, p/2 · ``constants`` of the agent
-    of epoch 0 (``agent.constants``: failure_probability = share, ridges, safety_radius_scale, …).
+    of epoch 0 (``agent.constants``: failure_probability = share, ridges, safety_radius_scale, …) · ``despite`` null, or
+    where :func:`surefoot.check` finds errors in the problem: ``findings``, what it says, and ``reason``, why a person
+    begins the study all the same.
 **begin** (an episode; none is under way)
     ``episode`` 1, 2, 3, … · ``start`` label · ``epoch`` · ``plan`` number of the plan in force, from 1 in each epoch ·
     ``made_after`` number of the record after which that plan was made: it rests on the rows of the epoch that stand in
@@ -93,7 +95,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from surefoot.errors import InvalidInput, UnreadableFile
-from surefoot.model.labels import Label, check_label
 from surefoot.storage.strict_json import parse_line
 
 VERSION = 4
@@ -104,7 +105,7 @@ Record = dict[str, Any]
 FIELDS: dict[str, tuple[str, ...]] = {
     "open": (
         *("version", "surefoot", "problem", "problem_file", "plant", "failure_probability", "false_alarm"),
-        *("agent", "options", "share", "constants"),
+        *("agent", "options", "share", "constants", "despite"),
     ),
     "begin": ("episode", "start", "epoch", "plan", "made_after", "safe_mode", "certified", "to_gain", "point"),
     "ask": ("ask", "episode", "step", "state", "action", "certificate", "point"),
@@ -226,22 +227,6 @@ def time_text(seconds: float) -> str:
 
 def time_seconds(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
-
-
-# --- labels ---------------------------------------------------------------------------------------------
-
-
-def label_of(value: object, where: str = "") -> Label:
-    """The label that a JSON value stands for: an array is a tuple. Anything that cannot be one is refused."""
-    label = _tuples(value)
-    check_label(label, where)
-    return label
-
-
-def _tuples(value: object, depth: int = 0) -> Label:
-    if isinstance(value, (list, tuple)) and depth <= 32:
-        return tuple(_tuples(part, depth + 1) for part in value)
-    return value
 
 
 # --- ids ------------------------------------------------------------------------------------------------

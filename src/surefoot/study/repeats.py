@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from surefoot.logs.cells import episode_key
 from surefoot.storage.disk import FileLayer
 from surefoot.study import journal as journals
 from surefoot.study.records import Record, compact
@@ -29,26 +28,10 @@ from surefoot.study.records import Record, compact
 _DIGITS = 12
 _KINDS = tuple(f'"kind":"{kind}"'.encode() for kind in ("tell", "terminal", "import"))
 _plain = json.JSONEncoder(separators=(",", ":")).encode  # a tuple and a JSON array give the same
-_NUMBER = re.compile(r"([+-]?)([0-9]+)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,9}))?")
 
 
 def rows_digest(rows: list[Any]) -> str:
     return hashlib.sha256(compact(rows).encode("ascii")).hexdigest()
-
-
-def episode_key(name: str | int | float) -> str:
-    """An id as a person reads it: without blanks around it, a number by its value."""
-    text = unicodedata.normalize("NFKC", name).strip() if isinstance(name, str) else repr(name)
-    match = _NUMBER.fullmatch(text)
-    if match is None:
-        return text
-    sign, whole, fraction, exponent = match.groups("")
-    digits = (whole + fraction).lstrip("0")
-    significant = digits.rstrip("0")
-    if not significant:
-        return "0"
-    power = int(exponent or 0) - len(fraction) + len(digits) - len(significant)
-    return f"{sign.strip('+')}{significant}e{power}"
 
 
 def content(row: Sequence[Any]) -> str | None:

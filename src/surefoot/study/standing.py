@@ -24,14 +24,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from surefoot.agents.learner import FAILURES
-from surefoot.agents.measured import finite_cost, measured_features
 from surefoot.agents.place import Place, start_of, under_way
 from surefoot.errors import OutOfOrder
 from surefoot.model.graph import FloatArray
+from surefoot.model.labels import label_of
+from surefoot.model.measured import finite_cost, measured_features
 from surefoot.monitor.watching import AlarmLike
 from surefoot.study import declaring
 from surefoot.study.declaring import Raised
-from surefoot.study.records import Record, drift, label_of
+from surefoot.study.records import Record, drift
 from surefoot.study.state import State, unruffled
 
 T = TypeVar("T")

@@ -41,6 +41,7 @@ class State:
         self.false_alarm: float = opened["false_alarm"]
         self.agent_name: str = opened["agent"]
         self.options: Record = opened["options"]
+        self.despite: Record | None = opened["despite"]  # errors of the declaration, and why it is used all the same
         self._monitor_factory = monitor
         self.epoch, self.monitor_number, self.episodes, self.tells = 0, 0, 0, 0  # episodes: those begun
         self.rows, self.rows_at_snapshot = 0, 0  # told or imported: what a replay takes its time for

@@ -29,6 +29,7 @@ def status(standing: Standing) -> dict[str, Any]:
         "answers": unanswered(standing.raised, standing.problem, False, standing.outside),
         "promise": standing.promise,
         "restored": standing.restored,
+        "despite": standing.despite,
         "agent": standing.agent_name,
         "failure_probability": standing.failure_probability,
         "false_alarm": standing.false_alarm,

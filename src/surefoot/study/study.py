@@ -22,10 +22,11 @@ from types import TracebackType
 from typing import Any
 
 from surefoot.agents.agent import Agent
-from surefoot.agents.measured import Cost, measured
 from surefoot.agents.place import Place, refuse_inside, start_of, under_way
 from surefoot.errors import InvalidInput, OutOfOrder, UnwritableFile
-from surefoot.model.labels import Label
+from surefoot.logs.files import Log
+from surefoot.model.labels import Label, label_of
+from surefoot.model.measured import Cost, measured
 from surefoot.model.plant.plant import Plant
 from surefoot.model.problem import Problem
 from surefoot.monitor.watching import MonitorFactory
@@ -40,8 +41,7 @@ from surefoot.study.episode import Episode
 from surefoot.study.exact import Exact
 from surefoot.study.importing import Imported, prepare
 from surefoot.study.journal import Journal
-from surefoot.study.logs import Log
-from surefoot.study.records import Record, label_of
+from surefoot.study.records import Record
 from surefoot.study.rehearsal import rehearse
 from surefoot.study.standing import Standing
 from surefoot.study.status import next_call, progress_of, status
@@ -83,6 +83,7 @@ class Study:
         read_only: bool = False,
         clock: Clock = time.time,
         snapshot_every: int | None = None,
+        despite: str | None = None,
         files: FileLayer | None = None,
         monitor_factory: MonitorFactory | None = None,
         progress: bool | None = None,
@@ -103,6 +104,8 @@ class Study:
             read_only: without the lock, to read while another process runs the study; nothing can be told.
             clock: seconds since 1970. One that goes back is noted in the journal and stops nothing.
             snapshot_every: rows, told or imported, between two snapshots; by default as many as keep their cost small.
+            despite: why to begin although :func:`surefoot.check` finds errors in the problem, refused otherwise.
+                The reason is journalled; status, certificates and audit show it. An existing study ignores it.
             files, monitor_factory: in place of the disk and of :class:`surefoot.monitor.monitor.Monitor`, for tests.
             progress: say on standard error when compiling takes long; by default on a terminal. All that the study will
                 need is compiled here, so that no tell waits for it.
@@ -116,7 +119,7 @@ class Study:
         if problem is not None:
             opening.refuse_sparse(problem, plant)  # before there is a folder
         name = opening.agent_name(agent)
-        wishes = opening.Wishes(problem, failure_probability, false_alarm, name, agent_options, plant)
+        wishes = opening.Wishes(problem, failure_probability, false_alarm, name, agent_options, plant, despite)
         monitor = monitor_factory or opening.usual_monitor
         lock = opening.study_lock(path)
         if read_only:

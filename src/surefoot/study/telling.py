@@ -6,15 +6,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from surefoot.agents.measured import Cost, measured
 from surefoot.agents.place import Place
 from surefoot.errors import InvalidInput, OutOfOrder, UnknownLabel
-from surefoot.model.labels import Label, same_label
+from surefoot.model.labels import Label, label_of, same_label
+from surefoot.model.measured import Cost, measured
 from surefoot.model.problem import Problem
 from surefoot.storage.disk import FileLayer
 from surefoot.study import journal as journals
 from surefoot.study.exact import Exact
-from surefoot.study.records import Record, label_of
+from surefoot.study.records import Record
 from surefoot.study.standing import Standing
 
 AS_OFFERED: Any = ...  #: in place of an action that was applied

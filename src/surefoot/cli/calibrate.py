@@ -1,0 +1,38 @@
+"""``surefoot calibrate``: what a log of the fallback says about a declaration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def calibrate(
+    problem: Annotated[Path, typer.Argument(help="A problem file, .json or .npz.", show_default=False)],
+    log: Annotated[
+        Path,
+        typer.Argument(
+            help="A .csv, .jsonl or .parquet of logged transitions, or a study's folder.", show_default=False
+        ),
+    ],
+    level: Annotated[float, typer.Option(help="The probability with which all bounds hold.")] = 0.95,
+    picture: Annotated[Path | None, typer.Option(help="Draw the residuals, .png or .svg.")] = None,
+    dark: Annotated[bool, typer.Option("--dark", help="Draw on dark paper.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the calibration as JSON.")] = False,
+) -> None:
+    """Calibrate a declaration with a log: noise, linearity, offsets, clipping, supports. Exit code 1 with errors."""
+    import json as text
+
+    from surefoot.diagnosis import calibrate as examine
+    from surefoot.model.problem import Problem
+
+    found = examine(Problem.load(problem), log, level=level)
+    typer.echo(text.dumps(found.to_dict(), indent=2) if json else str(found))
+    if picture is not None:
+        from surefoot.reports.residuals import draw_residuals
+        from surefoot.reports.style import DARK, LIGHT
+
+        typer.echo(f"picture: {draw_residuals(found, picture, DARK if dark else LIGHT)}", err=json)
+    if found.errors:
+        raise typer.Exit(1)

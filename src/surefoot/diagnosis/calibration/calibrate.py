@@ -1,0 +1,244 @@
+"""``sf.calibrate``: what a log of the fallback says about what was declared.
+
+**Levels.** With α = 1 − level and m limits: the upper bounds of all noise scales hold together with probability
+1 − α/2, and so do all intervals for γ and what is concluded from them; the seven tests of every limit accuse a truthful
+log with probability α/2 at most, all together. So with probability at least ``level`` a truthful log is accused of
+nothing, and with at least ``level`` every bound and interval holds. For Gaussian noise, independent from row to row,
+these are proofs; for other noise they are estimates, as is all that says so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.checks import probability
+from surefoot.diagnosis.calibration import questions
+from surefoot.diagnosis.calibration.fits import Between, linear, repeats
+from surefoot.diagnosis.calibration.measurements import Log, Measurements, read_measurements
+from surefoot.diagnosis.calibration.questions import NAMES, Sample, Scale, Test, scale_of
+from surefoot.diagnosis.calibration.result import (
+    Calibration,
+    Change,
+    Interval,
+    LimitCalibration,
+    Residuals,
+)
+from surefoot.diagnosis.calibration.supports import describe_support
+from surefoot.diagnosis.calibration.verdict import judge
+from surefoot.errors import InvalidInput
+from surefoot.model.graph import FloatArray
+from surefoot.model.limit import Limit
+from surefoot.model.problem import Problem
+
+
+def calibrate(problem: Problem, log: Log, *, level: float = 0.95) -> Calibration:
+    """What a log says about a declaration: noise scales, linearity, shared offsets, clipping, supports, intervals.
+
+    Args:
+        problem: what is declared.
+        log: transitions with measured costs, most often of the fallback: a ``.csv``, ``.jsonl`` or ``.parquet`` file, a
+            study's folder, rows (mappings), or columns (a mapping of arrays). Columns as for ``study.import_log``:
+            ``step``, ``state``, ``action``, ``next_state``, ``cost`` and, to find shared offsets, ``episode``.
+        level: the probability with which all bounds hold, and with which a truthful log is accused of nothing.
+
+    Examples:
+        >>> world = sf.worlds.make("thermal/testing")
+        >>> env, rows = world.env(), []
+        >>> for episode in range(200):
+        ...     _, info = env.reset(seed=episode)
+        ...     for h in range(world.problem.horizon - 1):
+        ...         row = {"episode": episode, "step": h, "state": info["state"], "action": 0}
+        ...         _, _, _, _, info = env.step(0)
+        ...         rows.append({**row, "next_state": info["state"], "cost": float(info["cost"][0])})
+        >>> found = sf.calibrate(world.problem, rows)
+        >>> found.errors, world.problem.limits[0].noise <= found.proposal[0].noise
+        ([], True)
+    """
+    if not isinstance(problem, Problem):
+        raise InvalidInput(
+            "calibrate needs a Problem", got=f"a {type(problem).__name__}", fix="For a World, pass world.problem."
+        )
+    level = probability("level", level)
+    data = read_measurements(problem, log)
+    if len(data.step) == 0 and not data.outside:
+        raise InvalidInput("there is nothing to calibrate with", got="no row with a cost")
+    return calibrated(problem, data, level)
+
+
+def calibrated(problem: Problem, data: Measurements, level: float) -> Calibration:
+    """The same, of measurements that were read before."""
+    alpha = 1.0 - level
+    samples = [_sample(problem, data, j) for j in range(len(problem.limits))]
+    limits = tuple(_limit(problem, data, samples[j], j, alpha) for j in range(len(samples)))
+    changes = tuple(change for j, found in enumerate(limits) for change in _changes(problem, samples[j], j, found))
+    found = Calibration(
+        level=level,
+        rows=len(data.step),
+        unmeasured=data.unmeasured,
+        episodes=len(np.unique(data.episode)) if data.has_episodes else 0,
+        limits=limits,
+        support=describe_support(problem, data, alpha),
+        findings=(),
+        proposal=tuple(_proposed(limit, changes) for limit in problem.limits),
+        changes=changes,
+        residuals=tuple(_residuals(limit, data, sample) for limit, sample in zip(problem.limits, samples, strict=True)),
+    )
+    return replace(found, findings=judge(problem, found, data))
+
+
+def _sample(problem: Problem, data: Measurements, j: int) -> Sample:
+    regression = np.zeros_like(data.step) if problem.stationary_costs else data.step
+    triplet = data.triplet
+    return Sample(
+        y=data.cost[:, j],
+        features=linear(data.features, regression),
+        means=repeats(triplet),
+        triplet=triplet,
+        episode=data.episode if data.has_episodes else None,
+    )
+
+
+def _limit(problem: Problem, data: Measurements, sample: Sample, j: int, alpha: float) -> LimitCalibration:
+    limit, m = problem.limits[j], len(problem.limits)
+    each = alpha / 2.0 / (m * len(NAMES))
+    scale = scale_of(sample)
+    offset, between = questions.episodes(sample)
+    asked = (
+        (
+            Test("noise", scale.larger_than(limit.noise), "there are too few rows"),
+            questions.linearity(sample, limit.misspecification, each),
+            offset,
+            *questions.ends(sample),
+            questions.tails(sample),
+            questions.drift(sample),
+        )
+        if len(sample.y)
+        else tuple(Test(name, None, "there is no cost in the log") for name in NAMES)
+    )
+    accused = tuple(test.name for test in asked if test.p is not None and test.p < each)
+    bent = "linearity" in accused
+    return LimitCalibration(
+        name=limit.name,
+        declared=limit.noise,
+        noise=_white(scale, between, "episodes" in accused).above(1.0 - alpha / 2.0 / m),
+        least_noise=scale.below(1.0 - each),
+        freedom=scale.freedom,
+        by_repeats=sample.by_repeats,
+        tests=asked,
+        accused=accused,
+        episode_noise=questions.offset_above(between, each) if between and "episodes" in accused else None,
+        lack=_lack(sample) if bent else None,
+        intervals=() if bent else _intervals(problem, data, j, scale, alpha / 2.0 / m),
+    )
+
+
+def _white(scale: Scale, between: Between | None, shared: bool) -> Scale:
+    """What is left of the noise beside an offset, where one was found."""
+    return Scale(between.left, between.freedom) if shared and between is not None else scale
+
+
+def _lack(sample: Sample) -> float:
+    """The largest distance between the mean of a transition and what is fitted to it: an estimate."""
+    apart = np.abs(sample.means.fitted(sample.y) - sample.features.fitted(sample.y))
+    return float(apart.max(initial=0.0))
+
+
+# --- intervals for γ ----------------------------------------------------------------------------------------
+
+
+def _intervals(problem: Problem, data: Measurements, j: int, scale: Scale, share: float) -> tuple[Interval, ...]:
+    """γ̂_i ± t·s·‖row i of X⁺‖, and ζ times the sum of its entries; of coefficients that the rows determine."""
+    if scale.freedom < 1:
+        return ()
+    steps = [tuple(range(problem.horizon))] if problem.stationary_costs else [(h,) for h in range(problem.horizon)]
+    found = list[Interval]()
+    width = problem.graph.cost_dim
+    for some in steps:
+        rows = np.isin(data.step, some)
+        if rows.any():
+            centre, half = estimates(data.features[rows], data.cost[rows, j], scale, share / (len(steps) * (width + 1)))
+            half = half + problem.limits[j].misspecification * error_reach(data.features[rows])
+            seen = tuple(int(h) for h in np.unique(data.step[rows]))
+            found += [
+                Interval(seen, i, float(centre[i] - half[i]), float(centre[i] + half[i]))
+                for i in range(width)
+                if math.isfinite(half[i])
+            ]
+    return tuple(found)
+
+
+def estimates(x: FloatArray, y: FloatArray, scale: Scale, share: float) -> tuple[FloatArray, FloatArray]:
+    """γ̂ (d,) and half the width of each coefficient's interval; ∞ where the rows leave it open."""
+    from scipy.stats import t
+
+    inverse = np.linalg.pinv(x, rcond=1e-9)
+    determined = np.linalg.norm(np.eye(x.shape[1]) - inverse @ x, axis=1) < 1e-6
+    deviation = math.sqrt(scale.squares / scale.freedom)
+    half = float(t.ppf(1.0 - share / 2.0, scale.freedom)) * deviation * np.linalg.norm(inverse, axis=1)
+    return inverse @ y, np.where(determined, half, np.inf)
+
+
+def error_reach(x: FloatArray) -> FloatArray:
+    """(d,) how far an error of 1 in every row can move each coefficient: the sums of the rows of |X⁺|."""
+    reach: FloatArray = np.abs(np.linalg.pinv(x, rcond=1e-9)).sum(axis=1)
+    return reach
+
+
+# --- the proposal -------------------------------------------------------------------------------------------
+
+
+def _changes(problem: Problem, sample: Sample, j: int, found: LimitCalibration) -> list[Change]:
+    limit, changes = problem.limits[j], list[Change]()
+    if found.noise is not None:
+        noise, why = found.noise, f"upper bound from {found.freedom} degrees of freedom"
+        if found.episode_noise is not None:
+            if _knows_episode_noise():
+                changes.append(_change(limit, "episode_noise", found.episode_noise, "an offset shared by an episode"))
+            else:
+                together = _most_together(problem, sample)
+                noise = math.sqrt(noise**2 + together * found.episode_noise**2)
+                why = f"with an offset shared by up to {together} rows of an episode"
+        changes.append(_change(limit, "noise", noise, why))
+    if found.lack is not None:
+        changes.append(_change(limit, "misspecification", limit.misspecification + found.lack, "costs are not linear"))
+    # Whatever is odd about a log may make its scatter small: only a log without a fault supports a narrower number.
+    return [c for c in changes if c.proposed > c.declared or (c.proposed < c.declared and not found.accused)]
+
+
+def _change(limit: Limit, name: str, value: float, why: str) -> Change:
+    return Change(limit.name, name, float(getattr(limit, name)), three_digits_up(value), why)
+
+
+def _knows_episode_noise() -> bool:
+    return any(part.name == "episode_noise" for part in dataclasses.fields(Limit))
+
+
+def _most_together(problem: Problem, sample: Sample) -> int:
+    """The most rows of one episode that share a regression: E exp(Σ…) then has σ² + n·ω² in place of σ²."""
+    if sample.episode is None or not problem.stationary_costs:
+        return 1
+    return max(problem.horizon - 1, int(np.bincount(sample.episode).max()))
+
+
+def three_digits_up(value: float) -> float:
+    """Three digits, never less than the value."""
+    if value == 0.0:
+        return 0.0
+    unit = math.floor(math.log10(value)) - 2
+    return float(f"{math.ceil(round(value / 10.0**unit, 9)) * 10.0**unit:.3g}")
+
+
+def _proposed(limit: Limit, changes: tuple[Change, ...]) -> Limit:
+    own = {change.field: change.proposed for change in changes if change.limit == limit.name}
+    return replace(limit, **own)  # type: ignore[arg-type]
+
+
+def _residuals(limit: Limit, data: Measurements, sample: Sample) -> Residuals:
+    fitted = sample.features.fitted(sample.y)
+    order: NDArray[np.int64] = data.episode if data.has_episodes else np.arange(len(fitted))
+    return Residuals(limit.name, limit.noise, fitted, sample.y - fitted, order)

@@ -1,0 +1,131 @@
+"""Least squares on a log, exactly enough that every test below has the distribution it claims for Gaussian noise.
+
+A design is an orthonormal basis Q of what the mean may be: with n rows and rank r the residual e = y − QQᵀy has
+‖e‖²/σ² ~ χ²(n − r) when y = Qβ + ξ, ξ Gaussian, whatever β. Two designs matter: *linear*, the features of each
+regression; and *repeats*, one mean for every transition that was logged, which supposes nothing of the features at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.model.graph import FloatArray
+
+_NEGLIGIBLE = 1e-9
+_MOST_NUMBERS = 20_000_000  # of a basis, beside the episodes'; a longer log is cut
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Blocks of rows, each with an orthonormal basis of its own; together they hold every row once."""
+
+    rows: tuple[NDArray[np.int64], ...]
+    bases: tuple[FloatArray, ...]
+
+    @property
+    def n(self) -> int:
+        return sum(map(len, self.rows))
+
+    @property
+    def rank(self) -> int:
+        return sum(basis.shape[1] for basis in self.bases)
+
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom that are left to the noise."""
+        return self.n - self.rank
+
+    def fitted(self, y: FloatArray) -> FloatArray:
+        """QQᵀy of one target (n,)."""
+        result = np.zeros(len(y))
+        for rows, basis in zip(self.rows, self.bases, strict=True):
+            result[rows] = basis @ (basis.T @ y[rows])
+        return result
+
+    def leverage(self) -> FloatArray:
+        """(n,) the diagonal of QQᵀ."""
+        result = np.zeros(self.n)
+        for rows, basis in zip(self.rows, self.bases, strict=True):
+            result[rows] = np.einsum("ij,ij->i", basis, basis)
+        return result
+
+    def matrix(self) -> FloatArray:
+        """Q itself, (n, rank)."""
+        result, first = np.zeros((self.n, self.rank)), 0
+        for rows, basis in zip(self.rows, self.bases, strict=True):
+            result[rows, first : first + basis.shape[1]] = basis
+            first += basis.shape[1]
+        return result
+
+    def part(self, some: NDArray[np.bool_]) -> Design:
+        """The design of some rows only, renumbered."""
+        number = np.cumsum(some) - 1
+        rows, bases = [], []
+        for own, basis in zip(self.rows, self.bases, strict=True):
+            kept = some[own]
+            if kept.any():
+                rows.append(number[own[kept]])
+                some_rows = basis[kept]
+                bases.append(some_rows / np.linalg.norm(some_rows) if basis.shape[1] == 1 else orthonormal(some_rows))
+        return Design(tuple(rows), tuple(bases))
+
+
+def linear(features: FloatArray, regression: NDArray[np.int64]) -> Design:
+    """One block for each regression; ``regression`` (n,) says of which a row is."""
+    rows = [np.flatnonzero(regression == r) for r in np.unique(regression)]
+    return Design(tuple(rows), tuple(orthonormal(features[own]) for own in rows))
+
+
+def repeats(triplet: NDArray[np.int64]) -> Design:
+    """One mean for every transition."""
+    order = np.argsort(triplet, kind="stable")
+    rows = np.split(order, np.flatnonzero(np.diff(triplet[order])) + 1) if len(order) else []
+    return Design(tuple(rows), tuple(np.full((len(own), 1), len(own) ** -0.5) for own in rows))
+
+
+def orthonormal(x: FloatArray) -> FloatArray:
+    """(n, rank) a basis of the columns of x (n, d)."""
+    left, values, _ = np.linalg.svd(x, full_matrices=False)
+    return left[:, values > _NEGLIGIBLE * max(float(values.max(initial=0.0)), 1e-300)]
+
+
+def squares(e: FloatArray) -> float:
+    return float(e @ e)
+
+
+@dataclass(frozen=True)
+class Between:
+    """What episodes add to a design: an offset shared by the rows of each."""
+
+    explained: float  # sum of squares
+    gained: int  # degrees of freedom
+    left: float  # sum of squares that remains
+    freedom: int
+    load: float  # what one unit of the offset's variance adds to ``explained`` on average
+    rows: int  # that were looked at
+
+
+def between_episodes(design: Design, y: FloatArray, episode: NDArray[np.int64]) -> Between | None:
+    """An offset for every episode beside the design; None where no episode has rows to compare."""
+    most = max(2, _MOST_NUMBERS // max(1, design.rank))
+    if len(y) > most:
+        kept = episode <= episode[most - 1]
+        design, y, episode = design.part(kept), y[kept], episode[kept]
+    code = np.unique(episode, return_inverse=True)[1].reshape(-1)
+    counts = np.bincount(code)
+    q = design.matrix()
+    sums = np.stack([np.bincount(code, column, len(counts)) for column in q.T], axis=1) if design.rank else None
+    within = q if sums is None else q - (sums / counts[:, None])[code]
+    basis = orthonormal(within) if within.size else np.empty((len(y), 0))
+    centred = y - (np.bincount(code, y) / counts)[code]
+    left = centred - basis @ (basis.T @ centred)
+    free = len(y) - len(counts) - basis.shape[1]
+    gained = design.freedom - free
+    if gained <= 0 or free <= 0:
+        return None
+    load = float(counts.sum()) - (0.0 if sums is None else float((sums**2).sum()))
+    whole = squares(y - design.fitted(y))
+    return Between(max(0.0, whole - squares(left)), gained, squares(left), free, load, len(y))

@@ -1,0 +1,125 @@
+"""A log as arrays: which transition each row is, what it cost, of which episode it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from surefoot.errors import InvalidInput, SurefootError
+from surefoot.logs.cells import episode_in, episode_key
+from surefoot.logs.files import Row
+from surefoot.logs.journals import all_rows
+from surefoot.logs.rows import LAST, OUTSIDE, RowReader, Transition
+from surefoot.model.graph import FloatArray
+from surefoot.model.problem import Problem
+from surefoot.model.sparse_rows import SparseRows
+
+Log = str | Path | Iterable[Mapping[str, Any]] | Mapping[str, Sequence[Any] | ArrayLike]
+"""A file, a study's folder, rows, or columns: arrays of equal length by name."""
+
+NO_EPISODE = -1
+_MOST_FAULTS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """n rows with a cost, in the order of the log; what was met outside the declared support is apart."""
+
+    step: NDArray[np.int64]  # (n,)
+    place: NDArray[np.int64]  # (n,)   the cost row, in the last step the state
+    features: FloatArray  # (n, dc)
+    cost: FloatArray  # (n, m)
+    episode: NDArray[np.int64]  # (n,)   0, 1, … in order of appearance; NO_EPISODE where the log gives none
+    transitions: tuple[tuple[int, int, int], ...]  # (step, pair, edge) of every transition, measured or not
+    outside: tuple[tuple[str, Transition], ...]  # (where in the log, what)
+    unmeasured: int  # rows without a cost
+
+    @property
+    def triplet(self) -> NDArray[np.int64]:
+        """(n,) a number for each (step, place): rows of one number are repeats of one transition."""
+        keys = np.stack([self.step, self.place], axis=1)
+        return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+
+    @property
+    def has_episodes(self) -> bool:
+        return len(self.episode) > 0 and bool((self.episode != NO_EPISODE).all())
+
+
+def read_measurements(problem: Problem, log: Log) -> Measurements:
+    """Every row checked, as for an import; but a successor outside the declared support is news here, not an error."""
+    if problem.graph.several_rows:
+        raise InvalidInput(
+            "calibrate takes one cost row per action, or one per triplet",
+            got="some action has several, and a log does not say which was measured",
+            fix="Declare the log's own problem with the exact features.",
+        )
+    reader = RowReader(problem)
+    found, names = list[tuple[str, Transition]](), list[int]()
+    known: dict[str, int] = {}
+    faults: list[str] = []
+    for place, row in _rows(log, problem.horizon - 1):
+        try:
+            taken = reader.read(row, outside=True)
+            episode = row.get("episode")
+            key = None if episode is None else episode_key(episode_in(episode))
+        except SurefootError as error:
+            faults.append(f"{place}: {error}")
+            if len(faults) == _MOST_FAULTS:
+                break
+            continue
+        found.append((place, taken))
+        names.append(NO_EPISODE if key is None else known.setdefault(key, len(known)))
+    if faults:
+        source = str(log) if isinstance(log, (str, Path)) else ""
+        fix = "Correct or remove these rows and try again."
+        raise InvalidInput("the log does not fit the problem", where=source, got="; ".join(faults), fix=fix)
+    return _arrays(problem, found, np.array(names, np.int64))
+
+
+def _rows(log: Log, last: int) -> Iterable[Row]:
+    if isinstance(log, Mapping):
+        columns = {name: list(column) for name, column in log.items()}  # type: ignore[arg-type]
+        if len({len(column) for column in columns.values()}) > 1:
+            got = ", ".join(f"{name}: {len(column)}" for name, column in columns.items())
+            raise InvalidInput("columns of different lengths", got=got)
+        plain = {name: [_plain(value) for value in column] for name, column in columns.items()}
+        n = len(next(iter(plain.values()), []))
+        return ((f"row {i + 1}", {name: column[i] for name, column in plain.items()}) for i in range(n))
+    return all_rows(log, last)
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy as Python's; NaN in a column of costs: not measured."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    value = value.item() if isinstance(value, np.generic) and not isinstance(value, np.float32) else value
+    return None if isinstance(value, float) and value != value else value
+
+
+def _arrays(problem: Problem, rows: list[tuple[str, Transition]], episode: NDArray[np.int64]) -> Measurements:
+    graph = problem.graph
+    inside = [i for i, (_, row) in enumerate(rows) if row.edge != OUTSIDE]
+    measured = [i for i in inside if rows[i][1].cost is not None]
+    features = np.zeros((len(measured), graph.cost_dim))
+    place = np.zeros(len(measured), np.int64)
+    for n, i in enumerate(measured):
+        row = rows[i][1]
+        table = graph.terminal.cost_features if row.edge == LAST else graph.layers[row.step].cost_features
+        place[n] = row.state if row.edge == LAST else graph.layers[row.step].row_of(row.edge)
+        assert table is not None
+        features[n] = table[int(place[n])] if isinstance(table, SparseRows) else np.asarray(table[place[n]])
+    return Measurements(
+        step=np.array([rows[i][1].step for i in measured], np.int64),
+        place=place,
+        features=features,
+        cost=np.array([rows[i][1].cost for i in measured], np.float64).reshape(-1, len(problem.limits)),
+        episode=episode[measured],
+        transitions=tuple((row.step, row.pair, row.edge) for _, row in rows if row.edge not in (OUTSIDE, LAST)),
+        outside=tuple((where, row) for where, row in rows if row.edge == OUTSIDE),
+        unmeasured=len(inside) - len(measured),
+    )

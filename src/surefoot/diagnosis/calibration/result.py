@@ -1,0 +1,150 @@
+"""What a calibration holds: plain Python values, frozen; print it to read it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from surefoot.diagnosis.calibration.questions import Test
+from surefoot.diagnosis.diagnosis import Finding
+from surefoot.diagnosis.text import lay_out_calibration
+from surefoot.model.graph import FloatArray, IntArray
+from surefoot.model.limit import Limit
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Where a coefficient of γ lies. A proof at the calibration's level for Gaussian noise and linear costs."""
+
+    steps: tuple[int, ...]  # of the regression
+    column: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class LimitCalibration:
+    """What the log says about one limit."""
+
+    name: str
+    declared: float  # noise
+    noise: float | None  # upper confidence bound of the noise scale; None: the log is too short
+    least_noise: float | None  # lower one
+    freedom: int  # degrees of freedom behind both
+    by_repeats: bool  # from repeated transitions, no feature needed; else from residuals, features paid for
+    tests: tuple[Test, ...]
+    accused: tuple[str, ...]  # the names of the tests that spoke
+    episode_noise: float | None  # estimate of an offset shared by an episode's rows, upper bound; None: none was found
+    lack: float | None  # estimate of how far costs are from linear; None: no sign of it
+    intervals: tuple[Interval, ...]  # of coefficients that the log determines
+
+
+@dataclass(frozen=True)
+class SupportCalibration:
+    """The declared successors beside those in the log."""
+
+    transitions: int
+    outside: int  # rows whose successor is not declared
+    examples: tuple[str, ...]
+    pairs: int  # state-action pairs that were logged
+    never_seen: int  # declared successors of these that no row shows
+    at_edge: int  # transitions to the first or last declared successor, of pairs with three or more
+    may_touch: int  # transitions of such pairs
+    outside_chance: float | None  # upper bound of the chance, per transition as logged, that a successor is undeclared
+
+
+@dataclass(frozen=True)
+class Change:
+    """One number of a declaration that the log speaks about."""
+
+    limit: str
+    field: str
+    declared: float
+    proposed: float
+    why: str
+
+    @property
+    def wider(self) -> bool:
+        """True: on the safe side of what was declared. False: it loosens the declaration, which is yours to decide."""
+        return self.proposed > self.declared
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """For the picture: one limit's readings beside what was fitted."""
+
+    limit: str
+    noise: float  # as declared
+    fitted: FloatArray  # (n,)
+    residual: FloatArray  # (n,)
+    episode: IntArray  # (n,)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Calibration:
+    """What :func:`surefoot.calibrate` found. ``print`` it, or use its fields.
+
+    ``proposal`` has the limits as the log supports them, ``changes`` says what is different and in which direction,
+    ``text`` is the same in Python, to paste. Nothing is changed by itself.
+    """
+
+    level: float
+    rows: int  # with a cost
+    unmeasured: int
+    episodes: int
+    limits: tuple[LimitCalibration, ...]
+    support: SupportCalibration
+    findings: tuple[Finding, ...]
+    proposal: tuple[Limit, ...]
+    changes: tuple[Change, ...]
+    residuals: tuple[Residuals, ...] = field(default=())
+
+    @property
+    def errors(self) -> list[str]:
+        """What contradicts the declaration."""
+        return [str(finding) for finding in self.findings if finding.grade == "error"]
+
+    @property
+    def text(self) -> str:
+        """The proposed limits as Python, each changed number with a comment."""
+        lines = ["limits=["]
+        for limit in self.proposal:
+            parts = [f"{name}={value!r}" for name, value in _fields(limit).items()]
+            notes = [
+                f"{c.field} was {c.declared:g}, {'wider' if c.wider else 'NARROWER: loosens the declaration'}"
+                for c in self.changes
+                if c.limit == limit.name
+            ]
+            comment = f"  # {'; '.join(notes)}" if notes else ""
+            lines.append(f"    sf.Limit({limit.name!r}, {', '.join(parts)}),{comment}")
+        return "\n".join([*lines, "]"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields but the residuals, as JSON-able values."""
+        found = {name: getattr(self, name) for name in ("level", "rows", "unmeasured", "episodes", "limits", "support")}
+        found |= {name: getattr(self, name) for name in ("findings", "changes")}
+        result: dict[str, Any] = _plain(found)
+        return result | {"proposal": [{"name": limit.name, **_fields(limit)} for limit in self.proposal]}
+
+    def __str__(self) -> str:
+        return lay_out_calibration(self)
+
+    def __repr__(self) -> str:
+        return f"<Calibration: {self.rows} rows, {len(self.errors)} errors; print it to read it>"
+
+
+def _fields(limit: Limit) -> dict[str, Any]:
+    """What was declared of a limit, without what has its default."""
+    found = {name: value for name, value in asdict(limit).items() if name != "name"}
+    return {name: value for name, value in found.items() if value not in (None, ()) and (name, value) not in _DEFAULTS}
+
+
+_DEFAULTS = (("misspecification", 0.0), ("episode_noise", 0.0))
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value

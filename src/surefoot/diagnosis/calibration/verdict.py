@@ -1,0 +1,194 @@
+"""What a calibration means, and what to do. Each line says whether it is a proof, and at what level, or an estimate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from surefoot.diagnosis.calibration.measurements import Measurements
+from surefoot.diagnosis.calibration.result import Calibration, LimitCalibration
+from surefoot.diagnosis.diagnosis import Finding
+from surefoot.diagnosis.text import digits, rounded_up
+from surefoot.model.feature_names import feature_name
+from surefoot.model.limit import Limit
+from surefoot.model.priors import Prior
+from surefoot.model.problem import Problem
+
+_GRAVITY = ("error", "warning", "ok", "note")
+
+
+def judge(problem: Problem, found: Calibration, data: Measurements) -> tuple[Finding, ...]:
+    findings = [*_support(found)]
+    for limit, one in zip(problem.limits, found.limits, strict=True):
+        findings += [*_noise(found, limit, one), *_accusations(limit, one), *_weights(problem, limit, one)]
+        findings += [*_silent(one)]
+    return tuple(sorted(findings, key=lambda finding: _GRAVITY.index(finding.grade)))
+
+
+def _proof(found: Calibration) -> str:
+    return f"a proof at level {found.level:g} for Gaussian noise, an estimate for other noise"
+
+
+def _noise(found: Calibration, limit: Limit, one: LimitCalibration) -> Iterator[Finding]:
+    if one.noise is None:
+        yield Finding("warning", f"The log says nothing of the noise of {limit.name!r}: too few rows.", "Log more.")
+        return
+    source = "repeated transitions" if one.by_repeats else "residuals, features paid for"
+    beside = "Beside the shared offset, the" if "episodes" in one.accused else "The"
+    bound = (
+        f"{beside} noise scale of {limit.name!r} is at most {rounded_up(one.noise)} (from {source}; {_proof(found)})"
+    )
+    if "noise" in one.accused and "episodes" not in one.accused:
+        yield Finding(
+            "error",
+            f"The noise of {limit.name!r} is larger than declared: at least {digits(one.least_noise)}, declared is "
+            f"{digits(limit.noise)}; {bound[0].lower()}{bound[1:]}.",
+            f"Declare noise={rounded_up(one.noise)} or more.",
+        )
+    elif one.noise <= limit.noise:
+        yield Finding("ok", f"{bound}; declared is {digits(limit.noise)}.")
+    else:
+        yield Finding(
+            "note",
+            f"{bound}; declared is {digits(limit.noise)}, which the log neither proves nor excludes.",
+            f"noise={rounded_up(one.noise)} would be on the safe side.",
+        )
+
+
+def _accusations(limit: Limit, one: LimitCalibration) -> Iterator[Finding]:
+    size = {test.name: test.size for test in one.tests}
+    if "linearity" in one.accused:
+        yield Finding(
+            "error",
+            f"The costs of {limit.name!r} are not linear in the features up to the declared misspecification "
+            f"{digits(limit.misspecification)}: transitions are off by up to {digits(one.lack)} (estimate).",
+            "Add a feature that bends (a square, a product, a step), or declare the misspecification.",
+        )
+    if "episodes" in one.accused:
+        yield Finding(
+            "error",
+            f"The readings of {limit.name!r} share an offset within an episode, of scale {digits(size['episodes'])} "
+            f"(estimate; at most about {digits(one.episode_noise)}): the noise is not new at every step.",
+            "Remove its cause (one calibration per episode, a filter, a drift of the sensor), or declare the noise "
+            "that is proposed below, which covers it.",
+        )
+    for end, word in (("high end", "highest"), ("low end", "lowest")):
+        if end in one.accused:
+            yield Finding(
+                "error",
+                f"The readings of {limit.name!r} pile up at the {word} value, {digits(size[end])}: the sensor is "
+                "clipped, and its mean is not the cost.",
+                "Give the sensor a range that exceeds the limit by several noise scales; leave such rows out only if "
+                "you leave out all rows of these transitions.",
+            )
+    if "tails" in one.accused:
+        yield Finding(
+            "warning",
+            f"The noise of {limit.name!r} has heavier tails than a Gaussian: one residual is {digits(size['tails'])} "
+            "large. The bound on its scale is then an estimate only.",
+            "Look for faulty readings; else declare a noise scale that covers the largest residuals.",
+        )
+    if "drift" in one.accused:
+        yield Finding(
+            "error",
+            f"The costs of {limit.name!r} changed during the log: its first and second half do not agree.",
+            "Use the part after the change, or declare what it may amount to as misspecification.",
+        )
+
+
+def _weights(problem: Problem, limit: Limit, one: LimitCalibration) -> Iterator[Finding]:
+    """A norm, a prior or an anchor that the intervals for γ exclude."""
+    j = [each.name for each in problem.limits].index(limit.name)
+    yield from _outside_prior(problem, limit, one, problem.priors[j])
+    by_steps: dict[tuple[int, ...], list[float]] = {}
+    for interval in one.intervals:
+        nearest = 0.0 if interval.low <= 0.0 <= interval.high else min(abs(interval.low), abs(interval.high))
+        by_steps.setdefault(interval.steps, []).append(nearest)
+    least = max((math.hypot(*parts) for parts in by_steps.values()), default=0.0)
+    if limit.norm is not None and least > limit.norm:
+        yield Finding(
+            "error",
+            f"The norm of {limit.name!r} is too small: the log shows cost weights of length {digits(least)} at least, "
+            f"declared is {digits(limit.norm)}.",
+            f"Declare norm={rounded_up(least)} or, better, more.",
+        )
+    for anchors in {id(a): a for a in problem.graph.anchors if a is not None}.values():
+        for steps in by_steps:
+            own = {interval.column: interval for interval in one.intervals if interval.steps == steps}
+            for x, costs, tolerance in zip(*anchors.parts, strict=True):
+                needed = np.flatnonzero(x).tolist()
+                if not set(needed) <= set(own):
+                    continue
+                ends = [sorted((x[i] * own[i].low, x[i] * own[i].high)) for i in needed]
+                low, high = sum(end[0] for end in ends), sum(end[1] for end in ends)
+                cost, error = float(costs[j]), limit.misspecification + float(tolerance[j])
+                if not low - error <= cost <= high + error:
+                    yield Finding(
+                        "error",
+                        f"The anchor of {limit.name!r} is not what the log shows: its cost is declared as "
+                        f"{digits(cost)} and lies between {digits(low)} and {digits(high)}.",
+                        "Measure the anchor again, give it a tolerance, or leave it out.",
+                    )
+                    return
+
+
+def _outside_prior(problem: Problem, limit: Limit, one: LimitCalibration, prior: Prior) -> Iterator[Finding]:
+    """A coefficient whose interval and prior have nothing in common; that of a feature the limit leaves out is 0."""
+    wrong = []
+    for each in one.intervals:
+        middle, width = float(prior.centre[each.column]), float(prior.width[each.column])
+        if not prior.boxed and width > 0.0:
+            continue  # a norm says nothing of single coefficients
+        if each.low > middle + width or each.high < middle - width:
+            wrong.append(
+                f"{feature_name(problem.features, each.column)} is declared as {digits(middle - width)} … "
+                f"{digits(middle + width)} and lies between {digits(each.low)} and {digits(each.high)}"
+            )
+    if wrong:
+        told = "; ".join(dict.fromkeys(wrong[:3])) + ("; …" if len(wrong) > 3 else "")
+        yield Finding(
+            "error",
+            f"The prior of {limit.name!r} is not what the log shows: {told}.",
+            "Widen the prior to hold both, or look for the unit in which they differ.",
+        )
+
+
+def _silent(one: LimitCalibration) -> Iterator[Finding]:
+    missing = [f"{test.name} ({test.why})" for test in one.tests if test.p is None]
+    if missing:
+        yield Finding("note", f"Not tested for {one.name!r}: {', '.join(missing)}.")
+
+
+def _support(found: Calibration) -> Iterator[Finding]:
+    support = found.support
+    if support.outside:
+        more = "; …" if support.outside > len(support.examples) else ""
+        yield Finding(
+            "error",
+            f"{support.outside} of {support.transitions} transitions leave the declared support (a proof that it is "
+            f"too small): {'; '.join(support.examples)}{more}.",
+            "Add these successors to the support.",
+        )
+    elif support.outside_chance is not None:
+        yield Finding(
+            "ok",
+            f"All {support.transitions} logged transitions are within the declared support; an undeclared successor "
+            f"has a chance of at most {support.outside_chance:.2g} per transition as logged (a proof at level "
+            f"{found.level:g} if transitions are independent).",
+        )
+    if support.may_touch and support.at_edge:
+        share = support.at_edge / support.may_touch
+        yield Finding(
+            "note",
+            f"{support.at_edge} of {support.may_touch} transitions with three or more declared successors end at the "
+            f"edge of the support ({share:.0%}).",
+            "Where few of many declared successors are at the edge and it is met often, ask what may lie beyond it.",
+        )
+    if support.never_seen:
+        yield Finding(
+            "note",
+            f"{support.never_seen} declared successors of the {support.pairs} logged state-action pairs were never "
+            "seen. Too large a support is safe, and learns more slowly.",
+        )

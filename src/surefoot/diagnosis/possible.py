@@ -1,0 +1,181 @@
+"""Is any truth possible under the declaration? Conditions that γ or μ must keep, and the shortest vector that does.
+
+**Transitions.** One μ of a regression makes probabilities of all its pairs: ⟨μ, φ(s,a,s′)⟩ ≥ 0, and their sum over s′
+is 1. If the shortest such μ is longer than the declared `transition_norm`, or there is none, the declaration is wrong,
+whatever the plant.
+
+**The fallback.** It is declared safe in every state that it can reach within the declared support. So for each limit
+there must be a γ with ⟨γ, x⟩ ≤ c̄ + ζ for all of its triplets and ⟨γ, x⁰⟩ = c⁰, up to ζ and the anchor's tolerance, in
+its prior and of length at most L.
+
+Large problems are sampled, evenly: what a sample contradicts, the whole contradicts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from surefoot.diagnosis.diagnosis import NoFallback, NoProbabilities
+from surefoot.diagnosis.least_norm import Shortest, shortest
+from surefoot.model.features import Features
+from surefoot.model.graph import BoolArray, FloatArray, IntArray
+from surefoot.model.priors import Prior
+from surefoot.model.problem import Problem
+from surefoot.model.sparse_rows import SparseRows
+
+MOST_PAIRS = 1000  #: of a regression that are looked at
+_MOST_COLUMNS = 300  # wider features are tables, which can be anything
+_BEYOND = 1e-6  # by so much a length must exceed the declared one
+_ROUNDING = 1e-9  # of a cost or a coefficient: a contradiction by less than this is none
+
+
+def no_probabilities(problem: Problem) -> NoProbabilities | None:
+    """The first regression whose features no declared μ turns into probabilities; None where each has one."""
+    graph = problem.graph
+    if graph.transition_dim > _MOST_COLUMNS:
+        return None
+    steps = range(len(graph.layers))
+    done: set[tuple[int, ...]] = set()
+    for some in [list(steps)] if problem.stationary_transitions else [[h] for h in steps]:
+        key = tuple(id(part) for h in some for part in (graph.layers[h].transition_features, graph.layers[h].pair_ptr))
+        masks = [graph.reachable[h] for h in some]
+        if all(mask.all() for mask in masks):
+            if key in done:
+                continue
+            done.add(key)
+        found = _no_weights(problem, some)
+        if found is not None:
+            return found
+    return None
+
+
+def _no_weights(problem: Problem, steps: Sequence[int]) -> NoProbabilities | None:
+    graph = problem.graph
+    rows, sums, places = list[FloatArray](), list[FloatArray](), list[tuple[int, int]]()
+    total = 0
+    for h in steps:
+        layer = graph.layers[h]
+        reached = np.flatnonzero(np.repeat(graph.reachable[h], np.diff(layer.state_ptr)))
+        total += len(reached)
+        pairs = _evenly(reached, max(1, MOST_PAIRS // len(steps)))
+        for pair, phi in zip(pairs.tolist(), _rows_of(layer.pair_ptr, layer.transition_features, pairs), strict=True):
+            rows.append(phi)
+            sums.append(phi.sum(axis=0))
+            places += [(h, pair)]
+    a, g = np.array(sums), np.vstack(rows)
+    scale = float(np.linalg.norm(g, axis=1).max()) or 1.0  # in these units weights are of about length 1
+    owner = np.repeat(np.arange(len(rows)), [len(phi) for phi in rows])
+    first_a, first_g = _distinct(a), _distinct(g)
+    found = shortest(a[first_a] / scale, np.ones(len(first_a)), g[first_g] / scale, np.zeros(len(first_g)))
+    if found.length / scale <= problem.transition_norm * (1.0 + _BEYOND):
+        return None
+    named = [int(first_a[i]) for i in found.equations] + [int(owner[first_g[i]]) for i in found.conditions]
+    where = [problem.naming.at_pair(graph.layers[h], h, pair) for h, pair in (places[i] for i in dict.fromkeys(named))]
+    return NoProbabilities(
+        layers=tuple(steps),
+        least_norm=found.length / scale,
+        transition_norm=problem.transition_norm,
+        where=tuple(where[:2]),
+        looked_at=len(places),
+        pairs=total,
+        shared=graph.shared_features,
+    )
+
+
+def _distinct(rows: FloatArray) -> IntArray:
+    """The numbers of rows that differ from all before them."""
+    return np.sort(np.unique(rows, axis=0, return_index=True)[1])
+
+
+def _evenly(numbers: IntArray, most: int) -> IntArray:
+    if len(numbers) <= most:
+        return numbers
+    return numbers[np.linspace(0, len(numbers) - 1, most).astype(np.int64)]
+
+
+def _rows_of(pointer: IntArray, x: Features, pairs: IntArray) -> Iterator[FloatArray]:
+    for pair in pairs.tolist():
+        yield _dense(x, slice(int(pointer[pair]), int(pointer[pair + 1])))
+
+
+def _dense(x: Features, rows: slice | IntArray | BoolArray) -> FloatArray:
+    some = x[rows]
+    return some.dense() if isinstance(some, SparseRows) else np.asarray(some, np.float64)
+
+
+# --- the fallback -------------------------------------------------------------------------------------------
+
+
+def no_fallback(problem: Problem) -> NoFallback | None:
+    """The first limit that no declared γ lets the fallback keep everywhere; None where each has one."""
+    graph = problem.graph
+    if graph.cost_dim > _MOST_COLUMNS:
+        return None
+    tables = [_fallback_rows(problem, h) for h in range(graph.horizon)]
+    for some in [range(graph.horizon)] if problem.stationary_costs else [range(h, h + 1) for h in range(graph.horizon)]:
+        x = np.vstack([tables[h] for h in some])
+        steps = np.repeat(np.array(some), [len(tables[h]) for h in some])
+        for j, (limit, prior) in enumerate(zip(problem.limits, problem.priors, strict=True)):
+            bound = problem.bounds[steps, j]
+            rows = _evenly(_distinct(np.hstack([x, bound[:, None]])), 5 * MOST_PAIRS) if len(x) else steps
+            found = _least_weights(problem, j, x[rows], bound[rows], some)
+            if found.length > prior.norm * (1.0 + _BEYOND) + _BEYOND * problem.cost_scales[j]:
+                lowest = float(problem.bounds[list(some), j].min())
+                return NoFallback(tuple(some), limit.name, lowest, prior.norm, prior.boxed, found.length)
+    return None
+
+
+def _least_weights(problem: Problem, j: int, x: FloatArray, bound: FloatArray, steps: Sequence[int]) -> Shortest:
+    """The shortest γ of the prior with ⟨γ, x⟩ ≤ c̄ + ζ for all rows and ⟨γ, x⁰⟩ = c⁰ up to ζ and tolerances."""
+    error, prior = problem.limits[j].misspecification, problem.priors[j]
+    equations, values = _known_weights(prior)
+    conditions, least = _box(prior)
+    given = {id(each): each for each in (problem.graph.anchors[h] for h in steps) if each is not None}
+    for each in given.values():
+        off = error + each.tolerance[:, j]
+        exact = off == 0.0
+        equations, values = [*equations, each.features[exact]], [*values, each.cost[exact, j]]
+        a, c, off = each.features[~exact], each.cost[~exact, j], off[~exact] + _ROUNDING * problem.cost_scales[j]
+        conditions, least = [*conditions, a, -a], [*least, c - off, -c - off]
+    return shortest(
+        np.vstack(equations),
+        np.concatenate(values),
+        np.vstack([*conditions, -x]),
+        np.concatenate([*least, -bound - error]),
+    )
+
+
+def _known_weights(prior: Prior) -> tuple[list[FloatArray], list[FloatArray]]:
+    """Coefficients that are known, 0 for features that the limit does not depend on: as equations."""
+    known = prior.width == 0.0
+    return [np.eye(len(known))[known]], [prior.centre[known]]
+
+
+def _box(prior: Prior) -> tuple[list[FloatArray], list[FloatArray]]:
+    """lowest ≤ γ_i ≤ highest, as conditions."""
+    if not prior.boxed:
+        return [], []
+    free = prior.width > 0.0
+    unit, centre = np.eye(len(free))[free], prior.centre[free]
+    width = prior.width[free] + _ROUNDING * (np.abs(centre) + prior.width[free])
+    return [unit, -unit], [centre - width, -centre - width]
+
+
+def _fallback_rows(problem: Problem, h: int) -> FloatArray:
+    graph = problem.graph
+    if h == len(graph.layers):
+        last = graph.terminal
+        if last.cost_features is None:
+            return np.empty((0, graph.cost_dim))
+        return _dense(last.cost_features, last.fallback_reached & last.has_cost)
+    layer = graph.layers[h]
+    pairs = _evenly(layer.fallback_pairs(), MOST_PAIRS)
+    return np.vstack([*_rows_of(layer.row_ptr, layer.cost_features, pairs)])
+
+
+def is_none(length: float) -> bool:
+    """Is there no vector at all, or only one so long that rounding made it?"""
+    return not math.isfinite(length) or length > 1e8

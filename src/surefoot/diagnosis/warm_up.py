@@ -1,0 +1,98 @@
+"""How many episodes of the fallback's own data would open the first action beyond it? An estimate, and no more.
+
+It needs what nobody knows yet, so it guesses: every declared successor is equally likely, and wherever the anchors
+say nothing of γ it is in the middle of its prior, zero with a norm alone, which is mild: a plant whose fallback comes
+closer to its limits takes longer. After n episodes the regressions then hold n times the rows of one. The bounds of
+spec 3 and the certificates of spec 4 are computed as a learner would, and the least n that certifies is searched for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from surefoot.diagnosis.cold_start import certified_moves
+from surefoot.estimate.costs import CostData, bound_costs
+from surefoot.estimate.ellipsoids import CostConfidence, CostEllipsoids, cost_ellipsoids
+from surefoot.estimate.families import families
+from surefoot.model.features import Features
+from surefoot.model.problem import Problem
+from surefoot.model.sparse_rows import SparseRows
+from surefoot.plan.certify import certify
+
+MOST_EPISODES = 1_000_000
+_MOST_ROWS = 20_000  # of the fallback; more take too long for an estimate
+_MOST_TRIPLETS = 1_000_000
+
+
+def episodes_to_open(problem: Problem, confidence: CostConfidence) -> int | None:
+    """About how many; None where even MOST_EPISODES would not do, or where the problem is too large to try."""
+    graph = problem.graph
+    own = sum(int(np.diff(layer.pair_ptr)[layer.fallback_pairs()].sum()) for layer in graph.layers)
+    if own > _MOST_ROWS or sum(layer.n_edges for layer in graph.layers) > _MOST_TRIPLETS:
+        return None
+    data = _Expected(problem, min(confidence.ridges))
+
+    def opens(episodes: float) -> bool:
+        data.episodes = episodes
+        bounds = bound_costs(problem, data, confidence)
+        return sum(certified_moves(graph, certify(graph, bounds, problem.bounds))) > 0
+
+    low, high = 0.0, 1.0
+    while not opens(high):
+        low, high = high, 4.0 * high
+        if low >= MOST_EPISODES:
+            return None
+    while high > 1.1 * low + 1.0:
+        middle = (low * high) ** 0.5 if low else high / 2.0
+        low, high = (low, middle) if opens(middle) else (middle, high)
+    return int(np.ceil(high))
+
+
+class _Expected(CostData):
+    """What so many episodes of the fallback would leave in the regressions, on average."""
+
+    def __init__(self, problem: Problem, ridge: float) -> None:
+        super().__init__(problem, ridge, families(problem))
+        self.episodes = 1.0
+        self._horizon, self._nothing = problem.horizon, np.zeros(len(problem.limits))
+        graph = problem.graph
+        here = np.zeros(graph.n_states(0))
+        here[graph.starts] = 1.0 / len(graph.starts)
+        for h, layer in enumerate(graph.layers):
+            after = np.zeros(graph.n_states(h + 1))
+            for state in np.flatnonzero(here).tolist():
+                pair = int(layer.fallback[state])
+                edges = slice(int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1]))
+                weight = float(here[state]) / (edges.stop - edges.start)
+                after[layer.successor[edges]] += weight
+                rows = range(int(layer.row_ptr[pair]), int(layer.row_ptr[pair + 1]))
+                for row in rows:
+                    self._expect(h, layer.cost_features[row : row + 1], float(here[state]) / len(rows))
+            here = after
+        last = graph.terminal
+        if last.cost_features is not None:
+            for state in np.flatnonzero(here * last.has_cost).tolist():
+                self._expect(graph.horizon - 1, last.cost_features[state : state + 1], float(here[state]))
+        self.bank.state.targets[:] = 0.0  # every row costs what prior and anchors say: there is nothing beside it
+
+    def _expect(self, h: int, x: Features, weight: float) -> None:
+        """A row that is met with this probability: it counts as so much of one."""
+        dense = x.dense()[0] if isinstance(x, SparseRows) else np.asarray(x[0], np.float64)
+        root = np.sqrt(weight)
+        before = self.spread.copy()
+        self.add(h, replace(x, values=root * x.values) if isinstance(x, SparseRows) else root * dense, self._nothing)
+        self.spread[:] = before
+        for f in range(len(self.families)):
+            at = f * self._horizon + h
+            rho = np.abs(self.state.frames.directions[at] @ dense)
+            size, blur = 1.0 + float(rho.sum()), rho @ self.state.tolerances[at]
+            self.spread[self.regression(h, f)] += weight * np.concatenate([[size * size], size * blur, blur * blur])
+
+    def ellipsoids(self, h: int, confidence: CostConfidence, family: int = 0) -> CostEllipsoids:
+        r, n = self.regression(h, family), self.episodes
+        once, spread = self.bank.turned(r), self.spread_of(r, family)
+        many = replace(once, eigenvalues=n * once.eigenvalues)
+        spread = replace(spread, whole=n * spread.whole, mixed=n * spread.mixed, blurred=n * spread.blurred)
+        return cost_ellipsoids(many, spread, self.families[family], confidence)

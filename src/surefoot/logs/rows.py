@@ -1,0 +1,127 @@
+"""A row of a log as a transition of a problem: its step, state, action, successor and costs.
+
+A row has ``step``, ``state``, ``action``, ``next_state`` and ``cost`` (a number, one per limit, or empty; with
+several limits also one column ``cost.NAME`` per limit). The cost of a last state is a row with ``step`` H−1, ``state``
+and ``cost`` alone. Other columns are left aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from surefoot.errors import InvalidInput, SurefootError, UnknownLabel
+from surefoot.logs import cells
+from surefoot.model.labels import Label, label_of, same_label, shown
+from surefoot.model.measured import measured
+from surefoot.model.problem import Problem
+
+LABELS = ("state", "action", "next_state")
+OUTSIDE, LAST = -1, -2  #: in place of an edge: the successor is not declared; the row is a last state's cost
+
+
+@dataclass(frozen=True)
+class Transition:
+    """One row, understood. Numbers are those of the problem's graph."""
+
+    step: int
+    state: int
+    pair: int  # LAST in the last step
+    edge: int  # OUTSIDE or LAST
+    cost: list[float] | None  # one per limit, None: not measured
+    partly: bool  # some limits' costs were there, not all: then none counts
+    following: Label  # the successor as logged, None in the last step
+
+
+class RowReader:
+    """Reads rows against a problem; what does not fit is an error that says where."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+
+    def read(self, row: Mapping[str, Any], *, outside: bool) -> Transition:
+        """The transition that a row holds; with ``outside``, a successor that is not declared is one, too."""
+        problem, h = self._problem, cells.step_in(entry(row, "step"))
+        if type(h) is not int or not 0 <= h < problem.horizon:
+            raise UnknownLabel("no such step", got=f"{shown(h)}, steps are 0 … {problem.horizon - 1}")
+        states = problem.naming.states
+        i = self._known(row, "state", lambda label: states[h].index(label, f"step {h}"), states[h].__getitem__)
+        cost, partly = self._cost(row)
+        if h == problem.horizon - 1:
+            if not problem.graph.terminal.has_cost[i]:
+                raise InvalidInput("the problem declares no cost for this last state", got=repr(states[h][i]))
+            if any(row.get(name) is not None for name in LABELS[1:]):
+                raise InvalidInput("nothing follows the last step", got="an action or a next state")
+            return Transition(h, i, LAST, LAST, cost, partly, None)
+        layer, naming = problem.graph.layers[h], problem.naming
+        pair = self._known(
+            row, "action", lambda label: naming.pair(layer, h, i, label), lambda pair: naming.action(layer, h, pair)
+        )
+        state, action = states[h][i], naming.action(layer, h, pair)
+
+        def reached(edge: int) -> Label:
+            return states[h + 1][int(layer.successor[edge])]
+
+        try:
+            edge = self._known(row, "next_state", lambda label: problem.edge_index(h, state, action, label), reached)
+        except UnknownLabel:
+            if not outside:
+                raise
+            first = cells.readings(entry(row, "next_state", null=True))[0]
+            return Transition(h, i, pair, OUTSIDE, cost, partly, label_of(first, "column 'next_state'"))
+        return Transition(h, i, pair, edge, cost, partly, reached(edge))
+
+    @staticmethod
+    def _known(
+        row: Mapping[str, Any], name: str, find: Callable[[Label], int], label_at: Callable[[int], Label]
+    ) -> int:
+        """The index that a cell means; exactly one of its readings must be known, and spelt as the problem does."""
+        found: set[int] = set()
+        refusal: SurefootError | None = None
+        for reading in cells.readings(entry(row, name, null=True)):
+            label = label_of(reading, f"column {name!r}")
+            try:
+                index = find(label)
+                if not same_label(label_at(index), label):
+                    got = f"{shown(label)}, the problem has {shown(label_at(index))}"
+                    raise UnknownLabel(f"no such {name}", where=f"column {name!r}", got=got)
+                found.add(index)
+            except UnknownLabel as error:
+                refusal = refusal or error
+        if not found and refusal is not None:
+            raise refusal
+        if len(found) != 1:
+            fix = "Use JSON lines."
+            raise InvalidInput(f"the {name} can be read in two ways", got=repr(row[name]), fix=fix)
+        return found.pop()
+
+    def _cost(self, row: Mapping[str, Any]) -> tuple[list[float] | None, bool]:
+        names = [f"cost.{limit.name}" for limit in self._problem.limits]
+        columns = [key for key in row if isinstance(key, str) and key.startswith("cost.")]
+        for column in columns:
+            if column not in names:
+                fix = f"Use {', '.join(names)}."
+                raise InvalidInput("a cost of no limit", where=f"column {column!r}", fix=fix)
+        if "cost" in row and columns:
+            raise InvalidInput("the cost is given twice", got=f"cost and {columns[0]}")
+        where = "columns 'cost.…'" if columns else "column 'cost'"
+        if columns:
+            value: Any = [cells.cost_in(row.get(name), f"column {name!r}") for name in names]
+        else:
+            value = cells.cost_in(entry(row, "cost", null=True), where)
+        partly = False
+        if isinstance(value, (list, tuple)) and any(part is None for part in value):
+            partly = any(part is not None for part in value)
+            value = None
+        numbers, raw = measured(self._problem, value, where)
+        if raw is not None:
+            fix = "Leave it empty if it was not measured."
+            raise InvalidInput("a cost is not finite", where=where, got=", ".join(raw), fix=fix)
+        return numbers, partly
+
+
+def entry(row: Mapping[str, Any], name: str, *, null: bool = False) -> Any:
+    if name not in row or (row[name] is None and not null):
+        raise InvalidInput(f"the {name} is missing")
+    return row[name]
