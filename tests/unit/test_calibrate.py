@@ -13,9 +13,10 @@ import pytest
 import scipy.stats
 
 import surefoot as sf
-from surefoot.diagnosis.calibration.calibrate import calibrated, three_digits_up
+from surefoot.diagnosis.calibration.calibrate import calibrated
 from surefoot.diagnosis.calibration.fits import between_episodes, linear, repeats
 from surefoot.diagnosis.calibration.measurements import Measurements, read_measurements
+from surefoot.diagnosis.calibration.proposing import three_digits_up
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.reports.residuals import draw_residuals
 from surefoot.reports.style import DARK
@@ -24,6 +25,7 @@ from tests.studies import Calm, Quick
 
 ROWS = 1_000
 LEVEL = 0.95
+SURE = 1 - 1e-6  # for single draws: what may fail at this level fails with no seed
 
 
 def truthful(seed: int) -> tuple[sf.Problem, Measurements, Any]:
@@ -167,14 +169,78 @@ def test_a_coarse_sensor_is_not_called_clipped(seed: int) -> None:
 def test_nothing_is_loosened_silently(seed: int) -> None:
     rows = log(pump(), np.random.default_rng([seed, 21]), 200)
     wide = pump(limits=sf.Limit("strain", bound=0.68, noise=0.2, norm=0.6))
-    found = sf.calibrate(wide, rows)
-    (change,) = found.changes
+    found = sf.calibrate(wide, rows, level=SURE)
+    change, prior = found.changes
     assert (change.field, change.declared, change.wider) == ("noise", 0.2, False)
+    assert (prior.field, prior.declared, prior.wider) == ("prior", None, False)
     assert "NARROWER: loosens the declaration" in found.text
     assert found.proposal[0].noise < 0.1
     clipped = sf.calibrate(wide, log(wide, np.random.default_rng([seed, 21]), 200, clip=0.45))
     assert not [change for change in clipped.changes if not change.wider]  # its scatter is too small to be believed
     assert wide.limits[0].noise == 0.2  # and nothing changes by itself
+
+
+def test_a_prior_from_the_log(seed: int) -> None:
+    """Where the log determines all coefficients it proposes intervals, never wider than declared, and their level."""
+    gamma = dict(zip(("bias", "level", "speed"), (0.2, 0.4, 0.1), strict=True))
+    rows = log(pump(), np.random.default_rng([seed, 25]), 200)
+    named = pump(features=list(gamma))
+    found = sf.calibrate(named, rows, level=SURE)
+    (change,) = (each for each in found.changes if each.field == "prior")
+    assert "prior from the log, level 0.999999 for Gaussian noise, NARROWER" in found.text
+    assert isinstance(change.proposed, dict)
+    assert all(low <= gamma[str(name)] <= high for name, (low, high) in change.proposed.items())
+    again = pump(features=list(gamma), limits=found.proposal)
+    assert again.limits[0].norm == 0.6
+    assert not sf.check(again).errors
+    assert sf.check(again).cold_start.moves > sf.check(named).cold_start.moves
+    # Beside a declared prior: what both allow, and nothing is wider.
+    loose = pump(limits=sf.Limit("strain", bound=0.68, noise=NOISE, prior=[(0.1, 0.21), (-9, 9), 0.1]))
+    (change,) = (each for each in sf.calibrate(loose, rows, level=SURE).changes if each.field == "prior")
+    assert isinstance(change.proposed, tuple)
+    assert change.proposed[0][1] == 0.21
+    assert change.proposed[2] == (0.1, 0.1)
+    assert -9 < change.proposed[1][0] < 0.4 < change.proposed[1][1] < 9
+
+
+def test_a_prior_that_the_log_contradicts_is_widened(seed: int) -> None:
+    rows = log(pump(), np.random.default_rng([seed, 26]), 200)
+    wrong = pump(limits=sf.Limit("strain", bound=0.68, noise=NOISE, prior=[(0.0, 0.3), (0.6, 0.9), (0.0, 0.3)]))
+    found = sf.calibrate(wrong, rows, level=SURE)
+    assert any("The prior of 'strain' is not what the log shows: feature 1 is declared as" in e for e in found.errors)
+    (change,) = (each for each in found.changes if each.field == "prior")
+    assert change.wider
+    assert isinstance(change.proposed, tuple)
+    assert change.proposed[0] == (0.0, 0.3)
+    assert change.proposed[1][0] <= 0.4
+    assert change.proposed[1][1] == 0.9
+    few = sf.calibrate(pump(stationary_costs=False), rows[:40])  # step 0 never leaves state 0: the level is not shown
+    assert not [each for each in few.changes if each.field == "prior"]
+
+
+def test_a_declared_offset_is_not_accused_and_its_noise_is_found(seed: int) -> None:
+    """Nor is a truthful log of it: noise, linearity, tails and drift are looked at within episodes."""
+    rng = np.random.default_rng([seed, 27])
+    first = sf.calibrate(pump(), log(pump(), rng, 200, offset=2 * NOISE))
+    assert "episodes" in first.limits[0].accused
+    proposal = first.proposal[0]
+    assert 2 * NOISE <= proposal.episode_noise <= 4 * NOISE
+    assert 0.9 * NOISE <= proposal.noise <= 1.3 * NOISE
+    problem = pump(limits=sf.Limit("strain", bound=0.68, noise=NOISE, norm=0.6, episode_noise=2 * NOISE))
+    accused, held = 0, 0
+    for _ in range(40):
+        found = sf.calibrate(problem, log(pump(), rng, 60, offset=2 * NOISE))
+        accused += bool(found.limits[0].accused)
+        shown = {each.column: each for each in found.limits[0].intervals}
+        held += all(shown[i].low <= gamma <= shown[i].high for i, gamma in ((1, 0.4), (2, 0.1)))
+        assert 0 not in shown  # the offsets stand beside it
+    assert accused <= scipy.stats.binom.isf(1e-4, 40, (1 - LEVEL) / 2)
+    assert 40 - held <= scipy.stats.binom.isf(1e-4, 40, (1 - LEVEL) / 2)
+    larger = sf.calibrate(problem, log(pump(), rng, 200, offset=8 * NOISE))
+    assert "episodes" in larger.limits[0].accused
+    without = [{key: value for key, value in row.items() if key != "episode"} for row in log(pump(), rng, 9)]
+    with pytest.raises(InvalidInput, match="every row needs its episode"):
+        sf.calibrate(problem, without)
 
 
 def test_the_proposal_can_be_pasted(seed: int) -> None:

@@ -26,6 +26,14 @@ def strain(**changes: Any) -> sf.Limit:
     return sf.Limit(**({"name": "strain", "bound": 0.68, "noise": 0.05, "norm": 0.6} | changes))
 
 
+def known(prior: Any = ((0.1, 0.3), (0.2, 0.6), (0.0, 0.2)), **changes: Any) -> sf.Limit:
+    """By intervals, that hold the truth."""
+    return sf.Limit(**({"name": "strain", "bound": 0.68, "noise": 0.05, "prior": prior} | changes))
+
+
+NAMES = ["bias", "level", "speed"]
+
+
 def anchored(cost: float, x: tuple[float, ...] = (1.0, 0.0, 0.0), **changes: Any) -> sf.Problem:
     return pump(anchor=lambda h: (x, cost), **changes)
 
@@ -185,6 +193,84 @@ WRONG: dict[str, tuple[Callable[[], sf.Problem], str, str]] = {
         "anchors differ",
         "refused",
     ),
+    # --- priors
+    "neither norm nor prior": (lambda: pump(limits=strain(norm=None)), "nothing is known", "refused"),
+    "numbers without their names": (
+        lambda: pump(limits=sf.Limit("s", 0.7, 0.1, bound=1, noise=1)),
+        "by name",
+        "refused",
+    ),
+    "a reversed interval": (lambda: pump(limits=known([(0.3, 0.1), (0, 1), 0.1])), "above its highest", "refused"),
+    "an interval with NaN": (lambda: pump(limits=known([(NAN, 0.3), (0, 1), 0.1])), "not finite", "refused"),
+    "an interval without an end": (lambda: pump(limits=known([(0, INF), (0, 1), 0.1])), "not finite", "refused"),
+    "an interval of three numbers": (lambda: pump(limits=known([(0, 1, 2), 0, 0])), "interval or a number", "refused"),
+    "a prior that is text": (lambda: pump(limits=known("0.1")), "prior must be a list", "refused"),
+    "a prior of another length": (lambda: pump(limits=known([(0.1, 0.3), (0, 1)])), "wrong length", "refused"),
+    "a prior of an unknown feature": (
+        lambda: pump(features=NAMES, limits=known({"bias": 0.2, "level": 0.4, "sped": 0.1})),
+        "no such feature",
+        "refused",
+    ),
+    "a prior by name, and no names": (lambda: pump(limits=known({"bias": 0.2})), "no such feature", "refused"),
+    "a prior with holes": (lambda: pump(limits=known({0: 0.2, 1: 0.4})), "leaves features out", "refused"),
+    "a prior of a feature that does not matter": (
+        lambda: pump(limits=known({0: 0.2, 1: 0.4, 2: 0.1}, features=[0, 1])),
+        "does not depend on",
+        "refused",
+    ),
+    "a prior that the norm excludes": (lambda: pump(limits=known(norm=0.2)), "impossible under the norm", "refused"),
+    "a prior that the anchor contradicts": (
+        lambda: anchored(0.45, limits=known()),
+        "impossible under the prior",
+        "refused",
+    ),
+    "a prior that anchor and norm contradict together": (
+        lambda: anchored(0.49, limits=known([(0, 0.5), (0.3, 0.5), (0.3, 0.5)], norm=0.6)),
+        "contradicts itself",
+        "error",
+    ),
+    "a prior of costs that are too high for the fallback": (
+        lambda: pump(limits=known([(0.3, 0.4), (0.9, 1.2), (0.1, 0.2)])),
+        "contradicts the fallback",
+        "error",
+    ),
+    "a prior that leaves the fallback no weights": (
+        lambda: pump(
+            cost_features=lambda h, s, a, q: [1.0, 0.0, 0.0] if q % 2 else [0.0, 1.0, SPEEDS[a]],
+            limits=known([(0.1, 0.9), (0.1, 0.9), (0, 0.2)], bound=0.4),
+            anchor=lambda h: ([1.0, 1.0, 0.0], 0.9, 0.02),
+        ),
+        "not below the bound",
+        "refused",
+    ),
+    "the bound in per cent, beside a prior": (lambda: pump(limits=known(bound=68.0)), "Nothing can break", "error"),
+    "the prior in per cent": (
+        lambda: pump(limits=known([(10, 30), (20, 60), (0, 20)])),
+        "contradicts the fallback",
+        "error",
+    ),
+    "noise larger than any cost of the prior": (lambda: pump(limits=known(noise=2.0)), "larger than any", "error"),
+    "episode_noise larger than any cost": (lambda: pump(limits=known(episode_noise=2.0)), "larger than any", "error"),
+    "episode_noise is negative": (lambda: pump(limits=known(episode_noise=-1.0)), "negative", "refused"),
+    "a name too few": (lambda: pump(features=["bias", "level"]), "needs a name", "refused"),
+    "a name twice": (lambda: pump(features=["bias", "bias", "level"]), "share a name", "refused"),
+    "a feature of a limit twice": (lambda: pump(limits=strain(features=[0, 0])), "listed twice", "refused"),
+    "a bound for too few steps": (lambda: pump(limits=strain(bound=[0.7, 0.7])), "a number for each", "refused"),
+    "a negative tolerance": (
+        lambda: pump(anchor=lambda h: ([1.0, 0.0, 0.0], 0.2, -0.1)),
+        "tolerance is negative",
+        "refused",
+    ),
+    "anchors that contradict each other": (
+        lambda: pump(anchor=lambda h: [([1.0, 0.0, 0.0], 0.2), ([2.0, 0.0, 0.0], 0.5)]),
+        "contradict each other",
+        "refused",
+    ),
+    "an anchor of an unknown feature": (
+        lambda: pump(features=NAMES, anchor=lambda h: ({"bais": 1.0}, 0.2)),
+        "no such feature",
+        "refused",
+    ),
     # --- transitions
     "no probabilities: counts that differ": (
         lambda: pump(transition_features=lambda h, s, a, q: [1.0]),
@@ -233,7 +319,10 @@ def test_a_wrong_declaration_is_caught_and_told_the_cure(name: str) -> None:
 
 
 def test_the_right_declaration_of_the_catalogue_is_right() -> None:
-    for problem in (pump(), anchored(0.2), pump(stationary_costs=False, stationary_transitions=False)):
+    right = [pump(), anchored(0.2), pump(stationary_costs=False, stationary_transitions=False)]
+    right += [pump(limits=known()), anchored(0.2, limits=known(norm=0.6)), pump(limits=known([0.2, 0.4, 0.1]))]
+    right += [anchored(0.3, limits=known()), pump(limits=known(bound=lambda h: 0.6 + 0.02 * h, episode_noise=0.02))]
+    for problem in right:
         assert not sf.check(problem).errors
 
 

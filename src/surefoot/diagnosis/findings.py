@@ -164,6 +164,14 @@ def _cold_start(found: Diagnosis) -> Iterator[Finding]:
         )
         return
     near = start.closest
+    if near.excess <= 0.0:  # it would be certified, if the bounds agreed with themselves
+        yield Finding(
+            "error",
+            "The declaration contradicts itself: no cost weights agree with norm or prior and the anchors at once, so "
+            "nothing is ever certified.",
+            "Widen the prior or raise the norm, correct the anchors, or give them a tolerance.",
+        )
+        return
     place = f"step {near.step}, state {near.state!r}, action {near.action!r}"
     later = f", by a step that may follow: {near.where}" if near.later else ""
     nearest = (

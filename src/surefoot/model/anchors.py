@@ -36,7 +36,8 @@ def anchors_at(given: object, h: int, dim: int, n_limits: int, features: tuple[s
     if not each:
         return None
     if len(each) > MOST:
-        raise InvalidInput(f"more than {MOST} anchors", where=where, got=f"{len(each)}")
+        fix = "Every row is projected on all of them: keep those that differ most."
+        raise InvalidInput(f"more than {MOST} anchors", where=where, got=f"{len(each)}", fix=fix)
     rows = [
         _anchor(one, dim, n_limits, features, f"{where}, number {i}" if several else where)
         for i, one in enumerate(each)
@@ -55,7 +56,8 @@ def _anchor(
         x = cost = None
     if len(rest) > 1:
         rule = "anchor must be (features, cost), (features, cost, tolerance), a list of such, or None"
-        raise InvalidInput(rule, where=where, got=shown(given))
+        fix = "Features are a list of numbers or a dict by name, cost is a number or one per limit."
+        raise InvalidInput(rule, where=where, got=shown(given), fix=fix)
     row = vector("anchor feature", _by_name(x, features, where), dim, where)
     costs = _per_limit("anchor cost", cost, n_limits, where)
     tolerance = _per_limit("anchor tolerance", rest[0], n_limits, where) if rest else np.zeros(n_limits)
@@ -65,7 +67,8 @@ def _anchor(
             fix = "Leave the anchor out, with None, where it is not known; or give it a tolerance that covers it."
             raise InvalidInput(f"{what} is not finite", where=where, got=got, fix=fix)
     if (tolerance < 0.0).any():
-        raise InvalidInput("anchor tolerance is negative", where=where, got=shown(tolerance.tolist()))
+        fix = "It is how far the cost may be off: give its size, or 0."
+        raise InvalidInput("anchor tolerance is negative", where=where, got=shown(tolerance.tolist()), fix=fix)
     return row, costs, tolerance
 
 
@@ -79,7 +82,7 @@ def _by_name(x: object, features: tuple[str, ...] | None, where: str) -> object:
     for name in x:
         if name not in features:
             got = f"{name!r}, there are {listed(features, range(len(features)))}"
-            raise InvalidInput("no such feature", where=where, got=got)
+            raise InvalidInput("no such feature", where=where, got=got, fix="Use one of these names.")
     return [real(f"feature {name!r}", x.get(name, 0.0), where) for name in features]
 
 

@@ -12,6 +12,7 @@ from surefoot.model.labels import shown
 
 Names = tuple[str, ...] | None
 
+_OWN = "Give each cost feature a word of its own."
 MOST = 8  #: features of a row that a sentence lists
 
 
@@ -20,16 +21,18 @@ def check_features(given: Sequence[str] | None, dim: int) -> Names:
     if given is None:
         return None
     if isinstance(given, str) or not isinstance(given, Sequence):
-        raise InvalidInput("features must be a list of names", got=shown(given))
+        fix = "Give a word for each cost feature, in their order."
+        raise InvalidInput("features must be a list of names", got=shown(given), fix=fix)
     for name in given:
         if type(name) is not str or not name:
-            raise InvalidInput("a feature's name must be a word", where="features", got=shown(name))
+            raise InvalidInput("a feature's name must be a word", where="features", got=shown(name), fix=_OWN)
     for name in given:
         if list(given).count(name) > 1:
-            raise InvalidInput("two features share a name", where="features", got=repr(name))
+            raise InvalidInput("two features share a name", where="features", got=repr(name), fix=_OWN)
     if len(given) != dim:
         got = f"{len(given)} names for {dim} features: {shown(list(given))}"
-        raise InvalidInput("every cost feature needs a name", where="features", got=got)
+        fix = "Give as many names as cost_features has entries."
+        raise InvalidInput("every cost feature needs a name", where="features", got=got, fix=fix)
     return tuple(given)
 
 

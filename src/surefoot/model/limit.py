@@ -129,9 +129,9 @@ def _prior(given: object, features: object, where: str) -> tuple[Interval, ...] 
             _check_feature(name, where)
         return {name: interval(entry, f"{where}, feature {name!r}") for name, entry in given.items()}
     if isinstance(given, str) or (not isinstance(given, Sequence) and getattr(given, "ndim", 0) not in (1, 2)):
-        raise InvalidInput(
-            "prior must be a list with an entry per feature, or a dict by feature", where=where, got=shown(given)
-        )
+        rule = "prior must be a list with an entry per feature, or a dict by feature"
+        fix = "An entry is (lowest, highest), or the number itself where it is known."
+        raise InvalidInput(rule, where=where, got=shown(given), fix=fix)
     rows: list[object] = list(given)  # type: ignore[call-overload]
     names = list(features) if isinstance(features, Sequence) and len(features) == len(rows) else range(len(rows))
     return tuple(interval(entry, f"{where}, feature {name!r}") for name, entry in zip(names, rows, strict=True))
@@ -148,22 +148,24 @@ def interval(entry: object, where: str) -> Interval:
         fix = "Give the widest interval that is possible; without any idea of one, leave this feature to norm."
         raise InvalidInput("a prior is not finite", where=where, got=shown(entry), fix=fix)
     if low > high:
-        raise InvalidInput("a prior's lowest number is above its highest", where=where, got=shown(entry))
+        fix = "Give (lowest, highest)."
+        raise InvalidInput("a prior's lowest number is above its highest", where=where, got=shown(entry), fix=fix)
     return low, high
 
 
 def _features(given: object, where: str) -> tuple[Feature, ...]:
     if isinstance(given, str) or not isinstance(given, Sequence) or not given:
-        raise InvalidInput(
-            "features must be a list of the features that this cost depends on", where=where, got=shown(given)
-        )
+        rule = "features must be a list of the features that this cost depends on"
+        fix = "Give their names or columns; leave it out where it depends on all."
+        raise InvalidInput(rule, where=where, got=shown(given), fix=fix)
     for name in given:
         _check_feature(name, where)
     if len(set(given)) < len(given):
-        raise InvalidInput("a feature is listed twice", where=where, got=shown(given))
+        raise InvalidInput("a feature is listed twice", where=where, got=shown(given), fix="List each once.")
     return tuple(given)
 
 
 def _check_feature(name: object, where: str) -> None:
     if type(name) not in (str, int):
-        raise InvalidInput("a feature is given by its name or its column", where=where, got=shown(name))
+        fix = "Give a word of features=[…], or a column: 0, 1, …"
+        raise InvalidInput("a feature is given by its name or its column", where=where, got=shown(name), fix=fix)

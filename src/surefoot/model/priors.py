@@ -120,7 +120,7 @@ def _column(name: Feature, dim: int, features: tuple[str, ...] | None, where: st
     if type(name) is int and 0 <= name < dim and features is None:
         return name
     known = f"columns 0 … {dim - 1}" if features is None else listed(features, range(dim))
-    fix = "" if features is not None else "Name them: features=[…] beside cost_features."
+    fix = "Use one of these names." if features is not None else "Name them: features=[…] beside cost_features."
     raise InvalidInput("no such feature", where=where, got=f"{name!r}, there are {known}", fix=fix)
 
 
@@ -139,7 +139,8 @@ def _intervals(
     outside = [i for i in given if i not in own]
     if outside:
         got = listed(features, outside)
-        raise InvalidInput("prior of a feature that this limit does not depend on", where=where, got=got)
+        fix = "Add it to the limit's features, or leave it out of the prior."
+        raise InvalidInput("prior of a feature that this limit does not depend on", where=where, got=got, fix=fix)
     left_out = [i for i in own if i not in given]
     if left_out and limit.norm is None:
         raise InvalidInput(

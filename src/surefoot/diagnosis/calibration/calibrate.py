@@ -9,7 +9,6 @@ these are proofs; for other noise they are estimates, as is all that says so.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import replace
 
@@ -18,12 +17,12 @@ from numpy.typing import NDArray
 
 from surefoot.checks import probability
 from surefoot.diagnosis.calibration import questions
-from surefoot.diagnosis.calibration.fits import Between, linear, repeats
+from surefoot.diagnosis.calibration.fits import Between, linear, orthonormal, repeats, squares, within
 from surefoot.diagnosis.calibration.measurements import Log, Measurements, read_measurements
+from surefoot.diagnosis.calibration.proposing import changes_of, proposed
 from surefoot.diagnosis.calibration.questions import NAMES, Sample, Scale, Test, scale_of
 from surefoot.diagnosis.calibration.result import (
     Calibration,
-    Change,
     Interval,
     LimitCalibration,
     Residuals,
@@ -75,7 +74,7 @@ def calibrated(problem: Problem, data: Measurements, level: float) -> Calibratio
     alpha = 1.0 - level
     samples = [_sample(problem, data, j) for j in range(len(problem.limits))]
     limits = tuple(_limit(problem, data, samples[j], j, alpha) for j in range(len(samples)))
-    changes = tuple(change for j, found in enumerate(limits) for change in _changes(problem, samples[j], j, found))
+    changes = tuple(change for j, found in enumerate(limits) for change in changes_of(problem, j, found, level))
     found = Calibration(
         level=level,
         rows=len(data.step),
@@ -84,7 +83,7 @@ def calibrated(problem: Problem, data: Measurements, level: float) -> Calibratio
         limits=limits,
         support=describe_support(problem, data, alpha),
         findings=(),
-        proposal=tuple(_proposed(limit, changes) for limit in problem.limits),
+        proposal=tuple(proposed(limit, changes) for limit in problem.limits),
         changes=changes,
         residuals=tuple(_residuals(limit, data, sample) for limit, sample in zip(problem.limits, samples, strict=True)),
     )
@@ -100,6 +99,8 @@ def _sample(problem: Problem, data: Measurements, j: int) -> Sample:
         means=repeats(triplet),
         triplet=triplet,
         episode=data.episode if data.has_episodes else None,
+        noise=problem.limits[j].noise,
+        episode_noise=problem.limits[j].episode_noise,
     )
 
 
@@ -133,7 +134,7 @@ def _limit(problem: Problem, data: Measurements, sample: Sample, j: int, alpha: 
         accused=accused,
         episode_noise=questions.offset_above(between, each) if between and "episodes" in accused else None,
         lack=_lack(sample) if bent else None,
-        intervals=() if bent else _intervals(problem, data, j, scale, alpha / 2.0 / m),
+        intervals=() if bent else _intervals(problem, data, sample, j, scale, alpha / 2.0 / m),
     )
 
 
@@ -151,8 +152,14 @@ def _lack(sample: Sample) -> float:
 # --- intervals for γ ----------------------------------------------------------------------------------------
 
 
-def _intervals(problem: Problem, data: Measurements, j: int, scale: Scale, share: float) -> tuple[Interval, ...]:
-    """γ̂_i ± t·s·‖row i of X⁺‖, and ζ times the sum of its entries; of coefficients that the rows determine."""
+def _intervals(
+    problem: Problem, data: Measurements, sample: Sample, j: int, scale: Scale, share: float
+) -> tuple[Interval, ...]:
+    """γ̂_i ± t·s·‖row i of X⁺‖, and ζ times the sum of its entries; of coefficients that the rows determine.
+
+    With a declared offset: from what differs within episodes, where a regression has several rows of one; else a row is
+    of one offset, which is then part of its noise.
+    """
     if scale.freedom < 1:
         return ()
     steps = [tuple(range(problem.horizon))] if problem.stationary_costs else [(h,) for h in range(problem.horizon)]
@@ -161,8 +168,16 @@ def _intervals(problem: Problem, data: Measurements, j: int, scale: Scale, share
     for some in steps:
         rows = np.isin(data.step, some)
         if rows.any():
-            centre, half = estimates(data.features[rows], data.cost[rows, j], scale, share / (len(steps) * (width + 1)))
-            half = half + problem.limits[j].misspecification * error_reach(data.features[rows])
+            x, y, own = data.features[rows], sample.y[rows], scale
+            if sample.episode_noise > 0.0 and problem.stationary_costs:
+                x = within(x, np.unique(data.episode[rows], return_inverse=True)[1].reshape(-1))
+            elif sample.episode_noise > 0.0:
+                basis = orthonormal(x)
+                own = Scale(squares(y - basis @ (basis.T @ y)), len(y) - basis.shape[1])
+            if own.freedom < 1:
+                continue
+            centre, half = estimates(x, y, own, share / (len(steps) * (width + 1)))
+            half = half + problem.limits[j].misspecification * error_reach(x)
             seen = tuple(int(h) for h in np.unique(data.step[rows]))
             found += [
                 Interval(seen, i, float(centre[i] - half[i]), float(centre[i] + half[i]))
@@ -187,55 +202,6 @@ def error_reach(x: FloatArray) -> FloatArray:
     """(d,) how far an error of 1 in every row can move each coefficient: the sums of the rows of |X⁺|."""
     reach: FloatArray = np.abs(np.linalg.pinv(x, rcond=1e-9)).sum(axis=1)
     return reach
-
-
-# --- the proposal -------------------------------------------------------------------------------------------
-
-
-def _changes(problem: Problem, sample: Sample, j: int, found: LimitCalibration) -> list[Change]:
-    limit, changes = problem.limits[j], list[Change]()
-    if found.noise is not None:
-        noise, why = found.noise, f"upper bound from {found.freedom} degrees of freedom"
-        if found.episode_noise is not None:
-            if _knows_episode_noise():
-                changes.append(_change(limit, "episode_noise", found.episode_noise, "an offset shared by an episode"))
-            else:
-                together = _most_together(problem, sample)
-                noise = math.sqrt(noise**2 + together * found.episode_noise**2)
-                why = f"with an offset shared by up to {together} rows of an episode"
-        changes.append(_change(limit, "noise", noise, why))
-    if found.lack is not None:
-        changes.append(_change(limit, "misspecification", limit.misspecification + found.lack, "costs are not linear"))
-    # Whatever is odd about a log may make its scatter small: only a log without a fault supports a narrower number.
-    return [c for c in changes if c.proposed > c.declared or (c.proposed < c.declared and not found.accused)]
-
-
-def _change(limit: Limit, name: str, value: float, why: str) -> Change:
-    return Change(limit.name, name, float(getattr(limit, name)), three_digits_up(value), why)
-
-
-def _knows_episode_noise() -> bool:
-    return any(part.name == "episode_noise" for part in dataclasses.fields(Limit))
-
-
-def _most_together(problem: Problem, sample: Sample) -> int:
-    """The most rows of one episode that share a regression: E exp(Σ…) then has σ² + n·ω² in place of σ²."""
-    if sample.episode is None or not problem.stationary_costs:
-        return 1
-    return max(problem.horizon - 1, int(np.bincount(sample.episode).max()))
-
-
-def three_digits_up(value: float) -> float:
-    """Three digits, never less than the value."""
-    if value == 0.0:
-        return 0.0
-    unit = math.floor(math.log10(value)) - 2
-    return float(f"{math.ceil(round(value / 10.0**unit, 9)) * 10.0**unit:.3g}")
-
-
-def _proposed(limit: Limit, changes: tuple[Change, ...]) -> Limit:
-    own = {change.field: change.proposed for change in changes if change.limit == limit.name}
-    return replace(limit, **own)  # type: ignore[arg-type]
 
 
 def _residuals(limit: Limit, data: Measurements, sample: Sample) -> Residuals:

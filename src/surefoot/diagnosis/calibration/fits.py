@@ -7,6 +7,7 @@ regression; and *repeats*, one mean for every transition that was logged, which 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,6 +97,43 @@ def squares(e: FloatArray) -> float:
     return float(e @ e)
 
 
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What a design leaves of the readings."""
+
+    residual: FloatArray  # (n,)
+    room: FloatArray  # (n,)  1 − leverage
+    freedom: int
+
+    @property
+    def squares(self) -> float:
+        return squares(self.residual)
+
+
+def fit(design: Design, y: FloatArray) -> Fit:
+    return Fit(y - design.fitted(y), 1.0 - design.leverage(), design.freedom)
+
+
+def fit_beside(design: Design, y: FloatArray, episode: NDArray[np.int64]) -> Fit:
+    """The same with an offset for every episode beside the design, which is fitted too: only what differs within an
+    episode is left."""
+    code = np.unique(episode, return_inverse=True)[1].reshape(-1)
+    counts = np.bincount(code)
+    basis = orthonormal(within(design.matrix(), code)) if design.rank else np.empty((len(y), 0))
+    centred = within(y[:, None], code)[:, 0]
+    leverage = 1.0 / counts[code] + np.einsum("ij,ij->i", basis, basis)
+    left = centred - basis @ (basis.T @ centred)
+    return Fit(left, 1.0 - leverage, len(y) - len(counts) - basis.shape[1])
+
+
+def within(table: FloatArray, code: NDArray[np.int64]) -> FloatArray:
+    """Rows (n, d) less the mean of their episode; ``code``: 0, 1, …"""
+    counts = np.bincount(code)
+    sums = np.stack([np.bincount(code, column, len(counts)) for column in table.T], axis=1)
+    result: FloatArray = table - (sums / counts[:, None])[code]
+    return result
+
+
 @dataclass(frozen=True)
 class Between:
     """What episodes add to a design: an offset shared by the rows of each."""
@@ -106,26 +144,27 @@ class Between:
     freedom: int
     load: float  # what one unit of the offset's variance adds to ``explained`` on average
     rows: int  # that were looked at
+    most: int  # rows of one episode
 
 
 def between_episodes(design: Design, y: FloatArray, episode: NDArray[np.int64]) -> Between | None:
     """An offset for every episode beside the design; None where no episode has rows to compare."""
-    most = max(2, _MOST_NUMBERS // max(1, design.rank))
-    if len(y) > most:
-        kept = episode <= episode[most - 1]
+    kept = first_rows(design, episode)
+    if not kept.all():
         design, y, episode = design.part(kept), y[kept], episode[kept]
     code = np.unique(episode, return_inverse=True)[1].reshape(-1)
     counts = np.bincount(code)
-    q = design.matrix()
-    sums = np.stack([np.bincount(code, column, len(counts)) for column in q.T], axis=1) if design.rank else None
-    within = q if sums is None else q - (sums / counts[:, None])[code]
-    basis = orthonormal(within) if within.size else np.empty((len(y), 0))
-    centred = y - (np.bincount(code, y) / counts)[code]
-    left = centred - basis @ (basis.T @ centred)
-    free = len(y) - len(counts) - basis.shape[1]
-    gained = design.freedom - free
-    if gained <= 0 or free <= 0:
+    beside = fit_beside(design, y, episode)
+    gained = design.freedom - beside.freedom
+    if gained <= 0 or beside.freedom <= 0:
         return None
-    load = float(counts.sum()) - (0.0 if sums is None else float((sums**2).sum()))
-    whole = squares(y - design.fitted(y))
-    return Between(max(0.0, whole - squares(left)), gained, squares(left), free, load, len(y))
+    sums = [np.bincount(code, column, len(counts)) for column in design.matrix().T]
+    load = float(counts.sum()) - math.fsum(float(each @ each) for each in sums)
+    explained = max(0.0, squares(y - design.fitted(y)) - beside.squares)
+    return Between(explained, gained, beside.squares, beside.freedom, load, len(y), int(counts.max()))
+
+
+def first_rows(design: Design, episode: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """(n,) the rows of the first episodes: as many as there is room for beside the design."""
+    most = max(2, _MOST_NUMBERS // max(1, design.rank))
+    return np.ones(len(episode), bool) if len(episode) <= most else episode <= episode[most - 1]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.diagnosis.calibration.fits import Between, Design, between_episodes, squares
+from surefoot.diagnosis.calibration.fits import Between, Design, Fit, between_episodes, fit, fit_beside, squares
 from surefoot.model.graph import FloatArray
 
 NAMES = ("noise", "linearity", "episodes", "high end", "low end", "tails", "drift")
@@ -40,6 +40,15 @@ class Sample:
     means: Design
     triplet: NDArray[np.int64]
     episode: NDArray[np.int64] | None
+    noise: float  # as declared
+    episode_noise: float  # as declared: where there is such an offset, all tests look within episodes
+
+    def left(self, design: Design, some: NDArray[np.bool_] | None = None) -> Fit:
+        """What a design leaves of the readings, and an offset per episode where one is declared; of some rows only."""
+        y, episode = self.y, self.episode
+        if some is not None:
+            design, y, episode = design.part(some), y[some], None if episode is None else episode[some]
+        return fit(design, y) if self.episode_noise == 0.0 or episode is None else fit_beside(design, y, episode)
 
     @property
     def by_repeats(self) -> bool:
@@ -83,8 +92,8 @@ class Scale:
 
 
 def scale_of(sample: Sample) -> Scale:
-    design = sample.design
-    return Scale(squares(sample.y - design.fitted(sample.y)), design.freedom)
+    found = sample.left(sample.design)
+    return Scale(found.squares, found.freedom)
 
 
 def linearity(sample: Sample, error: float, quantile: float) -> Test:
@@ -94,15 +103,15 @@ def linearity(sample: Sample, error: float, quantile: float) -> Test:
     """
     from scipy.stats import f, ncf
 
-    fitted = sample.features.fitted(sample.y)
-    whole = squares(sample.y - fitted)
-    free = sample.means.freedom
-    gained = sample.features.freedom - free
+    fitted, line, means = sample.features.fitted(sample.y), sample.left(sample.features), sample.left(sample.means)
+    whole, free, gained = line.squares, means.freedom, line.freedom - means.freedom
     if gained < 1:
         return Test("linearity", None, "there are no more distinct transitions in the log than features")
+    if free < _FEWEST_REPEATS and sample.episode_noise > 0.0:
+        return Test("linearity", None, "there are too few repeats beside the declared offsets of episodes")
     if free < _FEWEST_REPEATS:
         return _curvature(sample, fitted, whole, error, quantile)
-    pure = squares(sample.y - sample.means.fitted(sample.y))
+    pure = means.squares
     if pure == 0.0:
         return Test(
             "linearity", 1.0 if whole <= 1e-18 * squares(sample.y) else 0.0, size=math.sqrt(whole / len(fitted))
@@ -137,8 +146,11 @@ def _curvature(sample: Sample, fitted: FloatArray, whole: float, error: float, q
 
 
 def episodes(sample: Sample) -> tuple[Test, Between | None]:
-    """Whiteness: do the rows of an episode share an offset? F of an offset per episode beside the means."""
-    from scipy.stats import f
+    """Whiteness: do the rows of an episode share an offset? F of an offset per episode beside the means.
+
+    With a declared offset of scale τ: is it larger? What n rows of an episode at most add is below (σ² + nτ²)·χ².
+    """
+    from scipy.stats import chi2, f
 
     if sample.episode is None:
         return Test("episodes", None, "the log does not say which rows are of one episode"), None
@@ -149,7 +161,11 @@ def episodes(sample: Sample) -> tuple[Test, Between | None]:
     spread = found.left / found.freedom
     if spread == 0.0:
         return Test("episodes", 1.0 if found.explained == 0.0 else 0.0), found
-    p = float(f.sf(found.explained / found.gained / spread, found.gained, found.freedom))
+    if sample.episode_noise > 0.0:
+        most = sample.noise**2 + found.most * sample.episode_noise**2
+        p = float(chi2.sf(found.explained / most, found.gained))
+    else:
+        p = float(f.sf(found.explained / found.gained / spread, found.gained, found.freedom))
     variance = max(0.0, (found.explained - found.gained * spread) / found.load)
     return Test("episodes", p, size=math.sqrt(variance)), found
 
@@ -197,10 +213,8 @@ def tails(sample: Sample) -> Test:
     """Heavier than Gaussian: is the largest residual larger than it should be? (Studentised, over all rows.)"""
     from scipy.stats import t
 
-    design = sample.design
-    e = sample.y - design.fitted(sample.y)
-    free = design.freedom - 1
-    room = 1.0 - design.leverage()
+    found = sample.left(sample.design)
+    e, room, free = found.residual, found.room, found.freedom - 1
     usable = room > 1e-9
     if free < 5 or not usable.any():
         return Test("tails", None, "there are too few rows")
@@ -218,16 +232,17 @@ def drift(sample: Sample) -> Test:
     from scipy.stats import f
 
     design, n = sample.design, len(sample.y)
-    whole = squares(sample.y - design.fitted(sample.y))
+    together = sample.left(design)
+    whole, left, free = together.squares, 0.0, 0
     first = np.arange(n) < n // 2
-    left, rank = 0.0, 0
+    if sample.episode_noise > 0.0 and sample.episode is not None:
+        first = sample.episode <= sample.episode[n // 2]  # an episode with an offset is of one half
     for half in (first, ~first):
         if not half.any():
             return Test("drift", None, "there are too few rows")
-        part = design.part(half)
-        left += squares(sample.y[half] - part.fitted(sample.y[half]))
-        rank += part.rank
-    gained, free = rank - design.rank, n - rank
+        part = sample.left(design, half)
+        left, free = left + part.squares, free + part.freedom
+    gained = together.freedom - free
     if gained < 1 or free < 5:
         return Test("drift", None, "there are too few rows")
     if left == 0.0:

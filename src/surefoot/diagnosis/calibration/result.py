@@ -9,7 +9,8 @@ from surefoot.diagnosis.calibration.questions import Test
 from surefoot.diagnosis.diagnosis import Finding
 from surefoot.diagnosis.text import lay_out_calibration
 from surefoot.model.graph import FloatArray, IntArray
-from surefoot.model.limit import Limit
+from surefoot.model.limit import Feature, Limit
+from surefoot.model.limit import Interval as Ends
 
 
 @dataclass(frozen=True)
@@ -53,20 +54,26 @@ class SupportCalibration:
     outside_chance: float | None  # upper bound of the chance, per transition as logged, that a successor is undeclared
 
 
+Declared = float | tuple[Ends, ...] | dict[Feature, Ends] | None
+"""What a field of a limit may be: a number, or a prior."""
+
+
 @dataclass(frozen=True)
 class Change:
-    """One number of a declaration that the log speaks about."""
+    """One field of a declaration that the log speaks about."""
 
     limit: str
     field: str
-    declared: float
-    proposed: float
+    declared: Declared
+    proposed: Declared
+    wider: bool  # on the safe side of what was declared; False: it loosens the declaration, which is yours to decide
     why: str
 
     @property
-    def wider(self) -> bool:
-        """True: on the safe side of what was declared. False: it loosens the declaration, which is yours to decide."""
-        return self.proposed > self.declared
+    def note(self) -> str:
+        """What changed, for the margin."""
+        was = f"{self.field} was {self.declared:g}" if isinstance(self.declared, float) else f"{self.field} {self.why}"
+        return f"{was}, {'wider' if self.wider else 'NARROWER: loosens the declaration'}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,11 +117,7 @@ class Calibration:
         lines = ["limits=["]
         for limit in self.proposal:
             parts = [f"{name}={value!r}" for name, value in _fields(limit).items()]
-            notes = [
-                f"{c.field} was {c.declared:g}, {'wider' if c.wider else 'NARROWER: loosens the declaration'}"
-                for c in self.changes
-                if c.limit == limit.name
-            ]
+            notes = [change.note for change in self.changes if change.limit == limit.name]
             comment = f"  # {'; '.join(notes)}" if notes else ""
             lines.append(f"    sf.Limit({limit.name!r}, {', '.join(parts)}),{comment}")
         return "\n".join([*lines, "]"])
@@ -146,5 +149,5 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "__dataclass_fields__"):
         return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key if isinstance(key, str) else str(key): _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value

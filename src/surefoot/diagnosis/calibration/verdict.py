@@ -70,9 +70,10 @@ def _accusations(limit: Limit, one: LimitCalibration) -> Iterator[Finding]:
         yield Finding(
             "error",
             f"The readings of {limit.name!r} share an offset within an episode, of scale {digits(size['episodes'])} "
-            f"(estimate; at most about {digits(one.episode_noise)}): the noise is not new at every step.",
-            "Remove its cause (one calibration per episode, a filter, a drift of the sensor), or declare the noise "
-            "that is proposed below, which covers it.",
+            f"(estimate; at most about {digits(one.episode_noise)}), declared is {digits(limit.episode_noise)}: the "
+            "noise is not new at every step.",
+            "Remove its cause (one calibration per episode, a filter, a drift of the sensor), or declare the "
+            "episode_noise that is proposed, which covers it.",
         )
     for end, word in (("high end", "highest"), ("low end", "lowest")):
         if end in one.accused:

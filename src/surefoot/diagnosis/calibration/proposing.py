@@ -1,0 +1,132 @@
+"""What a log supports in place of what was declared: what is on the safe side, and what would loosen it, marked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from surefoot.diagnosis.calibration.result import Change, Interval, LimitCalibration
+from surefoot.model.limit import Feature, Limit
+from surefoot.model.limit import Interval as Ends
+from surefoot.model.problem import Problem
+
+_SLOPPY = 1e-9  # of a width: what rounding to three digits may not turn into a change
+
+
+def changes_of(problem: Problem, j: int, found: LimitCalibration, level: float) -> list[Change]:
+    """What differs from the declaration of limit j."""
+    limit, changes = problem.limits[j], list[Change]()
+    if found.episode_noise is not None:
+        why = "an offset shared by an episode, estimate"
+        changes.append(_change(limit, "episode_noise", found.episode_noise, why))
+    if found.noise is not None:
+        why = f"upper bound from {found.freedom} degrees of freedom"
+        changes.append(_change(limit, "noise", found.noise, why))
+    if found.lack is not None:
+        changes.append(_change(limit, "misspecification", limit.misspecification + found.lack, "costs are not linear"))
+    prior = _prior(problem, j, found, level)
+    # Whatever is odd about a log may make its scatter small: only a log without a fault supports a narrower number.
+    return [
+        c
+        for c in [*changes, *([] if prior is None else [prior])]
+        if c.proposed != c.declared and (c.wider or not found.accused)
+    ]
+
+
+def proposed(limit: Limit, changes: tuple[Change, ...]) -> Limit:
+    """The limit with all that the log supports."""
+    own = {change.field: change.proposed for change in changes if change.limit == limit.name}
+    return replace(limit, **own)  # type: ignore[arg-type]
+
+
+def _change(limit: Limit, name: str, value: float, why: str) -> Change:
+    declared, rounded = float(getattr(limit, name)), three_digits_up(value)
+    return Change(limit.name, name, declared, rounded, rounded > declared, why)
+
+
+# --- priors -------------------------------------------------------------------------------------------------
+
+
+def _prior(problem: Problem, j: int, found: LimitCalibration, level: float) -> Change | None:
+    """The intervals of the log as a prior: where one was declared, what both allow; None where they say nothing.
+
+    A coefficient whose interval and prior have nothing in common gets one that holds both, which is wider. In place of
+    a norm alone a prior is proposed where the log determines every coefficient; the norm stays beside it.
+    """
+    limit, known = problem.limits[j], problem.priors[j]
+    shown = {i: _hull(problem, found.intervals, i) for i in range(problem.graph.cost_dim)}
+    own = [i for i in range(problem.graph.cost_dim) if _depends(problem, limit, i)]
+    if limit.prior is None:
+        ends = [shown[i] for i in own]
+        if any(each is None for each in ends) or _shortest(shown, own) > known.norm:
+            return None  # that the norm is too small is said elsewhere
+        made, wider = [each for each in ends if each is not None], False
+    else:
+        assert isinstance(limit.prior, tuple)
+        made = [_both(declared, shown[i]) for i, declared in zip(own, limit.prior, strict=True)]
+        wider = any(new[0] < old[0] or new[1] > old[1] for new, old in zip(made, limit.prior, strict=True))
+        if wider:  # and then nothing is narrower
+            made = [(min(a, c), max(b, d)) for (a, b), (c, d) in zip(made, limit.prior, strict=True)]
+        elif not any(_narrower(new, old) for new, old in zip(made, limit.prior, strict=True)):
+            return None
+    why = "widened to hold the log's intervals" if wider else "from the log"
+    why += f", level {level:g} for Gaussian noise"
+    names = problem.features
+    prior: tuple[Ends, ...] | dict[Feature, Ends] = tuple(made)
+    if names is not None:
+        prior = {names[i]: ends for i, ends in zip(own, made, strict=True)}
+    return Change(limit.name, "prior", limit.prior, prior, wider, why)
+
+
+def _depends(problem: Problem, limit: Limit, i: int) -> bool:
+    return limit.features is None or (i if problem.features is None else problem.features[i]) in limit.features
+
+
+def _hull(problem: Problem, intervals: tuple[Interval, ...], i: int) -> Ends | None:
+    """Where coefficient i lies at every step that has a cost; None where some step does not show it."""
+    own = [each for each in intervals if each.column == i]
+    graph = problem.graph
+    costed = len(graph.layers) + (graph.terminal.cost_features is not None)
+    if not own or (not problem.stationary_costs and len({h for each in own for h in each.steps}) < costed):
+        return None
+    low, high = min(each.low for each in own), max(each.high for each in own)
+    return -three_digits_up(-low) if low < 0.0 else three_digits_down(low), _up(high)
+
+
+def _up(value: float) -> float:
+    return three_digits_up(value) if value >= 0.0 else -three_digits_down(-value)
+
+
+def _both(declared: Ends, shown: Ends | None) -> Ends:
+    """What both allow; all that any of them allows where they have nothing in common."""
+    if shown is None:
+        return declared
+    low, high = max(declared[0], shown[0]), min(declared[1], shown[1])
+    return (low, high) if low <= high else (min(declared[0], shown[0]), max(declared[1], shown[1]))
+
+
+def _narrower(new: Ends, old: Ends) -> bool:
+    return new[1] - new[0] < (old[1] - old[0]) * (1.0 - _SLOPPY)
+
+
+def _shortest(shown: dict[int, Ends | None], own: list[int]) -> float:
+    """The least ‖γ‖ of these intervals."""
+    return math.hypot(*(max(ends[0], -ends[1], 0.0) for i in own if (ends := shown[i]) is not None))
+
+
+def three_digits_up(value: float) -> float:
+    """Three digits, never less than the value, which is not negative."""
+    return _three_digits(value, math.ceil)
+
+
+def three_digits_down(value: float) -> float:
+    """Three digits, never more than the value, which is not negative."""
+    return _three_digits(value, math.floor)
+
+
+def _three_digits(value: float, rounded: Callable[[float], int]) -> float:
+    if value == 0.0:
+        return 0.0
+    unit = math.floor(math.log10(value)) - 2
+    return float(f"{rounded(round(value / 10.0**unit, 9)) * 10.0**unit:.3g}")
