@@ -20,7 +20,7 @@ SYMBOLS = (
     ("H", "surefoot.model.problem", "Problem.horizon"),
     ("S_h(s,a)", "surefoot.model.problem", "Problem.successors"),
     ("c̄, σ, L", "surefoot.model.limit", "Limit"),
-    ("(s⁰,a⁰,s⁰′), c⁰", "surefoot.model.graph", "Anchor"),
+    ("(s⁰,a⁰,s⁰′), c⁰", "surefoot.model.graph", "Anchors"),
     ("γ*, μ*", "surefoot.worlds.world", "World"),
     ("γ̂, Λ₁", "surefoot.estimate.ellipsoids", "CostEllipsoids"),
     ("c̃ (eq:estimatesafetyvalue)", "surefoot.estimate.costs", "bound_rows"),
