@@ -1,4 +1,4 @@
-"""Episodes: against the reference, compiled against step by step, and how often a plan is made."""
+"""Episodes: against the reference, compiled against step by step, how often a plan is made, and what priors save."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import surefoot as sf
 from benchmarks.playing import played
+from benchmarks.priors import worth_of_intervals
 from benchmarks.timing import show
 from tests.reference.lsvi_new import Reference
 from tests.reference.tables import LimitSpec, Tables
@@ -119,6 +120,7 @@ def run() -> list[dict[str, Any]]:
             {"name": f"(g) plans made in {episodes:,} episodes", "value": float(done.replans)}
             for episodes, done in by_length.items()
         ),
+        *worth_of_intervals(),
     ]
 
 

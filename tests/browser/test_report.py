@@ -21,6 +21,8 @@ from surefoot.reports.explorer import known_of, label_text, reasons_of
 from surefoot.runs import plans_kept as snapshots
 from surefoot.runs.plans_kept import Snapshot
 from tests.reports import make_runs
+from tests.unit.test_feature_names import world as world_of
+from tests.unit.test_priors import limit, press
 
 pytestmark = pytest.mark.browser
 
@@ -222,3 +224,12 @@ def test_on_a_phone_a_tap_chooses(browser: Any, pages: dict[str, Path]) -> None:
         tab.tap("#picture rect.hit[data-pair='1']")
         assert tab.inner_text("#why-title").startswith("Action 1:")
         assert tab.locator("#tip").evaluate("tip => tip.hidden")
+
+
+def test_features_are_called_by_their_names(browser: Any, tmp_path: Path) -> None:
+    """As `plan.why` says them of the same pair."""
+    problem = press(limit(prior=[(0.0, 0.2), (0.0, 2.0), 0.4], bound=0.9))
+    made = sf.run(sf.LsviNew(problem), world_of(problem), episodes=2, seed=0, progress=False)
+    with opened(browser, made.report(tmp_path / "named.html")) as tab:
+        said = tab.inner_text("#why-steps")
+    assert re.search(r"strain may be [\d.]+ with bias=1, pressure=0.4, speed=0.5; the limit", said), said

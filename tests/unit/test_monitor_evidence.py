@@ -261,7 +261,8 @@ def test_a_window_that_begins_knows_nothing_of_what_was_before(seed: int) -> Non
             rho = x @ [0.5, 1.0] / 1.25
             assert fresh["rows"][0].tolist() == [0, 1, 0]
             assert fresh["size"][0] == pytest.approx([0, x @ x, 0], rel=1e-14)
-            assert fresh["spread"][0] == pytest.approx([0, (1 + abs(rho)) ** 2, 0], rel=1e-14)
+            errors = np.array([0.1, 9.0]) * (1 + abs(rho))
+            assert fresh["spread"][0] == pytest.approx(np.outer([0, 1, 0], errors**2), rel=1e-14)
             assert fresh["squares"][0] == pytest.approx(np.array([[0, 0], row[2] ** 2, [0, 0]]), rel=1e-14)
 
 

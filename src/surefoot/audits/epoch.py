@@ -1,15 +1,19 @@
-"""What the audit keeps of an episode, and of an epoch.
+"""What the audit keeps of an episode, and of an epoch; and what the constants of an epoch must be.
 
 Part of the audit: imports nothing of surefoot.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from surefoot.audits.bounds import Confidence, Data
+from surefoot.audits.bounds import Confidence, Data, default_ridges, paper_beta, paper_feature_bound
 from surefoot.audits.chain import Record
+from surefoot.audits.problem import Problem
+
+DEVIATIONS = frozenset({"fallback", "radius", "guard"})  #: of the paper's learner, which the bounds here have
 
 
 @dataclass
@@ -35,3 +39,40 @@ class Epoch:
     moments: set[int] = field(default_factory=set)  # records after which a plan may have been made
     firm: set[int] = field(default_factory=set)  # records after which one was surely made
     plan: tuple[int, int] = (1, 0)  # number and made_after of the last one seen
+
+
+def confidence_of(
+    problem: Problem, opened: Record, number: int, record: Record, options: Record
+) -> tuple[Confidence, list[str]]:
+    """What the bounds of an epoch are made with, and whatever of it is not as the opening declares."""
+    constants, faults = record["constants"], list[str]()
+
+    def expect(condition: bool, otherwise: str) -> None:
+        if not condition:
+            faults.append(otherwise)
+
+    p = math.ldexp(opened["failure_probability"], -(number + 1))
+    expect(record["share"] == p, f"its share is {record['share']!r}, p·2^-{number + 1} is {p!r}")
+    claimed = constants["failure_probability"]
+    expect(claimed == p, f"its bounds work with p = {claimed!r}, the share is {p!r}")
+    agent, paper = opened["agent"], opened["agent"] == "lsvi-new-paper"
+    expect(paper or agent == "lsvi-new", f"its agent is {agent!r}, whose bounds are not known here")
+    ridges, wanted = tuple(constants["ridges"]), options.get("ridges") or default_ridges(problem, paper)
+    same = len(ridges) == len(wanted) and all(map(_close, ridges, wanted)) and min(ridges) > 0
+    expect(same, f"its ridges are {ridges}, {wanted} are declared")
+    scale, wanted = constants["safety_radius_scale"], options.get("safety_radius_scale", 1.0)
+    expect(scale == wanted, f"its radius is scaled by {scale!r}, {wanted!r} is declared")
+    beta = None
+    if paper:
+        left = sorted(DEVIATIONS - set(constants["deviations"]))
+        expect(not left, f"its learner leaves out {left}: such bounds are not known here")
+        bound, wanted = constants["feature_bound"], options.get("feature_bound")
+        wanted = paper_feature_bound(problem) if wanted is None else wanted
+        expect(_close(bound, wanted), f"its features are bounded by {bound!r}, not by {wanted!r}")
+        beta = paper_beta(problem, constants)
+        expect(_close(beta, constants["beta"]), f"its β is {constants['beta']!r}, not {beta!r}")
+    return Confidence(ridges, p, scale, beta), faults
+
+
+def _close(a: float, b: float) -> bool:
+    return math.isclose(a, b, rel_tol=1e-12)

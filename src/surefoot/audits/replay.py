@@ -12,15 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 from surefoot.audits.answers import Declared, of_the_fallback
-from surefoot.audits.bounds import Confidence, Data, Plan, default_ridges, make_plan, paper_beta, paper_feature_bound
+from surefoot.audits.bounds import Confidence, Data, Plan, make_plan
 from surefoot.audits.chain import Record, Say, compact
-from surefoot.audits.epoch import Epoch, Position
+from surefoot.audits.epoch import Epoch, Position, confidence_of
 from surefoot.audits.imports import Measurements, is_cost, logged_features
 from surefoot.audits.offers import Certificate
 from surefoot.audits.points import Points, Proof
 from surefoot.audits.problem import NONE, Problem, label
-
-DEVIATIONS = frozenset({"fallback", "radius", "guard"})  #: of the paper's learner, which the bounds here have
 
 
 class Replay:
@@ -59,31 +57,14 @@ class Replay:
         return Epoch(number, data, confidence, record["constants"], moments={n}, firm={n}, plan=(1, n))
 
     def _confidence(self, number: int, n: int, record: Record, options: Record) -> Confidence:
-        constants = record["constants"]
-        p = math.ldexp(self._opened["failure_probability"], -(number + 1))
-        self._expect(n, record["share"] == p, f"its share is {record['share']!r}, p·2^-{number + 1} is {p!r}")
-        claimed = constants["failure_probability"]
-        self._expect(n, claimed == p, f"its bounds work with p = {claimed!r}, the share is {p!r}")
-        agent, paper = self._opened["agent"], self._paper
-        self._expect(n, paper or agent == "lsvi-new", f"its agent is {agent!r}, whose bounds are not known here")
-        ridges, wanted = tuple(constants["ridges"]), options.get("ridges") or default_ridges(self._problem, paper)
-        same = len(ridges) == len(wanted) and all(map(_close, ridges, wanted)) and min(ridges) > 0
-        self._expect(n, same, f"its ridges are {ridges}, {wanted} are declared")
-        scale, wanted = constants["safety_radius_scale"], options.get("safety_radius_scale", 1.0)
-        self._expect(n, scale == wanted, f"its radius is scaled by {scale!r}, {wanted!r} is declared")
-        beta = None
-        if paper:
-            left = sorted(DEVIATIONS - set(constants["deviations"]))
-            self._expect(n, not left, f"its learner leaves out {left}: such bounds are not known here")
-            bound, wanted = constants["feature_bound"], options.get("feature_bound")
-            wanted = paper_feature_bound(self._problem) if wanted is None else wanted
-            self._expect(n, _close(bound, wanted), f"its features are bounded by {bound!r}, not by {wanted!r}")
-            beta = paper_beta(self._problem, constants)
-            self._expect(n, _close(beta, constants["beta"]), f"its β is {constants['beta']!r}, not {beta!r}")
-        if number == 0 and ("I" not in constants["ideas"] or scale < 1.0):
+        found, faults = confidence_of(self._problem, self._opened, number, record, options)
+        for fault in faults:
+            self._wrong(n, fault)
+        ideas = record["constants"]["ideas"]
+        if number == 0 and ("I" not in ideas or found.scale < 1.0):
             self.guaranteed = False
-            self._wrong(n, f"its options give up the guarantee: ideas {constants['ideas']}, radius scaled by {scale}")
-        return Confidence(ridges, p, scale, beta)
+            self._wrong(n, f"its options give up the guarantee: ideas {ideas}, radius scaled by {found.scale}")
+        return found
 
     def _plan(self, made_after: int) -> Plan:
         """Bounds and certified sets from the rows of the epoch up to a record."""
@@ -412,7 +393,3 @@ class Replay:
 
     def _name(self, here: Position) -> Any:
         return self._problem.states[here.step][here.state]
-
-
-def _close(a: float, b: float) -> bool:
-    return math.isclose(a, b, rel_tol=1e-12)
