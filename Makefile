@@ -31,8 +31,8 @@ test: $(VENV)/.test  ## run the tests (SEED=3 for another seed, ARGS='-k ridge' 
 	@echo "test: two processes, seed $(SEED), one BLAS thread each"
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 10 --seed=$(SEED) $(ARGS)
 
-soak: $(VENV)/.test  ## crash studies by the hundred and see that nothing is lost (ARGS='--kills 50')
-	@echo "soak: kill -9 and power cuts during a study, seed $(SEED)"
+soak: $(VENV)/.test  ## crash studies and workers by the hundred and see that nothing is lost (ARGS='--kills 50')
+	@echo "soak: kill -9 and power cuts during studies and a sweep, seed $(SEED)"
 	$(BIN)/python -m tests.soak --seed $(SEED) $(ARGS)
 
 # The tool has an environment of its own, which is thrown away: it is no part of ours.

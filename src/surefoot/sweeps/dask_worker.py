@@ -35,7 +35,8 @@ class Playing(WorkerPlugin):  # type: ignore[misc, unused-ignore]
 
 def stop_playing(name: str, dask_worker: Any) -> None:
     """Runs of this sweep bring home what they have, and none is begun."""
-    dask_worker.plugins[name].stopped = True
+    if name in dask_worker.plugins:
+        dask_worker.plugins[name].stopped = True
 
 
 def play(name: str, task: Task, files: Files) -> Any:

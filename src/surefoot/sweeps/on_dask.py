@@ -26,8 +26,10 @@ from surefoot.sweeps.folder import Folder
 from surefoot.sweeps.spawned import ONE_THREAD
 from surefoot.sweeps.task import Task
 
+CONNECT = 10.0  # seconds for a scheduler to answer
 PATIENCE = 60.0  # seconds for a first worker, and for a scheduler to come back
 GRACE = 60.0  # seconds for the runs under way to come home when all shall stop
+TRIES = 20  # to introduce a sweep to its workers
 AHEAD = 4  # tasks per thread that Dask has at a time, and never fewer than LEAST
 LEAST = 256
 CONFIG = {
@@ -98,29 +100,38 @@ class _Flight:
 
     def fly(self, client: Any) -> Results:
         """Until all have come home or the client lost its scheduler; then those that flew wait again."""
-        from surefoot.sweeps import dask_worker
-
         name = f"surefoot-{id(self):x}-{time.monotonic_ns():x}"
         news: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        client.register_plugin(dask_worker.Playing(name, self._folder.manifest), name=name)
-        client.subscribe_topic(name, lambda event: news.put(event[1]))
+        if not self._introduced(client, name, news):
+            return
         try:
             while self._flying or self._waiting:
                 if self._stop.requested and not self._tell(client, name):
                     break
-                self._send(client, name, news)
+                if not self._send(client, name, news):
+                    return
                 for future in self._arrived(news):
                     yield from self._receive(future)
-                if client.status != "running" or any(f.status in ("cancelled", "lost") for f in self._flying):
-                    self._waiting.extendleft(self._flying.values())
-                    self._flying.clear()
-                    return
                 self._display.refresh()
             self.landed = True
         finally:
+            self._waiting.extendleft(self._flying.values())
             self._flying.clear()  # Dask forgets what nobody waits for
             with contextlib.suppress(Exception):
                 client.unregister_worker_plugin(name)
+
+    def _introduced(self, client: Any, name: str, news: queue.SimpleQueue[Any]) -> bool:
+        """Every worker, also one that comes later, knows the sweep. → False: the scheduler is gone."""
+        from surefoot.sweeps import dask_worker
+
+        for _ in range(TRIES):
+            try:
+                client.register_plugin(dask_worker.Playing(name, self._folder.manifest), name=name)
+                client.subscribe_topic(name, lambda event: news.put(event[1]))
+                return True
+            except OSError:  # a worker died at that very moment: the others know it, the next one will
+                time.sleep(0.2)
+        return False
 
     def left(self) -> Results:
         """Runs that were begun in this session and stopped before their end."""
@@ -137,13 +148,21 @@ class _Flight:
         if self._told_at is None:
             self._told_at = time.monotonic()
             with contextlib.suppress(Exception):  # one that cannot be asked ends its go by itself
-                client.run(dask_worker.stop_playing, name, wait=False, on_error="ignore")
+                client.run(dask_worker.stop_playing, name, on_error="ignore")
         return bool(self._flying) and time.monotonic() < self._told_at + GRACE
 
-    def _send(self, client: Any, name: str, news: queue.SimpleQueue[Any]) -> None:
+    def _send(self, client: Any, name: str, news: queue.SimpleQueue[Any]) -> bool:
+        """Give Dask what it has room for. → False: the scheduler is gone, and with it all that it had."""
         from surefoot.sweeps import dask_worker
 
-        room = max(LEAST, AHEAD * sum(client.nthreads().values())) if self._waiting else 0
+        if client.status != "running" or any(future.status in ("cancelled", "lost") for future in self._flying):
+            return False
+        room = 0
+        if self._waiting:
+            try:
+                room = max(LEAST, AHEAD * sum(client.nthreads().values()))
+            except OSError:
+                return False
         while self._waiting and len(self._flying) < room:
             journey = self._waiting.popleft()
             words = (name, journey.task, journey.files)
@@ -151,6 +170,7 @@ class _Flight:
             future = client.submit(dask_worker.play, *words, key=key, pure=False, priority=journey.goes)
             self._flying[future] = journey
             future.add_done_callback(news.put)
+        return True
 
     def _arrived(self, news: queue.SimpleQueue[Any]) -> Iterator[Any]:
         """Futures that are done; what is told on the way is shown."""
@@ -200,12 +220,24 @@ def on_this_machine(jobs: int) -> Dask:
 
     @contextlib.contextmanager
     def connect() -> Iterator[Any]:
-        with configured(), quiet(), package.LocalCluster(
-            n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None, preload=[IGNORE_SIGNALS]
-        ) as cluster, package.Client(cluster) as client:  # fmt: skip
-            yield client
+        with contextlib.ExitStack() as stack:
+            for part in (configured(), quiet()):
+                stack.enter_context(part)
+            cluster = stack.enter_context(package.LocalCluster(**small_cluster(jobs)))
+            yield stack.enter_context(package.Client(cluster, set_as_default=False))
 
     return Dask(connect, "dask on this machine")
+
+
+def small_cluster(jobs: int) -> dict[str, Any]:
+    """Options of a ``LocalCluster``: Ctrl-C goes to its workers, too, which leave it to us."""
+    return {
+        "n_workers": jobs,
+        "threads_per_worker": 1,
+        "processes": True,
+        "dashboard_address": "127.0.0.1:0",
+        "preload": [IGNORE_SIGNALS],
+    }
 
 
 IGNORE_SIGNALS = "import signal; [signal.signal(s, signal.SIG_IGN) for s in (signal.SIGINT, signal.SIGTERM)]"
@@ -218,7 +250,7 @@ def at_address(address: str, jobs: int | None) -> Dask:
 
     @contextlib.contextmanager
     def connect() -> Iterator[Any]:
-        with quiet(), package.Client(address, timeout=10, set_as_default=False) as client:
+        with quiet(), package.Client(address, timeout=CONNECT, set_as_default=False) as client:
             yield client
 
     return Dask(connect, address)

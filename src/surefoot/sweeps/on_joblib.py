@@ -31,6 +31,9 @@ class Joblib:
     jobs: int
     backend: str = ""
 
+    def __post_init__(self) -> None:
+        joblib()  # said now, before anything is made
+
     def map(self, tasks: Sequence[Task], folder: Folder, display: Display, stop: Interrupt) -> Results:
         left = {task.place.key: Journey.of(task) for task in tasks}
         deaths, suspects = Counter[str](), list[str]()
