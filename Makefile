@@ -27,7 +27,7 @@ demo: $(VENV)/.plot  ## watch it learn on a small world
 	$(BIN)/surefoot demo $(ARGS)
 
 test: export OPENBLAS_NUM_THREADS := 1
-test: $(VENV)/.test  ## run the tests (SEED=3 for another seed, ARGS='-k ridge' for pytest)
+test: $(VENV)/.test  ## run the tests (SEED=3 for another seed, ARGS='-k ridge' for pytest, ARGS=--thorough for ten seeds a claim)
 	@echo "test: two processes, seed $(SEED), one BLAS thread each"
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 10 --seed=$(SEED) $(ARGS)
 

@@ -25,6 +25,7 @@ from threadpoolctl import threadpool_limits
 import surefoot as sf
 from benchmarks.numpy_plan import numpy_plan
 from benchmarks.problems import learned, random_problem
+from benchmarks.rows_per_pair import rows_per_pair
 from benchmarks.timing import best_of, show
 from surefoot.estimate import kernels
 
@@ -242,7 +243,7 @@ def in_float32() -> list[dict[str, Any]]:
 
 
 def run() -> list[dict[str, Any]]:
-    return [*against_the_limit(), *growth(), *memory(), *in_float32()]
+    return [*against_the_limit(), *growth(), *memory(), *in_float32(), *rows_per_pair()]
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="the seed of every random choice in the tests (default: SUREFOOT_TEST_SEED or 0)",
     )
+    parser.addoption("--thorough", action="store_true", help="ten seeds for every statistical claim, not four")
 
 
 @pytest.hookimpl(tryfirst=True)  # before hypothesis's plugin reads its option
@@ -56,6 +57,13 @@ def pytest_report_header(config: pytest.Config) -> str:
 def seed(request: pytest.FixtureRequest) -> int:
     """The run's seed, for `numpy.random.default_rng(seed)` and the like."""
     return int(request.config.getoption("--seed"))
+
+
+@pytest.fixture(scope="session")
+def seeds(request: pytest.FixtureRequest, seed: int) -> range:
+    """The seeds that a statistical claim is asked of: other ones for every ``seed``."""
+    n = 10 if request.config.getoption("--thorough") else 4
+    return range(n * seed, n * (seed + 1))
 
 
 def _skips_fail() -> bool:

@@ -157,10 +157,11 @@ def arrays_of(problem: Problem) -> dict[str, np.ndarray[Any, Any] | None]:
 
 
 def sharing_of(problem: Problem) -> list[int]:
-    """For each array the position of the first one that is the same object."""
+    """For each array the position of the first one that is the same object; masks that forbid nothing are all alike."""
     graph = problem.graph
     tables = [table for part in (*graph.layers, graph.terminal) for table in vars(part).values()]
-    ids = [*map(id, arrays_of(problem).values()), *map(id, tables)]
+    idle = {id(mask) for h in range(graph.horizon) if not (mask := graph.forbidden(h)).any()}
+    ids = [0 if i in idle else i for i in [*map(id, arrays_of(problem).values()), *map(id, tables)]]
     return [ids.index(i) for i in ids]
 
 

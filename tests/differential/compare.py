@@ -18,7 +18,39 @@ CLOSE = 1e-9
 
 def problem_of(tables: Tables) -> sf.Problem:
     limits = [sf.Limit(f"limit {j}", x.bound, x.noise, x.norm, x.misspecification) for j, x in enumerate(tables.limits)]
-    return sf.Problem.from_functions(**tables.functions(), limits=limits)
+    problem = sf.Problem.from_functions(**tables.functions(), limits=limits)
+    several = tables.pair_rows is not None and max(tables.pair_rows.values()) > 1
+    return _with_all_rows(tables, problem) if several else problem
+
+
+def _with_all_rows(tables: Tables, problem: sf.Problem) -> sf.Problem:
+    """By arrays: functions can give one cost row per pair only."""
+    graph, n = problem.graph, problem.horizon - 1
+    pairs = [[(h, s, a) for s in problem.states(h) for a in problem.actions(h, s)] for h in range(n)]
+    last = graph.terminal
+    return sf.Problem.from_arrays(
+        horizon=problem.horizon,
+        start=graph.starts.tolist(),
+        state_ptr=[layer.state_ptr for layer in graph.layers],
+        pair_ptr=[layer.pair_ptr for layer in graph.layers],
+        successors=[layer.successor for layer in graph.layers],
+        reward=[layer.reward for layer in graph.layers],
+        cost_features=[np.array([tables.x[row] for pair in own for row in tables.rows(pair)]) for own in pairs],
+        row_ptr=[np.cumsum([0] + [len(tables.rows(pair)) for pair in own]) for own in pairs],
+        transition_features=[layer.transition_features for layer in graph.layers],
+        fallback=[np.where(layer.fallback < 0, -1, layer.fallback - layer.state_ptr[:-1]) for layer in graph.layers],
+        terminal_reward=last.reward,
+        terminal_cost_features=last.cost_features,
+        terminal_has_cost=None if last.cost_features is None else last.has_cost,
+        forbidden=[graph.forbidden(h) for h in range(problem.horizon)],
+        anchor=None if tables.anchors is None else tables.anchor,
+        limits=list(problem.limits),
+        transition_norm=problem.transition_norm,
+        stationary_costs=problem.stationary_costs,
+        stationary_transitions=problem.stationary_transitions,
+        state_labels=[list(problem.states(h)) for h in range(problem.horizon)],
+        action_labels=[[a for _, _, a in own] for own in pairs],
+    )
 
 
 @dataclass
@@ -48,7 +80,12 @@ def compare(tables: Tables, ours: Any, reference: Reference, tally: Comparison) 
             tally.faults.append("contradiction")
         return
     guarded = _guarded(tables, theirs)
-    for key in theirs.upper:
+    for pair in tables.pairs() if tables.pair_rows is not None else ():
+        h, p, own = pair[0], ours.problem.pair_index(*pair), tables.rows(pair)
+        rows = slice(*ours.problem.graph.layers[h].row_ptr[p : p + 2])
+        tally.number(("upper", pair), ours.bounds.upper[h][rows], [theirs.upper[row] for row in own])
+        tally.number(("lower", pair), ours.bounds.lower[h][rows], [theirs.lower[row] for row in own])
+    for key in theirs.upper if tables.pair_rows is None else ():
         tally.number(("upper", key), ours.upper(*key), theirs.upper[key])
         tally.number(("lower", key), ours.lower(*key), theirs.lower[key])
     for s in theirs.terminal_upper:
@@ -92,10 +129,10 @@ def _guarded(tables: Tables, plan: ReferencePlan) -> set[Any]:
     doubtful = {(tables.horizon - 1, s) for s, upper in plan.terminal_upper.items() if near(upper)}
     pairs = set()
     for h, s, a in sorted(tables.successors, key=lambda key: -key[0]):
-        for s2 in tables.successors[h, s, a]:
-            if near(plan.upper[h, s, a, s2]) or (h + 1, s2) in doubtful:
-                pairs.add((h, s, a))
-                doubtful.add((h, s))
+        tight = any(near(plan.upper[row]) for row in tables.rows((h, s, a)))
+        if tight or any((h + 1, s2) in doubtful for s2 in tables.successors[h, s, a]):
+            pairs.add((h, s, a))
+            doubtful.add((h, s))
     return pairs
 
 

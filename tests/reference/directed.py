@@ -16,7 +16,7 @@ from .lsvi_new import Plan, Reference, ValueFit, ValueRow, _best
 from .tables import Action, PairKey, State, StateKey, Tables
 
 NEAR = 1e-9
-Key = tuple[Any, ...]  # (h, s, a, s'), or (H-1, s) for the cost of a last state
+Key = tuple[Any, ...]  # of a cost row, or (H-1, s) for the cost of a last state
 
 
 class DirectedReference(Reference):
@@ -84,8 +84,10 @@ class DirectedReference(Reference):
         grown = self.planned_episodes + max(1, math.ceil(self.replan_growth * self.planned_episodes))
         return self.episodes_ended >= grown or (self.exploring and not self._may_explore(self.episodes_ended))
 
-    def observe(self, h: int, s: State, a: Action, s2: State, cost: Sequence[float]) -> None:
-        super().observe(h, s, a, s2, cost)
+    def observe(
+        self, h: int, s: State, a: Action, s2: State, cost: Sequence[float], features: Sequence[float] | None = None
+    ) -> None:
+        super().observe(h, s, a, s2, cost, features)
         row = self.value_rows.pop()  # learned from V/(1 + omega)
         self.value_rows.append(ValueRow(h, [self.scale * f for f in row.features], self.scale * row.target))
 
@@ -100,16 +102,16 @@ class DirectedReference(Reference):
         for s in self.layers[last]:
             if not plan.consistent or s not in plan.terminal_lower or self._within(plan.terminal_lower[s]):
                 ends.add(s)
+        ends -= {s for h, s in self.t.forbidden if h == last}
         pairs: set[PairKey] = set()
         alive = {(last, s) for s in ends}
         for h in reversed(range(last)):
             for s in self.layers[h]:
                 for a in self.t.actions[h, s]:
-                    kept = all(
-                        self._within(plan.lower[h, s, a, s2]) and (h + 1, s2) in alive
-                        for s2 in self.t.successors[h, s, a]
-                    )
-                    if not plan.consistent or kept or (h, s, a) in fallback:
+                    kept = all(self._within(plan.lower[row]) for row in self.t.rows((h, s, a)))
+                    kept &= all((h + 1, s2) in alive for s2 in self.t.successors[h, s, a])
+                    hoped = not plan.consistent or kept or (h, s, a) in fallback
+                    if hoped and (h, s) not in self.t.forbidden:
                         pairs.add((h, s, a))
                         alive.add((h, s))
         return pairs, ends
@@ -128,7 +130,7 @@ class DirectedReference(Reference):
             cap = (self.H - h) * (1.0 + weight)
             for s in self.layers[h]:
                 for a in self.t.actions[h, s]:
-                    rows = [bonus.get((h, s, a, s2), 0.0) for s2 in self.t.successors[h, s, a]]
+                    rows = [bonus.get(row, 0.0) for row in self.t.rows((h, s, a))]
                     expected = self._expected_next(fits[h], value, (h, s, a))
                     q[h, s, a] = self.t.reward[h, s, a] + expected + max(rows)
                 open_to = {a: q[h, s, a] for a in self.t.actions[h, s] if (h, s, a) in allowed}
@@ -153,14 +155,14 @@ class DirectedReference(Reference):
         return self._reached({(h, s, a) for (h, s), a in play.items()})
 
     def _reached(self, pairs: set[PairKey]) -> list[Key]:
-        """Triplets and last states that may be met from the starts along some pairs."""
+        """Cost rows and last states that may be met from the starts along some pairs."""
         here, met = list(self.t.starts), list[Key]()
         for h in range(self.H - 1):
             following = []
             for s in self.layers[h]:
                 for a in self.t.actions[h, s]:
                     if s in here and (h, s, a) in pairs:
-                        met += [(h, s, a, s2) for s2 in self.t.successors[h, s, a]]
+                        met += self.t.rows((h, s, a))
                         following += self.t.successors[h, s, a]
             here = following
         return met + [(self.H - 1, s) for s in self.layers[self.H - 1] if s in here]

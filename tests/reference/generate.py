@@ -8,7 +8,7 @@ kernels and mu mixes the kernels, so probabilities are non-negative and sum to o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ __all__ = [
     "random_paper_settings",
     "random_paper_tables",
     "random_tables",
+    "with_forbidden",
+    "with_pair_rows",
 ]
 
 Vec = list[float]
@@ -171,6 +173,33 @@ def random_paper_settings(seed: int) -> dict[str, Any]:
     if seed % 2 == 0:
         return {"episodes": episodes}
     return {"episodes": episodes, "value_radius_scale": 0.01, "lipschitz": 1000.0}
+
+
+def with_pair_rows(tables: Tables, rng: Generator, most: int, stretch: float) -> Tables:
+    """The same problem with 1 to `most` cost rows per pair, taken from its triplets and between them (spec 9).
+
+    Off the fallback, rows after the first are longer or shorter by a share of up to `stretch`.
+    """
+    played = tables.fallback_pairs()
+    x: dict[TripletKey, Vec] = {}
+    counts: dict[PairKey, int] = {}
+    for pair, support in tables.successors.items():
+        own = [tables.x[(*pair, s2)] for s2 in support]
+        counts[pair] = int(rng.integers(1, most + 1))
+        for i in range(counts[pair]):
+            shares = rng.dirichlet(np.ones(len(own)))
+            between = [float(shares @ np.array(column)) for column in zip(*own, strict=True)]
+            factor = 1.0 if i == 0 or pair in played else 1.0 + float(rng.uniform(-stretch, stretch))
+            x[(*pair, i)] = _scaled(own[i] if i < len(own) else between, factor)
+    return replace(tables, x=x, phi=dict(tables.phi), shared_features=False, deviation={}, pair_rows=counts)
+
+
+def with_forbidden(tables: Tables, rng: Generator, share: float = 0.5) -> Tables:
+    """The same problem with some states forbidden that the fallback cannot reach."""
+    last = tables.horizon - 1
+    reached = set(tables.fallback) | {(last, s) for s in tables.fallback_terminals()}
+    free = [key for h in range(1, last + 1) for key in [(h, s) for s in tables.states(h)] if key not in reached]
+    return replace(tables, forbidden={key for key in free if rng.random() < share})
 
 
 def _override(drawn: str, wanted: bool | None) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.random import Generator
 
 from .lsvi_new import Reference
-from .tables import Action, State, Tables
+from .tables import Action, State, Tables, TripletKey, dot
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class Step:
     a: Action
     s2: State
     cost: list[float]
+    features: list[float] | None = None  # of the cost, where the pair has several rows
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,9 @@ class Agent(Protocol):
 
     def begin_episode(self, start: Hashable) -> None: ...
 
-    def observe(self, h: int, s: Hashable, a: Hashable, s2: Hashable, cost: list[float]) -> None: ...
+    def observe(
+        self, h: int, s: Hashable, a: Hashable, s2: Hashable, cost: list[float], features: Any = None
+    ) -> None: ...
 
     def observe_terminal(self, s: Hashable, cost: list[float]) -> None: ...
 
@@ -67,7 +70,7 @@ def random_history(tables: Tables, driver: Reference | Generator, episodes: int,
             support = tables.successors[h, s, a]
             chances = np.array([tables.probability((h, s, a, s2)) for s2 in support])
             s2 = support[int(rng.choice(len(support), p=chances / chances.sum()))]
-            steps.append(Step(h, s, a, s2, _noisy(tables, tables.cost((h, s, a, s2)), rng)))
+            steps.append(_measured(tables, (h, s, a, s2), rng))
             s = s2
         final = tables.terminal_cost(s)
         episode = Episode(start, steps, None if final is None else (s, _noisy(tables, final, rng)))
@@ -86,9 +89,20 @@ def feed(agent: Agent, episode: Episode) -> None:
 
 def _record(agent: Agent, episode: Episode) -> None:
     for step in episode.steps:
-        agent.observe(step.h, step.s, step.a, step.s2, step.cost)
+        more = {} if step.features is None else {"features": step.features}
+        agent.observe(step.h, step.s, step.a, step.s2, step.cost, **more)
     if episode.terminal is not None:
         agent.observe_terminal(*episode.terminal)
+
+
+def _measured(tables: Tables, key: TripletKey, rng: Generator) -> Step:
+    """The cost of a triplet; of a pair with several cost rows, of some point between them."""
+    own = tables.measured_row(key)
+    if own is not None:
+        return Step(*key, _noisy(tables, tables.cost(own), rng))
+    rows = np.array([tables.x[row] for row in tables.rows(key[:3])])
+    x = (rng.dirichlet(np.ones(len(rows))) @ rows).tolist()
+    return Step(*key, _noisy(tables, [dot(g, x) for g in tables.gamma[key[0]]], rng), x)
 
 
 def _noisy(tables: Tables, cost: list[float], rng: Generator) -> list[float]:

@@ -183,8 +183,12 @@ class Reference:
             return self.t.fallback[h, s]
         return self.plan.action[h, s]
 
-    def observe(self, h: int, s: State, a: Action, s2: State, cost: Sequence[float]) -> None:
-        self.cost_rows.append(CostRow(h, self.t.x[h, s, a, s2], list(cost)))
+    def observe(
+        self, h: int, s: State, a: Action, s2: State, cost: Sequence[float], features: Sequence[float] | None = None
+    ) -> None:
+        own = self.t.measured_row((h, s, a, s2))
+        assert (own is None) == (features is not None), "exact features, exactly where a pair has several rows"
+        self.cost_rows.append(CostRow(h, list(features or self.t.x[own]), list(cost)))  # type: ignore[index]
         features = self._value_features(self.plan.value, (h, s, a))
         self.value_rows.append(ValueRow(h, features, self.plan.value[h + 1, s2]))
         self.saw_data = True
@@ -358,7 +362,7 @@ class Reference:
     def _bounds(self, plan: Plan) -> None:
         fits = self._per_layer(self._cost_fit, self.H, self.t.stationary_costs)
         scales = cost_scales(self.t)
-        for key in self.t.triplets():
+        for key in [row for pair in self.t.pairs() for row in self.t.rows(pair)]:
             h = key[0]
             upper, lower, u = self._interval(fits[h], h, self.t.x[key])
             plan.upper[key], plan.lower[key] = upper, lower
@@ -385,24 +389,25 @@ class Reference:
             fallback_pairs, fallback_terminals = set(), set()
         for s in self.layers[last]:
             within = s not in plan.terminal_upper or self._within(plan.terminal_upper[s])
-            if s in fallback_terminals or (plan.consistent and within):
+            if (s in fallback_terminals or (plan.consistent and within)) and (last, s) not in self.t.forbidden:
                 plan.safe.add((last, s))
         for h in reversed(range(last)):
             for s in self.layers[h]:
                 for a in self.t.actions[h, s]:
                     support = self.t.successors[h, s, a]
-                    condition1 = all(self._within(plan.upper[h, s, a, s2]) for s2 in support)
+                    condition1 = all(self._within(plan.upper[row]) for row in self.t.rows((h, s, a)))
                     condition2 = all((h + 1, s2) in plan.safe for s2 in support)
                     earned = plan.consistent and condition1 and condition2
                     plan.condition1[h, s, a] = condition1
-                    plan.certified[h, s, a] = earned or (h, s, a) in fallback_pairs
+                    allowed = (h, s) not in self.t.forbidden  # spec 9
+                    plan.certified[h, s, a] = allowed and (earned or (h, s, a) in fallback_pairs)
                 if any(plan.certified[h, s, a] for a in self.t.actions[h, s]):
                     plan.safe.add((h, s))
 
     # ------------------------------------------------------------------ exploration (spec 5)
 
     def _spread(self, h: int, upper: Sequence[float], lower: Sequence[float], u: float) -> float:
-        """Relative uncertainty of a triplet; plain u in the paper profile."""
+        """Relative uncertainty of a cost row; plain u in the paper profile."""
         if self.slack is None:
             return u
         return max(max(0.0, up - lo) / sl for up, lo, sl in zip(upper, lower, self.slack[h], strict=True))
@@ -410,7 +415,7 @@ class Reference:
     def _explore(self, plan: Plan) -> None:
         """omega of every pair, and U of every state."""
         for h, s, a in self.t.pairs():
-            plan.omega[h, s, a] = max(plan.spread[h, s, a, s2] for s2 in self.t.successors[h, s, a])
+            plan.omega[h, s, a] = max(plan.spread[row] for row in self.t.rows((h, s, a)))
         for s in self.layers[self.H - 1]:
             plan.future[self.H - 1, s] = plan.terminal_spread[s]
         every_action = self.paper or self.literal_future

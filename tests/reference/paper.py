@@ -81,12 +81,12 @@ def largest_support_norm(tables: Tables) -> float:
 
 
 def largest_feature_distance(tables: Tables) -> float:
-    """max over pairs and over two successors of the distance between their cost features."""
+    """max over pairs and over two of their cost rows of the distance between them."""
     widest = 0.0
-    for (h, s, a), support in tables.successors.items():
-        for one in support:
-            for two in support:
-                u, v = tables.x[h, s, a, one], tables.x[h, s, a, two]
+    for pair in tables.pairs():
+        for one in tables.rows(pair):
+            for two in tables.rows(pair):
+                u, v = tables.x[one], tables.x[two]
                 widest = max(widest, norm([a1 - b1 for a1, b1 in zip(u, v, strict=True)]))
     return widest
 

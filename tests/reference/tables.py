@@ -1,6 +1,7 @@
 """A layered problem spelled out in dicts, together with the hidden truth that makes its histories.
 
-Keys: (h, s) for a state at layer h, (h, s, a) for a pair, (h, s, a, s2) for a triplet. Decisions are taken at
+Keys: (h, s) for a state at layer h, (h, s, a) for a pair, (h, s, a, s2) for a triplet. A cost row has the key of its
+triplet or, where rows belong to pairs, (h, s, a, i) with i = 0, 1, .. (spec 9). Decisions are taken at
 layers 0 .. H-2; layer H-1 is terminal. `Tables` carries what the learner may know and what it may not (`mu`,
 `gamma`, `deviation`); the reference implementation reads the former only.
 """
@@ -66,6 +67,19 @@ class Tables:
     # Deviation from linearity, at most `misspecification` in size; a missing key means none.
     deviation: dict[TripletKey, list[float]] = field(default_factory=dict)
     terminal_deviation: dict[State, list[float]] = field(default_factory=dict)
+    # Spec 9. `pair_rows`: how many cost rows each pair has; None: each triplet has its own.
+    pair_rows: dict[PairKey, int] | None = None
+    forbidden: set[StateKey] = field(default_factory=set)
+
+    def rows(self, pair: PairKey) -> list[TripletKey]:
+        """The keys of a pair's cost rows in `x`."""
+        last = self.successors[pair] if self.pair_rows is None else range(self.pair_rows[pair])
+        return [(*pair, end) for end in last]
+
+    def measured_row(self, key: TripletKey) -> TripletKey | None:
+        """The cost row of what is measured on a triplet; None: the pair has several, and it lies between them."""
+        own = self.rows(key[:3])
+        return key if self.pair_rows is None else own[0] if len(own) == 1 else None
 
     def states(self, h: int) -> list[State]:
         """The states of layer h in declaration order."""
@@ -103,7 +117,7 @@ class Tables:
         return dot(self.mu[key[0]], self.phi[key])
 
     def cost(self, key: TripletKey) -> list[float]:
-        """Hidden truth: the cost vector of a triplet, deviation included."""
+        """Hidden truth: the cost vector of a row, deviation included."""
         off = self.deviation.get(key, [0.0] * len(self.limits))
         return [dot(g, self.x[key]) + e for g, e in zip(self.gamma[key[0]], off, strict=True)]
 
@@ -120,13 +134,17 @@ class Tables:
 
         `fallback` raises KeyError off the fallback's reach, so that code which asks too much is noticed.
         """
+        by_pair = self.pair_rows is not None
         declared: dict[str, Any] = {
             "horizon": self.horizon,
             "start": self.starts[0] if len(self.starts) == 1 else list(self.starts),
             "actions": lambda h, s: list(self.actions[h, s]),
             "successors": lambda h, s, a: list(self.successors[h, s, a]),
             "reward": lambda h, s, a: self.reward[h, s, a],
-            "cost_features": lambda h, s, a, s2: list(self.x[h, s, a, s2]),
+            "cost_features": (lambda h, s, a: list(self.x[h, s, a, 0]))
+            if by_pair
+            else (lambda h, s, a, s2: list(self.x[h, s, a, s2])),
+            "forbidden": (lambda h, s: (h, s) in self.forbidden) if self.forbidden else None,
             "terminal_reward": lambda s: self.terminal_reward[s],
             "terminal_cost_features": None if self.terminal_x is None else self.terminal_features,
             "fallback": lambda h, s: self.fallback[h, s],
@@ -173,10 +191,9 @@ class Tables:
                     out.append(f"fallback has no action at {(h, s)}")
                     continue
                 a = self.fallback[h, s]
-                for s2 in self.successors[h, s, a]:
-                    reached.add((h + 1, s2))
-                    if self._unsafe(self.cost((h, s, a, s2))):
-                        out.append(f"fallback is unsafe at {(h, s, a, s2)}")
+                reached |= {(h + 1, s2) for s2 in self.successors[h, s, a]}
+                out += [f"fallback is unsafe at {key}" for key in self.rows((h, s, a)) if self._unsafe(self.cost(key))]
+        out += [f"fallback may enter the forbidden {key}" for key in reached & self.forbidden]
         for s in [s for layer, s in reached if layer == self.horizon - 1]:
             cost = self.terminal_cost(s)
             if cost is not None and self._unsafe(cost):

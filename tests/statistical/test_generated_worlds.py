@@ -1,4 +1,4 @@
-"""ladder, lower-bound/1 and toy-text: what they claim of learners, over ten seeds."""
+"""ladder, lower-bound/1 and toy-text: what they claim of learners, over several seeds."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,6 @@ import surefoot as sf
 from surefoot import exact
 from surefoot.runs.run import Run
 
-SEEDS = 10
 EPISODES = {  # fewer than the 20,000 that are allowed; what the slowest world needs is another test
     "ladder/testing": 8000,
     "lower-bound/1": 1000,
@@ -18,10 +17,10 @@ EPISODES = {  # fewer than the 20,000 that are allowed; what the slowest world n
 }
 
 
-def runs(world: sf.World, episodes: int, first: int, **keywords: object) -> list[Run]:
+def runs(world: sf.World, episodes: int, seeds: range, **keywords: object) -> list[Run]:
     return [
         sf.run(sf.LsviNew(world.problem, **keywords), world, episodes=episodes, seed=s)  # type: ignore[arg-type]
-        for s in range(first, first + SEEDS)
+        for s in seeds
     ]
 
 
@@ -33,11 +32,11 @@ def assert_safe_and_learnt(run: Run) -> None:
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", EPISODES)
-def test_the_gap_is_closed_without_a_violation(name: str, seed: int) -> None:
+def test_the_gap_is_closed_without_a_violation(name: str, seeds: range) -> None:
     world = sf.worlds.make(name)
     assert exact.solve(world).value >= 1.3 * exact.fallback_value(world)
-    done = runs(world, EPISODES[name], SEEDS * seed)
-    assert sum(run.cost_event for run in done) >= SEEDS - 2  # fails with probability 0.05 at most, in truth less
+    done = runs(world, EPISODES[name], seeds)
+    assert sum(run.cost_event for run in done) >= len(done) - 2  # fails with probability 0.05 at most, in truth less
     for run in done:
         assert_safe_and_learnt(run)
 
@@ -50,18 +49,20 @@ def test_the_slippery_cliff_too(seed: int) -> None:
 
 
 @pytest.mark.statistical
-def test_on_the_ladder_whoever_does_not_look_ahead_falls_into_traps(seed: int) -> None:
+def test_on_the_ladder_whoever_does_not_look_ahead_falls_into_traps(seeds: range) -> None:
     world = sf.worlds.make("ladder/testing")
-    done = runs(world, 2500, SEEDS * seed, ideas=("II", "III", "IV"))
-    assert sum(run.violations.any() for run in done) >= 0.8 * SEEDS
+    done = runs(world, 2500, seeds, ideas=("II", "III", "IV"))
+    assert sum(run.violations.any() for run in done) >= 0.75 * len(done)
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("name", "mismatch", "episodes"), [("ladder/testing", 0.02, 1200), ("toy-text/cliff-walking", 0.045, 300)]
 )
-def test_a_mismatch_hurts_only_where_it_is_not_declared(name: str, mismatch: float, episodes: int, seed: int) -> None:
+def test_a_mismatch_hurts_only_where_it_is_not_declared(
+    name: str, mismatch: float, episodes: int, seeds: range
+) -> None:
     declared = sf.worlds.make(name, mismatch=mismatch)
-    assert not np.any([run.violations.any() for run in runs(declared, episodes, SEEDS * seed)])
+    assert not np.any([run.violations.any() for run in runs(declared, episodes, seeds)])
     silent = sf.worlds.make(name, mismatch=mismatch, declared=False)
-    assert sum(run.violations.any() for run in runs(silent, episodes, SEEDS * seed)) >= 0.8 * SEEDS
+    assert sum(run.violations.any() for run in runs(silent, episodes, seeds)) >= 0.75 * len(seeds)

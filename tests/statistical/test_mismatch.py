@@ -16,7 +16,7 @@ from surefoot.errors import InvalidInput
 from surefoot.runs.run import Run
 from surefoot.worlds.truth_tables import edge_ranges
 
-RUNS, EPISODES = 10, 2000
+EPISODES = 2000
 CASES: dict[str, dict[str, Any]] = {
     "thermal/testing": {"mismatch": 0.03, "bound": 0.65},  # a bound that leaves room to move, see its page
     "driving/testing": {"mismatch": 0.02},
@@ -25,15 +25,15 @@ CASES: dict[str, dict[str, Any]] = {
 CLOSED = {"thermal/testing": 0.4, "driving/testing": 0.5, "rover/testing": 0.1}  # of the gap, at least
 
 
-def runs(world: sf.World, seed: int) -> list[Run]:
-    return [sf.run(sf.LsviNew(world.problem), world, EPISODES, RUNS * seed + number) for number in range(RUNS)]
+def runs(world: sf.World, seeds: range) -> list[Run]:
+    return [sf.run(sf.LsviNew(world.problem), world, EPISODES, seed) for seed in seeds]
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", CASES)
-def test_declared_nothing_is_violated(name: str, seed: int) -> None:
+def test_declared_nothing_is_violated(name: str, seeds: range) -> None:
     world = sf.worlds.make(name, **CASES[name])
-    done = runs(world, seed)
+    done = runs(world, seeds)
     assert all(run.guaranteed for run in done)
     assert all(run.violations.sum() == 0 for run in done)
     assert np.median([run.gap_closed for run in done]) > CLOSED[name]  # and it is no empty promise
@@ -41,22 +41,21 @@ def test_declared_nothing_is_violated(name: str, seed: int) -> None:
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", CASES)
-def test_undeclared_the_limit_is_broken(name: str, seed: int) -> None:
+def test_undeclared_the_limit_is_broken(name: str, seeds: range) -> None:
     world = sf.worlds.make(name, **CASES[name], declared=False)
-    done = runs(world, seed)
+    done = runs(world, seeds)
     assert not any(run.guaranteed for run in done)
     assert all("no safety guarantee" in run.promise for run in done)
-    assert sum(bool(run.violations.any()) for run in done) >= 8
+    assert sum(bool(run.violations.any()) for run in done) >= 0.75 * len(done)
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", CASES)
-def test_it_is_the_mismatch_that_breaks_it(name: str, seed: int) -> None:
+def test_it_is_the_mismatch_that_breaks_it(name: str, seeds: range) -> None:
     """The same world without a mismatch, played by the same learner."""
     options = {**CASES[name], "mismatch": 0.0}
     world = sf.worlds.make(name, **options)
-    for number in range(3):
-        run = sf.run(sf.LsviNew(world.problem), world, EPISODES, RUNS * seed + number)
+    for run in runs(world, seeds[:3]):
         assert run.violations.sum() == 0
 
 

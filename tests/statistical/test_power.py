@@ -1,4 +1,4 @@
-"""The power world at its testing size, ten seeded runs per claim (issue 5)."""
+"""The power world at its testing size."""
 
 from __future__ import annotations
 
@@ -15,11 +15,9 @@ from tests.made_worlds import visits_of
 
 pytestmark = pytest.mark.statistical
 
-RUNS = 10
 
-
-def runs(world: sf.World, episodes: int, seed: int) -> list[Run]:
-    return [sf.run(sf.LsviNew(world.problem), world, episodes, s) for s in range(RUNS * seed, RUNS * (seed + 1))]
+def runs(world: sf.World, episodes: int, seeds: range) -> list[Run]:
+    return [sf.run(sf.LsviNew(world.problem), world, episodes, seed) for seed in seeds]
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +25,8 @@ def world() -> sf.World:
     return sf.worlds.make("power/testing")
 
 
-def test_lsvi_new_closes_the_gap_without_a_violation(world: sf.World, seed: int) -> None:
-    for run in runs(world, 20_000, seed):
+def test_lsvi_new_closes_the_gap_without_a_violation(world: sf.World, seeds: range) -> None:
+    for run in runs(world, 20_000, seeds):
         assert run.guaranteed
         assert run.best_value >= 1.3 * run.fallback_value
         assert run.regret[0] == pytest.approx(run.best_value - run.fallback_value)  # it begins with the fallback …
@@ -54,16 +52,15 @@ def enters(world: sf.World, agent: Agent, unsafe: Callable[[int, int], bool], ep
     return False
 
 
-@pytest.mark.parametrize(("name", "at_least", "at_most"), [("slucb-qvi", 8, RUNS), ("lsvi-new", 0, 0)])
+@pytest.mark.parametrize(("name", "at_least", "at_most"), [("slucb-qvi", 0.75, 1.0), ("lsvi-new", 0.0, 0.0)])
 def test_who_does_not_look_ahead_empties_the_storage(
-    name: str, at_least: int, at_most: int, world: sf.World, seed: int
+    name: str, at_least: float, at_most: float, world: sf.World, seeds: range
 ) -> None:
     safe = exact.solve(world).safe_states
     entered = sum(
-        enters(world, sf.agents.make(name, world.problem), lambda h, s: not safe[h][s], 300, RUNS * seed + number)
-        for number in range(RUNS)
+        enters(world, sf.agents.make(name, world.problem), lambda h, s: not safe[h][s], 300, seed) for seed in seeds
     )
-    assert at_least <= entered <= at_most
+    assert at_least * len(seeds) <= entered <= at_most * len(seeds)
 
 
 def test_it_goes_on_emptying_it(world: sf.World, seed: int) -> None:
@@ -85,24 +82,24 @@ def test_it_goes_on_emptying_it(world: sf.World, seed: int) -> None:
 # ---------------------------------------------------------------- misspecification
 
 
-def test_with_ac_flow_declared_nothing_is_violated(seed: int) -> None:
+def test_with_ac_flow_declared_nothing_is_violated(seeds: range) -> None:
     ac = sf.worlds.make("power/testing-ac")
-    for run in runs(ac, 1000, seed):
+    for run in runs(ac, 1000, seeds):
         assert run.guaranteed
         assert run.violations.sum() == 0
         assert run.gap_closed > 0.5  # and it is no empty promise
 
 
-def test_with_a_declared_mismatch_nothing_is_violated(seed: int) -> None:
+def test_with_a_declared_mismatch_nothing_is_violated(seeds: range) -> None:
     off = sf.worlds.make("power/testing", mismatch=0.05)
-    for run in runs(off, 1000, seed):
+    for run in runs(off, 1000, seeds):
         assert run.guaranteed
         assert run.violations.sum() == 0
         assert run.gap_closed > 0.3
 
 
-def test_an_undeclared_mismatch_is_violated(seed: int) -> None:
+def test_an_undeclared_mismatch_is_violated(seeds: range) -> None:
     off = sf.worlds.make("power/testing", mismatch=0.05, declared=False)
-    done = runs(off, 1000, seed)
-    assert sum(run.violations.any() for run in done) >= 8
+    done = runs(off, 1000, seeds)
+    assert sum(run.violations.any() for run in done) >= 0.75 * len(done)
     assert not any(run.guaranteed for run in done)

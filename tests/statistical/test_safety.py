@@ -22,7 +22,7 @@ from tests.runs import AGENTS
 pytestmark = pytest.mark.statistical
 
 NOISES = ("gaussian", "uniform", "rademacher")
-WORLDS = 66
+WORLDS = 33
 BATCH = 11
 EPISODES = 120
 FLUKE = 1e-6  # how rarely a correct program may fail a count

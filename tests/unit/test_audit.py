@@ -300,8 +300,8 @@ def test_bounds_and_sets_agree_with_the_engine(case: int, tmp_path: Path, seed: 
     plan = make_plan(read, data, Confidence(tuple(agent.constants["ridges"]), 0.1, 1.0, None))
     assert plan.possibly_consistent
     for h in range(problem.horizon - 1):
-        gap = agent.plan.bounds.upper[h] - plan.edges[h].upper
-        assert (np.abs(gap) <= plan.edges[h].slop).all()
+        gap = agent.plan.bounds.upper[h] - plan.rows[h].upper
+        assert (np.abs(gap) <= plan.rows[h].slop).all()
         engine = agent.plan.certified_sets.pairs[h]
         assert (np.array(plan.sure.pairs[h]) <= engine).all()
         assert (engine <= np.array(plan.possible.pairs[h])).all()

@@ -318,8 +318,10 @@ def test_threads_that_share_the_states_leave_none_out(n_states: int, seed: int) 
     state_ptr = np.append(0, np.cumsum(rng.integers(1, 4, n_states)))
     n_pairs = int(state_ptr[-1])
     pair_ptr = np.append(0, np.cumsum(rng.integers(1, 4, n_pairs)))
+    row_ptr = np.append(0, np.cumsum(rng.integers(1, 4, n_pairs)))
     n_edges, m = int(pair_ptr[-1]), 2
-    successor, upper = rng.integers(0, 6, n_edges), rng.uniform(0.0, 1.2, (n_edges, m))
+    successor, upper = rng.integers(0, 6, n_edges), rng.uniform(0.0, 1.2, (int(row_ptr[-1]), m))
+    forbidden = rng.random(n_states) < 0.2
     fallback = np.where(rng.random(n_states) < 0.5, state_ptr[:-1], -1)
     omega, allowed, q = rng.random(n_pairs), rng.random(n_pairs) < 0.6, rng.random(n_pairs)
     certified_after, future_after = rng.random(6) < 0.8, rng.random(6)
@@ -327,10 +329,11 @@ def test_threads_that_share_the_states_leave_none_out(n_states: int, seed: int) 
     def swept(ranges: int) -> list[Any]:
         pairs, states = np.full(n_pairs, 999), np.full(n_states, 999)
         kernels._certified(
-            ranges, state_ptr, pair_ptr, successor, upper, np.ones(m), certified_after, fallback, pairs, states
+            *(ranges, state_ptr, pair_ptr, successor, row_ptr, upper, np.ones(m)),
+            *(certified_after, fallback, forbidden, pairs, states),
         )
         width = np.full(n_pairs, 999.0)
-        kernels._widths(ranges, pair_ptr, upper, upper / 2, np.array([1.0, 2.0]), width)
+        kernels._widths(ranges, row_ptr, upper, upper / 2, np.array([1.0, 2.0]), width)
         ahead, future = np.full(n_pairs, 999.0), np.full(n_states, 999.0)
         kernels._ahead(ranges, state_ptr, pair_ptr, successor, omega, allowed, future_after, ahead, future)
         value, action = np.full(n_states, 999.0), np.full(n_states, 999)

@@ -66,7 +66,7 @@ def test_spaces_and_first_information() -> None:
     observation, info = env.reset(seed=0)
     assert observation.tolist() == [0, 0]
     assert observation.dtype == np.int64
-    assert set(info) == {"state", "step", "limits", "action_mask"}
+    assert set(info) == {"state", "step", "forbidden", "limits", "action_mask"}
     assert (info["state"], info["step"]) == ("a", 0)
     assert info["limits"].tolist() == [2.0, 4.0]
     assert info["action_mask"].tolist() == [1, 1, 1]

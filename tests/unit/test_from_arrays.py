@@ -395,7 +395,7 @@ def test_lengths_agree() -> None:
     refused("reward has the wrong shape: step 0: (7,) where one row per pair (8)", reward=np.zeros(7))
     for name in ("cost_features", "transition_features"):
         refused(
-            f"{name} has the wrong shape: step 0: ({edges + 1}, 2) where one row per edge ({edges})",
+            f"{name} has the wrong shape: step 0: ({edges + 1}, 2) where one row per triplet ({edges})",
             **{name: np.zeros((edges + 1, 2))},
         )
         narrow = [np.zeros((edges, 2)), np.zeros((edges, 2)), np.zeros((edges, 1))]

@@ -121,7 +121,7 @@ def damaged(**changes: Any) -> Any:
 REFUSED = [
     (scipy.sparse.coo_array(np.eye(12)), r"cost_features must be a CSR matrix when sparse.*coo_array.*tocsr"),
     (scipy.sparse.csr_array(np.eye(12, dtype=np.float32)), r"wrong dtype.*float32 where float64"),
-    (scipy.sparse.csr_array(np.eye(11)), r"wrong shape.*\(11, 11\) where one row per edge \(12\)"),
+    (scipy.sparse.csr_array(np.eye(11)), r"wrong shape.*\(11, 11\) where one row per triplet \(12\)"),
     (scipy.sparse.csr_array(np.eye(12) * np.nan), r"cost feature is not finite.*nan in column 0"),
     (scipy.sparse.csr_array((12, 0)), r"wrong length.*0 columns where one or more"),
     (

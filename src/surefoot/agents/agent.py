@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from surefoot.agents import draws
-from surefoot.agents.measured import Cost, finite_cost
+from surefoot.agents.measured import Cost, finite_cost, measured_features
 from surefoot.agents.place import Place, refuse_inside, start_of, under_way
 from surefoot.errors import InvalidInput, OutOfOrder
+from surefoot.model.features import Features
 from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
@@ -123,13 +124,27 @@ class Agent(ABC):
         place.expect_at("act", h, state)
         return self.problem.naming.action(self.problem.graph.layers[h], h, self._choose(h, place.state))
 
-    def observe(self, h: int, state: Label, action: Label, next_state: Label, cost: Cost) -> None:
-        """Tell what the action did: the next state and the measured cost of the transition."""
+    def observe(
+        self,
+        h: int,
+        state: Label,
+        action: Label,
+        next_state: Label,
+        cost: Cost,
+        features: ArrayLike | None = None,
+    ) -> None:
+        """Tell what the action did: the next state and the measured cost of the transition.
+
+        ``features``: the cost features at the exact state, where an action has several cost rows (spec 9).
+        """
         place = under_way(self.place)
         place.expect_at("act", h, state)
         pair = self.problem.pair_index(h, state, action)
         edge = self.problem.edge_index(h, state, action, next_state)
-        self._record(h, pair, edge, finite_cost(self.problem, cost, str(place)))
+        told, x = finite_cost(self.problem, cost, str(place)), None
+        if told is not None:
+            x = measured_features(self.problem, h, edge, features, str(place))
+        self._record(h, pair, edge, told, x)
 
     def observe_terminal(self, state: Label, cost: Cost) -> None:
         """Tell the measured cost of the last state, where the problem declares one."""
@@ -157,8 +172,8 @@ class Agent(ABC):
     def _choose(self, h: int, state: int) -> int:
         """The pair to play."""
 
-    def _record(self, h: int, pair: int, edge: int, cost: FloatArray | None) -> None:
-        """Take note of one transition."""
+    def _record(self, h: int, pair: int, edge: int, cost: FloatArray | None, features: Features | None = None) -> None:
+        """Take note of one transition; ``features``: of the cost, a table of one row, by default the declared one."""
         under_way(self.place).move(edge)
 
     def _record_terminal(self, cost: FloatArray | None) -> None:

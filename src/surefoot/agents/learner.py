@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.agent import Agent, Policy
+from surefoot.agents.measured import measured_features
 from surefoot.agents.place import refuse_inside, under_way
 from surefoot.errors import AssumptionBroken, SurefootError
 from surefoot.estimate.costs import CostData
 from surefoot.estimate.ellipsoids import CostConfidence
 from surefoot.estimate.values import ValueConfidence, ValueData, ValueEllipsoid
+from surefoot.model.features import Features
 from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.plan.plan import Plan
@@ -94,14 +96,16 @@ class Learner(Agent):
     def _choose(self, h: int, state: int) -> int:
         return self.plan.pair(h, state)
 
-    def _record(self, h: int, pair: int, edge: int, cost: FloatArray | None) -> None:
+    def _record(self, h: int, pair: int, edge: int, cost: FloatArray | None, features: Features | None = None) -> None:
         """Count one transition in both regressions; values are those of the plan in force."""
         layer = self.problem.graph.layers[h]
         if cost is not None:
-            self.costs.add(h, layer.cost_features[edge : edge + 1], cost)
+            if features is None:
+                features = measured_features(self.problem, h, edge, None, self.place)
+            self.costs.add(h, features, cost)
         self.transitions.add(h, layer, pair, edge, self.plan.targets[h + 1])
         self._new_data = True
-        super()._record(h, pair, edge, cost)
+        super()._record(h, pair, edge, cost, features)
 
     def _record_terminal(self, cost: FloatArray | None) -> None:
         features = self.problem.graph.terminal.cost_features

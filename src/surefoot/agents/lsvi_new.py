@@ -148,7 +148,7 @@ class LsviNew(LookAhead):
 
     def _make_plan(self) -> Plan:
         problem, graph = self.problem, self.problem.graph
-        wanted = None if self._scope is None else self._scope.edges()
+        wanted = None if self._scope is None else self._scope.rows()
         bounds = bound_costs(problem, self.costs, self.cost_confidence, wanted)  # Step 1
         certified, allowed = self._certify(bounds)  # Step 2
         known = self.value_ellipsoids()  # Step 3

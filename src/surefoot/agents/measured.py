@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import FloatArray
+from surefoot.model.features import Features
+from surefoot.model.graph import NO_ROW, FloatArray
 from surefoot.model.labels import shown
 from surefoot.model.problem import Problem
+from surefoot.model.reals import vector
+from surefoot.model.sparse_rows import SparseRows
+from surefoot.tolerances import LENGTH
 
 Cost = float | Sequence[float] | FloatArray | None
 """A measured cost: a number when there is one limit, one number per limit otherwise; None: not measured."""
@@ -52,3 +56,48 @@ def finite_cost(problem: Problem, cost: Any, where: str) -> FloatArray | None:
     if raw is not None:
         raise InvalidInput("a cost is not finite", where=where, got=shown(cost))
     return None if numbers is None else np.array(numbers)
+
+
+def measured_features(problem: Problem, h: int, edge: int, given: Any, place: object) -> Features:
+    """A table of one row: the features of a cost that was measured on an edge of layer h, given or declared (spec 9).
+
+    Where a pair has several cost rows, none of them is the one that was measured, and ``given`` must say it.
+    """
+    layer = problem.graph.layers[h]
+    if given is None:
+        row = layer.row_of(edge)
+        if row == NO_ROW:
+            raise InvalidInput(
+                "the features of a measured cost are missing",
+                where=str(place),
+                got="the action has several cost rows, and none of them is what was measured",
+                fix="Pass features=, the cost features at the exact state.",
+            )
+        return layer.cost_features[row : row + 1]
+    where = str(place)
+    x = vector("features", given, problem.graph.cost_dim, where)
+    if not np.isfinite(x).all():
+        raise InvalidInput("features are not finite", where=where, got=shown(x.tolist()))
+    length, longest = float(np.linalg.norm(x)), problem.graph.largest_cost_norm()
+    if length > longest * (1.0 + LENGTH):
+        raise InvalidInput(
+            "features are longer than any that is declared",
+            where=where,
+            got=f"{length!r}, declared are up to {longest!r}",
+            fix="Bounds rely on the declared ones: declare rows whose convex hull holds what can be measured.",
+        )
+    return _sparse(problem, h, edge, x, where) if isinstance(layer.cost_features, SparseRows) else x[None, :]
+
+
+def _sparse(problem: Problem, h: int, edge: int, x: FloatArray, where: str) -> SparseRows:
+    """The row (dc,) as a sparse table; it may only have the columns of its pair's own rows."""
+    layer = problem.graph.layers[h]
+    assert isinstance(layer.cost_features, SparseRows)
+    pair = int(np.searchsorted(layer.pair_ptr, edge, side="right")) - 1
+    own = layer.cost_features[int(layer.row_ptr[pair]) : int(layer.row_ptr[pair + 1])]
+    columns = np.flatnonzero(x).astype(np.int32)
+    odd = np.setdiff1d(columns, own.columns)
+    if len(odd):
+        got, fix = f"column {int(odd[0])}", "Declare a row of the action that has it."
+        raise InvalidInput("features have a column that no row of the action has", where=where, got=got, fix=fix)
+    return SparseRows(np.array([0, len(columns)]), columns, x[columns], len(x))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.audits.chain import Record, compact
-from surefoot.audits.declaration import NONE, Problem, label
+from surefoot.audits.declaration import NONE, Layer, Problem, label
 
 _ROUNDING = 1e-9  # relative, of a noise scale that is just large enough
 
@@ -161,6 +161,8 @@ def _lost_transitions(old: Problem, new: Problem) -> Iterator[str]:
             if state is None:
                 yield where
                 continue
+            if (i in layer.forbidden) is not (state in new.layers[h].forbidden):
+                yield f"{where}: forbidden in one of them only"
             first, end = layer.state_ptr[i], layer.state_ptr[i + 1]
             for p in range(first, end):
                 action = p - first if layer.actions is None else layer.actions[p]
@@ -170,8 +172,13 @@ def _lost_transitions(old: Problem, new: Problem) -> Iterator[str]:
                 for e in range(layer.pair_ptr[p], layer.pair_ptr[p + 1]):
                     after = new.state(h + 1, old.states[h + 1][layer.successor[e]])
                     edge = None if pair is None or after is None else new.edge(h, pair, after)
-                    if edge is None or not np.array_equal(layer.x[e], new.layers[h].x[edge]):
+                    if edge is None or pair is None or not _same_rows(layer, p, e, new.layers[h], pair, edge):
                         yield f"{where}, action {action!r}: a successor or its features"
+
+
+def _same_rows(old: Layer, p: int, e: int, new: Layer, pair: int, edge: int) -> bool:
+    """The cost features of a transition are what they were."""
+    return np.array_equal(old.x[old.rows(p, e)], new.x[new.rows(pair, edge)])
 
 
 def _lost_ends(old: Problem, new: Problem) -> Iterator[str]:
@@ -182,3 +189,5 @@ def _lost_ends(old: Problem, new: Problem) -> Iterator[str]:
             yield f"last state {name!r}"
         elif costs and not np.array_equal(old.last_x[i], new.last_x[state]):
             yield f"last state {name!r}: its features"
+        elif (i in old.last_forbidden) is not (state in new.last_forbidden):
+            yield f"last state {name!r}: forbidden in one of them only"

@@ -63,7 +63,7 @@ def split(problem: Problem, h: int, x: Any) -> tuple[Any, Any, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Of every edge of a layer, (E, m) each: upper and lower, and by how much two programs may differ."""
+    """Of every cost row of a layer, (rows, m) each: upper and lower, and by how much two programs may differ."""
 
     upper: Any
     lower: Any
@@ -174,7 +174,7 @@ class Sets:
 class Plan:
     """Bounds and certified sets at one moment."""
 
-    edges: list[Bounds]
+    rows: list[Bounds]
     last: Bounds | None
     sure: Sets
     possible: Sets
@@ -194,18 +194,18 @@ def make_plan(problem: Problem, data: Data, confidence: Confidence) -> Plan:
             done[r, id(x)] = known[r].bounds(h, x)
         return done[r, id(x)]
 
-    edges = [bounds(h, layer.x) for h, layer in enumerate(problem.layers)]
+    rows = [bounds(h, layer.x) for h, layer in enumerate(problem.layers)]
     last = None if problem.last_x is None else bounds(problem.horizon - 1, problem.last_x)
-    everything = [*edges]
+    everything = [*rows]
     if last is not None:
-        rows = np.array(problem.has_cost)
-        everything.append(Bounds(last.upper[rows], last.lower[rows], last.slop[rows]))
+        costed = np.array(problem.has_cost)
+        everything.append(Bounds(last.upper[costed], last.lower[costed], last.slop[costed]))
     surely, possibly = (all(_consistent(problem, each, side) for each in everything) for side in (-1.0, 1.0))
     return Plan(
-        edges=edges,
+        rows=rows,
         last=last,
-        sure=certified(problem, edges, last, 1.0) if surely else fallback_only(problem),
-        possible=certified(problem, edges, last, -1.0) if possibly else fallback_only(problem),
+        sure=certified(problem, rows, last, 1.0) if surely else fallback_only(problem),
+        possible=certified(problem, rows, last, -1.0) if possibly else fallback_only(problem),
         surely_consistent=surely,
         possibly_consistent=possibly,
     )
@@ -225,24 +225,29 @@ def kept(problem: Problem, bounds: Bounds, side: float) -> list[bool]:
     return found
 
 
-def certified(problem: Problem, edges: list[Bounds], last: Bounds | None, side: float) -> Sets:
-    """Backward: every successor keeps every limit and is itself certified; the fallback always is."""
+def certified(problem: Problem, rows: list[Bounds], last: Bounds | None, side: float) -> Sets:
+    """Backward: every cost row keeps every limit and every successor is certified; the fallback always is, a forbidden
+    state never."""
     n_last = len(problem.has_cost)
-    if last is None:
-        states = [[True] * n_last]
-    else:
-        keeps = kept(problem, last, side)
-        states = [[keeps[s] or not problem.has_cost[s] or problem.fallback_ends[s] for s in range(n_last)]]
+    keeps = [True] * n_last if last is None else kept(problem, last, side)
+    ends = [keeps[s] or not problem.has_cost[s] or problem.fallback_ends[s] for s in range(n_last)]
+    states = [[ends[s] and s not in problem.last_forbidden for s in range(n_last)]]
     pairs: list[list[bool]] = []
     for h in reversed(range(problem.horizon - 1)):
-        layer, keeps, after = problem.layers[h], kept(problem, edges[h], side), states[0]
+        layer, keeps, after = problem.layers[h], kept(problem, rows[h], side), states[0]
         safe = [
-            all(keeps[e] and after[layer.successor[e]] for e in range(layer.pair_ptr[p], layer.pair_ptr[p + 1]))
+            all(
+                after[layer.successor[e]] and all(keeps[r] for r in layer.rows(p, e))
+                for e in range(layer.pair_ptr[p], layer.pair_ptr[p + 1])
+            )
             for p in range(len(layer.pair_ptr) - 1)
         ]
         for pair in layer.fallback:
             if pair != NONE:
                 safe[pair] = True
+        for state in layer.forbidden:
+            first, end = layer.state_ptr[state], layer.state_ptr[state + 1]
+            safe[first:end] = [False] * (end - first)
         pairs.insert(0, safe)
         states.insert(0, _with_a_pair(layer.state_ptr, safe))
     return Sets(pairs, states)

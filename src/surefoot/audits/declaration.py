@@ -35,14 +35,13 @@ _ARRAYS = {  # entry of a layer, of the last layer, of an anchor -> (dtype, axes
     "cost_features": ("<f8", 2),
     "transition_features": ("<f8", 2),
     "has_cost": ("|b1", 1),
+    "row_ptr": ("<i8", 1),
+    "forbidden": ("|b1", 1),
     "features": ("<f8", 1),
     "cost": ("<f8", 1),
     "starts": ("<i8", 1),
 }
-
-
 _SPARSE = {"indptr": ("<i8", 1), "columns": ("<i4", 1), "values": ("<f8", 1)}  # of a sparse table of features
-
 
 _LEAST_BUDGET = 1 << 20  # entries of arrays that are laid out anew in each layer; more in a larger file
 MOST_DENSE = 1 << 30  #: bytes of all sparse tables together, which are laid out here
@@ -68,9 +67,24 @@ class Layer:
     state_ptr: list[int]
     pair_ptr: list[int]
     successor: list[int]
-    x: Any  # (E, d) array
+    x: Any  # (rows, d) array
     fallback: list[int]  # the fallback's pair of each state, or NONE
     actions: list[Any] | None  # one label per pair; None: 0, 1, … in each state
+    row_ptr: list[int] | None  # the rows of x that belong to each pair, as above; None: row e belongs to edge e
+    forbidden: set[int]  # states that must not be entered
+
+    def rows(self, pair: int, edge: int) -> range:
+        """The rows of x that decide about a pair's way along an edge (spec 9)."""
+        return range(edge, edge + 1) if self.row_ptr is None else range(self.row_ptr[pair], self.row_ptr[pair + 1])
+
+    def measured(self, pair: int, edge: int) -> Any:
+        """(d,) the features of a cost that was measured on an edge."""
+        rows = self.rows(pair, edge)
+        if len(rows) != 1:
+            raise Unreadable(
+                "a study of a problem with several cost rows per action, which have no row for a measurement"
+            )
+        return self.x[rows[0]]
 
 
 class Names:
@@ -105,6 +119,7 @@ class Problem:
     last_x: Any  # (S, d) array, None when no last state has a cost
     has_cost: list[bool]
     fallback_ends: list[bool]  # last states that the fallback can reach
+    last_forbidden: set[int]
     anchors: list[tuple[Any, Any] | None]  # per layer (features, cost)
     transition_norm: float
     transition_dim: int  # 0 when transitions use the cost features
@@ -190,7 +205,7 @@ class _Once:
 
 
 def _built(document: dict[str, Any], stored: Mapping[str, Any], size: int) -> Problem:
-    if document["format"] != "surefoot-problem" or document["version"] != 2:
+    if document["format"] != "surefoot-problem" or document["version"] != 3:
         raise Unreadable(f"a problem of another kind: {document['format']!r}, version {document['version']!r}")
     _resolve(document, stored)
     _refuse_shared(document, max(size, _LEAST_BUDGET))
@@ -206,11 +221,14 @@ def _built(document: dict[str, Any], stored: Mapping[str, Any], size: int) -> Pr
                 x=once(_dense, part["cost_features"]),
                 fallback=once(_fallback_pairs, part["fallback"], part["state_ptr"]),
                 actions=once(_named, part["actions"], labels["actions"]),
+                row_ptr=once(_row_ptr, part["row_ptr"], part["pair_ptr"], part["cost_features"]),
+                forbidden=once(_forbidden, part["forbidden"], part["fallback"]),
             )
         )
         names.append(once(_names, part["fallback"], part["states"], labels["states"]))
     last, starts = document["terminal"], document["starts"].tolist()
     n_last = len(last["reward"])
+    last_forbidden = _forbidden(last["forbidden"], last["reward"])
     names.append(Names(n_last, _named(last["states"], labels["states"])))
     anchors = [None if part is None else (part["features"], part["cost"]) for part in document["anchors"]]
     phi = [part["transition_features"] for part in document["layers"]]
@@ -224,7 +242,8 @@ def _built(document: dict[str, Any], stored: Mapping[str, Any], size: int) -> Pr
         states=names,
         last_x=None if last["cost_features"] is None else once(_dense, last["cost_features"]),
         has_cost=[False] * n_last if last["has_cost"] is None else last["has_cost"].tolist(),
-        fallback_ends=_fallback_ends(layers, starts, n_last),
+        fallback_ends=_fallback_ends(layers, starts, n_last, last_forbidden),
+        last_forbidden=last_forbidden,
         anchors=anchors,
         transition_norm=document["transition_norm"],
         transition_dim=0 if all(each is None for each in phi) else _width(_own(document["layers"][0])),
@@ -298,6 +317,25 @@ def _fallback_pairs(fallback: Any, state_ptr: Any) -> list[int]:
     return [NONE if a == NONE else first + a for a, first in zip(fallback.tolist(), firsts, strict=True)]
 
 
+def _row_ptr(row_ptr: Any, pair_ptr: Any, x: Any) -> list[int] | None:
+    """Whose the rows of cost features are, None where each edge has its own; checked, as certificates rest on it."""
+    n = len(x["sparse"]["indptr"]) - 1 if isinstance(x, dict) else len(x)
+    if row_ptr is None:
+        if n != int(pair_ptr[-1]):
+            raise ValueError(f"{n} rows of cost features for {int(pair_ptr[-1])} edges")
+        return None
+    ends: list[int] = row_ptr.tolist()
+    if len(ends) != len(pair_ptr) or ends[0] != 0 or ends[-1] != n or any(b <= a for a, b in itertools.pairwise(ends)):
+        raise ValueError(f"row_ptr does not give each of {len(pair_ptr) - 1} pairs some of {n} rows")
+    return ends
+
+
+def _forbidden(flags: Any, states: Any) -> set[int]:
+    if flags is not None and len(flags) != len(states):
+        raise ValueError(f"{len(flags)} flags of forbidden states for {len(states)} states")
+    return set() if flags is None else set(np.flatnonzero(flags).tolist())
+
+
 def _width(table: Any) -> int:
     return int(table["sparse"]["dim"] if isinstance(table, dict) else table.shape[1])
 
@@ -327,10 +365,15 @@ def _largest_sum(features: Any, pair_ptr: Any) -> float:
     return max(float(lengths[first:end].sum()) for first, end in itertools.pairwise(ends))
 
 
-def _fallback_ends(layers: list[Layer], starts: list[int], n_last: int) -> list[bool]:
-    """Follow the fallback from the starts: where it ends. A state without a fallback's action must not be reached."""
+def _fallback_ends(layers: list[Layer], starts: list[int], n_last: int, last_forbidden: set[int]) -> list[bool]:
+    """Follow the fallback from the starts: where it ends. Neither a state without a fallback's action nor a forbidden
+    one must be reached."""
     reached = set(starts)
     for h, layer in enumerate(layers):
+        if reached & layer.forbidden:
+            raise ValueError(
+                f"the fallback can reach step {h}, state number {min(reached & layer.forbidden)}: forbidden"
+            )
         after: set[int] = set()
         for state in reached:
             pair = layer.fallback[state]
@@ -338,6 +381,8 @@ def _fallback_ends(layers: list[Layer], starts: list[int], n_last: int) -> list[
                 raise ValueError(f"the fallback has no action at step {h}, state number {state}, which it can reach")
             after.update(layer.successor[layer.pair_ptr[pair] : layer.pair_ptr[pair + 1]])
         reached = after
+    if reached & last_forbidden:
+        raise ValueError(f"the fallback can end in state number {min(reached & last_forbidden)}, which is forbidden")
     return [state in reached for state in range(n_last)]
 
 

@@ -61,8 +61,9 @@ class Certificate:
         at = f"successor {problem.states[h + 1][state]!r}"
         if label(item["state"]) != problem.states[h + 1][state]:
             self._wrong(self._n, f"its certificate names {item['state']!r} where {at} follows")
-        bounds, certified = plan.edges[h], (plan.sure.pairs[h][pair], plan.possible.pairs[h][pair])
-        self._numbers(at, item["upper"], bounds.upper[e], bounds.slop[e], facts)
+        bounds, certified = plan.rows[h], (plan.sure.pairs[h][pair], plan.possible.pairs[h][pair])
+        own = problem.layers[h].rows(pair, e)
+        self._numbers(at, item["upper"], bounds.upper[own].max(axis=0), bounds.slop[own].max(axis=0), facts)
         self._margins(at, item["upper"], item["margin"], *certified)
         sure, possible = (sets.states[h + 1][state] for sets in (plan.sure, plan.possible))
         said = item["certified"]
@@ -108,8 +109,9 @@ class Certificate:
             (plan.sure, 1.0, plan.surely_consistent),
             (plan.possible, -1.0, plan.possibly_consistent),
         ):
-            keeps = kept(problem, plan.edges[h], side)
-            good = consistent and all(keeps[e] and sets.states[h + 1][layer.successor[e]] for e in edges)
+            keeps = kept(problem, plan.rows[h], side)
+            good = consistent and all(keeps[r] for e in edges for r in layer.rows(pair, e))
+            good = good and all(sets.states[h + 1][layer.successor[e]] for e in edges)
             if good and h + 1 == problem.horizon - 1 and plan.last is not None:
                 ends = kept(problem, plan.last, side)
                 good = all(ends[s] or not problem.has_cost[s] for s in (layer.successor[e] for e in edges))

@@ -226,7 +226,7 @@ class Replay:
         if edge is not None:
             row = [record[key] for key in ("step", "state", "action", "next_state", "cost")]
             certified = pair == offered or (pair is not None and self._plan(self._epoch.plan[1]).sure.pairs[h][pair])
-            self._count(n, h, problem.layers[h].x[edge], record["cost"], row, certified)
+            self._count(n, h, problem.layers[h].measured(pair or 0, edge), record["cost"], row, certified)
             here.step, here.state = h + 1, after or 0
         elif unused == "successor":
             self._due.append((n, ("successor",)))
@@ -333,7 +333,7 @@ class Replay:
             return problem.last_x[state] if problem.has_cost[state] else None
         pair, after = problem.pair(h, state, label(row[2])), problem.state(h + 1, label(row[3]))
         edge = None if pair is None or after is None else problem.edge(h, pair, after)
-        return None if edge is None else problem.layers[h].x[edge]
+        return None if edge is None or pair is None else problem.layers[h].measured(pair, edge)
 
     # --- measurements -----------------------------------------------------------------------------------
 

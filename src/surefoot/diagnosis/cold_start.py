@@ -1,7 +1,7 @@
 """Can the first plan, made before any data, leave the fallback? If not, what is nearest, and what would help?
 
 Before any data (spec 3)   upper_j = k_j + ζ_j(1 + |ρ|) + L_j‖z‖,   and certification (spec 4) asks upper_j ≤ c̄_j
-of every triplet that may follow. Both are monotone in c̄_j and in L_j, so one backward sweep finds what it takes:
+of every cost row that may follow. Both are monotone in c̄_j and in L_j, so one backward sweep finds what it takes:
 
     need(s,a) = max over s' of max( need(s,a,s'), need(s') ),   need(s) = min over a of need(s,a),   −∞ for the fallback
 
@@ -36,21 +36,14 @@ from surefoot.estimate.blocks import Blocks, cost_blocks
 from surefoot.estimate.costs import CostBounds, known_part, split, turned_lengths
 from surefoot.estimate.ellipsoids import prior_guard
 from surefoot.model.features import Features, row_norms
-from surefoot.model.graph import (
-    NO_ACTION,
-    Anchor,
-    BoolArray,
-    FloatArray,
-    Layer,
-    LayeredGraph,
-)
+from surefoot.model.graph import NO_ACTION, Anchor, BoolArray, FloatArray, Layer, LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.plan.certify import Certified, certify
 from surefoot.plan.segments import segment_max
 
 Tables = list[FloatArray]
-"""One array per decision layer, rows = triplets; then one for the last layer, rows = states."""
+"""One array per decision layer, rows = cost rows; then one for the last layer, rows = states."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,15 +55,18 @@ class Needs:
 
 
 def backward(graph: LayeredGraph, needs: Tables) -> Needs:
-    """The recursion above, from the needs of triplets and of last states."""
-    states = [np.where(graph.terminal.fallback_reached | ~graph.terminal.has_cost, -np.inf, needs[-1])]
+    """The recursion above, from the needs of cost rows and of last states; nothing helps a forbidden state."""
+    last = graph.terminal
+    kept = last.fallback_reached | ~last.has_cost
+    states = [np.where(last.forbidden, np.inf, np.where(kept, -np.inf, needs[-1]))]
     pairs: list[FloatArray] = []
     for h in reversed(range(len(graph.layers))):
         layer = graph.layers[h]
-        need = segment_max(np.maximum(needs[h], states[0][layer.successor]), layer.pair_ptr)
+        later = segment_max(states[0][layer.successor], layer.pair_ptr)
+        need = np.maximum(segment_max(needs[h], layer.row_ptr), later)
         need[layer.fallback_pairs()] = -np.inf
         pairs.insert(0, need)
-        states.insert(0, -segment_max(-need, layer.state_ptr))
+        states.insert(0, np.where(layer.forbidden, np.inf, -segment_max(-need, layer.state_ptr)))
     return Needs(tuple(pairs), tuple(states))
 
 
@@ -196,7 +192,7 @@ def fallback_spans(problem: Problem) -> Sequence[Span]:
     for layer in graph.layers:
         played = np.zeros(layer.n_pairs, bool)
         played[layer.fallback_pairs()] = True
-        rows.append(layer.cost_features[np.repeat(played, np.diff(layer.pair_ptr))])
+        rows.append(layer.cost_features[np.repeat(played, np.diff(layer.row_ptr))])
     last = graph.terminal
     rows.append(_features(graph, graph.horizon - 1)[last.fallback_reached & last.has_cost])
     sparse, dense = _kinds(rows)
@@ -322,6 +318,8 @@ def describe_cold_start(problem: Problem, bounds: CostBounds, certified: Certifi
     if n == 0:
         return ColdStart(False, 0, 0, None, None, None, "impossible")
     needs = remedies.common_raise()
+    if least(graph, needs) == np.inf:  # every alternative may enter a forbidden state
+        return ColdStart(False, 0, n, None, None, None, "impossible")
     return ColdStart(
         can_move=False,
         moves=0,
@@ -354,7 +352,7 @@ def _some(basis: Span) -> bool:
 
 
 def _closest(problem: Problem, remedies: Remedies, needs: Needs) -> Blocked:
-    """The alternative of least need, and the triplet or last state that it stumbles over."""
+    """The alternative of least need, and the cost row or last state that it stumbles over."""
     graph, naming = problem.graph, problem.naming
     best = least(graph, needs)
     tied = [alternatives(layer) & (needs.pairs[h] == best) for h, layer in enumerate(graph.layers)]
@@ -382,13 +380,15 @@ def _follow(problem: Problem, remedies: Remedies, needs: Needs, h: int, pair: in
     while True:
         layer = graph.layers[h]
         edges = np.arange(layer.pair_ptr[pair], layer.pair_ptr[pair + 1])
-        here = (remedies.upper[h][edges] - remedies.bounds).max(axis=1)
+        rows = np.arange(layer.row_ptr[pair], layer.row_ptr[pair + 1])
+        here = (remedies.upper[h][rows] - remedies.bounds).max(axis=1)
+        if not layer.per_triplet:  # the pair's worst row counts towards every successor
+            rows, here = np.full(len(edges), rows[here.argmax()]), np.full(len(edges), here.max())
         after = needs.states[h + 1][layer.successor[edges]]
         worst = int(np.maximum(here, after).argmax())
-        edge = int(edges[worst])
         if here[worst] >= after[worst]:
-            return (h, edge), problem.naming.at_edge(layer, h, edge)
-        h, state = h + 1, int(layer.successor[edge])
+            return (h, int(rows[worst])), problem.naming.at_row(layer, h, int(rows[worst]))
+        h, state = h + 1, int(layer.successor[edges[worst]])
         if h == graph.horizon - 1:
             return (h, state), problem.naming.at_state(h, state)
         own = slice(int(graph.layers[h].state_ptr[state]), int(graph.layers[h].state_ptr[state + 1]))

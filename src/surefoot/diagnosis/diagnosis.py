@@ -84,7 +84,7 @@ class ColdStart:
     can_move: bool
     moves: int  # actions beyond the fallback's that are certified and reached by certified ones
     alternatives: int  # actions beyond the fallback's in states that the fallback reaches
-    closest: Blocked | None  # None when it moves, or when there is no alternative
+    closest: Blocked | None  # None when it moves, or when no alternative ever can be certified
     all_bounds_raised_by: float | None  # the least common raise that would let it move; None as above
     all_norms_times: float | None  # the largest common factor that would; None as above, or if none would
     opens_with_fallback_data: str  # "not needed", "possible" (not excluded) or "impossible" (proved)

@@ -46,9 +46,10 @@ def _cold_start(found: Diagnosis) -> Iterator[Finding]:
         )
         return
     if start.closest is None:
+        only = "every other one may lead into a forbidden state" if start.alternatives else "its action is the only one"
         yield Finding(
             "problem",
-            "Learning can never start: in every state the fallback can reach, its action is the only one.",
+            f"Learning can never start: in every state the fallback can reach, {only}.",
             "Declare other actions there.",
         )
         return

@@ -1,8 +1,9 @@
 """What no data can certify, because the graph forces it (and whether the fallback itself is among it).
 
 Before any data a cost is at least  lower = k − L‖z‖ − ζ(1 + |ρ|)  (spec 3), for every truth that the declaration
-allows. A triplet with lower > c̄ for some limit is over it in all of them. Backward from the last step, an action
-is lost when one of its triplets is over a limit or leads to a lost state, and a state when all its actions are.
+allows. A cost row with lower > c̄ for some limit is over it in all of them. Backward from the last step, an action
+is lost when one of its rows is over a limit or it may lead to a lost state, and a state when it is forbidden or all its
+actions are lost.
 The fallback's are never lost (spec 4).
 """
 
@@ -15,7 +16,7 @@ from surefoot.estimate.costs import CostBounds
 from surefoot.model.graph import BoolArray, FloatArray
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
-from surefoot.plan.segments import segment_all, segment_any
+from surefoot.plan.segments import segment_all, segment_any, spread
 
 _EXAMPLES = 5
 
@@ -30,15 +31,16 @@ def lost_sets(problem: Problem, bounds: CostBounds) -> Certified:
     """Masks of the pairs and states that can never be certified."""
     graph = problem.graph
     last = graph.terminal
-    lost = np.zeros(last.n_states, bool)
+    lost = last.forbidden
     if bounds.terminal_lower is not None:
-        lost = surely_over(bounds.terminal_lower, problem).any(axis=1) & ~last.fallback_reached
+        lost = lost | surely_over(bounds.terminal_lower, problem).any(axis=1) & ~last.fallback_reached
     states: list[BoolArray] = [lost]
     pairs: list[BoolArray] = []
     for h in reversed(range(len(graph.layers))):
         layer = graph.layers[h]
-        bad = surely_over(bounds.lower[h], problem).any(axis=1) | states[0][layer.successor]
-        lost_pairs = segment_any(bad, layer.pair_ptr)
+        lost_pairs = segment_any(np.any(surely_over(bounds.lower[h], problem), axis=1), layer.row_ptr)
+        lost_pairs |= segment_any(states[0][layer.successor], layer.pair_ptr)
+        lost_pairs |= spread(layer.forbidden, layer.state_ptr)
         lost_pairs[layer.fallback_pairs()] = False
         pairs.insert(0, lost_pairs)
         states.insert(0, segment_all(lost_pairs, layer.state_ptr))
@@ -64,18 +66,18 @@ def lost_actions(problem: Problem, lost: Certified, h: int) -> int:
 
 
 def find_fallback_fault(problem: Problem, bounds: CostBounds) -> FallbackFault | None:
-    """The first of the fallback's own triplets that is over a limit for every truth, None if there is none."""
+    """The first of the fallback's own cost rows that is over a limit for every truth, None if there is none."""
     graph, naming = problem.graph, problem.naming
     count, first = 0, None
     for h, layer in enumerate(graph.layers):
         played = np.zeros(layer.n_pairs, bool)
         played[layer.fallback_pairs()] = True
-        own = np.repeat(played, np.diff(layer.pair_ptr))
+        own = spread(played, layer.row_ptr)
         over = surely_over(bounds.lower[h], problem) & own[:, None]
         count += int(over.any(axis=1).sum())
         if first is None and over.any():
-            edge, j = (int(i) for i in np.argwhere(over)[0])
-            first = naming.at_edge(layer, h, edge), j, float(bounds.lower[h][edge, j])
+            row, j = (int(i) for i in np.argwhere(over)[0])
+            first = naming.at_row(layer, h, row), j, float(bounds.lower[h][row, j])
     if bounds.terminal_lower is not None:
         over = surely_over(bounds.terminal_lower, problem) & graph.terminal.fallback_reached[:, None]
         count += int(over.any(axis=1).sum())

@@ -2,7 +2,8 @@
 
 Two columns are connected when some row that a regression can get has both:
 
-    costs         the columns of one triplet's x; with an anchor also those of x⁰, because z = x − ρ x⁰ mixes them
+    costs         the columns of one cost row x (of all rows of a pair that has several: measured is between them); with
+                  an anchor also those of x⁰, because z = x − ρ x⁰ mixes them
     transitions   the columns of all successors of one pair, because φ_V(s,a) = Σ_{s'} φ(s,a,s') V(s')
 
 Every row then lives in one connected set of columns, a *block*, and A = λI + Σ z zᵀ has no entry outside the squares of
@@ -114,9 +115,12 @@ Source = tuple[object, Chain]
 def _cost_sources(graph: LayeredGraph, layers: Sequence[int]) -> list[Source]:
     sources: list[Source] = []
     for h in layers:
-        table = graph.layers[h].cost_features if h < len(graph.layers) else graph.terminal.cost_features
+        last = h == len(graph.layers)
+        table = graph.terminal.cost_features if last else graph.layers[h].cost_features
         if isinstance(table, SparseRows):
-            sources.append((id(table), Chain(table.columns, table.indptr)))
+            groups = None if last or not graph.layers[h].several_rows else graph.layers[h].row_ptr
+            pointer = table.indptr if groups is None else table.indptr[groups]
+            sources.append(((id(table), id(groups)), Chain(table.columns, pointer)))
         anchor = graph.anchors[h]
         if anchor is not None:
             columns = np.flatnonzero(anchor.features)

@@ -1,4 +1,5 @@
-"""Lower and upper bounds on the cost of every triplet (spec 3; the paper's Step 1).
+"""Lower and upper bounds on the cost of every row: of every triplet or, where costs do not depend on the successor, of
+every pair (spec 3 and 9; the paper's Step 1).
 
 With an anchor x⁰ of known cost c⁰ the part of x along x⁰ is known, and only the rest is learned:
 
@@ -64,7 +65,7 @@ class CostData:
         return 0 if self._pooled else h
 
     def add(self, h: int, x: Features, cost: FloatArray) -> None:
-        """Count the measured cost (m,) of a triplet at layer h with features x: (dc,), or a table of this one row."""
+        """Count the cost (m,) that was measured at layer h with features x: (dc,), or a table of this one row."""
         count_cost(rows_of(x if isinstance(x, SparseRows) else x.reshape(1, -1)), 0, cost, h, self.state)
 
     def ellipsoids(self, h: int, limits: tuple[Limit, ...], confidence: CostConfidence) -> CostEllipsoids:
@@ -152,9 +153,9 @@ def mean_square(problem: Problem) -> float:
 
 @dataclass(frozen=True, eq=False)
 class CostBounds:
-    """What is known of every triplet's cost at one moment."""
+    """What is known of every row's cost at one moment."""
 
-    upper: tuple[FloatArray, ...]  # H-1 of (E, m)
+    upper: tuple[FloatArray, ...]  # H-1 of (R, m)
     lower: tuple[FloatArray, ...]
     terminal_upper: FloatArray | None  # (S, m); −∞ in states without a cost
     terminal_lower: FloatArray | None
@@ -164,9 +165,9 @@ class CostBounds:
 def bound_costs(
     problem: Problem, data: CostData, confidence: CostConfidence, wanted: Sequence[BoolArray] | None = None
 ) -> CostBounds:
-    """Bounds for the triplets of the graph; layers with the same features and data share the work.
+    """Bounds for the cost rows of the graph; layers with the same features and data share the work.
 
-    ``wanted``: per decision layer (E,) the triplets to look at, by default all; the others get (−∞, ∞).
+    ``wanted``: per decision layer (R,) the rows to look at, by default all; the others get (−∞, ∞).
     """
     graph, last = problem.graph, problem.graph.terminal
     rows = _wanted_rows(graph, data, wanted)

@@ -8,7 +8,7 @@ import numpy as np
 
 from surefoot.errors import InvalidInput
 from surefoot.exact.policies import Policy
-from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze
+from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray, freeze
 from surefoot.model.problem import Problem
 from surefoot.threads import usable_threads
 from surefoot.worlds.world import World
@@ -41,11 +41,16 @@ class Solution:
 
 
 def terminal_within(world: World) -> BoolArray:
-    """(S,) terminal states whose cost is within all bounds; those without a cost are."""
+    """(S,) terminal states whose cost is within all bounds, as those without a cost are; forbidden ones too."""
     if world.terminal_costs is None:
         return np.ones(world.problem.graph.terminal.n_states, bool)
     within: BoolArray = np.all(world.terminal_costs <= world.problem.violation_thresholds, axis=1)
     return within
+
+
+def terminal_safe(world: World) -> BoolArray:
+    """(S,) terminal states that are truly safe: within all bounds, and not forbidden."""
+    return terminal_within(world) & ~world.problem.graph.terminal.forbidden
 
 
 def solve(world: World) -> Solution:
@@ -62,12 +67,12 @@ def solve(world: World) -> Solution:
     from surefoot.exact import kernels
 
     graph, limit = world.problem.graph, world.problem.violation_thresholds
-    last = terminal_within(world)
+    last = terminal_safe(world)
     values = [freeze(np.where(last, graph.terminal.reward, np.nan))]
     states, actions, policy = [freeze(last)], [], []
     known: dict[tuple[int, ...], BoolArray] = {}  # steps may share arrays: look at each once
     for h in range(graph.horizon - 2, -1, -1):
-        layer, probability, cost = graph.layers[h], world.probabilities[h], world.costs[h]
+        layer, probability, cost = graph.layers[h], world.probabilities[h], world.arrival_costs[h]
         key = (id(layer.pair_ptr), id(probability), id(cost))
         n_states, n_pairs = layer.n_states, layer.n_pairs
         if key not in known:
@@ -90,6 +95,9 @@ def solve(world: World) -> Solution:
             kernels.best_in_blocks(4 * threads, n_states, arrays)
         else:
             kernels.best_between(0, n_states, *arrays)
+        if layer.forbidden.any():  # whatever could follow there
+            value[layer.forbidden], chosen[layer.forbidden] = np.nan, NO_ACTION
+            safe[np.repeat(layer.forbidden, np.diff(layer.state_ptr))] = False
         is_safe = value == value  # a NaN is not equal to itself
         for array in (value, is_safe, safe, chosen):
             array.setflags(write=False)

@@ -72,7 +72,8 @@ def fallback_value(world: World, start: Label | None = None) -> float:
 
 
 def violations(world: World, policy: AnyPolicy, start: Label | None = None) -> Violations:
-    """Violating steps of an episode; the arrival in the last step counts too (spec 8).
+    """Violating steps of an episode; the arrival in the last step counts too (spec 8), and so does a step that enters
+    a forbidden state (spec 9).
 
     With ν(s,a) = Σ P [the edge violates]: the expected number has ν for its reward; the probability of
     at least one has ν for its reward as well, but continues only along edges that do not violate.
@@ -95,7 +96,7 @@ def _violating(world: World) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, 
     bound = world.problem.violation_thresholds
     known: dict[tuple[int, ...], tuple[FloatArray, FloatArray]] = {}  # steps may share arrays
     found: list[tuple[FloatArray, FloatArray]] = []
-    for layer, p, cost in zip(world.problem.graph.layers, world.probabilities, world.costs, strict=True):
+    for layer, p, cost in zip(world.problem.graph.layers, world.probabilities, world.arrival_costs, strict=True):
         key = (id(layer.pair_ptr), id(p), id(cost))
         if key not in known:
             violates = np.any(cost > bound, axis=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from surefoot.exact.best import terminal_within
+from surefoot.exact.best import terminal_safe
 from surefoot.model.graph import BoolArray, IntArray
 from surefoot.worlds.world import World
 
@@ -27,11 +27,15 @@ def safe_sets(world: World) -> Sets:
 
     layers, limit = world.problem.graph.layers, world.problem.violation_thresholds
     running = _running(world)
-    states, pairs = [terminal_within(world)], []
-    for layer, probability, cost in zip(reversed(layers), world.probabilities[::-1], world.costs[::-1], strict=True):
+    states, pairs = [terminal_safe(world)], []
+    tables = (world.probabilities[::-1], world.arrival_costs[::-1])
+    for layer, probability, cost in zip(reversed(layers), *tables, strict=True):
         safe, some = np.empty(layer.n_pairs, bool), np.empty(layer.n_states, bool)
         arrays = (layer.state_ptr, layer.pair_ptr, layer.successor, probability, cost)
         kernels.safe_layer(*arrays, limit, states[-1], running, safe, some)
+        if layer.forbidden.any():
+            safe &= ~np.repeat(layer.forbidden, np.diff(layer.state_ptr))
+            some &= ~layer.forbidden
         pairs.append(safe)
         states.append(some)
     return tuple(reversed(states)), tuple(reversed(pairs))
@@ -66,7 +70,9 @@ class SafeSets:
             kept, after = within[self._pairs[h]], self._states[h + 1]
             anywhere, unused = np.ones(sizes[h + 1], bool), np.empty(sizes[h], bool)
             arrays = (layer.pair_ptr, layer.successor, world.probabilities[h])
-            kernels.safe_layer(layer.state_ptr, *arrays, world.costs[h], limit, anywhere, running, kept, unused)
+            kernels.safe_layer(layer.state_ptr, *arrays, world.arrival_costs[h], limit, anywhere, running, kept, unused)
+            if layer.forbidden.any():
+                kept &= ~np.repeat(layer.forbidden, np.diff(layer.state_ptr))
             kernels.count_arrivals(*arrays, kept, first[1:][after])
             steps.append((*arrays, kept))
         np.cumsum(first, out=first)
@@ -77,7 +83,7 @@ class SafeSets:
 
         n_acting, choices = self._states[-1].start, [np.diff(layer.state_ptr) for layer in graph.layers]
         owner: IntArray = np.repeat(np.arange(n_acting, dtype=small), np.concatenate(choices))
-        left = np.concatenate([np.bincount(owner[within], minlength=n_acting), terminal_within(world)])
+        left = np.concatenate([np.bincount(owner[within], minlength=n_acting), terminal_safe(world)])
         self._first, self._arriving, self._owner, self._within = first, arriving, owner, within
         self._left: IntArray = left.astype(np.min_scalar_type(left.max()))
 

@@ -28,7 +28,7 @@ from surefoot.model.sparse_rows import MOST_COLUMNS, RowParts, SparseRows
 from surefoot.model.sparse_rows import checked as checked_rows
 
 FORMAT = "surefoot-problem"
-VERSION = 2
+VERSION = 3
 
 Document = dict[str, Any]
 
@@ -41,9 +41,9 @@ _NAME = re.compile(r"[A-Za-z0-9_]{1,64}\Z")
 _LIMIT_KEYS = ("name", "bound", "noise", "norm", "misspecification")
 _LAYER_KEYS = (
     *("states", "actions", "state_ptr", "pair_ptr", "successors", "successor_dtype"),
-    *("reward", "cost_features", "transition_features", "fallback"),
+    *("reward", "cost_features", "row_ptr", "transition_features", "fallback", "forbidden"),
 )
-_TERMINAL_KEYS = ("states", "reward", "cost_features", "has_cost")
+_TERMINAL_KEYS = ("states", "reward", "cost_features", "has_cost", "forbidden")
 _TOP_KEYS = (
     *("format", "version", "horizon", "limits", "transition_norm"),
     *("stationary_costs", "stationary_transitions", "starts", "labels"),
@@ -69,8 +69,10 @@ def to_document(problem: Problem) -> Document:
             "successor_dtype": layer.successor.dtype.name,
             "reward": layer.reward,
             "cost_features": _table(layer.cost_features),
+            "row_ptr": None if layer.per_triplet else layer.row_ptr,
             "transition_features": _unless_same(layer),
             "fallback": np.where(layer.fallback == NO_ACTION, NO_ACTION, layer.fallback - layer.state_ptr[:-1]),
+            "forbidden": layer.forbidden if layer.forbidden.any() else None,
         }
         for h, layer in enumerate(graph.layers)
     ]
@@ -90,6 +92,7 @@ def to_document(problem: Problem) -> Document:
             "reward": last.reward,
             "cost_features": _table(last.cost_features),
             "has_cost": None if last.cost_features is None else last.has_cost,
+            "forbidden": last.forbidden if last.forbidden.any() else None,
         },
         "anchors": [None if a is None else {"features": a.features, "cost": a.cost} for a in graph.anchors],
         "labels": {"states": list(states.seen), "actions": list(actions.seen)},
@@ -180,7 +183,8 @@ def from_document(document: Document, stored: Mapping[str, object], budget: int)
     starts = reader.array(top["starts"], "$.starts", _INT)
     reader.refuse_unused()
     columns: dict[str, Any] = {key: [row[key] for row in rows] for key in rows[0]}
-    columns["state_labels"].append(last.pop("state_labels"))
+    for key in ("state_labels", "forbidden"):
+        columns[key].append(last.pop(key))
     problem = Problem.from_arrays(
         horizon=horizon,
         start=starts.tolist(),
@@ -218,6 +222,8 @@ class _Reader:
             "cost_features": x,
             "transition_features": x if phi is None else self._table(phi, f"{at}.transition_features"),
             "fallback": self._laid_out(part["fallback"], f"{at}.fallback", _INT),
+            "row_ptr": self._unless_null(part["row_ptr"], f"{at}.row_ptr", _INT),
+            "forbidden": self._unless_null(part["forbidden"], f"{at}.forbidden", _BOOL),
             "state_labels": self._named(part["states"], f"{at}.states", states),
             "action_labels": self._named(part["actions"], f"{at}.actions", actions),
         }
@@ -232,8 +238,12 @@ class _Reader:
             "terminal_reward": self.array(part["reward"], f"{at}.reward", _FLOAT),
             "terminal_cost_features": None if x is None else self._table(x, f"{at}.cost_features"),
             "terminal_has_cost": None if x is None else self.array(has_cost, f"{at}.has_cost", _BOOL),
+            "forbidden": self._unless_null(part["forbidden"], f"{at}.forbidden", _BOOL),
             "state_labels": self._named(part["states"], f"{at}.states", states),
         }
+
+    def _unless_null(self, value: object, at: str, dtype: np.dtype[Any]) -> NDArray[Any] | None:
+        return None if value is None else self.array(value, at, dtype)
 
     def anchor(self, value: object, at: str) -> tuple[NDArray[Any], NDArray[Any]] | None:
         if value is None:

@@ -7,9 +7,7 @@ Small arrays were copied before (:mod:`surefoot.model.seals`).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,15 +24,15 @@ from surefoot.model.graph import (
     LayeredGraph,
     Terminal,
     freeze,
+    rows_of_pairs,
 )
-from surefoot.model.labels import Label, Names, Register, shown
+from surefoot.model.labels import shown
 from surefoot.model.naming import Naming
 from surefoot.model.rules import FallbackChoice
 from surefoot.model.sparse_rows import SparseRows
 
 PerLayer = NDArray[Any] | Sequence[NDArray[Any]]
 Tables = Any  # of features: as PerLayer, or CSR matrices of scipy.sparse in place of the arrays
-Labels = Sequence[Sequence[Label] | None]  # a step whose labels are None is numbered
 
 _INDEX = (np.dtype(np.int64),)
 _SUCCESSOR = (np.dtype(np.int32), np.dtype(np.int64))
@@ -101,8 +99,11 @@ def build_layers(
     reward: PerLayer,
     cost_features: Tables,
     transition_features: Tables | None,
+    row_ptr: PerLayer | None,
+    forbidden: list[BoolArray | None],
 ) -> list[Layer]:
     n = horizon - 1
+    known: dict[int, IntArray] = {}  # what steps share stays one array
     columns = [
         per_layer("state_ptr", state_ptr, n),
         per_layer("pair_ptr", pair_ptr, n),
@@ -113,7 +114,11 @@ def build_layers(
     phi = columns[-1]
     if transition_features is not None:
         phi = per_layer("transition_features", transition_features, n)
-    layers = [_layer(h, *arrays) for h, arrays in enumerate(zip(*columns, phi, strict=True))]
+    given = [None] * n if row_ptr is None else per_layer("row_ptr", row_ptr, n)  # None entries: as their number says
+    sizes = [max(0, len(taken("state_ptr", pointer, _INDEX, 1, h)) - 1) for h, pointer in enumerate(columns[0])]
+    marks = _forbidden_states(forbidden[:-1], sizes)
+    rows = [_rows(h, known, *each) for h, each in enumerate(zip(given, *columns[1:3], columns[4], strict=True))]
+    layers = [_layer(h, *arrays) for h, arrays in enumerate(zip(*columns, phi, rows, marks, strict=True))]
     for h, layer in enumerate(layers):
         for name in ("cost_features", "transition_features"):
             _check_kind(name, getattr(layer, name), getattr(layers[0], name), f"step {h}")
@@ -154,19 +159,23 @@ def _layer(
     reward: NDArray[Any],
     x: Features,
     phi: Features,
+    row_ptr: NDArray[Any],
+    forbidden: NDArray[Any],
 ) -> Layer:
-    taken("state_ptr", state_ptr, _INDEX, 1, h)
-    taken("pair_ptr", pair_ptr, _INDEX, 1, h)
-    taken("successors", successor, _SUCCESSOR, 1, h)
     taken("reward", reward, _NUMBER, 1, h)
-    taken_features("cost_features", x, h)
     taken_features("transition_features", phi, h)
-    _check_pointer("pair_ptr", pair_ptr, len(successor), "edges (len(successors))", h)
     _check_pointer("state_ptr", state_ptr, len(pair_ptr) - 1, "pairs (len(pair_ptr) - 1)", h)
+    if phi is x and row_ptr is not pair_ptr:
+        raise InvalidInput(
+            "transition_features are missing",
+            where=f"step {h}",
+            got="cost_features have rows of their own for each pair, so transitions cannot use them",
+            fix="Give transition_features, with a row per triplet.",
+        )
     for name, array, size, of in (
         ("reward", reward, len(pair_ptr) - 1, "pair"),
-        ("cost_features", x, len(successor), "edge"),
-        ("transition_features", phi, len(successor), "edge"),
+        ("transition_features", phi, len(successor), "triplet"),
+        ("forbidden", forbidden, len(state_ptr) - 1, "state"),
     ):
         if len(array) != size:
             raise InvalidInput(
@@ -175,7 +184,59 @@ def _layer(
                 got=f"{array.shape} where one row per {of} ({size}) is expected",
             )
     no_fallback = np.empty(0, np.int64)  # laid in by follow_fallback
-    return Layer(state_ptr, pair_ptr, successor, reward, x, phi, no_fallback)
+    return Layer(state_ptr, pair_ptr, successor, reward, x, phi, no_fallback, row_ptr, forbidden)
+
+
+def _rows(
+    h: int, known: dict[int, IntArray], given: object, pair_ptr: IntArray, successor: IntArray, x: Features
+) -> IntArray:
+    """Whose the cost rows are: as given, else one per triplet or one per pair, whichever their number says."""
+    taken("pair_ptr", pair_ptr, _INDEX, 1, h)
+    taken("successors", successor, _SUCCESSOR, 1, h)
+    taken_features("cost_features", x, h)
+    _check_pointer("pair_ptr", pair_ptr, len(successor), "edges (len(successors))", h)
+    triplets, pairs = len(successor), len(pair_ptr) - 1
+    if given is not None:
+        row_ptr: IntArray = taken("row_ptr", given, _INDEX, 1, h)
+        _check_pointer("row_ptr", row_ptr, len(x), "cost rows (len(cost_features))", h)
+        if len(row_ptr) != len(pair_ptr):
+            raise InvalidInput(
+                "row_ptr has the wrong shape",
+                where=f"step {h}",
+                got=f"{row_ptr.shape} where pairs + 1 ({pairs + 1}) is expected",
+            )
+        if row_ptr is pair_ptr:  # rows that were given to pairs stay theirs, also where both counts agree
+            row_ptr = known.setdefault(id(pair_ptr), row_ptr.copy())
+        return rows_of_pairs(row_ptr, pair_ptr)
+    if len(x) == triplets:
+        return pair_ptr
+    if len(x) != pairs:
+        raise InvalidInput(
+            "cost_features has the wrong shape",
+            where=f"step {h}",
+            got=f"{x.shape} where one row per triplet ({triplets}) or one per pair ({pairs}) is expected",
+            fix="Say with row_ptr which rows belong to which pair, if there are more.",
+        )
+    return known.setdefault(-pairs, np.arange(pairs + 1))
+
+
+def per_step(name: str, value: object, horizon: int) -> list[BoolArray | None]:
+    """The array of each of all H steps: one for all, or a list with an array or None for each."""
+    if value is None or isinstance(value, np.ndarray):
+        return [value] * horizon
+    if not isinstance(value, (list, tuple)) or len(value) != horizon:
+        got = f"{len(value)} entries" if isinstance(value, (list, tuple)) else f"a {type(value).__name__}"
+        raise InvalidInput(f"{name} must be a numpy array or a list of one for each of {horizon} steps", got=got)
+    return list(value)
+
+
+def _forbidden_states(given: list[BoolArray | None], sizes: list[int], first: int = 0) -> list[BoolArray]:
+    """(S,) per step; the same empty mask for all steps of one size."""
+    none: dict[int, BoolArray] = {}
+    return [
+        none.setdefault(size, np.zeros(size, bool)) if mask is None else taken("forbidden", mask, _FLAG, 1, h)
+        for h, (mask, size) in enumerate(zip(given, sizes, strict=True), first)
+    ]
 
 
 def _check_pointer(name: str, pointer: IntArray, end: int, of: str, h: int) -> None:
@@ -197,6 +258,7 @@ def build_terminal(
     rewards: FloatArray | None,
     cost_features: Tables | None,
     has_cost: BoolArray | None,
+    forbidden: BoolArray | None,
 ) -> Terminal:
     last = layers[-1]
     if rewards is None:
@@ -216,7 +278,14 @@ def build_terminal(
     else:
         _check_has_cost(has_cost, cost_features)
     unreached = np.zeros(len(rewards), bool)
-    return Terminal(rewards, cost_features, has_cost, unreached)
+    (marks,) = _forbidden_states([forbidden], [len(rewards)], len(layers))
+    if len(marks) != len(rewards):
+        raise InvalidInput(
+            "forbidden has the wrong shape",
+            where=f"step {len(layers)}",
+            got=f"{marks.shape} where one entry per state ({len(rewards)}) is expected",
+        )
+    return Terminal(rewards, cost_features, has_cost, unreached, marks)
 
 
 def _last_states(layers: list[Layer]) -> int:
@@ -297,66 +366,3 @@ def fallback_choice(fallback: PerLayer, layers: list[Layer], names: Naming) -> F
         return columns[h][states]
 
     return choose
-
-
-def naming(
-    layers: list[Layer],
-    terminal: Terminal,
-    state_labels: Labels | None,
-    action_labels: Labels | None,
-) -> Naming:
-    """Labels per step where given (states: H lists; actions: H-1 lists, one per pair), else numbers."""
-    sizes = [layer.n_states for layer in layers] + [terminal.n_states]
-    states = _listed("state", state_labels, sizes, sizes)
-    most = [int(np.diff(layer.state_ptr).max()) for layer in layers]
-    actions = _listed("action", action_labels, [layer.n_pairs for layer in layers], most)
-    names = tuple(Names(size, row) for size, row in zip(sizes, states, strict=True))
-    result = Naming(names, actions)
-    for h, row in enumerate(states):
-        if row is not None and len(set(row)) < len(row):
-            twice = next(label for label, n in Counter(row).items() if n > 1)
-            raise InvalidInput("two states of a step share a label", where=f"step {h}", got=shown(twice))
-    for h, (row, layer) in enumerate(zip(actions, layers, strict=True)):
-        if row is not None:
-            _check_distinct_actions(row, layer, h, result)
-    return result
-
-
-def _listed(
-    kind: str, labels: Labels | None, sizes: list[int], numbers: list[int]
-) -> tuple[tuple[Label, ...] | None, ...]:
-    """Each step's labels, checked; a step without uses the first ``numbers[h]`` whole numbers."""
-    if labels is None:
-        return (None,) * len(sizes)
-    if not isinstance(labels, (list, tuple)):
-        raise InvalidInput(f"{kind}_labels must be a list with a list for each step", got=shown(labels))
-    if len(labels) != len(sizes):
-        raise InvalidInput(
-            f"{kind}_labels has the wrong number of steps",
-            got=f"{len(labels)} lists where {len(sizes)} are expected",
-        )
-    register = Register(kind, max((n for row, n in zip(labels, numbers, strict=True) if row is None), default=0))
-    rows: list[tuple[Label, ...] | None] = []
-    for h, (row, size) in enumerate(zip(labels, sizes, strict=True)):
-        if row is None:
-            rows.append(None)
-            continue
-        if not isinstance(row, (list, tuple)):
-            raise InvalidInput(f"{kind}_labels must hold lists", where=f"step {h}", got=shown(row))
-        if len(row) != size:
-            raise InvalidInput(
-                f"{kind}_labels has the wrong shape",
-                where=f"step {h}",
-                got=f"{len(row)} labels where {size} are expected",
-            )
-        for label in row:
-            register.add(label, f"step {h}, {kind}")
-        rows.append(tuple(row))
-    return tuple(rows)
-
-
-def _check_distinct_actions(row: tuple[Label, ...], layer: Layer, h: int, names: Naming) -> None:
-    pointer = layer.state_ptr.tolist()
-    for state, (first, end) in enumerate(pairwise(pointer)):
-        if len(set(row[first:end])) < end - first:
-            raise InvalidInput("duplicate actions", where=names.at_state(h, state), got=shown(list(row[first:end])))

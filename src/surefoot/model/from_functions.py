@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -9,7 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import NO_ACTION, Anchor, FloatArray, IntArray, Layer, Terminal, freeze
+from surefoot.model.graph import (
+    NO_ACTION,
+    Anchor,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Layer,
+    Terminal,
+    freeze,
+    rows_of_pairs,
+)
 from surefoot.model.labels import Label, Names, Register, same_label, shown
 from surefoot.model.naming import Naming
 from surefoot.model.reals import real, reals, vector
@@ -19,16 +30,69 @@ Actions = Callable[[int, Label], Iterable[Label]]
 Successors = Callable[[int, Label, Label], Iterable[Label]]
 Reward = Callable[[int, Label, Label], float]
 Features = Callable[[int, Label, Label, Label], ArrayLike]
+CostFeatures = Features | Callable[[int, Label, Label], ArrayLike]
+Forbidden = Callable[[int, Label], bool]
 FallbackPolicy = Callable[[int, Label], Label]
 AnchorOf = Callable[[int], tuple[ArrayLike, ArrayLike] | None]
 
 Result = TypeVar("Result")
 
 
-def check_functions(given: Mapping[str, object]) -> None:
-    for name, function in given.items():
+def check_functions(*given: Mapping[str, object]) -> None:
+    for name, function in (entry for part in given for entry in part.items()):
         if not callable(function):
             raise InvalidInput(f"{name} must be a function", got=shown(function))
+
+
+def check_optional(*given: Mapping[str, object]) -> None:
+    check_functions(*({name: each for name, each in part.items() if each is not None} for part in given))
+
+
+def by_pair(cost_features: CostFeatures, transition_features: Features | None) -> bool:
+    """True when the cost's features are a function of (h, s, a) alone: one row per pair (spec 9).
+
+    Read from the signature; a function that may be called with four arguments is called with four.
+    """
+    try:
+        signature = inspect.signature(cost_features)
+    except (TypeError, ValueError):  # some builtins have none
+        return False
+    if _takes(signature, 4):
+        return False
+    if not _takes(signature, 3):
+        raise InvalidInput(
+            "cost_features takes the wrong number of arguments",
+            got=f"cost_features{signature}",
+            fix="Write it as a function of (h, s, a, s2), or of (h, s, a) for a cost that does not depend on s2.",
+        )
+    if transition_features is None:
+        raise InvalidInput(
+            "transition_features are missing",
+            got=f"cost_features{signature} does not know the next state, so transitions cannot use it",
+            fix="Give transition_features, a function of (h, s, a, s2).",
+        )
+    return True
+
+
+def _takes(signature: inspect.Signature, n: int) -> bool:
+    try:
+        signature.bind(*range(n))
+    except TypeError:
+        return False
+    return True
+
+
+def forbidden_mask(forbidden: Forbidden | None, names: Names, h: int) -> BoolArray:
+    """(S,) the states of step h that must not be entered."""
+    mask = np.zeros(len(names), bool)
+    for i in range(len(names) if forbidden is not None else 0):
+        assert forbidden is not None
+        answer: Any = call("forbidden", forbidden, h, names[i])
+        if not isinstance(answer, (bool, np.bool_)):
+            where = f"step {h}, state {names[i]!r}"
+            raise InvalidInput("forbidden must return True or False", where=where, got=shown(answer))
+        mask[i] = answer
+    return freeze(mask)
 
 
 def call(name: str, function: Callable[..., Result], *arguments: object) -> Result:
@@ -79,11 +143,13 @@ class Explorer:
         actions: Actions,
         successors: Successors,
         reward: Reward,
-        cost_features: Features,
+        cost_features: CostFeatures,
         transition_features: Features | None,
+        forbidden: Forbidden | None,
     ) -> None:
         self.actions, self.successors, self.reward = actions, successors, reward
         self.cost_features, self.transition_features = cost_features, transition_features
+        self.by_pair, self.forbidden = by_pair(cost_features, transition_features), forbidden
         self._states = Register("state")
         self._actions = Register("action")
         self._cost_dim: int | None = None
@@ -122,9 +188,12 @@ class Explorer:
             for a in self._actions_of(h, s):
                 action_labels.append(a)
                 rewards.append(self._reward_of(h, s, a))
+                if self.by_pair:
+                    x_rows.append(self._cost_features_of(h, s, a))
                 for s2 in self._successors_of(h, s, a):
                     successor.append(found.setdefault(s2, len(found)))
-                    x_rows.append(self._cost_features_of(h, s, a, s2))
+                    if not self.by_pair:
+                        x_rows.append(self._cost_features_of(h, s, a, s2))
                     if self.transition_features is not None:
                         phi_rows.append(self._transition_features_of(h, s, a, s2))
                 pair_ptr.append(len(successor))
@@ -132,14 +201,18 @@ class Explorer:
         x = phi = table(x_rows, self._cost_dim)
         if self.transition_features is not None:
             phi = table(phi_rows, self._transition_dim)
+        edges_of = freeze(np.array(pair_ptr, np.int64))
+        row_ptr = rows_of_pairs(freeze(np.arange(len(edges_of))), edges_of) if self.by_pair else edges_of
         layer = Layer(
             state_ptr=freeze(np.array(state_ptr, np.int64)),
-            pair_ptr=freeze(np.array(pair_ptr, np.int64)),
+            pair_ptr=edges_of,
             successor=freeze(np.array(successor, np.int64)),
             reward=freeze(np.array(rewards, np.float64)),
             cost_features=freeze(x),
             transition_features=freeze(phi),
             fallback=freeze(np.full(len(states), NO_ACTION, np.int64)),
+            row_ptr=row_ptr,
+            forbidden=forbidden_mask(self.forbidden, Names(len(states), states), h),
         )
         return layer, action_labels, found
 
@@ -163,9 +236,9 @@ class Explorer:
             self._states.add(s2, f"{where}, successor")
         return labels
 
-    def _cost_features_of(self, *triplet: Label) -> FloatArray:
-        value = call("cost_features", self.cost_features, *triplet)
-        row = vector("cost feature", value, self._cost_dim, _place(*triplet))
+    def _cost_features_of(self, *place: Label) -> FloatArray:
+        value = call("cost_features", self.cost_features, *place)
+        row = vector("cost feature", value, self._cost_dim, _place(*place))
         self._cost_dim = len(row)
         return row
 
@@ -177,8 +250,9 @@ class Explorer:
         return row
 
 
-def _place(h: int, s: Label, a: Label, s2: Label) -> str:
-    return f"step {h}, state {s!r}, action {a!r}, successor {s2!r}"
+def _place(*place: Label) -> str:
+    kinds = ("step", "state", "action", "successor")
+    return ", ".join(f"{kind} {label!r}" for kind, label in zip(kinds, place, strict=False))
 
 
 def table(rows: list[FloatArray], length: int | None) -> FloatArray:
@@ -192,6 +266,7 @@ def terminal_layer(
     cost_dim: int,
     reward: Callable[[Label], float] | None,
     cost_features: Callable[[Label], ArrayLike | None] | None,
+    forbidden: Forbidden | None,
 ) -> Terminal:
     """The last step; a state whose cost_features are None has no cost there."""
     labels = [names[i] for i in range(len(names))]
@@ -208,6 +283,7 @@ def terminal_layer(
         cost_features=freeze(rows) if has_cost.any() else None,
         has_cost=freeze(has_cost),
         fallback_reached=freeze(np.zeros(len(labels), bool)),
+        forbidden=forbidden_mask(forbidden, names, h),
     )
 
 

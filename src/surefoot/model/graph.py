@@ -5,8 +5,13 @@ A *pair* is a state with one of its actions; an *edge* is a pair with one of its
 
     pairs of state i   state_ptr[i] : state_ptr[i+1]
     edges of pair p    pair_ptr[p]  : pair_ptr[p+1]
+    cost rows of p     row_ptr[p]   : row_ptr[p+1]
 
-Letters in the shapes: S states, N pairs, E edges of the layer, S' states of the next layer, dc and dp the
+A *cost row* is a feature vector whose cost has to keep the limits. Where each triplet has its own, ``row_ptr`` is the
+very object ``pair_ptr``, and row e belongs to edge e. Else rows belong to the pair: one, if the cost does not depend on
+the successor, or several, all of which have to keep the limits (spec 9).
+
+Letters in the shapes: S states, N pairs, E edges, R cost rows of the layer, S' states of the next layer, dc and dp the
 lengths of cost and transition features, m limits, H layers (H-1 of them with decisions).
 Layers may hold the very same array objects; what is the same object is computed and stored once.
 """
@@ -32,6 +37,7 @@ BoolArray = NDArray[np.bool_]
 AnyArray = TypeVar("AnyArray", bound=NDArray[Any] | SparseRows)
 
 NO_ACTION = -1  #: where the fallback does not go, and where nothing is certified
+NO_ROW = -1  #: of a pair with several cost rows: none of them is the row of what was measured
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +48,11 @@ class Layer:
     pair_ptr: IntArray  # (N+1,) int64
     successor: IntArray  # (E,) int32 or int64, in 0 … S'-1
     reward: FloatArray  # (N,)   in [0, 1]
-    cost_features: Features  # (E, dc)
+    cost_features: Features  # (R, dc)
     transition_features: Features  # (E, dp); the same object as cost_features when shared
     fallback: IntArray  # (S,)   the fallback's pair, NO_ACTION where the fallback never goes
+    row_ptr: IntArray  # (N+1,) int64; the very object pair_ptr where each triplet has a row of its own
+    forbidden: BoolArray  # (S,)   states that must not be entered
 
     @property
     def n_states(self) -> int:
@@ -57,6 +65,39 @@ class Layer:
     @property
     def n_edges(self) -> int:
         return len(self.successor)
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.cost_features)
+
+    @property
+    def per_triplet(self) -> bool:
+        """True when each triplet has its own cost row; else the rows belong to the pairs."""
+        return self.row_ptr is self.pair_ptr
+
+    @property
+    def several_rows(self) -> bool:
+        """True when some pair has several cost rows of its own: then a measured cost needs its exact features."""
+        return not self.per_triplet and self.n_rows > self.n_pairs
+
+    def row_of(self, edge: int) -> int:
+        """The cost row of what is measured on an edge: that of the triplet, or the pair's only one, else NO_ROW."""
+        if self.per_triplet:
+            return edge
+        pair = int(np.searchsorted(self.pair_ptr, edge, side="right")) - 1
+        first, end = int(self.row_ptr[pair]), int(self.row_ptr[pair + 1])
+        return first if end - first == 1 else NO_ROW
+
+    def row_pair(self) -> IntArray:
+        """(R,) the pair that each cost row belongs to."""
+        return np.repeat(np.arange(self.n_pairs, dtype=np.int64), np.diff(self.row_ptr))
+
+    def worst_of_edges(self, by_row: FloatArray) -> FloatArray:
+        """(E, m) of numbers of the cost rows (R, m): that of the triplet's row, or the largest of its pair's rows."""
+        if self.per_triplet:
+            return by_row
+        worst = np.maximum.reduceat(by_row, self.row_ptr[:-1], axis=0)
+        return np.repeat(worst, np.diff(self.pair_ptr), axis=0)
 
     @property
     def edge_ptr(self) -> IntArray:
@@ -91,6 +132,7 @@ class Terminal:
     cost_features: Features | None  # (S, dc) or None; rows without a cost are zero
     has_cost: BoolArray  # (S,)
     fallback_reached: BoolArray  # (S,)    where the fallback can end
+    forbidden: BoolArray  # (S,)    states that must not be entered
 
     @property
     def n_states(self) -> int:
@@ -137,8 +179,17 @@ class LayeredGraph:
         """True when transitions use the cost features themselves, as in the paper."""
         return all(lay.transition_features is lay.cost_features for lay in self.layers)
 
+    @cached_property
+    def several_rows(self) -> bool:
+        """True when some pair has several cost rows of its own."""
+        return any(layer.several_rows for layer in self.layers)
+
     def n_states(self, h: int) -> int:
         return self.layers[h].n_states if h < len(self.layers) else self.terminal.n_states
+
+    def forbidden(self, h: int) -> BoolArray:
+        """(S,) the forbidden states of a layer."""
+        return self.layers[h].forbidden if h < len(self.layers) else self.terminal.forbidden
 
     @cached_property
     def fallback(self) -> tuple[IntArray, ...]:
@@ -156,11 +207,11 @@ class LayeredGraph:
         return tuple(map(freeze, masks))
 
     def largest_feature_distance(self) -> float:
-        """max over pairs and two successors of one pair of ‖x(s,a,s′) − x(s,a,s″)‖ (for Δ_φ, eq:epss)."""
+        """max over pairs and two cost rows of one pair of ‖x(s,a,s′) − x(s,a,s″)‖ (for Δ_φ, eq:epss)."""
         largest = 0.0
         for layer in self.layers:
-            pair, x = layer.edge_pair(), layer.cost_features
-            for apart in range(1, int(np.diff(layer.pair_ptr).max())):
+            pair, x = layer.row_pair(), layer.cost_features
+            for apart in range(1, int(np.diff(layer.row_ptr).max())):
                 first = np.flatnonzero(pair[apart:] == pair[:-apart])
                 gaps = row_distances(x, first + apart, first)
                 largest = max(largest, float(gaps.max(initial=0.0)))
@@ -171,7 +222,7 @@ class LayeredGraph:
         return max(float(np.add.reduceat(row_norms(y.transition_features), y.pair_ptr[:-1]).max()) for y in self.layers)
 
     def largest_cost_norm(self) -> float:
-        """max ‖x‖ over all triplets and last states."""
+        """max ‖x‖ over all cost rows and last states."""
         return self._largest_cost_norm
 
     @cached_property
@@ -191,6 +242,7 @@ class LayeredGraph:
             cost_features=None if last.cost_features is None else freeze(last.cost_features[kept]),
             has_cost=freeze(last.has_cost[kept]),
             fallback_reached=freeze(last.fallback_reached[kept]),
+            forbidden=freeze(last.forbidden[kept]),
         )
         starts = freeze(_renumber(keep[0])[self.starts])
         return LayeredGraph(layers, terminal, starts, self.anchors)
@@ -217,18 +269,27 @@ def _restrict(layer: Layer, keep: BoolArray, keep_next: BoolArray) -> Layer:
         return layer
     pairs = np.repeat(keep, np.diff(layer.state_ptr))
     edges = np.repeat(pairs, np.diff(layer.pair_ptr))
-    cost_features = freeze(layer.cost_features[edges])
+    cost_features = freeze(layer.cost_features[np.repeat(pairs, np.diff(layer.row_ptr))])
     shared = layer.transition_features is layer.cost_features
     fallback = layer.fallback[keep]
+    pair_ptr = _pointer(np.diff(layer.pair_ptr)[pairs])
     return Layer(
         state_ptr=_pointer(np.diff(layer.state_ptr)[keep]),
-        pair_ptr=_pointer(np.diff(layer.pair_ptr)[pairs]),
+        pair_ptr=pair_ptr,
         successor=freeze(_renumber(keep_next)[layer.successor[edges]].astype(layer.successor.dtype)),
         reward=freeze(layer.reward[pairs]),
         cost_features=cost_features,
         transition_features=cost_features if shared else freeze(layer.transition_features[edges]),
         fallback=freeze(np.where(fallback == NO_ACTION, NO_ACTION, _renumber(pairs)[fallback])),
+        row_ptr=pair_ptr if layer.per_triplet else _pointer(np.diff(layer.row_ptr)[pairs]),
+        forbidden=freeze(layer.forbidden[keep]),
     )
+
+
+def rows_of_pairs(row_ptr: IntArray, pair_ptr: IntArray) -> IntArray:
+    """``row_ptr`` of rows that belong to pairs; where all pairs have one row and one edge, that is ``pair_ptr``."""
+    n = len(pair_ptr) - 1
+    return pair_ptr if int(pair_ptr[-1]) == int(row_ptr[-1]) == n else row_ptr
 
 
 def pool(arrays: Iterable[Any]) -> tuple[Any, IntArray]:

@@ -50,6 +50,15 @@ class Naming:
         successor = self.states[h + 1][int(layer.successor[edge])]
         return f"{self.at_pair(layer, h, pair)}, successor {successor!r}"
 
+    def at_row(self, layer: Layer, h: int, row: int) -> str:
+        """Where a cost row belongs: its triplet, or its pair."""
+        if layer.per_triplet:
+            return self.at_edge(layer, h, row)
+        pair = int(np.searchsorted(layer.row_ptr, row, side="right")) - 1
+        first, end = int(layer.row_ptr[pair]), int(layer.row_ptr[pair + 1])
+        which = f", cost row {row - first}" if end - first > 1 else ""
+        return f"{self.at_pair(layer, h, pair)}{which}"
+
     def kept(self, keep: Sequence[BoolArray], layers: Sequence[Layer]) -> Naming:
         """The labels of the states that ``keep`` marks, and of their actions."""
         states = tuple(

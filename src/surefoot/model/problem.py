@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput, UnknownLabel
+from surefoot.model import array_labels
 from surefoot.model import from_arrays as arrays
 from surefoot.model import from_functions as functions
 from surefoot.model.graph import BoolArray, FloatArray, Layer, LayeredGraph, Terminal, freeze
@@ -58,8 +59,6 @@ class Problem:
         Problem(horizon=3, triplets=12, cost_dim=2, transition_dim=2, limits=[stress])
         >>> problem.states(1), problem.successors(0, "cold", "heat"), problem.fallback_action(0, "cold")
         (<3 states: 'cold', 'warm', 'hot'>, ('warm', 'hot'), 'wait')
-        >>> problem.states(1)[1:3]
-        ('warm', 'hot')
         >>> sf.Problem.load(problem.save("heater.json")).digest == problem.digest
         True
     """
@@ -85,12 +84,13 @@ class Problem:
         actions: functions.Actions,
         successors: functions.Successors,
         reward: functions.Reward,
-        cost_features: functions.Features,
+        cost_features: functions.CostFeatures,
         fallback: functions.FallbackPolicy,
         limits: Sequence[Limit] | Limit,
         transition_features: functions.Features | None = None,
         terminal_reward: Callable[[Label], float] | None = None,
         terminal_cost_features: Callable[[Label], ArrayLike | None] | None = None,
+        forbidden: functions.Forbidden | None = None,
         anchor: functions.AnchorOf | None = None,
         transition_norm: float = 1.0,
         stationary_costs: bool = False,
@@ -104,38 +104,33 @@ class Problem:
             actions: ``actions(h, s)`` lists the actions of a state; their order breaks ties.
             successors: ``successors(h, s, a)`` lists every state that may follow. Too many is safe, too few is not.
             reward: ``reward(h, s, a)`` in [0, 1].
-            cost_features: ``cost_features(h, s, a, s2)``, the vector x with cost = ⟨γ, x⟩.
+            cost_features: ``cost_features(h, s, a, s2)``, the vector x with cost = ⟨γ, x⟩; or of (h, s, a), if
+                it does not depend on the next state: fewer rows to bound (spec 9).
             fallback: ``fallback(h, s)``, the known safe action, in every state the fallback can reach.
             limits: one :class:`Limit` or several, all on the same features.
-            transition_features: the vector φ with P(s2|s,a) = ⟨μ, φ⟩; by default the cost features.
+            transition_features: the vector φ with P(s2|s,a) = ⟨μ, φ⟩; by default the cost features of (h, s, a, s2).
             terminal_reward: ``terminal_reward(s)`` in [0, 1] for the last step; 0 by default.
             terminal_cost_features: ``terminal_cost_features(s)`` for the last step; None: no cost, the default.
+            forbidden: ``forbidden(h, s)`` is True where a state must not be entered: a limit that is known (spec 9).
             anchor: ``anchor(h)`` gives ``(features, cost)`` known exactly at step h, or None.
             transition_norm: a bound on ‖μ‖.
             stationary_costs, stationary_transitions: the hidden parameters are the same at every step.
         """
         horizon = check_number_of_layers(horizon)
-        required = {
-            "actions": actions,
-            "successors": successors,
-            "reward": reward,
-            "cost_features": cost_features,
-            "fallback": fallback,
-        }
-        optional = {
-            "transition_features": transition_features,
-            "terminal_reward": terminal_reward,
-            "terminal_cost_features": terminal_cost_features,
-            "anchor": anchor,
-        }
-        functions.check_functions(required)
-        functions.check_functions({name: function for name, function in optional.items() if function is not None})
+        functions.check_functions(
+            {"actions": actions, "successors": successors, "reward": reward},
+            {"cost_features": cost_features, "fallback": fallback},
+        )
+        functions.check_optional(
+            {"transition_features": transition_features, "forbidden": forbidden, "anchor": anchor},
+            {"terminal_reward": terminal_reward, "terminal_cost_features": terminal_cost_features},
+        )
         starts = functions.start_labels(start)
-        walk = functions.Explorer(actions, successors, reward, cost_features, transition_features)
+        walk = functions.Explorer(actions, successors, reward, cost_features, transition_features, forbidden)
         layers, naming = walk.walk(horizon, starts)
         cost_dim = layers[0].cost_features.shape[1]
         terminal = functions.terminal_layer(
-            naming.states[-1], horizon - 1, cost_dim, terminal_reward, terminal_cost_features
+            naming.states[-1], horizon - 1, cost_dim, terminal_reward, terminal_cost_features, forbidden
         )
         return cls._assemble(
             layers,
@@ -167,12 +162,14 @@ class Problem:
         terminal_reward: FloatArray | None = None,
         terminal_cost_features: arrays.Tables | None = None,
         terminal_has_cost: BoolArray | None = None,
+        row_ptr: arrays.PerLayer | None = None,
+        forbidden: BoolArray | Sequence[BoolArray | None] | None = None,
         anchor: functions.AnchorOf | None = None,
         transition_norm: float = 1.0,
         stationary_costs: bool = False,
         stationary_transitions: bool = False,
-        state_labels: arrays.Labels | None = None,
-        action_labels: arrays.Labels | None = None,
+        state_labels: array_labels.Labels | None = None,
+        action_labels: array_labels.Labels | None = None,
     ) -> Problem:
         """Declare a problem by CSR arrays.
 
@@ -187,12 +184,14 @@ class Problem:
 
         Each of the first arrays is one ``ndarray`` shared by all H-1 decision steps, or a list of H-1 arrays.
         Shapes as in :mod:`surefoot.model.graph`: ``state_ptr`` (S+1,) int64, ``pair_ptr`` (N+1,) int64,
-        ``successors`` (E,) int32 or int64, ``reward`` (N,), ``cost_features`` (E, dc), ``transition_features``
-        (E, dp), ``fallback`` (S,) int64: the number of the fallback's action among the state's own, -1 where it has
-        none. ``terminal_reward`` (S',), ``terminal_cost_features`` (S', dc) and, when only some of the last states
-        have a cost, ``terminal_has_cost`` (S',) bool. ``start`` is a state number or several. States and
-        actions are numbers unless ``state_labels`` (H lists, one per state) and ``action_labels`` (H-1 lists,
-        one per pair) name them; a None in place of a list keeps the numbers of that step.
+        ``successors`` (E,) int32 or int64, ``reward`` (N,), ``cost_features`` (E, dc), or (N, dc) for costs that do not
+        depend on the successor, ``transition_features`` (E, dp), ``fallback`` (S,) int64: the number of the fallback's
+        action among the state's own, -1 where it has none. With ``row_ptr`` (N+1,) int64, rows row_ptr[p] to
+        row_ptr[p+1]-1 of ``cost_features`` all belong to pair p (spec 9). ``forbidden``: a bool array (S,) for all H
+        steps, or a list with an array or None for each: states that must not be entered. ``terminal_reward`` (S',),
+        ``terminal_cost_features`` (S', dc) and, when only some of the last states have a cost, ``terminal_has_cost``
+        (S',) bool. ``start`` is a state number or several. States and actions are numbers unless ``state_labels`` (H
+        lists, one per state) and ``action_labels`` (H-1 lists, one per pair) name them; None: the numbers of that step.
 
         Arrays of up to 16 MiB in total are copied. Larger ones are not: they, and the arrays they are views of, become
         read-only and must not be changed in any other way. A checksum of them is verified before every plan
@@ -219,12 +218,14 @@ class Problem:
                 "terminal_reward": terminal_reward,
                 "terminal_cost_features": take.each("terminal_cost_features", terminal_cost_features),
                 "terminal_has_cost": terminal_has_cost,
+                "row_ptr": row_ptr,
+                "forbidden": arrays.per_step("forbidden", forbidden, horizon),
             }
         )
         last = [own.pop(f"terminal_{name}") for name in ("reward", "cost_features", "has_cost")]
         layers = arrays.build_layers(horizon, **own)
-        terminal = arrays.build_terminal(layers, *last)
-        naming = arrays.naming(layers, terminal, state_labels, action_labels)
+        terminal = arrays.build_terminal(layers, *last, *own["forbidden"][-1:])
+        naming = array_labels.naming(layers, terminal, state_labels, action_labels)
         problem = cls._assemble(
             layers,
             terminal,

@@ -4,7 +4,7 @@ What rounding takes from a feature is a misspecification like any other (spec 3)
 
     cost_j = ⟨γ_j, x⟩ = ⟨γ_j, fl(x)⟩ + η,    |η| ≤ ‖γ_j‖·‖x − fl(x)‖ ≤ L_j · max ‖x − fl(x)‖
 
-The maximum is over all triplets and last states. All that is proved of costs then holds for the exact features' costs.
+The maximum is over all cost rows and last states. All that is proved of costs then holds for the exact features' costs.
 
 Transition features are rounded too. Safety does not depend on them, so nothing is declared for them: a value target
 Σ P(s')V(s') is off by at most transition_norm · max V · Σ_{s'} ‖φ − float32(φ)‖, about 6e-8 of its size, and after n
@@ -51,9 +51,8 @@ def stored_in_float32(problem: Problem) -> Problem:
 
     layers, losses, last = [], [], graph.terminal
     for h, layer in enumerate(graph.layers):
-        place = partial(naming.at_edge, layer, h)
-        x, loss = rounded("cost feature", layer.cost_features, place)
-        phi, _ = rounded("transition feature", layer.transition_features, place)
+        x, loss = rounded("cost feature", layer.cost_features, partial(naming.at_row, layer, h))
+        phi, _ = rounded("transition feature", layer.transition_features, partial(naming.at_edge, layer, h))
         layers.append(replace(layer, cost_features=x, transition_features=phi))
         losses.append(loss)
     if last.cost_features is not None:

@@ -82,25 +82,25 @@ def check_number_of_layers(horizon: int) -> int:
 
 def check_layers(layers: Sequence[Layer], terminal: Terminal, naming: Naming) -> None:
     """Structure and content of every step; shared arrays are checked the first time only."""
-    seen: set[tuple[str, int, int]] = set()
+    seen: set[tuple[object, ...]] = set()
 
     def first_time(rule: str, *arrays: object) -> bool:
-        key = (rule, id(arrays[0]), id(arrays[-1]))
+        key = (rule, *map(id, arrays))
         return key not in seen and not seen.add(key)  # type: ignore[func-returns-value]
 
     for h, layer in enumerate(layers):
         n_next = layers[h + 1].n_states if h + 1 < len(layers) else terminal.n_states
-        if first_time("structure", layer.state_ptr, layer.pair_ptr):
+        if first_time("structure", layer.state_ptr, layer.pair_ptr, layer.row_ptr):
             _check_structure(layer, h, naming)
         if first_time(f"successors {n_next}", layer.successor, layer.pair_ptr):
             _check_successors(layer, h, n_next, naming)
         if first_time("reward", layer.reward):
             _check_rewards(layer.reward, lambda p, h=h, y=layer: naming.at_pair(y, h, p))  # type: ignore[misc]
         costs, transitions = layer.cost_features, layer.transition_features
-        place = partial(naming.at_edge, layer, h)
         if first_time("cost features", costs):
-            _check_rows("cost feature", costs, place, SQUARES[0])
+            _check_rows("cost feature", costs, partial(naming.at_row, layer, h), SQUARES[0])
         if transitions is not costs and first_time("transition features", transitions):
+            place = partial(naming.at_edge, layer, h)
             _check_rows("transition feature", transitions, place, 0.0)  # a chance may be as small as it likes
     last = len(layers)
     _check_rewards(terminal.reward, lambda s: naming.at_state(last, s))
@@ -124,6 +124,14 @@ def _check_structure(layer: Layer, h: int, naming: Naming) -> None:
             where=naming.at_pair(layer, h, int(empty[0])),
             got="no successors",
             fix="Declare every state that the action may lead to.",
+        )
+    bare = np.flatnonzero(np.diff(layer.row_ptr) == 0)
+    if len(bare):
+        raise InvalidInput(
+            "action without cost features",
+            where=naming.at_pair(layer, h, int(bare[0])),
+            got="no cost row",
+            fix="Give every pair one row of cost_features or more; a row of zeros for a cost that is always zero.",
         )
 
 
@@ -291,12 +299,14 @@ def _told(anchor: Anchor | None) -> str:
 def follow_fallback(
     layers: Sequence[Layer], terminal: Terminal, starts: IntArray, naming: Naming, choose: FallbackChoice
 ) -> tuple[tuple[Layer, ...], Terminal]:
-    """Follow the fallback through every state it can reach; refuse one that is not closed (ass:knownseedsubgraph)."""
+    """Follow the fallback through every state it can reach; refuse one that is not closed (ass:knownseedsubgraph), or
+    that may enter a forbidden state (spec 9)."""
     reached = np.zeros(layers[0].n_states, bool)
     reached[starts] = True
     done: list[Layer] = []
     for h, layer in enumerate(layers):
         states = np.flatnonzero(reached)
+        _refuse_forbidden(h, reached & layer.forbidden, done, naming)
         actions = np.asarray(choose(h, states), dtype=np.int64)
         missing = np.flatnonzero(actions < 0)
         if len(missing):
@@ -306,6 +316,7 @@ def follow_fallback(
         done.append(replace(layer, fallback=freeze(fallback)))
         n_next = layers[h + 1].n_states if h + 1 < len(layers) else terminal.n_states
         reached = _reached_by_fallback(done[-1], n_next)
+    _refuse_forbidden(len(layers), reached & terminal.forbidden, done, naming)
     return tuple(done), replace(terminal, fallback_reached=freeze(reached))
 
 
@@ -326,16 +337,41 @@ def _refuse_open_fallback(h: int, state: int, done: list[Layer], naming: Naming)
             got="the fallback has no action in this start state",
             fix="Give fallback an action there.",
         )
-    before = done[-1]
+    culprit, action = _who_leads_to(h, state, done[-1], naming)
+    raise InvalidInput(
+        "fallback is not closed",
+        where=culprit,
+        got=f"action {action!r} can reach {label!r}, for which the fallback has no action",
+        fix="Give fallback an action there, or remove it from successors.",
+    )
+
+
+def _who_leads_to(h: int, state: int, before: Layer, naming: Naming) -> tuple[str, Label]:
+    """Where, and by which action, the fallback can come to a state of layer h."""
     pair = next(
         int(p)
         for p in before.fallback_pairs()
         if state in before.successor[before.pair_ptr[p] : before.pair_ptr[p + 1]]
     )
     culprit = int(np.searchsorted(before.state_ptr, pair, side="right")) - 1
+    return naming.at_state(h - 1, culprit), naming.action(before, h - 1, pair)
+
+
+def _refuse_forbidden(h: int, entered: BoolArray, done: list[Layer], naming: Naming) -> None:
+    """Of layer h (S,): the forbidden states in which an episode may begin, or that the fallback may enter."""
+    if not entered.any():
+        return
+    state = int(np.flatnonzero(entered)[0])
+    if h == 0:
+        raise InvalidInput(
+            "start is forbidden",
+            where=naming.at_state(0, state),
+            fix="Begin elsewhere, or do not forbid this state.",
+        )
+    culprit, action = _who_leads_to(h, state, done[-1], naming)
     raise InvalidInput(
-        "fallback is not closed",
-        where=naming.at_state(h - 1, culprit),
-        got=f"action {naming.action(before, h - 1, pair)!r} can reach {label!r}, for which the fallback has no action",
-        fix="Give fallback an action there, or remove it from successors.",
+        "fallback may enter a forbidden state",
+        where=culprit,
+        got=f"action {action!r} can reach {naming.states[h][state]!r}, which is forbidden",
+        fix="Choose another action for fallback, remove the state from successors, or do not forbid it.",
     )

@@ -97,7 +97,7 @@ from numpy.typing import NDArray
 from surefoot.checks import probability
 from surefoot.errors import InvalidInput
 from surefoot.model.features import FeatureArray
-from surefoot.model.graph import FloatArray
+from surefoot.model.graph import NO_ROW, FloatArray
 from surefoot.model.problem import Problem
 from surefoot.monitor import window_kernels as kernels
 from surefoot.monitor.mixture_kernels import ALL, NOTHING, SHIFT, Verdict, weigh
@@ -156,7 +156,12 @@ class Monitor:
 
     def observe(self, h: int, edge_index: int, cost: FloatArray) -> Alarm | None:
         """The measured cost (m,) of an edge of decision step h; an alarm, or None when nothing is wrong."""
-        return self._observe(h, self.problem.graph.layers[h].cost_features[edge_index], cost)
+        layer = self.problem.graph.layers[h]
+        row = layer.row_of(edge_index)
+        if row == NO_ROW:
+            where = self.problem.naming.at_edge(layer, h, edge_index)
+            raise InvalidInput("the monitor takes one cost row per action", where=where, got="several")
+        return self._observe(h, layer.cost_features[row], cost)
 
     def observe_terminal(self, state_index: int, cost: FloatArray) -> Alarm | None:
         """The measured cost (m,) of a state of the last step, which must have one."""

@@ -1,7 +1,8 @@
 """Which actions are proved safe, for this step and all that may follow (spec 4; Step 2, Idea I).
 
-Backward from the last layer: a pair is certified when each possible successor keeps every limit by its upper bound
-(eq:safetycondition1) and is itself a state with a certified action (eq:safetycondition2). The fallback's own pairs are
+Backward from the last layer: a pair is certified when each of its cost rows keeps every limit by its upper bound
+(eq:safetycondition1; in the paper each possible successor has its own row) and each possible successor is itself a
+state with a certified action (eq:safetycondition2). A forbidden state has none (spec 9). The fallback's own pairs are
 certified by assumption. On the event that all bounds hold, no certified action ever violates a limit (Theorem 1,
 thm:constraintsatisfaction).
 """
@@ -49,8 +50,10 @@ def not_refuted(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ..
     The same sweep with lower in place of upper. Bounds that contradict each other prove nothing: then all are hopeful.
     """
     if not bounds.consistent:
-        everything = tuple(np.ones(graph.n_states(h), bool) for h in range(graph.horizon))
-        return Certified(tuple(np.ones(layer.n_pairs, bool) for layer in graph.layers), everything)
+        everything = tuple(~graph.forbidden(h) for h in range(graph.horizon))
+        return Certified(
+            tuple(spread(y, z.state_ptr) for y, z in zip(everything, graph.layers, strict=False)), everything
+        )
     return _backward(graph, bounds.lower, _kept_last(graph, bounds.terminal_lower, limits), limits)
 
 
@@ -69,11 +72,12 @@ def _backward(
 def _layer(
     layer: Layer, upper: FloatArray, limits: tuple[Limit, ...], following: BoolArray
 ) -> tuple[BoolArray, BoolArray]:
-    """(N,) pairs whose every successor keeps all limits and is among ``following`` (S',), or that the fallback plays;
-    (S,) states with such a pair."""
+    """(N,) pairs whose every cost row keeps all limits and every successor is among ``following`` (S',), or that the
+    fallback plays, outside of forbidden states; (S,) states with such a pair."""
     pairs, states = np.empty(layer.n_pairs, bool), np.empty(layer.n_states, bool)
-    graph, bounds = (layer.state_ptr, layer.pair_ptr, layer.successor), _bounds(limits)
-    sweeps.certified(layer.n_edges, *graph, upper, bounds, following, layer.fallback, pairs, states)
+    graph, bounds = (layer.state_ptr, layer.pair_ptr, layer.successor, layer.row_ptr), _bounds(limits)
+    known = (layer.fallback, layer.forbidden)
+    sweeps.certified(layer.n_edges, *graph, upper, bounds, following, *known, pairs, states)
     return pairs, states
 
 
@@ -93,15 +97,16 @@ def margins(upper: FloatArray, limits: tuple[Limit, ...], certified: bool) -> li
 
 
 def terminal_states(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ...]) -> BoolArray:
-    """(S,) terminal states that keep every limit, or have no cost, or end the fallback."""
+    """(S,) terminal states that keep every limit, or have no cost, or end the fallback; no forbidden ones."""
     return _kept_last(graph, bounds.terminal_upper, limits)
 
 
 def _kept_last(graph: LayeredGraph, costs: FloatArray | None, limits: tuple[Limit, ...]) -> BoolArray:
     last = graph.terminal
     if costs is None:
-        return np.ones(last.n_states, bool)
-    return within_limits(costs, limits) | ~last.has_cost | last.fallback_reached
+        return ~last.forbidden
+    kept: BoolArray = within_limits(costs, limits) | ~last.has_cost | last.fallback_reached
+    return kept & ~last.forbidden
 
 
 def fallback_only(graph: LayeredGraph) -> Certified:
@@ -136,7 +141,7 @@ def with_least_worst(graph: LayeredGraph, safe: Certified, bounds: CostBounds, l
     limit = np.array([item.bound for item in limits])
     pairs = []
     for h, layer in enumerate(graph.layers):
-        excess = segment_max((bounds.upper[h] - limit).max(axis=1), layer.pair_ptr)
+        excess = segment_max((bounds.upper[h] - limit).max(axis=1), layer.row_ptr)
         least = -segment_max(-excess, layer.state_ptr)
         best = first_marked(excess == spread(least, layer.state_ptr), layer.state_ptr)
         chosen = safe.pairs[h].copy()

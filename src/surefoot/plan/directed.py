@@ -2,7 +2,7 @@
 
 *Hopeful* pairs are those that are not proved unsafe. V̄ and V are the optimistic values over hopeful and over certified
 pairs, without bonuses; gap = V̄ − V at the start is what more certificates could add. While there is a gap, the greedy
-policy of V̄ plays something that is not certified. Its triplets with upper > c̄ are the *targets*, and a triplet that
+policy of V̄ plays something that is not certified. Its cost rows with upper > c̄ are the *targets*, and a row that
 certified pairs can reach scores the share of a target's uncertainty that playing it takes away (surefoot.plan.scores).
 What is played maximises, over certified pairs,
 
@@ -42,7 +42,7 @@ from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
 from surefoot.plan.hope import Hope, Marks, reached, reached_by, same_play
 from surefoot.plan.scores import Aims, aims_at, joined, scores
-from surefoot.plan.segments import segment_max
+from surefoot.plan.segments import segment_max, spread
 from surefoot.plan.values import Values, most_to_come, optimistic_values
 
 MOST_TARGETS = 32
@@ -91,11 +91,11 @@ class Waited:
 
 
 class Shares(NamedTuple):
-    """What triplets that may be played tell about targets; per decision layer (E,), last (S,)."""
+    """What cost rows that may be played tell about targets; per decision layer (R,), last (S,)."""
 
     share: tuple[FloatArray, ...]  # score / (largest score)
     aim: tuple[IntArray, ...]  # the number of the target that it narrows most, -1 where undirected
-    targets: tuple[tuple[int, int], ...]  # (layer, triplet), in the last layer (layer, state)
+    targets: tuple[tuple[int, int], ...]  # (layer, cost row), in the last layer (layer, state)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,8 +118,7 @@ def directed_values(
     """The values and the policy that maximise r + ω · share over certified pairs; None where V's own will do."""
     graph = problem.graph
     bonus = [
-        weight * segment_max(share, layer.pair_ptr)
-        for share, layer in zip(shares.share[:-1], graph.layers, strict=True)
+        weight * segment_max(share, layer.row_ptr) for share, layer in zip(shares.share[:-1], graph.layers, strict=True)
     ]
     caps = [most * (1.0 + weight) for most in most_to_come(graph)]  # never reached, but for rounding
     values = optimistic_values(graph, certified, bonus, known, caps, weight * shares.share[-1])
@@ -137,7 +136,7 @@ def shares(
     ridge: float,
     slack: FloatArray,
 ) -> Shares | None:
-    """How much each triplet that certified pairs reach tells about the targets; None where all tell nothing at all."""
+    """How much each cost row that certified pairs reach tells about the targets; None where all tell nothing at all."""
     graph = problem.graph
     turned = [data.bank.turned(r) for r in range(len(data.bank.rows))]
     targets = _targets(problem, bounds, certified, reached_by(graph, hoped.best.action), slack)
@@ -174,12 +173,12 @@ def _table(problem: Problem, h: int) -> Features | None:
 def _targets(
     problem: Problem, bounds: CostBounds, certified: Certified, marks: Marks, slack: FloatArray
 ) -> list[tuple[int, int]]:
-    """Of some triplets, those that are not certified and fail a limit, the nearest to it first; not too many."""
+    """Of some cost rows, those that are not certified and fail a limit, the nearest to it first; not too many."""
     graph, limit = problem.graph, np.array([item.bound for item in problem.limits])
     layer, row, excess = [], [], []
     for h, mask in enumerate(marks):
         if h < graph.horizon - 1:
-            done, upper = np.repeat(certified.pairs[h], np.diff(graph.layers[h].pair_ptr)), bounds.upper[h]
+            done, upper = spread(certified.pairs[h], graph.layers[h].row_ptr), bounds.upper[h]
         elif bounds.terminal_upper is None:
             break
         else:

@@ -1,6 +1,6 @@
 """Bonuses that send the learner where safety is uncertain (spec 5; Ideas II, III, IV).
 
-With the relative uncertainty of a triplet, max_j (upper_j − lower_j)/slack_j, and ω(s,a) its maximum over successors:
+With the relative uncertainty of a cost row, max_j (upper_j − lower_j)/slack_j, and ω(s,a) its maximum over the pair's:
 
     Idea II   this transition   w₂ · R_h · ω(s,a)
     Idea III  the future        w₃ · R_h · max_{s'} U_{h+1}(s'),   U_h(s) = max_{certified a} max(ω, max_{s'} U_{h+1})
@@ -51,10 +51,10 @@ def relative_uncertainty(upper: FloatArray, lower: FloatArray, slack: FloatArray
 
 
 def pair_uncertainty(graph: LayeredGraph, bounds: CostBounds, slack: FloatArray) -> tuple[FloatArray, ...]:
-    """Per layer (N,): ω(s,a), the largest relative uncertainty over the successors."""
+    """Per layer (N,): ω(s,a), the largest relative uncertainty over the cost rows."""
     result = tuple(np.empty(layer.n_pairs) for layer in graph.layers)
     for h, (layer, omega) in enumerate(zip(graph.layers, result, strict=True)):
-        sweeps.widths(layer.n_edges, layer.pair_ptr, bounds.upper[h], bounds.lower[h], slack[h], omega)
+        sweeps.widths(layer.n_rows, layer.row_ptr, bounds.upper[h], bounds.lower[h], slack[h], omega)
     return result
 
 

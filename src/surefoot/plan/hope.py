@@ -20,12 +20,13 @@ from surefoot.estimate.values import ValueEllipsoid, expected_next_value
 from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray, LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, not_refuted
+from surefoot.plan.segments import spread
 from surefoot.plan.values import Values, most_to_come, optimistic_values
 
 CLOSED = 1e-9  #: a gap below this share of R_0 is rounding
 
 Marks = tuple[BoolArray, ...]
-"""Per decision layer (E,) some triplets, and of the last layer (S,) some states."""
+"""Per decision layer (R,) some cost rows, and of the last layer (S,) some states."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,10 +74,11 @@ def reached(graph: LayeredGraph, pairs: Sequence[BoolArray]) -> Marks:
     here[graph.starts] = True
     result = []
     for h, layer in enumerate(graph.layers):
-        edges = np.repeat(pairs[h] & np.repeat(here, np.diff(layer.state_ptr)), np.diff(layer.pair_ptr))
+        met = pairs[h] & spread(here, layer.state_ptr)
+        edges = spread(met, layer.pair_ptr)
         here = np.zeros(graph.n_states(h + 1), bool)
         here[layer.successor[edges]] = True
-        result.append(edges)
+        result.append(edges if layer.per_triplet else spread(met, layer.row_ptr))
     return (*result, here)
 
 

@@ -24,14 +24,17 @@ def _certified(
     state_ptr: IntArray,
     pair_ptr: IntArray,
     successor: IntArray,
-    upper: FloatArray,  # (E, m)
+    row_ptr: IntArray,
+    upper: FloatArray,  # (R, m)
     bounds: FloatArray,  # (m,)
     following: BoolArray,  # (S',)  certified states of the next layer
     fallback: IntArray,  # (S,)  the fallback's pair or -1
+    forbidden: BoolArray,  # (S,)
     pairs: BoolArray,  # (N,)  written
     states: BoolArray,  # (S,)  written
 ) -> None:
-    """Spec 4: every successor keeps every limit and is certified itself, or the fallback plays the pair."""
+    """Spec 4 and 9: every cost row keeps every limit and every successor is certified, or the fallback plays the pair;
+    nothing in a forbidden state."""
     n, m = len(states), len(bounds)
     for part in numba.prange(ranges):
         for state in range(n * part // ranges, n * (part + 1) // ranges):
@@ -40,9 +43,11 @@ def _certified(
                 safe = True
                 for edge in range(pair_ptr[pair], pair_ptr[pair + 1]):
                     safe &= following[successor[edge]]
+                for row in range(row_ptr[pair], row_ptr[pair + 1]):
                     for j in range(m):
-                        safe &= upper[edge, j] <= bounds[j]
+                        safe &= upper[row, j] <= bounds[j]
                 safe |= pair == fallback[state]
+                safe &= not forbidden[state]
                 pairs[pair] = safe
                 some |= safe
             states[state] = some
@@ -50,20 +55,20 @@ def _certified(
 
 def _widths(
     ranges: int,
-    pair_ptr: IntArray,
-    upper: FloatArray,  # (E, m)
-    lower: FloatArray,  # (E, m)
+    row_ptr: IntArray,
+    upper: FloatArray,  # (R, m)
+    lower: FloatArray,  # (R, m)
     slack: FloatArray,  # (m,)
     omega: FloatArray,  # (N,)  written
 ) -> None:
-    """Spec 5: ω, the largest relative uncertainty over a pair's successors and the limits."""
+    """Spec 5: ω, the largest relative uncertainty over a pair's cost rows and the limits."""
     n, m = len(omega), len(slack)
     for part in numba.prange(ranges):
         for pair in range(n * part // ranges, n * (part + 1) // ranges):
             widest = 0.0
-            for edge in range(pair_ptr[pair], pair_ptr[pair + 1]):
+            for row in range(row_ptr[pair], row_ptr[pair + 1]):
                 for j in range(m):
-                    widest = np.maximum(widest, (upper[edge, j] - lower[edge, j]) / slack[j])
+                    widest = np.maximum(widest, (upper[row, j] - lower[row, j]) / slack[j])
             omega[pair] = widest
 
 

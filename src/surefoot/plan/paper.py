@@ -38,12 +38,12 @@ class PaperWeights:
 def paper_uncertainty(
     problem: Problem, data: CostData, confidence: CostConfidence
 ) -> tuple[tuple[FloatArray, ...], FloatArray]:
-    """Per layer (N,) max over successors of u, and (S,) u of the last states (0 without a cost)."""
+    """Per layer (N,) max over the pair's cost rows of u, and (S,) u of the last states (0 without a cost)."""
     graph = problem.graph
     pairs = tuple(
         segment_max(
             uncertainty_rows(layer.cost_features, graph.anchors[h], data.ellipsoids(h, problem.limits, confidence)),
-            layer.pair_ptr,
+            layer.row_ptr,
         )
         for h, layer in enumerate(graph.layers)
     )

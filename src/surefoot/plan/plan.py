@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from surefoot.errors import AssumptionBroken
+from surefoot.errors import AssumptionBroken, InvalidInput
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.values import ValueEllipsoid, expected_next_value
 from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray
@@ -16,8 +16,11 @@ from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, within_limits
 from surefoot.plan.directed import Directed
 from surefoot.plan.hope import Hope, hope, worth_at_least
+from surefoot.plan.segments import segment_all
 from surefoot.plan.values import Values
 from surefoot.plan.why import Explanation, why
+
+ANY_SUCCESSOR: Label = object()  #: where costs do not depend on the next state, it need not be named
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,15 +87,30 @@ class Plan:
             return self.values.value
         return tuple(value / (1.0 + self.directed.weight) for value in self.values.value)
 
-    def upper(self, h: int, s: Label, a: Label, s2: Label) -> FloatArray:
-        """(m,) no limit's cost of this triplet is larger, with the promised probability."""
-        edge = self.problem.edge_index(h, s, a, s2)
-        return np.array(self.bounds.upper[h][edge])
+    def upper(self, h: int, s: Label, a: Label, s2: Label = ANY_SUCCESSOR) -> FloatArray:
+        """(m,) no limit's cost of this triplet is larger, with the promised probability.
 
-    def lower(self, h: int, s: Label, a: Label, s2: Label) -> FloatArray:
-        """(m,) no limit's cost of this triplet is smaller."""
-        edge = self.problem.edge_index(h, s, a, s2)
-        return np.array(self.bounds.lower[h][edge])
+        ``s2`` may be left out where costs do not depend on it; of several cost rows of a pair, the largest bound.
+        """
+        return self._bound(self.bounds.upper, h, s, a, s2)
+
+    def lower(self, h: int, s: Label, a: Label, s2: Label = ANY_SUCCESSOR) -> FloatArray:
+        """(m,) no limit's cost of this triplet is smaller; of several cost rows of a pair, no largest cost."""
+        return self._bound(self.bounds.lower, h, s, a, s2)
+
+    def _bound(self, tables: tuple[FloatArray, ...], h: int, s: Label, a: Label, s2: Label) -> FloatArray:
+        pair = self.problem.pair_index(h, s, a)
+        layer, table = self.problem.graph.layers[h], tables[h]
+        edge = None if s2 is ANY_SUCCESSOR else self.problem.edge_index(h, s, a, s2)
+        if not layer.per_triplet:
+            return np.array(table[layer.row_ptr[pair] : layer.row_ptr[pair + 1]].max(axis=0))
+        if edge is None and int(layer.pair_ptr[pair + 1] - layer.pair_ptr[pair]) > 1:
+            raise InvalidInput(
+                "name the next state",
+                where=self.problem.naming.at_pair(layer, h, pair),
+                fix="The costs of this problem depend on it: give s2.",
+            )
+        return np.array(table[layer.pair_ptr[pair] if edge is None else edge])
 
     def certified(self, h: int, s: Label, a: Label) -> bool:
         """True when this action, and all that may follow, is proved to keep every limit."""
@@ -156,10 +174,10 @@ class Plan:
         return np.array(table[state])
 
     def condition_1(self, h: int) -> BoolArray:
-        """(N,) pairs all of whose successors keep every limit by their upper bounds (eq:safetycondition1)."""
-        kept = within_limits(self.bounds.upper[h], self.problem.limits)
-        result: BoolArray = np.logical_and.reduceat(kept, self.problem.graph.layers[h].pair_ptr[:-1])
-        return result
+        """(N,) pairs all of whose cost rows keep every limit by their upper bounds (eq:safetycondition1)."""
+        return segment_all(
+            within_limits(self.bounds.upper[h], self.problem.limits), self.problem.graph.layers[h].row_ptr
+        )
 
     def why(self, h: int, s: Label, a: Label) -> Explanation:
         """Why this action is or is not certified: the successor and limit, or the future state, that decide it; and

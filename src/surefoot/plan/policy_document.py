@@ -96,7 +96,7 @@ class Exported:
 
     def _entries(self, h: int, row: IntArray) -> Iterator[Entry]:
         layer, naming, plan = self.problem.graph.layers[h], self.problem.naming, self.plan
-        worst = None if plan is None else np.maximum.reduceat(plan.bounds.upper[h], layer.pair_ptr[:-1], axis=0)
+        worst = None if plan is None else np.maximum.reduceat(plan.bounds.upper[h], layer.row_ptr[:-1], axis=0)
         for state in np.flatnonzero(row != NO_ACTION).tolist():
             pair = int(row[state])
             fallback = pair == int(layer.fallback[state])

@@ -63,8 +63,12 @@ def _ahead(plan: Plan, h: int, share: FloatArray, aim: IntArray) -> tuple[FloatA
     """(S,) the largest share from a state on, and its aim, along what the plan plays; those of the next layer given."""
     layer, chosen = plan.problem.graph.layers[h], plan.values.action[h]
     assert plan.directed is not None
-    own, later = plan.directed.shares.share[h], share[layer.successor]
-    aims = np.where(own >= later, plan.directed.shares.aim[h], aim[layer.successor])
+    own, own_aim = plan.directed.shares.share[h], plan.directed.shares.aim[h]
+    if not layer.per_triplet:  # the pair's best row counts on all its edges
+        best_row = first_marked(own == spread(segment_max(own, layer.row_ptr), layer.row_ptr), layer.row_ptr)
+        own, own_aim = spread(own[best_row], layer.pair_ptr), spread(own_aim[best_row], layer.pair_ptr)
+    later = share[layer.successor]
+    aims = np.where(own >= later, own_aim, aim[layer.successor])
     best = np.maximum(own, later)
     top = segment_max(best, layer.pair_ptr)
     edge = first_marked(best == spread(top, layer.pair_ptr), layer.pair_ptr)
@@ -81,7 +85,7 @@ def _narrow(plan: Plan, h: int, row: int) -> str:
         upper, place = plan.bounds.terminal_upper[row], f"state {naming.states[h][row]!r} at the end"
     else:
         layer, upper = problem.graph.layers[h], plan.bounds.upper[h][row]
-        pair = int(np.searchsorted(layer.pair_ptr, row, side="right")) - 1
+        pair = int(np.searchsorted(layer.row_ptr, row, side="right")) - 1
         state = int(np.searchsorted(layer.state_ptr, pair, side="right")) - 1
         place = f"{naming.action(layer, h, pair)!r} in step {h}, state {naming.states[h][state]!r}"
     j = int((upper - limit).argmax())

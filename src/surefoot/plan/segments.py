@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
 import numpy as np
+from numpy.typing import NDArray
 
 from surefoot.model.graph import BoolArray, FloatArray, IntArray
+
+Values = TypeVar("Values", bound=NDArray[Any])
 
 
 def segment_max(values: FloatArray, pointer: IntArray) -> FloatArray:
@@ -22,9 +27,10 @@ def segment_any(marks: BoolArray, pointer: IntArray) -> BoolArray:
     return result
 
 
-def spread(values: FloatArray, pointer: IntArray) -> FloatArray:
+def spread(values: Values, pointer: IntArray) -> Values:
     """Repeat each segment's value for all its entries."""
-    return np.repeat(values, np.diff(pointer))
+    repeated: Any = np.repeat(values, np.diff(pointer))
+    return repeated  # type: ignore[no-any-return]
 
 
 def first_marked(marks: BoolArray, pointer: IntArray) -> IntArray:

@@ -1,10 +1,11 @@
 """Why an action is certified, or is not yet: the successor and the limit, or the future, that decide it.
 
 How far a plan is from certifying something is its *shortfall*: by how much the upper bounds that matter would have to
-fall. Backward from the last layer, with excess(e) = max_j upper_j(e) − bound_j of a triplet e = (h, s, a, s'):
+fall. Backward from the last layer, with excess(x) = max_j upper_j(x) − bound_j of a cost row x (of a triplet, or of the
+pair):
 
-    shortfall(h, s, a) = max over s' of max( excess(e), shortfall(h+1, s') ),      −∞ for the fallback's own pairs
-    shortfall(h, s)    = min over a of shortfall(h, s, a)
+    shortfall(h, s, a) = max( excess of all its rows, shortfall(h+1, s') of all s' ),   −∞ for the fallback's own pairs
+    shortfall(h, s)    = min over a of shortfall(h, s, a),                              ∞ for a forbidden state
 
 A pair is certified exactly when its shortfall is at most 0. If not, :func:`why` names what decides: a successor of this
 very step, if one breaks a limit by its upper bound; else the future state with the largest shortfall, and, there, the
@@ -26,7 +27,7 @@ from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
 from surefoot.plan.purpose import purposes
-from surefoot.plan.segments import first_marked, segment_max, spread
+from surefoot.plan.segments import first_marked, segment_any, segment_max, spread
 
 if TYPE_CHECKING:
     from surefoot.plan.plan import Plan
@@ -43,6 +44,8 @@ class Kind(IntEnum):
     UNSAFE = 5  # not looked at any more: proved unsafe, or only reached by what is
     INCONSISTENT = 6  # the data contradict the assumptions: the fallback alone is certified
     LAST = 7  # a state of the last layer may break a limit by its own cost
+    FORBIDDEN = 8  # a successor is forbidden
+    INSIDE = 9  # the state itself is forbidden
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class Link:
     bound: float = float("nan")
     lower: float = float("nan")
     upper: float = float("nan")
+    by_pair: bool = False  # the cost does not depend on the successor
 
     def __str__(self) -> str:
         place = f"step {self.step}, state {self.state!r}"
@@ -67,7 +71,8 @@ class Link:
         if self.kind == Kind.FALLBACK:
             return f"{place} is the fallback's own, safe by assumption"
         if self.kind == Kind.PROVED:
-            tight = f"{self.limit} is at most {self.upper:.4g} (towards {self.successor!r})"
+            towards = "" if self.by_pair else f" (towards {self.successor!r})"
+            tight = f"{self.limit} is at most {self.upper:.4g}{towards}"
             return f"{place} is proved safe: {tight}, and the limit is {self.bound:.4g}"
         if self.kind == Kind.UNPROVED:
             return f"{place} is open to this agent, though it is not proved safe"
@@ -77,10 +82,14 @@ class Link:
             return f"{place} is not looked at any more: proved unsafe, or only reached by what is"
         if self.kind == Kind.INCONSISTENT:
             return f"{place}: the data contradict the assumptions, and the fallback alone is certified"
-        limit = f"towards {self.successor!r}, and the limit is {self.bound:.4g}"
+        if self.kind == Kind.FORBIDDEN:
+            return f"{place} may lead to {self.successor!r}, which is forbidden"
+        if self.kind == Kind.INSIDE:
+            return f"{place} is not certified: the state itself is forbidden"
+        limit = f"{'' if self.by_pair else f' towards {self.successor!r}'}, and the limit is {self.bound:.4g}"
         if self.lower > self.bound:
-            return f"{place} is proved unsafe: {self.limit} is at least {self.lower:.4g} {limit}"
-        return f"{place} is not certified: {self.limit} may be {self.upper:.4g} {limit}"
+            return f"{place} is proved unsafe: {self.limit} is at least {self.lower:.4g}{limit}"
+        return f"{place} is not certified: {self.limit} may be {self.upper:.4g}{limit}"
 
 
 @dataclass(frozen=True)
@@ -110,7 +119,8 @@ class Reasons:
 
     kinds: tuple[IntArray, ...]  # (N,) a Kind
     edges: tuple[IntArray, ...]  # (N,) the edge that decides; of certified pairs the tightest
-    limits: tuple[IntArray, ...]  # (N,) the limit that decides, on that edge
+    rows: tuple[IntArray, ...]  # (N,) the cost row that decides, that of the edge where triplets have their own
+    limits: tuple[IntArray, ...]  # (N,) the limit that decides, in that row
     nearest: tuple[IntArray, ...]  # (S,) the pair with the least shortfall
     last_limits: IntArray  # (S,) of the last layer: the limit with the largest excess; 0 without a cost
 
@@ -122,19 +132,25 @@ def reasons(problem: Problem, bounds: CostBounds, certified: Certified, first: i
     shortfall, last_limits = _last(problem, bounds, bound, certified.states[-1])
     layers = range(len(graph.layers))
     empty: IntArray = np.empty(0, np.int64)
-    kinds, edges, limits, nearest = ([empty for _ in layers] for _ in range(4))
+    kinds, edges, rows, limits, nearest = ([empty for _ in layers] for _ in range(5))
     for h in reversed(range(first, len(layers))):
         layer = graph.layers[h]
         excess = bounds.upper[h] - bound
         now = np.nan_to_num(excess.max(axis=1), nan=np.inf, posinf=np.inf, neginf=-np.inf)
         later = shortfall[layer.successor]
-        pair_now, pair_later = segment_max(now, layer.pair_ptr), segment_max(later, layer.pair_ptr)
+        pair_now, pair_later = segment_max(now, layer.row_ptr), segment_max(later, layer.pair_ptr)
         pair = np.maximum(pair_now, pair_later)
-        by_cost = (pair_now > 0) | (pair_later <= 0)
-        deciding = np.where(spread(by_cost.astype(np.float64), layer.pair_ptr) > 0, now, later)
-        top = segment_max(deciding, layer.pair_ptr)
-        edges[h] = first_marked(deciding == spread(top, layer.pair_ptr), layer.pair_ptr)
-        limits[h] = excess[edges[h]].argmax(axis=1)
+        banned = graph.forbidden(h + 1)[layer.successor]
+        into = segment_any(banned, layer.pair_ptr)
+        if layer.per_triplet:
+            by_cost = ((pair_now > 0) | (pair_later <= 0)) & ~into
+            deciding = np.where(spread(by_cost, layer.pair_ptr), now, later)
+        else:
+            deciding = later
+        deciding = np.where(spread(into, layer.pair_ptr), np.where(banned, np.inf, -np.inf), deciding)
+        edges[h] = _first_largest(deciding, layer.pair_ptr)
+        rows[h] = edges[h] if layer.per_triplet else _first_largest(now, layer.row_ptr)
+        limits[h] = excess[rows[h]].argmax(axis=1)
         fallbacks = np.zeros(layer.n_pairs, bool)
         open_to = certified.pairs[h]
         fallbacks[layer.fallback_pairs()] = True
@@ -145,27 +161,38 @@ def reasons(problem: Problem, bounds: CostBounds, certified: Certified, first: i
                 fallbacks,
                 open_to & (pair <= 0),
                 open_to,
+                spread(layer.forbidden, layer.state_ptr),
+                into,
                 np.full(len(pair), not bounds.consistent),
                 np.isposinf(pair_now),
                 pair_now > 0,
             ],
-            [Kind.FALLBACK, Kind.PROVED, Kind.UNPROVED, Kind.INCONSISTENT, Kind.UNSAFE, Kind.COST],
+            [
+                *(Kind.FALLBACK, Kind.PROVED, Kind.UNPROVED, Kind.INSIDE, Kind.FORBIDDEN),
+                *(Kind.INCONSISTENT, Kind.UNSAFE, Kind.COST),
+            ],
             Kind.FUTURE,
         )
-        least = -segment_max(-pair, layer.state_ptr)
-        nearest[h] = first_marked(pair == spread(least, layer.state_ptr), layer.state_ptr)
+        least = np.where(layer.forbidden, np.inf, -segment_max(-pair, layer.state_ptr))
+        nearest[h] = _first_largest(-pair, layer.state_ptr)
         shortfall = least
-    return Reasons(tuple(kinds), tuple(edges), tuple(limits), tuple(nearest), last_limits)
+    return Reasons(tuple(kinds), tuple(edges), tuple(rows), tuple(limits), tuple(nearest), last_limits)
+
+
+def _first_largest(values: FloatArray, pointer: IntArray) -> IntArray:
+    """The lowest index of the largest value of each segment."""
+    return first_marked(values == spread(segment_max(values, pointer), pointer), pointer)
 
 
 def _last(problem: Problem, bounds: CostBounds, bound: FloatArray, certified: BoolArray) -> tuple[FloatArray, IntArray]:
     """Shortfall of the last layer's states (S,), and the limit that decides it."""
     last = problem.graph.terminal
     if bounds.terminal_upper is None:
-        return np.full(last.n_states, -np.inf), np.zeros(last.n_states, np.int64)
+        return np.where(last.forbidden, np.inf, -np.inf), np.zeros(last.n_states, np.int64)
     excess = np.nan_to_num(bounds.terminal_upper - bound, nan=np.inf, posinf=np.inf, neginf=-np.inf)
     kept = ~last.has_cost | (last.fallback_reached & certified)
-    return np.where(kept, -np.inf, excess.max(axis=1)), excess.argmax(axis=1)
+    shortfall = np.where(kept, -np.inf, excess.max(axis=1))
+    return np.where(last.forbidden, np.inf, shortfall), excess.argmax(axis=1)
 
 
 def why(plan: Plan, h: int, s: Label, a: Label) -> Explanation:
@@ -201,7 +228,7 @@ def explain(
 def _step(problem: Problem, bounds: CostBounds, found: Reasons, h: int, pair: int) -> tuple[Link, int]:
     layer, naming = problem.graph.layers[h], problem.naming
     state = int(np.searchsorted(layer.state_ptr, pair, side="right")) - 1
-    edge, j = int(found.edges[h][pair]), int(found.limits[h][pair])
+    edge, row, j = int(found.edges[h][pair]), int(found.rows[h][pair]), int(found.limits[h][pair])
     successor = int(layer.successor[edge])
     step = Link(
         kind=Kind(int(found.kinds[h][pair])),
@@ -211,8 +238,9 @@ def _step(problem: Problem, bounds: CostBounds, found: Reasons, h: int, pair: in
         successor=naming.states[h + 1][successor],
         limit=problem.limits[j].name,
         bound=problem.limits[j].bound,
-        lower=float(bounds.lower[h][edge, j]),
-        upper=float(bounds.upper[h][edge, j]),
+        lower=float(bounds.lower[h][row, j]),
+        upper=float(bounds.upper[h][row, j]),
+        by_pair=not layer.per_triplet,
     )
     return step, successor
 

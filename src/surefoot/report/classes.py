@@ -15,6 +15,7 @@ from surefoot.model.graph import NO_ACTION, BoolArray, IntArray
 from surefoot.model.labels import Label
 from surefoot.plan.certify import Certified, fallback_only
 from surefoot.plan.plan import Plan
+from surefoot.plan.segments import spread
 from surefoot.runs.plans_kept import Snapshot
 from surefoot.worlds.world import World
 
@@ -26,6 +27,7 @@ class Class(IntEnum):
     OPEN = 1  # truly safe, not yet certified
     UNSAFE = 2  # truly unsafe, and not certified
     WRONG = 3  # truly unsafe, and certified all the same: the confidence event failed, or nothing was promised
+    FORBIDDEN = 4  # a forbidden state, or an action in one
 
 
 NAMES = {
@@ -33,6 +35,7 @@ NAMES = {
     Class.OPEN: "truly safe, not yet certified",
     Class.UNSAFE: "truly unsafe",
     Class.WRONG: "allowed, but truly unsafe",
+    Class.FORBIDDEN: "forbidden",
 }
 NAMES_OF_FALLBACK = {**NAMES, Class.CERTIFIED: "the fallback's, safe by assumption", Class.OPEN: "truly safe"}
 
@@ -110,11 +113,15 @@ def classify(world: World, plan: Plan | Snapshot | None = None) -> View:
 
 def _compare(world: World, known: Certified, action: tuple[IntArray, ...], learned: bool) -> View:
     safe_states, safe_pairs = safe_sets(world)
-    pairs = tuple(_classes(c, s) for c, s in zip(known.pairs, safe_pairs, strict=True))
-    states = tuple(_classes(c, s) for c, s in zip(known.states, safe_states, strict=True))
+    graph = world.problem.graph
+    banned = [graph.forbidden(h) for h in range(graph.horizon)]
+    inside = [spread(mask, layer.state_ptr) for mask, layer in zip(banned, graph.layers, strict=False)]
+    pairs = tuple(_classes(c, s, f & ~c) for c, s, f in zip(known.pairs, safe_pairs, inside, strict=True))
+    states = tuple(_classes(c, s, f) for c, s, f in zip(known.states, safe_states, banned, strict=True))
     return View(world, pairs, states, action, learned)
 
 
-def _classes(certified: BoolArray, safe: BoolArray) -> IntArray:
-    kinds: IntArray = np.select([certified & safe, safe, ~certified], [Class.CERTIFIED, Class.OPEN, Class.UNSAFE], 3)
+def _classes(certified: BoolArray, safe: BoolArray, forbidden: BoolArray) -> IntArray:
+    marks = [forbidden, certified & safe, safe, ~certified]
+    kinds: IntArray = np.select(marks, [Class.FORBIDDEN, Class.CERTIFIED, Class.OPEN, Class.UNSAFE], Class.WRONG)
     return kinds.astype(np.int64)

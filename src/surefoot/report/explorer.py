@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from surefoot.estimate.costs import CostBounds
 from surefoot.exact import safe_sets
-from surefoot.model.graph import NO_ACTION, IntArray
+from surefoot.model.graph import NO_ACTION, FloatArray, IntArray
 from surefoot.model.labels import Label
 from surefoot.plan.certify import Certified
 from surefoot.plan.purpose import NOT_EXPLORING
@@ -46,6 +46,7 @@ def explorer(world: World, snapshots: Sequence[Snapshot]) -> dict[str, Any]:
         "plans": [_plan(world, snapshot, distinct) for snapshot in shown],
         "left_out": len(snapshots) - len(shown),
         "wrong": any(_wrong(world, snapshot) for snapshot in shown),
+        "any_forbidden": any(bool(world.problem.graph.forbidden(h).any()) for h in range(world.problem.horizon)),
     }
 
 
@@ -74,8 +75,10 @@ def _fitting(world: World, snapshots: Sequence[Snapshot]) -> tuple[list[Snapshot
 
 def _rows(world: World, shown: Sequence[Snapshot]) -> tuple[IntArray, IntArray]:
     """An edge for each distinct row of bounds and true costs, and which row every edge has."""
-    truth = np.concatenate(world.costs)
-    columns = [truth, *(np.concatenate(table) for plan in shown for table in (plan.lower, plan.upper))]
+    columns = [
+        by_edge(world, world.costs),
+        *(by_edge(world, table) for plan in shown for table in (plan.lower, plan.upper)),
+    ]
     everything = np.ascontiguousarray(np.hstack(columns).astype("<f4"))
     keys = everything.view([("", "V", everything.shape[1] * 4)]).reshape(-1)
     _, first, row = np.unique(keys, return_index=True, return_inverse=True)
@@ -84,8 +87,14 @@ def _rows(world: World, shown: Sequence[Snapshot]) -> tuple[IntArray, IntArray]:
 
 def _truth(world: World, row: IntArray, n: int) -> NDArray[np.float64]:
     table = np.empty((n, len(world.problem.limits)))
-    table[row] = np.concatenate(world.costs)
+    table[row] = by_edge(world, world.costs)
     return table
+
+
+def by_edge(world: World, tables: Sequence[FloatArray]) -> FloatArray:
+    """(ΣE, m) numbers of cost rows, for every edge: of its own row, or the largest of its pair's (spec 9)."""
+    layers = world.problem.graph.layers
+    return np.concatenate([layer.worst_of_edges(table) for layer, table in zip(layers, tables, strict=True)])
 
 
 def _graph(world: World) -> dict[str, Any]:
@@ -121,6 +130,8 @@ def _graph(world: World) -> dict[str, Any]:
         "safe_pairs": _pack(np.concatenate(safe_pairs), "<u1"),
         "safe_states": _pack(np.concatenate(safe_states), "<u1"),
         "fallbacks": _pack(fallbacks, "<u1"),
+        "forbidden": _pack(np.concatenate([graph.forbidden(h) for h in range(graph.horizon)]), "<u1"),
+        "by_pair": [not layer.per_triplet for layer in graph.layers],
         "start": int(graph.starts[0]),
     }
 
@@ -175,8 +186,8 @@ def _plan(world: World, snapshot: Snapshot, distinct: IntArray) -> dict[str, Any
         "consistent": snapshot.consistent,
         "pairs": _pack(np.concatenate(snapshot.certified_pairs), "<u1"),
         "states": _pack(np.concatenate(snapshot.certified_states), "<u1"),
-        "upper": _pack(np.concatenate(snapshot.upper)[distinct], "<f4"),
-        "lower": _pack(np.concatenate(snapshot.lower)[distinct], "<f4"),
+        "upper": _pack(by_edge(world, snapshot.upper)[distinct], "<f4"),
+        "lower": _pack(by_edge(world, snapshot.lower)[distinct], "<f4"),
         "kind": _pack(np.concatenate(found.kinds), "<u1"),
         "edge": _pack(np.concatenate(edges), "<u2"),
         "limit": _pack(np.concatenate(found.limits), "<u1"),

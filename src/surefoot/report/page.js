@@ -12,7 +12,7 @@
   const G = {};
   for (const [kind, names] of Object.entries({
     u4: ["state_ptr", "pair_ptr", "successor", "state", "action", "row"], f4: ["probability", "reward", "cost"],
-    u1: ["safe_pairs", "safe_states", "fallbacks"] })) for (const name of names) G[name] = unpack(D[name], kind);
+    u1: ["safe_pairs", "safe_states", "fallbacks", "forbidden"] })) for (const name of names) G[name] = unpack(D[name], kind);
   const V = { ...D.view, x: unpack(D.view.x, "f4"), y: unpack(D.view.y, "f4"), panel: unpack(D.view.panel, "u1") };
   const lastCost = D.last_cost && unpack(D.last_cost, "f4");
   const plans = D.plans.map((plan) => {
@@ -25,8 +25,8 @@
   });
   const m = D.limits.length, H = D.layers.length - 1, S = D.layers[H], NONE = 65535;
   const decisions = D.layers[H - 1]; // states before the last layer
-  const KIND = { FALLBACK: 0, PROVED: 1, UNPROVED: 2, COST: 3, FUTURE: 4, UNSAFE: 5, INCONSISTENT: 6 };
-  const CLASSES = ["certified", "truly safe, not yet certified", "truly unsafe", "allowed, but truly unsafe"];
+  const KIND = { FALLBACK: 0, PROVED: 1, UNPROVED: 2, COST: 3, FUTURE: 4, UNSAFE: 5, INCONSISTENT: 6, FORBIDDEN: 8, INSIDE: 9 };
+  const CLASSES = ["certified", "truly safe, not yet certified", "truly unsafe", "allowed, but truly unsafe", "forbidden"];
   const layerOf = new Uint16Array(S), stateOf = new Uint32Array(G.action.length);
   for (let h = 0; h < H; h++) layerOf.fill(h, D.layers[h], D.layers[h + 1]);
   for (let s = 0; s < decisions; s++) stateOf.fill(s, G.state_ptr[s], G.state_ptr[s + 1]);
@@ -47,8 +47,8 @@
   let now = plans.length - 1, layer = 0, chosenState = -1, chosenPair = -1;
   const plan = () => plans[now];
   const classOf = (certified, safe) => certified ? (safe ? 0 : 3) : safe ? 1 : 2;
-  const pairClass = (p) => classOf(plan().pairs[p], G.safe_pairs[p]);
-  const stateClass = (s) => classOf(plan().states[s], G.safe_states[s]);
+  const pairClass = (p) => G.forbidden[stateOf[p]] && !plan().pairs[p] ? 4 : classOf(plan().pairs[p], G.safe_pairs[p]);
+  const stateClass = (s) => G.forbidden[s] ? 4 : classOf(plan().states[s], G.safe_states[s]);
 
   // --- places ------------------------------------------------------------------------------------------
   const layers = V.kind === "layers";
@@ -80,6 +80,7 @@
     (x, y) => `M${x} ${y - 4.5}l4.5 4.5l-4.5 4.5l-4.5 -4.5z`,
     (x, y) => `M${x - 3.6} ${y - 3.6}l7.2 7.2m0 -7.2l-7.2 7.2`,
     (x, y) => `M${x} ${y - 4.5}l4.6 8h-9.2z`,
+    (x, y) => `M${x - 4} ${y}h8m-4 -4v8`,
   ];
   const mark = (kind) => make("svg", { viewBox: "0 0 14 14", "aria-hidden": "true" }, make("path", { d: SHAPES[kind](7, 7), class: `dot c${kind}` }));
 
@@ -167,7 +168,7 @@
     const steps = [];
     for (;;) {
       const kind = plan().kind[p], edge = G.pair_ptr[p] + plan().edge[p], limit = plan().limit[p];
-      steps.push({ pair: p, kind, edge, limit, fails: kind === KIND.COST || kind === KIND.FUTURE || kind === KIND.UNSAFE });
+      steps.push({ pair: p, kind, edge, limit, fails: [KIND.COST, KIND.FUTURE, KIND.UNSAFE, KIND.FORBIDDEN].includes(kind) });
       if (kind !== KIND.FUTURE) return steps;
       const s = G.successor[edge];
       if (s >= decisions) { steps.push({ pair: -1, state: s, limit: plan().last_limit[s - decisions] }); return steps; }
@@ -182,16 +183,19 @@
     }
     const s = stateOf[step.pair], to = stateName(G.successor[step.edge]), [lower, , upper] = bounds(step.edge, step.limit);
     const who = first ? "This action" : `At step ${layerOf[s]}, in state ${stateName(s)}, the nearest to being certified is action ${actionName(step.pair)}: it`;
+    const own = D.by_pair[layerOf[s]], towards = own ? "" : `towards ${to}, `;
     switch (step.kind) {
       case KIND.FALLBACK: return `${who} is the fallback’s own, safe by assumption.`;
-      case KIND.PROVED: return `${who} is proved safe. Its tightest successor is ${to}: there ${limit.name} is at most ${nice(upper)}, the limit is ${limit.bound}; and every state that may follow has a certified action.`;
+      case KIND.FORBIDDEN: return `${who} may lead to state ${to} (step ${layerOf[s] + 1}), which is forbidden.`;
+      case KIND.INSIDE: return `${who} is not certified: the state itself is forbidden.`;
+      case KIND.PROVED: return `${who} is proved safe. ${own ? "" : `Its tightest successor is ${to}: there `}${limit.name} is at most ${nice(upper)}, the limit is ${limit.bound}; and every state that may follow has a certified action.`;
       case KIND.UNPROVED: return `${who} is open to this agent, though it is not proved safe.`;
       case KIND.FUTURE: return `${who} keeps every limit now, but may lead to state ${to} (step ${layerOf[s] + 1}), which has no certified action.`;
       case KIND.UNSAFE: return `${who} is not looked at any more: it is proved unsafe, or only reached by what is.`;
       case KIND.INCONSISTENT: return `${who} is not certified, because the data contradict the assumptions.`;
       default: return lower > limit.bound
-        ? `${who} is proved unsafe: towards ${to}, ${limit.name} is at least ${nice(lower)}; the limit is ${limit.bound}.`
-        : `${who} may break a limit: towards ${to}, ${limit.name} may be ${nice(upper)}; the limit is ${limit.bound}.`;
+        ? `${who} is proved unsafe: ${towards}${limit.name} is at least ${nice(lower)}; the limit is ${limit.bound}.`
+        : `${who} may break a limit: ${towards}${limit.name} may be ${nice(upper)}; the limit is ${limit.bound}.`;
     }
   }
   function purpose(p) { // of an action that is played to explore
@@ -199,13 +203,13 @@
     return text ? make("p", { id: "why-played" }, `It is played ${text}; ${plan().hope}.`) : make("p", { hidden: "" });
   }
   function table(p, all) {
-    const body = make("tbody"), reason = chain(p)[0];
+    const body = make("tbody"), reason = chain(p)[0], cost = D.by_pair[layerOf[stateOf[p]]] && (reason.kind === KIND.COST || reason.kind === KIND.UNSAFE);
     for (let e = G.pair_ptr[p]; e < G.pair_ptr[p + 1]; e++) {
       let tight = 0;
       for (let j = 1; j < m; j++) if (bounds(e, j)[2] - D.limits[j].bound > bounds(e, tight)[2] - D.limits[tight].bound) tight = j;
       for (let j = 0; j < m; j++) {
         if (!all && j !== tight) continue;
-        const [lower, truth, upper] = bounds(e, j), fails = reason.fails && e === reason.edge && (reason.kind === KIND.FUTURE || j === reason.limit);
+        const [lower, truth, upper] = bounds(e, j), fails = reason.fails && (cost || e === reason.edge) && (reason.kind === KIND.FUTURE || reason.kind === KIND.FORBIDDEN || j === reason.limit);
         const chance = (100 * G.probability[e]).toFixed(0) + "%";
         const row = make("tr", fails ? { class: "fails" } : {}, ...[stateName(G.successor[e]), chance, ...(m > 1 ? [D.limits[j].name] : []), nice(lower), nice(truth), nice(upper), String(D.limits[j].bound)].map((word) => make("td", {}, word)));
         body.append(row);

@@ -267,6 +267,7 @@ def _explorer(report: Report, data: Any, label: str, seed: int) -> str:
         "maps": "" if maps else "hidden",
         "way": "" if len(view["panels"]) == 1 else "hidden",
         "wrong": "" if data["wrong"] else "hidden",
+        "forbidden": "" if data["any_forbidden"] else "hidden",
         "note": f"{escape(axes)}Plans of {escape(label)}, seed {seed}.{left}",
     }
     return filled("explorer.html", parts)

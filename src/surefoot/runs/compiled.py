@@ -25,7 +25,7 @@ from surefoot.worlds.world import World
 
 NOISES = ("gaussian", "uniform", "rademacher")
 # Columns of the table of offsets.
-STATES, POINTERS, SUCCESSORS, REWARDS, COST_FEATURES, TRANSITION_FEATURES, CHANCES, COSTS = range(8)
+STATES, POINTERS, SUCCESSORS, REWARDS, COST_FEATURES, TRANSITION_FEATURES, CHANCES, COSTS, BY_PAIR = range(9)
 
 
 @numba.njit(cache=True)
@@ -55,9 +55,10 @@ def note(
     violations: IntArray,
     margins: FloatArray,
     highest: FloatArray,
+    entered: bool,
 ) -> None:
-    """Enter one step's true and measured costs into the record of episode k."""
-    broken = False
+    """Enter one step's true and measured costs into the record of episode k; ``entered``: a forbidden state."""
+    broken = entered
     for j in range(measured.shape[0]):
         room = bounds[j] - truth[row, j]
         if truth[row, j] > thresholds[j]:
@@ -73,7 +74,7 @@ def note(
 class Graph(NamedTuple):
     """The steps one after the other; row h of the offsets says where each array's part of step h begins."""
 
-    offsets: IntArray  # (H, 8)
+    offsets: IntArray  # (H, 9), the last column: 1 where cost rows belong to pairs, one each
     pair_ptr: IntArray
     successor: IntArray
     reward: FloatArray
@@ -82,6 +83,7 @@ class Graph(NamedTuple):
     terminal_reward: FloatArray
     terminal_features: Rows
     terminal_has_cost: BoolArray
+    forbidden: BoolArray  # the steps one after the other
 
 
 class Truth(NamedTuple):
@@ -135,7 +137,9 @@ def roll(
     → (the next episode, is a plan due, step and state without an action or -1, -1)
     """
     # Taken out once: compiled code counts references to what it takes out of a tuple, each time.
-    offsets, pair_ptr, successor, reward, cost_rows, transition_rows, last_reward, last_rows, last_has_cost = graph
+    offsets, pair_ptr, successor, reward, cost_rows, transition_rows, last_reward, last_rows, last_has_cost, banned = (
+        graph
+    )
     cumulative, costs, last_costs, scales, kind = truth
     policy, value, learns, cost_state, value_state, planned_costs, planned_values, threshold = learning
     starts, bounds, thresholds, rewards, violations, margins, highest = record
@@ -154,19 +158,22 @@ def roll(
             edge = begin
             while u >= cumulative[offsets[h, CHANCES] + edge]:
                 edge += 1
-            row = offsets[h, COSTS] + edge
+            own = pair if offsets[h, BY_PAIR] == 1 else edge
+            row = offsets[h, COSTS] + own
+            after = successor[offsets[h, SUCCESSORS] + edge]
+            entered = banned[offsets[h + 1, STATES] + after]
             measure(costs, row, scales, kind, noise, measured)
-            note(k, costs, row, measured, bounds, thresholds, violations, margins, highest)
+            note(k, costs, row, measured, bounds, thresholds, violations, margins, highest, entered)
             total += reward[offsets[h, REWARDS] + pair]
             if learns:
-                count_cost(cost_rows, offsets[h, COST_FEATURES] + edge, measured, h, cost_state)
+                count_cost(cost_rows, offsets[h, COST_FEATURES] + own, measured, h, cost_state)
                 at, follow, offset = offsets[h, TRANSITION_FEATURES], offsets[h, SUCCESSORS], offsets[h + 1, STATES]
                 count_value(transition_rows, at, successor, follow, begin, end, edge, value, offset, h, value_state)
-            state = successor[offsets[h, SUCCESSORS] + edge]
+            state = after
         total += last_reward[state]
         if last_has_cost[state]:
             measure(last_costs, state, scales, kind, noise, measured)
-            note(k, last_costs, state, measured, bounds, thresholds, violations, margins, highest)
+            note(k, last_costs, state, measured, bounds, thresholds, violations, margins, highest, False)
             if learns:
                 count_cost(last_rows, state, measured, n_steps, cost_state)
         rewards[k] = total
@@ -195,9 +202,10 @@ class Rollout:
             CHANCES: pool(world.cumulative),
             COSTS: pool(world.costs),
         }
-        offsets = np.zeros((graph.horizon, len(pools) + 1), np.int64)
+        offsets = np.zeros((graph.horizon, len(pools) + 2), np.int64)
         for column, (_, where) in pools.items():
             offsets[:-1, column] = where
+        offsets[:-1, BY_PAIR] = [not layer.per_triplet for layer in graph.layers]
         sizes = [graph.n_states(h) for h in range(graph.horizon)]
         offsets[:, STATES] = np.concatenate([[0], np.cumsum(sizes)])[:-1]
         self._graph = Graph(
@@ -212,6 +220,7 @@ class Rollout:
                 graph.layers[0].cost_features[:1] if last.cost_features is None else last.cost_features
             ),
             terminal_has_cost=last.has_cost,
+            forbidden=freeze(np.concatenate([graph.forbidden(h) for h in range(graph.horizon)])),
         )
         costs = world.terminal_costs
         self._truth = Truth(

@@ -12,7 +12,7 @@ hold all layers one after the other, in graph order (:mod:`surefoot.model.graph`
 
     certified_pairs   bool  (ΣN,)     decision layers      an action, and all that may follow, is proved safe
     certified_states  bool  (ΣS,)     all H layers
-    upper, lower      f8    (ΣE, m)   decision layers      bounds on the cost of every triplet
+    upper, lower      f8    (ΣR, m)   decision layers      bounds on the cost of every row (spec 9)
     q                 f8    (ΣN,)     decision layers      optimistic values, unclipped, certified or not
     value             f8    (ΣS,)     all H layers
     action            i8    (ΣS,)     decision layers      the pair played, numbered within its layer; -1: none
@@ -106,7 +106,7 @@ def load_snapshot(path: Path, problem: Problem) -> Snapshot:
 
 def _cut(header: dict[str, Any], arrays: dict[str, NDArray[Any]], graph: LayeredGraph) -> Snapshot:
     states = [graph.n_states(h) for h in range(graph.horizon)]
-    pairs, edges = [layer.n_pairs for layer in graph.layers], [layer.n_edges for layer in graph.layers]
+    pairs, rows = [layer.n_pairs for layer in graph.layers], [layer.n_rows for layer in graph.layers]
 
     def cut(name: str, sizes: list[int]) -> tuple[Any, ...]:
         if len(arrays[name]) != sum(sizes):
@@ -119,8 +119,8 @@ def _cut(header: dict[str, Any], arrays: dict[str, NDArray[Any]], graph: Layered
         consistent=bool(header["consistent"]),
         certified_pairs=cut("certified_pairs", pairs),
         certified_states=cut("certified_states", states),
-        upper=cut("upper", edges),
-        lower=cut("lower", edges),
+        upper=cut("upper", rows),
+        lower=cut("lower", rows),
         q=cut("q", pairs),
         value=cut("value", states),
         action=cut("action", states[:-1]),

@@ -22,7 +22,7 @@ class EpisodeTable:
     value: FloatArray  # (K,)   exact value of the policy played
     regret: FloatArray  # (K,)   best safe value − value
     reward: FloatArray  # (K,)   reward collected
-    violations: IntArray  # (K,)   steps whose true cost broke a limit
+    violations: IntArray  # (K,)   steps whose true cost broke a limit, or that entered a forbidden state
     certified: IntArray  # (K,)   certified pairs
     gap: FloatArray  # (K,)   what further certificates may add, by the plan's own bounds; ∞ for agents that make none
     to_gain: FloatArray  # (K,)   what is still to be gained at most, likewise

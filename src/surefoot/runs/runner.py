@@ -255,9 +255,11 @@ class Session:
             edge = self.sampler.step(h, pair)
             measured = self.sampler.measure(h, edge)
             total += float(layer.reward[pair])
-            self._note_step(k, world.costs[h][edge], measured)
+            after = int(layer.successor[edge])
+            entered = bool(graph.forbidden(h + 1)[after])
+            self._note_step(k, world.costs[h][layer.row_of(edge)], measured, entered)
             agent._record(h, pair, edge, measured)
-            state = int(layer.successor[edge])
+            state = after
         total += float(graph.terminal.reward[state])
         if graph.terminal.has_cost[state] and world.terminal_costs is not None:
             measured = self.sampler.measure_terminal(state)
@@ -266,14 +268,14 @@ class Session:
         table.reward[k] = total
         agent._finish()
 
-    def _note_step(self, k: int, truth: FloatArray, measured: FloatArray) -> None:
+    def _note_step(self, k: int, truth: FloatArray, measured: FloatArray, entered: bool = False) -> None:
         problem = self.world.problem
         bounds = np.array([limit.bound for limit in problem.limits])
         beyond = truth > problem.violation_thresholds
         room = np.where(beyond, bounds - truth, np.maximum(bounds - truth, 0.0))
         self.table.margin[k] = np.minimum(self.table.margin[k], room)
         self.table.highest[k] = np.maximum(self.table.highest[k], measured)
-        self.table.violations[k] += bool(beyond.any())
+        self.table.violations[k] += bool(beyond.any()) or entered
 
     # --- measuring --------------------------------------------------------------------------------------
 

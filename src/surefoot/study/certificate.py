@@ -17,7 +17,8 @@ A certificate is plain JSON, written into the journal before the action is offer
                            nothing is promised then, and ``promise`` says so;
                            ``"nothing"``: only with options that give up the guarantee
 ``limits``, ``bounds``     the names and bounds of the limits; every list below is in this order
-``successors``             for every possible next state: ``state``; ``upper``, the upper bounds of its costs;
+``successors``             for every possible next state: ``state``; ``upper``, the upper bounds of its costs (the same
+                           for all, where costs do not depend on the next state);
                            ``margin``, bound − upper, null where nothing is proved and the action is safe by
                            assumption; ``certified``, true when the next state has a certified action
                            (or is a last state that keeps its limits); ``next_action``, what would be offered there,
@@ -95,8 +96,11 @@ def choose(standing: Standing) -> int:
     h, state = standing.place.step, standing.place.state
     pair = _pair(standing, h, state)
     if pair == NO_ACTION:
+        banned = standing.problem.graph.layers[h].forbidden[state]
         raise AssumptionBroken(
-            "no certified action here, so none is offered",
+            "this state is forbidden, so no action is offered"
+            if banned
+            else "no certified action here, so none is offered",
             where=standing.where(),
             fix="An override led here. Bring the plant to safety by your own means and abort the episode.",
         )
@@ -123,7 +127,7 @@ def certificate_for(standing: Standing, pair: int) -> dict[str, Any]:
     certified = bool(plan.certified_sets.pairs[h][pair])
     successors = [
         _successor(standing, h, int(state), upper, certified)
-        for state, upper in zip(layer.successor[edges], plan.bounds.upper[h][edges], strict=True)
+        for state, upper in zip(layer.successor[edges], _uppers(standing, h, pair), strict=True)
     ]
     safe_by = _safe_by(standing, pair)
     shown = [m for item in successors for m in item["margin"] + (item["last_margin"] or [])]
@@ -143,6 +147,15 @@ def certificate_for(standing: Standing, pair: int) -> dict[str, Any]:
         "successors": successors,
         "margin": None if None in shown else min(shown),
     }
+
+
+def _uppers(standing: Standing, h: int, pair: int) -> FloatArray:
+    """(n, m) for each successor of a pair the upper bounds of its costs."""
+    layer, upper = standing.problem.graph.layers[h], standing.agent.plan.bounds.upper[h]
+    own: FloatArray = upper[int(layer.row_ptr[pair]) : int(layer.row_ptr[pair + 1])]
+    if layer.per_triplet:
+        return own
+    return np.repeat(own.max(axis=0)[None, :], int(layer.pair_ptr[pair + 1] - layer.pair_ptr[pair]), axis=0)
 
 
 def _promise(standing: Standing, safe_by: str) -> str:
@@ -165,7 +178,7 @@ def _safe_by(standing: Standing, pair: int) -> str:
     if standing.safe_mode:
         return BEFORE_THE_ALARM
     edges = slice(int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1]))
-    kept = within_limits(plan.bounds.upper[h][edges], agent.problem.limits)
+    kept = within_limits(_uppers(standing, h, pair), agent.problem.limits)
     reached = layer.successor[edges]
     kept &= plan.certified_sets.states[h + 1][reached]
     if h + 1 == graph.horizon - 1 and plan.bounds.terminal_upper is not None:  # −∞ where there is no cost

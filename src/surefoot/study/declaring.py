@@ -186,9 +186,13 @@ def _other_graph(old: Problem, new: Problem) -> str:
                 for edge in range(ends[pair], ends[pair + 1]):
                     after = old.naming.states[h + 1][int(layer.successor[edge])]
                     same = new.edge_index(h, states[i], action, after)
-                    for table in ("cost_features", "transition_features"):
-                        if not np.array_equal(getattr(layer, table)[edge], getattr(later, table)[same]):
+                    costs = layer.cost_features[layer.row_of(edge)], later.cost_features[later.row_of(same)]
+                    chances = layer.transition_features[edge], later.transition_features[same]
+                    for table, rows in (("cost_features", costs), ("transition_features", chances)):
+                        if not np.array_equal(*rows):
                             return f"other {table} of {old.naming.at_edge(layer, h, edge)}"
+            if bool(layer.forbidden[i]) != bool(later.forbidden[new.state_index(h, states[i])]):
+                return f"step {h}, state {states[i]!r}: forbidden in one of them only"
     return _other_ends(old, new)
 
 
@@ -202,6 +206,8 @@ def _other_ends(old: Problem, new: Problem) -> str:
             same = np.array_equal(last.cost_features[i], later.cost_features[k])
         if not same:
             return f"another cost of the last state {name!r}"
+        if bool(last.forbidden[i]) != bool(later.forbidden[k]):
+            return f"last state {name!r}: forbidden in one of them only"
     return ""
 
 

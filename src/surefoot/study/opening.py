@@ -192,8 +192,15 @@ def usual_monitor(problem: Problem, false_alarm: float) -> Any:
 
 
 def refuse_sparse(problem: Problem) -> None:
-    """The monitor and the audit keep d × d matrices: what sparse features are there to avoid."""
+    """The monitor and the audit keep d × d matrices: what sparse features are there to avoid. And a journal has no
+    place for the exact features of a cost whose action has several rows."""
     layer = problem.graph.layers[0]
+    if problem.graph.several_rows:
+        raise InvalidInput(
+            "a study takes one cost row per action, or one per triplet",
+            got="some action has several",
+            fix="Drive the agent itself, with agent.observe(…, features=…).",
+        )
     for name in ("cost_features", "transition_features"):
         if isinstance(getattr(layer, name), SparseRows):
             raise InvalidInput(

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from surefoot.agents import registry
 from surefoot.agents.learner import FAILURES
 from surefoot.agents.look_ahead import LookAhead
-from surefoot.agents.measured import finite_cost
+from surefoot.agents.measured import finite_cost, measured_features
 from surefoot.agents.place import Place, start_of, under_way
 from surefoot.checks import promised
 from surefoot.errors import OutOfOrder
@@ -363,7 +363,8 @@ class Standing:
         self._compute(lambda: self.agent.transitions.add(h, layer, pair, edge, self.first_values[h + 1]))
         if measured is None:
             return None, True
-        self._compute(lambda: self.agent.costs.add(h, layer.cost_features[edge], measured))
+        x = measured_features(self.problem, h, edge, None, self.where())
+        self._compute(lambda: self.agent.costs.add(h, x, measured))
         alarm = self._watched(measured, partial(self.monitor.observe, h, edge))
         return alarm, self.agent.plan.certified_sets.pairs[h][pair]
 

@@ -6,10 +6,11 @@ Observation ``(step, state index)``; action: an index into the state's own actio
     state          label of the state                      limits        (m,) bounds: safe means cost ≤ bound
     step           0 … H-1                                 action_mask   (n,) int8, 1 where the action exists
     action         label of the action that was played     cost          (m,) measured, noise included
+    forbidden      the state is one that must not be entered
     invalid_action the index did not exist; the fallback's action (where it has none, the first) was played
     terminal_cost  (m,) measured, after the last step, where the last state has a cost
 
-``reset`` gives state, step, limits and action_mask. The last step adds the terminal reward.
+``reset`` gives state, step, forbidden, limits and action_mask. The last step adds the terminal reward.
 
 Pass a seed to the first ``reset`` only. Gymnasium asks that the same seed gives the same episode, so ``reset(seed=0)``
 before every episode draws the same noise each time: the bounds of a learner that counts it as new evidence do not hold,
@@ -139,6 +140,7 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
         return {
             "state": problem.naming.states[self._layer][self._state],
             "step": self._layer,
+            "forbidden": bool(problem.graph.forbidden(self._layer)[self._state]),
             "limits": np.array([limit.bound for limit in problem.limits]),
             "action_mask": mask,
         }

@@ -21,7 +21,7 @@ from surefoot.errors import InvalidInput
 from surefoot.model.features import product, rows_equal_to
 from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
-from surefoot.worlds.truth_tables import edge_ranges
+from surefoot.worlds.truth_tables import ranges
 from surefoot.worlds.world import World
 
 __all__ = ["allowance", "mismatched"]
@@ -45,12 +45,12 @@ def mismatched(problem: Problem, mismatch: float, *, cost: ArrayLike, **truth: A
 
 
 def _layer(problem: Problem, h: int, cost: ArrayLike, size: float) -> FloatArray:
-    """(E, m) η of one step."""
+    """(R, m) η of one step."""
     layer, anchor = problem.graph.layers[h], problem.graph.anchors[h]
     linear = product(layer.cost_features, np.atleast_2d(np.asarray(cost, dtype=np.float64)).T)
     bounds = np.array([limit.bound for limit in problem.limits])
     result: FloatArray = np.where(linear <= bounds - size, -size, size)
-    result[edge_ranges(layer, layer.fallback_pairs())] = -size
+    result[ranges(layer.row_ptr, layer.fallback_pairs())] = -size
     if anchor is not None:
         result[rows_equal_to(layer.cost_features, anchor.features)] = 0.0
     return result

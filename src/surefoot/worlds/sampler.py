@@ -42,6 +42,12 @@ class Sampler:
     def __init__(self, world: World, seed: int) -> None:
         if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
             raise InvalidInput("seed must be a whole number, zero or more", got=repr(seed))
+        if world.problem.graph.several_rows:
+            raise InvalidInput(
+                "costs cannot be sampled where actions have several cost rows",
+                got="some action has several: what is measured lies between them, and the world does not say where",
+                fix="Simulate the plant itself, and tell agent.observe(…, features=…) what was measured where.",
+            )
         seed = int(seed)
         self._world = world
         self._transitions = stream(seed, "transitions")
@@ -64,7 +70,7 @@ class Sampler:
 
     def measure(self, h: int, edge: int) -> FloatArray:
         """(m,) the cost of an edge of step h as a sensor reports it."""
-        return self._measured(self._world.costs[h][edge])
+        return self._measured(self._world.costs[h][self._world.problem.graph.layers[h].row_of(edge)])
 
     def measure_terminal(self, state: int) -> FloatArray:
         """(m,) the reported cost of a terminal state; one without a cost has no measurement."""

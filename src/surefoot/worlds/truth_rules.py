@@ -16,7 +16,7 @@ from surefoot.errors import InvalidInput
 from surefoot.model.graph import FloatArray, freeze
 from surefoot.model.problem import Problem
 from surefoot.tolerances import LENGTH, TRUTH
-from surefoot.worlds.truth_tables import edge_ranges
+from surefoot.worlds.truth_tables import ranges
 
 NOISES = ("gaussian", "uniform", "rademacher")
 
@@ -87,9 +87,9 @@ def _equal_rows(what: str, values: FloatArray, flag: str) -> None:
 
 
 def deviations(problem: Problem, given: Sequence[ArrayLike]) -> tuple[FloatArray, ...]:
-    """What is added to ⟨γ, x⟩: one (E, m) per decision step and, optionally, (S, m) for the terminal one."""
+    """What is added to ⟨γ, x⟩: one (R, m) per decision step and, optionally, (S, m) for the terminal one."""
     m, graph = len(problem.limits), problem.graph
-    shapes = [(layer.n_edges, m) for layer in graph.layers]
+    shapes = [(layer.n_rows, m) for layer in graph.layers]
     if graph.terminal.cost_features is not None:
         shapes.append((graph.terminal.n_states, m))
     if len(given) not in (len(graph.layers), len(shapes)):
@@ -153,13 +153,14 @@ def check_fallback(
     such a state by another way than the fallback's.
     """
     for h, layer in enumerate(problem.graph.layers):
-        edges = edge_ranges(layer, layer.fallback_pairs())
-        edges = edges[probabilities[h][edges] > 0.0]
-        over = costs[h][edges] > problem.violation_thresholds
+        rows = ranges(layer.row_ptr, layer.fallback_pairs())
+        if layer.per_triplet:
+            rows = rows[probabilities[h][rows] > 0.0]
+        over = costs[h][rows] > problem.violation_thresholds
         if over.any():
-            row, j = (int(i) for i in np.argwhere(over)[0])
-            edge = int(edges[row])
-            _refuse_fallback(problem, problem.naming.at_edge(layer, h, edge), j, float(costs[h][edge, j]))
+            at, j = (int(i) for i in np.argwhere(over)[0])
+            row = int(rows[at])
+            _refuse_fallback(problem, problem.naming.at_row(layer, h, row), j, float(costs[h][row, j]))
     if terminal_costs is None:
         return
     over = (terminal_costs > problem.violation_thresholds) & problem.graph.terminal.fallback_reached[:, None]

@@ -21,13 +21,13 @@ from surefoot.tolerances import NEGATIVE_PROBABILITY, PROBABILITY_SUM
 NO_COST = -np.inf  #: the cost of a terminal state without one: below every bound, and never a NaN
 
 
-def edge_ranges(layer: Layer, pairs: IntArray) -> IntArray:
-    """The edges of the given pairs, in the order of the pairs."""
-    first = layer.pair_ptr[pairs]
-    lengths = layer.pair_ptr[pairs + 1] - first
+def ranges(pointer: IntArray, pairs: IntArray) -> IntArray:
+    """The edges (pointer: ``pair_ptr``) or cost rows (``row_ptr``) of the given pairs, in the order of the pairs."""
+    first = pointer[pairs]
+    lengths = pointer[pairs + 1] - first
     before = np.cumsum(lengths) - lengths
-    edges: IntArray = np.repeat(first - before, lengths) + np.arange(int(lengths.sum()))
-    return edges
+    numbers: IntArray = np.repeat(first - before, lengths) + np.arange(int(lengths.sum()))
+    return numbers
 
 
 def probability_tables(problem: Problem, transition: FloatArray) -> tuple[FloatArray, ...]:
@@ -108,9 +108,9 @@ def _cumulative(layer: Layer, p: FloatArray) -> FloatArray:
 def cost_tables(
     problem: Problem, cost: FloatArray, deviation: Sequence[FloatArray] | None
 ) -> tuple[tuple[FloatArray, ...], FloatArray | None]:
-    """True costs: per decision step (E, m), and (S, m) of the terminal step or None. ``cost`` (H, m, dc).
+    """True costs: per decision step (R, m), one per cost row, and (S, m) of the terminal step or None.
 
-    ``deviation`` holds what is added to ⟨γ, x⟩ per decision step and, last, at the terminal step.
+    ``cost`` (H, m, dc); ``deviation`` holds what is added to ⟨γ, x⟩ per decision step and, last, at the terminal step.
     """
     known: dict[tuple[int, int, bytes], FloatArray] = {}
     tables = []
@@ -122,15 +122,34 @@ def cost_tables(
             table = _costs(layer.cost_features, cost[h], extra)
             bad = np.flatnonzero(~np.isfinite(table).all(axis=1))
             if len(bad):
-                edge = int(bad[0])
+                row = int(bad[0])
                 raise InvalidInput(
                     "cost is not finite",
-                    where=naming.at_edge(layer, h, edge),
-                    got=repr(table[edge].tolist()),
+                    where=naming.at_row(layer, h, row),
+                    got=repr(table[row].tolist()),
                 )
             known[key] = freeze(table)
         tables.append(known[key])
     return tuple(tables), _terminal_costs(problem, cost[-1], deviation)
+
+
+def arrival_costs(problem: Problem, costs: Sequence[FloatArray]) -> tuple[FloatArray, ...]:
+    """Per decision step (E, m): by what an edge is judged (spec 9). The cost of its row, or the largest of its pair's
+    rows; ∞, beyond every bound, where it enters a forbidden state. The cost tables themselves where these are no news.
+    """
+    graph = problem.graph
+    known: dict[tuple[int, ...], FloatArray] = {}  # steps may share arrays
+    tables = []
+    for h, (layer, cost) in enumerate(zip(graph.layers, costs, strict=True)):
+        banned = graph.forbidden(h + 1)
+        key = tuple(map(id, (cost, layer.pair_ptr, layer.row_ptr, layer.successor, banned)))
+        if key not in known:
+            table = layer.worst_of_edges(cost)
+            if banned.any():
+                table = np.where(banned[layer.successor][:, None], np.inf, table)
+            known[key] = freeze(table)
+        tables.append(known[key])
+    return tuple(tables)
 
 
 def _costs(features: Features, gamma: FloatArray, extra: FloatArray | None) -> FloatArray:

@@ -2,7 +2,9 @@
 
     P_h(s'|s,a) = ⟨μ_h, φ(h,s,a,s')⟩        cost_j(h,s,a,s') = ⟨γ_{h,j}, x(h,s,a,s')⟩ + deviation
 
-(spec 1 and 2). Everything is evaluated and checked once, in the constructor; a World never changes.
+(spec 1 and 2), or ⟨γ_{h,j}, x(h,s,a)⟩ where the cost does not depend on s'. Of an action with several cost rows all
+have to keep the limits, and entering a forbidden state is a violation (spec 9). Everything is evaluated and checked
+once, in the constructor; a World never changes.
 Agents are handed ``world.problem`` and nothing else.
 """
 
@@ -51,7 +53,7 @@ class World:
     deviation: tuple[FloatArray, ...] | None  # how much true costs differ from ⟨γ, x⟩, as given
     probabilities: tuple[FloatArray, ...]  # H-1 of (E,), ≥ 0, one in sum over each pair
     cumulative: tuple[FloatArray, ...]  # H-1 of (E,), within each pair, see tables.cumulative_tables
-    costs: tuple[FloatArray, ...]  # H-1 of (E, m)
+    costs: tuple[FloatArray, ...]  # H-1 of (R, m), one per cost row
     terminal_costs: FloatArray | None  # (S, m), -inf in states without a cost; None without any
     noise: str  # "gaussian", "uniform" or "rademacher", with each limit's scale
     misspecified_beyond_declaration: bool  # some deviation exceeds its limit's misspecification
@@ -73,9 +75,9 @@ class World:
             transition: μ, (H-1, dp), or (dp,) for all steps.
             cost: γ, (H, m, dc), or (m, dc) for all steps; with one limit also (dc,).
             noise: of measured costs: ``"gaussian"`` (the default), ``"uniform"`` or ``"rademacher"``.
-            deviation: how much true costs differ from ⟨γ, x⟩: an (E, m) array per decision step, and
-                optionally (S, m) for the terminal states. It may exceed the declared misspecification;
-                ``misspecified_beyond_declaration`` then says so, and no guarantee holds.
+            deviation: how much true costs differ from ⟨γ, x⟩: an (R, m) array per decision step, a row for each row
+                of the cost features, and optionally (S, m) for the terminal states. It may exceed the declared
+                misspecification; ``misspecified_beyond_declaration`` then says so, and no guarantee holds.
         """
         if not isinstance(problem, Problem):
             raise InvalidInput("a world needs a Problem", got=f"a {type(problem).__name__}")
@@ -131,6 +133,11 @@ class World:
         )
         twin.__dict__.pop("digest", None)  # of the exact features
         return twin
+
+    @cached_property
+    def arrival_costs(self) -> tuple[FloatArray, ...]:
+        """H-1 of (E, m): the costs that edges are judged by, ∞ into forbidden states (spec 9)."""
+        return tables.arrival_costs(self.problem, self.costs)
 
     @cached_property
     def digest(self) -> str:

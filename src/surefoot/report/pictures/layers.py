@@ -132,7 +132,7 @@ def _action(axes: Any, view: View, h: int, pair: int, state: tuple[float, float]
         axes.text(*at, name, ha="center", va="center", fontsize=8, color=colour, zorder=4)
     else:
         axes.text(at[0] + 0.2, at[1], name, ha="left", va="center", fontsize=7.5, zorder=4, bbox=plate(paper))
-    if kind == Class.UNSAFE:  # crossed out
+    if kind in (Class.UNSAFE, Class.FORBIDDEN):  # crossed out
         axes.scatter(*at, s=150, marker="x", color=FILLS[kind], linewidth=1.3, zorder=3.5, alpha=0.8)
 
 

@@ -8,9 +8,15 @@ from typing import Any
 from surefoot.report.classes import Class, View
 from surefoot.report.style import Paper
 
-# Okabe and Ito's blue, orange and vermilion, and black for what must not be; each with a hatching of its own.
-FILLS = {Class.CERTIFIED: "#0072B2", Class.OPEN: "#E69F00", Class.UNSAFE: "#D55E00", Class.WRONG: "#CC79A7"}
-HATCHES = {Class.CERTIFIED: "", Class.OPEN: "////", Class.UNSAFE: "xxxx", Class.WRONG: "oo"}
+# Okabe and Ito's blue, orange, vermilion and purple, and grey for what is forbidden; each with a hatching of its own.
+FILLS = {
+    Class.CERTIFIED: "#0072B2",
+    Class.OPEN: "#E69F00",
+    Class.UNSAFE: "#D55E00",
+    Class.WRONG: "#CC79A7",
+    Class.FORBIDDEN: "#808080",
+}
+HATCHES = {Class.CERTIFIED: "", Class.OPEN: "////", Class.UNSAFE: "xxxx", Class.WRONG: "oo", Class.FORBIDDEN: "++"}
 PATH = "#009E73"  # bluish green
 
 
