@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import cast
 
 import numpy as np
 
@@ -24,8 +26,9 @@ from surefoot.estimate import kernels
 from surefoot.estimate.bank import Bank, Basis, Lens
 from surefoot.estimate.blocks import cost_blocks
 from surefoot.estimate.ellipsoids import CostConfidence, CostEllipsoids, cost_ellipsoids
+from surefoot.estimate.row_bounds import Both, BoundTable, RowBounds
 from surefoot.estimate.update import CostState, count_cost, rows_of
-from surefoot.model.features import FeatureArray, Features, product, row_norms
+from surefoot.model.features import FeatureArray, Features, parts_of, product, row_norms
 from surefoot.model.graph import Anchor, BoolArray, FloatArray, IntArray, LayeredGraph, Terminal
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
@@ -132,6 +135,12 @@ def split(x: FeatureArray, anchor: Anchor | None) -> tuple[FloatArray, FloatArra
     return rho, x - rho[:, None] * anchor.features
 
 
+def _square(x: Features, along: FloatArray, length: float) -> float:
+    """Σ ‖z‖² of rows x, with z beside an anchor of this squared length, x⁰/‖x⁰‖² = along."""
+    told = product(x, along)
+    return float((row_norms(x) ** 2 - told * told * length).sum())
+
+
 def mean_square(problem: Problem) -> float:
     """The mean ‖z‖² over all rows that have a cost: the scale of the ridges (spec 3)."""
     graph, last, total, rows = problem.graph, problem.graph.terminal, 0.0, 0
@@ -144,9 +153,9 @@ def mean_square(problem: Problem) -> float:
             x = x[last.has_cost]
         key = id(x), id(anchor)
         if key not in done:
-            along = product(x, known_part(anchor, graph.cost_dim)[1])
             length = 0.0 if anchor is None else float(anchor.features @ anchor.features)
-            done[key] = float((row_norms(x) ** 2 - along * along * length).sum())
+            along = known_part(anchor, graph.cost_dim)[1]
+            done[key] = sum(_square(part, along, length) for part in parts_of(x))
         total, rows = total + done[key], rows + len(x)
     return max(total, 0.0) / max(rows, 1)
 
@@ -155,7 +164,7 @@ def mean_square(problem: Problem) -> float:
 class CostBounds:
     """What is known of every row's cost at one moment."""
 
-    upper: tuple[FloatArray, ...]  # H-1 of (R, m)
+    upper: tuple[FloatArray, ...]  # H-1 of (R, m); of a mapped problem a BoundTable, which reads like an array
     lower: tuple[FloatArray, ...]
     terminal_upper: FloatArray | None  # (S, m); −∞ in states without a cost
     terminal_lower: FloatArray | None
@@ -175,16 +184,23 @@ def bound_costs(
     keys = [(data.regression(h), id(x)) for h, x in enumerate(tables)]
     known: dict[int, CostEllipsoids] = {}
     done: dict[tuple[int, int], tuple[FloatArray, FloatArray]] = {}
+    later: dict[tuple[int, int], RowBounds] = {}
     for h, (x, key) in enumerate(zip(tables, keys, strict=True)):
         if x is None or key in done:
             continue
         if key[0] not in known:
             known[key[0]] = data.ellipsoids(h, problem.limits, confidence)
-        done[key] = bound_rows(x, graph.anchors[h], known[key[0]], rows.get(key))
+        if problem.mapped and h < len(graph.layers) and wanted is None:
+            bounding = partial(bound_rows, anchor=graph.anchors[h], known=known[key[0]])
+            later[key] = RowBounds(x, len(problem.limits), bounding)
+            done[key] = cast(Both, (BoundTable(later[key], 0), BoundTable(later[key], 1)))
+        else:
+            done[key] = bound_rows(x, graph.anchors[h], known[key[0]], rows.get(key))
     upper, lower = (tuple(done[key][i] for key in keys[:-1]) for i in (0, 1))
     last_upper, last_lower = (_where_costed(last, done.get(keys[-1]), i) for i in (0, 1))
     rounding = CONTRADICTION * problem.cost_scales
-    consistent = all(kernels.possible(*both, rounding) for both in done.values())
+    consistent = all(kernels.possible(*both, rounding) for key, both in done.items() if key not in later)
+    consistent = consistent and all(each.possible(rounding) for each in later.values())
     return CostBounds(upper, lower, last_upper, last_lower, consistent)
 
 

@@ -17,6 +17,7 @@ from surefoot.errors import InvalidInput
 from surefoot.model.features import Features, pieces
 from surefoot.model.graph import (
     NO_ACTION,
+    PART,
     Anchor,
     BoolArray,
     FloatArray,
@@ -136,13 +137,17 @@ def _check_structure(layer: Layer, h: int, naming: Naming) -> None:
 
 
 def _check_successors(layer: Layer, h: int, n_next: int, naming: Naming) -> None:
+    for _, pairs, _, part in layer.parts(PART):
+        _check_successors_of(part, h, n_next, naming, lambda p, first=pairs.start: naming.at_pair(layer, h, first + p))  # type: ignore[misc]
+
+
+def _check_successors_of(layer: Layer, h: int, n_next: int, naming: Naming, place: Callable[[int], str]) -> None:
     outside = np.flatnonzero((layer.successor < 0) | (layer.successor >= n_next))
     if len(outside):
         edge = int(outside[0])
-        pair = int(np.searchsorted(layer.pair_ptr, edge, side="right")) - 1
         raise InvalidInput(
             "successor does not exist",
-            where=naming.at_pair(layer, h, pair),
+            where=place(int(np.searchsorted(layer.pair_ptr, edge, side="right")) - 1),
             got=f"index {int(layer.successor[edge])}, but step {h + 1} has {n_next} states",
         )
     key = layer.edge_pair() * n_next + layer.successor
@@ -152,7 +157,7 @@ def _check_successors(layer: Layer, h: int, n_next: int, naming: Naming) -> None
         pair, successor = divmod(int(key[twice[0]]), n_next)
         raise InvalidInput(
             "duplicate successors",
-            where=naming.at_pair(layer, h, pair),
+            where=place(pair),
             got=f"{naming.states[h + 1][successor]!r} is listed twice",
             fix="List each possible next state once.",
         )

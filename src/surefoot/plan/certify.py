@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot.estimate.costs import CostBounds
+from surefoot.estimate.row_bounds import streamed
 from surefoot.model.graph import BoolArray, FloatArray, Layer, LayeredGraph
 from surefoot.model.limit import Limit
 from surefoot.plan import kernels as sweeps
@@ -75,6 +76,10 @@ def _layer(
     """(N,) pairs whose every cost row keeps all limits and every successor is among ``following`` (S',), or that the
     fallback plays, outside of forbidden states; (S,) states with such a pair."""
     pairs, states = np.empty(layer.n_pairs, bool), np.empty(layer.n_states, bool)
+    if (table := streamed(upper)) is not None:
+        for own, its, rows, part in layer.parts(table.block):
+            pairs[its], states[own] = _layer(part, upper[rows], limits, following)
+        return pairs, states
     graph, bounds = (layer.state_ptr, layer.pair_ptr, layer.successor, layer.row_ptr), _bounds(limits)
     known = (layer.fallback, layer.forbidden)
     sweeps.certified(layer.n_edges, *graph, upper, bounds, following, *known, pairs, states)
