@@ -63,6 +63,11 @@ def cluster(workers: int = 2, **options: Any) -> Iterator[Any]:
         yield found
 
 
+def _running(nanny: Any) -> bool:
+    """A worker is at work; Dask gives up one that dies while it starts."""
+    return nanny.process is not None and nanny.process.status.name == "running" and nanny.pid is not None
+
+
 @contextlib.contextmanager
 def killing(found: Any, seed: int, most: int, pause: float) -> Iterator[list[int]]:
     """Workers of a cluster are killed at random moments while the block runs; → those that were."""
@@ -70,7 +75,7 @@ def killing(found: Any, seed: int, most: int, pause: float) -> Iterator[list[int
 
     def kill() -> None:
         while len(killed) < most and not enough.wait(float(rng.uniform(0.2, 1.0)) * pause):
-            alive = [nanny.pid for nanny in found.workers.values() if nanny.pid is not None]
+            alive = [nanny.pid for nanny in found.workers.values() if _running(nanny)]
             if alive:
                 pid = int(rng.choice(alive))
                 with contextlib.suppress(ProcessLookupError):

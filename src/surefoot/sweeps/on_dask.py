@@ -29,6 +29,8 @@ from surefoot.sweeps.task import Task
 CONNECT = 10.0  # seconds for a scheduler to answer
 PATIENCE = 60.0  # seconds for a first worker, and for a scheduler to come back
 GRACE = 60.0  # seconds for the runs under way to come home when all shall stop
+COUNT_SECONDS = 1.0  # between two looks at how many workers there are
+EMPTY_SECONDS = 20.0  # without any worker: then the cluster is taken for lost
 TRIES = 20  # to introduce a sweep to its workers
 AHEAD = 4  # tasks per thread that Dask has at a time, and never fewer than LEAST
 LEAST = 256
@@ -58,7 +60,7 @@ class Dask:
     patient: bool = False
 
     def map(self, tasks: Sequence[Task], folder: Folder, display: Display, stop: Interrupt) -> Results:
-        flight = _Flight(folder, display, stop, deque(map(Journey.of, tasks)))
+        flight = _Flight(folder, display, stop, deque(map(Journey.of, tasks)), self.patient)
         with contextlib.ExitStack() as stack:
             client = self._opened(stack, None)
             while True:
@@ -91,17 +93,22 @@ class Dask:
 class _Flight:
     """The tasks that Dask has, and those that it will be given."""
 
-    def __init__(self, folder: Folder, display: Display, stop: Interrupt, waiting: deque[Journey]) -> None:
+    def __init__(
+        self, folder: Folder, display: Display, stop: Interrupt, waiting: deque[Journey], patient: bool
+    ) -> None:
+        self._patient = patient
         self._folder, self._display, self._stop, self._waiting = folder, display, stop, waiting
         self._flying: dict[Any, Journey] = {}
         self._quit: list[Journey] = []  # begun in this session, and not gone on with
         self._told_at: float | None = None
+        self._counted_at, self._seen_at = 0.0, 0.0
         self.landed = False
 
     def fly(self, client: Any) -> Results:
         """Until all have come home or the client lost its scheduler; then those that flew wait again."""
         name = f"surefoot-{id(self):x}-{time.monotonic_ns():x}"
         news: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._seen_at = time.monotonic()
         if not self._introduced(client, name, news):
             return
         try:
@@ -157,12 +164,17 @@ class _Flight:
 
         if client.status != "running" or any(future.status in ("cancelled", "lost") for future in self._flying):
             return False
-        room = 0
-        if self._waiting:
+        room = LEAST
+        if time.monotonic() >= self._counted_at + COUNT_SECONDS:
             try:
-                room = max(LEAST, AHEAD * sum(client.nthreads().values()))
+                threads = sum(client.nthreads().values())
             except OSError:
                 return False
+            self._counted_at = time.monotonic()
+            self._seen_at = self._counted_at if threads or self._patient else self._seen_at
+            if self._counted_at > self._seen_at + EMPTY_SECONDS:
+                return False  # a worker that dies while it starts is not started again: all are gone
+            room = max(LEAST, AHEAD * threads)
         while self._waiting and len(self._flying) < room:
             journey = self._waiting.popleft()
             words = (name, journey.task, journey.files)
