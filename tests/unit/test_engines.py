@@ -144,7 +144,7 @@ def test_workers_killed_at_random(many: Path, seed: int, tmp_path: Path) -> None
     """A small one of ``make soak``: nothing lost, nothing twice, the same bytes."""
     root = tmp_path / "s"
     with made.cluster() as cluster, made.killing(cluster, seed, most=3, pause=1.5) as killed:
-        outcome = sweep.sweep(made.many(), root, on=cluster.scheduler_address, checkpoint_seconds=0.5)
+        outcome = sweep.sweep(made.many(), root, on=on_dask.of_cluster(cluster, 2), checkpoint_seconds=0.5)
     assert killed
     while outcome.interrupted:  # chance may have killed one run three times
         outcome = sweep.resume(root, jobs=1)

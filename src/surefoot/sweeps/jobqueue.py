@@ -54,7 +54,7 @@ def from_file(path: str, jobs: int | None) -> on_dask.Dask:
             with package.Client(cluster, set_as_default=False) as client:
                 yield client
 
-    return on_dask.Dask(connect, f"{kind}, described in {path}", patient=True)
+    return on_dask.Dask(connect, f"{kind}, described in {path}", workers, patient=True)
 
 
 def read(path: Path) -> tuple[str, int, dict[str, Any]]:

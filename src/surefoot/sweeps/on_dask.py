@@ -53,14 +53,19 @@ def distributed() -> Any:
 
 @dataclass(frozen=True)
 class Dask:
-    """The engine. ``connect`` opens a client, again after a scheduler was lost; ``patient``: workers may come late."""
+    """The engine. ``connect`` opens a client, again after a scheduler was lost.
+
+    ``workers``: of a cluster that was started for the sweep, which is kept at this number: Dask gives up a worker that
+    dies while it starts. ``patient``: they may come late.
+    """
 
     connect: Callable[[], AbstractContextManager[Any]]
     name: str
+    workers: int = 0
     patient: bool = False
 
     def map(self, tasks: Sequence[Task], folder: Folder, display: Display, stop: Interrupt) -> Results:
-        flight = _Flight(folder, display, stop, deque(map(Journey.of, tasks)), self.patient)
+        flight = _Flight(folder, display, stop, deque(map(Journey.of, tasks)), self)
         with contextlib.ExitStack() as stack:
             client = self._opened(stack, None)
             while True:
@@ -94,9 +99,9 @@ class _Flight:
     """The tasks that Dask has, and those that it will be given."""
 
     def __init__(
-        self, folder: Folder, display: Display, stop: Interrupt, waiting: deque[Journey], patient: bool
+        self, folder: Folder, display: Display, stop: Interrupt, waiting: deque[Journey], engine: Dask
     ) -> None:
-        self._patient = patient
+        self._engine = engine
         self._folder, self._display, self._stop, self._waiting = folder, display, stop, waiting
         self._flying: dict[Any, Journey] = {}
         self._quit: list[Journey] = []  # begun in this session, and not gone on with
@@ -171,9 +176,11 @@ class _Flight:
             except OSError:
                 return False
             self._counted_at = time.monotonic()
-            self._seen_at = self._counted_at if threads or self._patient else self._seen_at
-            if self._counted_at > self._seen_at + EMPTY_SECONDS:
-                return False  # a worker that dies while it starts is not started again: all are gone
+            self._seen_at = self._counted_at if threads or self._engine.patient else self._seen_at
+            if threads < self._engine.workers:
+                client.cluster.scale(self._engine.workers)
+            elif self._counted_at > self._seen_at + EMPTY_SECONDS:
+                return False
             room = max(LEAST, AHEAD * threads)
         while self._waiting and len(self._flying) < room:
             journey = self._waiting.popleft()
@@ -238,7 +245,19 @@ def on_this_machine(jobs: int) -> Dask:
             cluster = stack.enter_context(package.LocalCluster(**small_cluster(jobs)))
             yield stack.enter_context(package.Client(cluster, set_as_default=False))
 
-    return Dask(connect, "dask on this machine")
+    return Dask(connect, "dask on this machine", jobs)
+
+
+def of_cluster(cluster: Any, workers: int) -> Dask:
+    """A cluster object of Dask's, which is kept at so many workers and stays open afterwards."""
+    package = distributed()
+
+    @contextlib.contextmanager
+    def connect() -> Iterator[Any]:
+        with quiet(), package.Client(cluster, set_as_default=False) as client:
+            yield client
+
+    return Dask(connect, str(cluster.scheduler_address), workers)
 
 
 def small_cluster(jobs: int) -> dict[str, Any]:
