@@ -17,7 +17,6 @@ from benchmarks.timing import show
 from surefoot import theory
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.ellipsoids import CostConfidence
-from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
 
@@ -36,13 +35,13 @@ SEEDS, EPISODES = range(100, 110), 10_000
 def around_the_estimate(problem: Problem, p: float = 0.05) -> sf.LsviNew:
     """LsviNew with exploration by ideas and the bounds that were usual before (S3)."""
     longest = problem.graph.largest_cost_norm()
-    q = max([1e-6 * longest**2, *((x.noise / x.norm) ** 2 for x in problem.limits if x.norm > 0)])
+    q = max([1e-6 * longest**2, *((x.noise / x.norm) ** 2 for x in problem.limits if x.norm)])
     agent = sf.LsviNew(problem, p, exploration="ideas", ridges=[4 * q, 40 * q, 400 * q])
     log_term = math.log(2 * len(problem.limits) * problem.horizon * 3 / p)
 
-    def radius(ratio: float, ridge: float, limit: Limit) -> float:
+    def radius(ratio: float, ridge: float, noise: float, norm: float) -> float:
         return theory.self_normalised_radius(
-            ratio, noise=limit.noise, norm=limit.norm, ridge=ridge, log_inverse_probability=log_term
+            ratio, noise=noise, norm=norm, ridge=ridge, log_inverse_probability=log_term
         )
 
     agent.cost_confidence = CostConfidence(agent.options.ridges, radius, dual=False, prior=True, scale=1.0, guard=True)

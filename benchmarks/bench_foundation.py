@@ -29,7 +29,7 @@ arrays = dict(
     cost_features=rng.random((n * successors, dim)),
     fallback=np.zeros(states, np.int64),
 )
-limit = sf.Limit("limit", 1.0, noise=0.1, norm=1.0)
+limit = sf.Limit("limit", bound=1.0, noise=0.1, norm=1.0)
 sf.Problem  # loaded before the clock starts
 size = sum(array.nbytes for array in arrays.values())
 

@@ -52,7 +52,7 @@ def tables_of(world: sf.World) -> Tables:
         terminal_reward={s: float(r) for s, r in zip(last, graph.terminal.reward, strict=True)},
         terminal_x=None,
         fallback=fallback,
-        anchors={h: None if a is None else (a.features.tolist(), a.cost.tolist()) for h, a in enumerate(known)},
+        anchors={h: None if a is None else (a.features[0].tolist(), a.cost[0].tolist()) for h, a in enumerate(known)},
         limits=[LimitSpec(c.name, c.bound, c.noise, c.norm, c.misspecification) for c in problem.limits],
         transition_norm=problem.transition_norm,
         stationary_costs=problem.stationary_costs,

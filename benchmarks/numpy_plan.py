@@ -51,8 +51,9 @@ def numpy_plan(agent: sf.LsviNew) -> NumpyPlan:
         gram, targets = sums(agent.costs.bank, r)
         anchor, rho, z = graph.anchors[h], np.zeros(len(x)), x
         if anchor is not None:
-            rho = x @ anchor.features / (anchor.features @ anchor.features)
-            z = x - rho[:, None] * anchor.features
+            x0 = anchor.features[0]
+            rho = x @ x0 / (x0 @ x0)
+            z = x - rho[:, None] * x0
         size = np.linalg.norm(z, axis=1)[:, None]
         norms = np.array([limit.norm for limit in limits])
         upper, lower = size * norms, -size * norms
@@ -63,9 +64,8 @@ def numpy_plan(agent: sf.LsviNew) -> NumpyPlan:
             log_det = float(np.log1p(e / ridge).sum())
             for j, limit in enumerate(limits):
                 b, R = targets[j] @ basis, limit.noise * math.sqrt(log_det + 2 * math.log(union / p))
-                R = max(
-                    R + limit.misspecification * math.sqrt(agent.costs.spread[r]), 1e-6 * limit.norm * math.sqrt(ridge)
-                )
+                R += limit.misspecification * math.sqrt(agent.costs.spread[r, 0])
+                R = max(R, 1e-6 * limit.norm * math.sqrt(ridge))
                 for multiple in (0.1, 1.0, 10.0):
                     k = multiple * (R / limit.norm) ** 2
                     D = e * e + k * (e + ridge)
@@ -74,7 +74,7 @@ def numpy_plan(agent: sf.LsviNew) -> NumpyPlan:
                     upper[:, j] = np.minimum(upper[:, j], centre + width)
                     lower[:, j] = np.maximum(lower[:, j], centre - width)
         error = np.array([limit.misspecification for limit in limits]) * (1 + np.abs(rho))[:, None]
-        known = rho[:, None] * (anchor.cost if anchor is not None else np.zeros(m))
+        known = rho[:, None] * (anchor.cost[0] if anchor is not None else np.zeros(m))
         return known + upper + error, known + lower - error
 
     last = graph.terminal

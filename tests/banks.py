@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+import surefoot as sf
 from surefoot.estimate.bank import Bank, Turned
 from surefoot.estimate.blocks import one_block_each
+from surefoot.estimate.ellipsoids import Spread
+from surefoot.estimate.families import Family
 from surefoot.estimate.update import FACTOR, GRAM, GRAM_LOW
+from surefoot.model.priors import resolved
 
 
 def dense_bank(n: int, dim: int, n_targets: int, ridge: float) -> Bank:
@@ -39,6 +43,18 @@ def targets(bank: Bank) -> np.ndarray:
     """(R, m, d)"""
     m = bank.state.targets.shape[1]
     return np.swapaxes(bank.state.targets[0].reshape(m, -1, bank.blocks.dim), 0, 1)
+
+
+def family_of(limits: tuple[sf.Limit, ...], dim: int, longest: float) -> Family:
+    """Limits with norms alone, beside rows that are so long."""
+    priors = tuple(resolved(limit, dim, None) for limit in limits)
+    noises = np.array([limit.noise for limit in limits])
+    return Family(tuple(range(len(limits))), limits, noises, priors, np.ones(dim), longest, longest, 1.0)
+
+
+def spread_of(rows: float, limits: int = 1) -> Spread:
+    """Of so many rows without an anchor."""
+    return Spread(rows, np.zeros(limits), np.zeros(limits), False)
 
 
 def turned(gram: np.ndarray, targets: np.ndarray) -> Turned:

@@ -76,7 +76,9 @@ def maze(
         "cost_features": lambda h, s, a, s2: [1.0],
         "terminal_reward": lambda s: terminal_reward.get(s, 0.0),
         "fallback": lambda h, s: fallback[h, s],
-        "limits": [sf.Limit(f"limit {j}", 1.0, 0.1, 1.0) for j in range(limits)] if type(limits) is int else limits,
+        "limits": [sf.Limit(f"limit {j}", bound=1.0, noise=0.1, norm=1.0) for j in range(limits)]
+        if type(limits) is int
+        else limits,
     }
     if terminal_costs is not None:
         chosen["terminal_cost_features"] = lambda s: [1.0] if s in terminal_costs else None

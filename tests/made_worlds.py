@@ -51,7 +51,7 @@ def hand_world(
         terminal_reward=lambda s: terminal[s][0],
         terminal_cost_features=lambda s: costs[s],
         fallback=lambda h, s: next(iter(table[h, s])) if fallback is None else fallback[h, s],
-        limits=[sf.Limit(f"limit {j}", bound, noise=0.1, norm=1.0) for j, bound in enumerate(bounds)],
+        limits=[sf.Limit(f"limit {j}", bound=bound, noise=0.1, norm=1.0) for j, bound in enumerate(bounds)],
     )
     return sf.World(problem, transition=[1.0], cost=np.eye(m))
 
@@ -114,7 +114,7 @@ def random_world(
         fallback=[np.where(np.arange(n) < zone, 0, -1) for n in sizes[:-1]],
         terminal_reward=rng.integers(0, 9, sizes[-1]) / 8,
         terminal_cost_features=last,
-        limits=[sf.Limit(f"limit {j}", BOUND, noise=0.1, norm=1.0) for j in range(limits)],
+        limits=[sf.Limit(f"limit {j}", bound=BOUND, noise=0.1, norm=1.0) for j in range(limits)],
     )
     return sf.World(problem, transition=[1.0], cost=np.eye(limits))
 
@@ -137,7 +137,7 @@ def stationary_world(rng: np.random.Generator, *, horizon: int, states: int, act
         cost_features=rng.uniform(0.0, BOUND, (n_pairs * successors, 1)),
         transition_features=np.ascontiguousarray(p.reshape(-1, 1)),
         fallback=np.zeros(states, np.int64),
-        limits=sf.Limit("limit", BOUND, noise=0.1, norm=1.0),
+        limits=sf.Limit("limit", bound=BOUND, noise=0.1, norm=1.0),
         stationary_costs=True,
         stationary_transitions=True,
     )

@@ -45,7 +45,10 @@ def labelled() -> Problem:
         terminal_cost_features=lambda s: [1.0, 0.1, 0.2] if isinstance(s, str) else None,
         fallback=lambda h, s: "stay",
         anchor=lambda h: ([0.3, 0.1, 0.7], [0.1, -0.2]) if h in (1, 4) else None,
-        limits=[Limit("heat", 0.6, 0.05, 1.0), Limit("naïve/ü", 1 / 3, 0.0, 2.0, 0.125)],
+        limits=[
+            Limit("heat", bound=0.6, noise=0.05, norm=1.0),
+            Limit("naïve/ü", bound=1 / 3, noise=0.0, norm=2.0, misspecification=0.125),
+        ],
         transition_norm=1.7,
     )
 
@@ -62,7 +65,7 @@ def template(**changes: Any) -> Problem:
         "reward": np.linspace(0, 1, 2 * n),
         "cost_features": np.linspace(-1, 1, 4 * n).reshape(2 * n, 2),
         "fallback": np.zeros(n, np.int64),
-        "limits": Limit("level", 0.5, 0.1, 1.0),
+        "limits": Limit("level", bound=0.5, noise=0.1, norm=1.0),
     }
     return Problem.from_arrays(**(arguments | changes))
 

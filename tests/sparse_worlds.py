@@ -74,7 +74,9 @@ def sparse_worlds(
             terminal_reward=np.linspace(0.0, 0.9, states),
             fallback=np.zeros(states, np.int64),
             anchor=(lambda h: (known[h], gamma[h] @ known[h])) if anchors else None,
-            limits=[sf.Limit(f"limit {j}", float(bound[j]), noise=0.001, norm=float(norms[j])) for j in range(limits)],
+            limits=[
+                sf.Limit(f"limit {j}", bound=float(bound[j]), noise=0.001, norm=float(norms[j])) for j in range(limits)
+            ],
             transition_norm=1.01 * float(np.linalg.norm(mu, axis=1).max()),
             stationary_costs=stationary,
             stationary_transitions=stationary,
@@ -188,7 +190,7 @@ def sparse_twin(problem: sf.Problem) -> sf.Problem:
         terminal_reward=last.reward.copy(),
         terminal_cost_features=None if last.cost_features is None else csr(last.cost_features),
         terminal_has_cost=None if last.cost_features is None else last.has_cost.copy(),
-        anchor=lambda h: None if graph.anchors[h] is None else (graph.anchors[h].features, graph.anchors[h].cost),
+        anchor=lambda h: None if graph.anchors[h] is None else list(zip(*graph.anchors[h].parts, strict=True)),
         transition_norm=problem.transition_norm,
         stationary_costs=problem.stationary_costs,
         stationary_transitions=problem.stationary_transitions,

@@ -184,6 +184,6 @@ def by_label(problem: Problem) -> dict[Any, Any]:
         x = None if last.cost_features is None or not last.has_cost[i] else last.cost_features[i].tolist()
         said["terminal", s] = (float(last.reward[i]), x, bool(last.has_cost[i]), bool(last.fallback_reached[i]))
     for h, anchor in enumerate(graph.anchors):
-        said["anchor", h] = None if anchor is None else (anchor.features.tolist(), anchor.cost.tolist())
+        said["anchor", h] = None if anchor is None else [part.tolist() for part in anchor.parts]
     said["rest"] = (problem.limits, problem.transition_norm, problem.stationary_costs, problem.stationary_transitions)
     return said

@@ -47,7 +47,7 @@ def kettle(wider: bool = False) -> sf.World:
         start=["s", cold],
     )
     known = made.problem
-    limits = (sf.Limit("limit 0", 0.5, noise=0.05, norm=3.0),)
+    limits = (sf.Limit("limit 0", bound=0.5, noise=0.05, norm=3.0),)
     return sf.World(sf.Problem(known.graph, known.naming, limits, 1.0, False, False), transition=[1.0], cost=[1.0])
 
 
@@ -61,7 +61,7 @@ def off_the_fallback(norm: float = 1.0) -> sf.World:
         },
         {"a": (0.0, None), "b": (0.5, None)},
     )
-    known, limits = made.problem, (sf.Limit("limit 0", 0.5, noise=0.1, norm=norm),)
+    known, limits = made.problem, (sf.Limit("limit 0", bound=0.5, noise=0.1, norm=norm),)
     return sf.World(sf.Problem(known.graph, known.naming, limits, 1.0, False, False), transition=[1.0], cost=[1.0])
 
 
@@ -139,7 +139,7 @@ class Calm:
     def observe_terminal(self, state_index: int, cost: Any) -> AlarmLike | None:
         return self.observe(-1, state_index, cost)
 
-    def beyond(self, cost: Any) -> AlarmLike | None:
+    def beyond(self, h: int, cost: Any) -> AlarmLike | None:
         return None
 
     def arrays(self) -> dict[str, Any]:

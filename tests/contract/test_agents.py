@@ -55,7 +55,7 @@ def ring() -> sf.Problem:
         transition_features=lambda h, s, a, s2: [1.0, 0.0] if a == "keep" else [0.5, 0.3 if s2 == s else -0.3],
         terminal_cost_features=lambda s: None if s == "w" else features(s, "keep"),
         fallback=lambda h, s: "keep",
-        limits=[sf.Limit("heat", 2.0, 0.05, 1.0), sf.Limit("load", 2.0, 0.05, 1.0)],
+        limits=[sf.Limit("heat", bound=2.0, noise=0.05, norm=1.0), sf.Limit("load", bound=2.0, noise=0.05, norm=1.0)],
         anchor=lambda h: (features("s", "keep"), [0.3, 0.2]),
         transition_norm=1.5,
     )
@@ -279,7 +279,7 @@ def test_a_state_that_is_no_start_cannot_begin(kind: str) -> None:
         reward=np.array([0.1, 0.2]),
         cost_features=np.ones((2, 1)),
         fallback=np.array([0, -1]),
-        limits=sf.Limit("heat", 3.0, 0.1, 1.0),
+        limits=sf.Limit("heat", bound=3.0, noise=0.1, norm=1.0),
         anchor=lambda h: ([1.0], [0.5]),
     )
     agent = make(kind, problem)

@@ -17,7 +17,10 @@ CLOSE = 1e-9
 
 
 def problem_of(tables: Tables) -> sf.Problem:
-    limits = [sf.Limit(f"limit {j}", x.bound, x.noise, x.norm, x.misspecification) for j, x in enumerate(tables.limits)]
+    limits = [
+        sf.Limit(f"limit {j}", bound=x.bound, noise=x.noise, norm=x.norm, misspecification=x.misspecification)
+        for j, x in enumerate(tables.limits)
+    ]
     problem = sf.Problem.from_functions(**tables.functions(), limits=limits)
     several = tables.pair_rows is not None and max(tables.pair_rows.values()) > 1
     return _with_all_rows(tables, problem) if several else problem

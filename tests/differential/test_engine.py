@@ -126,7 +126,7 @@ def test_skipping_spares_a_table_that_the_last_layer_shares() -> None:
         terminal_cost_features=x,
         transition_features=np.ones((4, 1)),
         fallback=[np.array([0]), np.array([0, -1, -1, -1])],
-        limits=sf.Limit("load", 0.5, noise=0.01, norm=2.0),
+        limits=sf.Limit("load", bound=0.5, noise=0.01, norm=2.0),
         stationary_costs=True,
         stationary_transitions=True,
     )

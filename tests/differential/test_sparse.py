@@ -151,7 +151,7 @@ def test_columns_left_apart_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> No
             reward=np.array([0.1, 0.5, 0.9]),
             cost_features=kind(np.eye(3)),
             fallback=np.array([0]),
-            limits=sf.Limit("load", 0.5, noise=0.1, norm=1.0),
+            limits=sf.Limit("load", bound=0.5, noise=0.1, norm=1.0),
             anchor=lambda h: ([1.0, 1.0, 0.0], 0.2),  # two columns that no triplet has together
         )
         made = sf.LsviNew(problem, replan_growth=0.0)

@@ -34,7 +34,7 @@ def problem(x: Any, phi: Any, **declared: Any) -> sf.Problem:
         cost_features=x,
         transition_features=phi,
         fallback=np.array([0]),
-        limits=sf.Limit("load", 0.5, noise=0.1, norm=1.0),
+        limits=sf.Limit("load", bound=0.5, noise=0.1, norm=1.0),
         **declared,
     )
 

@@ -215,7 +215,7 @@ def test_any_problem_comes_back(
         transition_features=(lambda h, s, a, t: [0.5]) if data.draw(st.booleans()) else None,
         terminal_cost_features=lambda s: data.draw(features) if states.index(s) in costed else None,
         fallback=lambda h, s: actions[-1],
-        limits=[Limit("a", 0.5, 0.1, 1.0), Limit("b", 1.0, 0.0, norm)],
+        limits=[Limit("a", bound=0.5, noise=0.1, norm=1.0), Limit("b", bound=1.0, noise=0.0, norm=norm)],
         anchor=None if flags[0] else lambda h: ([1.0, h], [0.25, 0.0]) if h % 2 else None,
         stationary_costs=flags[0],
         stationary_transitions=flags[1],

@@ -192,7 +192,7 @@ def line(n: int = 3) -> dict[str, Any]:
         "reward": np.zeros(2 * n),
         "cost_features": np.ones((2 * n, 1)),
         "fallback": np.zeros(n, np.int64),
-        "limits": Limit("level", 0.5, 0.1, 1.0),
+        "limits": Limit("level", bound=0.5, noise=0.1, norm=1.0),
     }
 
 
@@ -231,7 +231,7 @@ def test_from_functions_meets_anything_with_a_refusal_of_its_own(name: str, valu
         "cost_features": lambda h, s, a, s2: [1.0],
         "terminal_cost_features": lambda s: [1.0],
         "fallback": lambda h, s: 0,
-        "limits": Limit("level", 0.5, 0.1, 1.0),
+        "limits": Limit("level", bound=0.5, noise=0.1, norm=1.0),
     }
     assume(name != "horizon" or not is_long(value))
     given[name] = (lambda *_: value) if called and callable(given.get(name, len)) else value

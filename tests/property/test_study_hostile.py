@@ -59,7 +59,7 @@ def plant(scale: float, bound: float, noise: float, norm: float, anchored: bool)
         terminal_cost_features=lambda s: [0.0, scale] if s == "hot" else None,
         anchor=(lambda h: ([scale, 0.0], [0.0])) if anchored else None,
         fallback=lambda h, s: "wait",
-        limits=[sf.Limit("heat", bound, noise=noise, norm=norm)],
+        limits=[sf.Limit("heat", bound=bound, noise=noise, norm=norm)],
     )
 
 

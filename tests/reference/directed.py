@@ -100,7 +100,7 @@ class DirectedReference(Reference):
             self.doubtful |= any(abs(lo - lim.bound) < NEAR for lo, lim in zip(lower, self.t.limits, strict=True))
         fallback, ends = self.t.fallback_pairs(), set(self.t.fallback_terminals())
         for s in self.layers[last]:
-            if not plan.consistent or s not in plan.terminal_lower or self._within(plan.terminal_lower[s]):
+            if not plan.consistent or s not in plan.terminal_lower or self._within(self.H - 1, plan.terminal_lower[s]):
                 ends.add(s)
         ends -= {s for h, s in self.t.forbidden if h == last}
         pairs: set[PairKey] = set()
@@ -108,7 +108,7 @@ class DirectedReference(Reference):
         for h in reversed(range(last)):
             for s in self.layers[h]:
                 for a in self.t.actions[h, s]:
-                    kept = all(self._within(plan.lower[row]) for row in self.t.rows((h, s, a)))
+                    kept = all(self._within(h, plan.lower[row]) for row in self.t.rows((h, s, a)))
                     kept &= all((h + 1, s2) in alive for s2 in self.t.successors[h, s, a])
                     hoped = not plan.consistent or kept or (h, s, a) in fallback
                     if hoped and (h, s) not in self.t.forbidden:

@@ -361,7 +361,7 @@ class Reference:
 
     def _bounds(self, plan: Plan) -> None:
         fits = self._per_layer(self._cost_fit, self.H, self.t.stationary_costs)
-        scales = cost_scales(self.t)
+        scales = self._scales()
         for key in [row for pair in self.t.pairs() for row in self.t.rows(pair)]:
             h = key[0]
             upper, lower, u = self._interval(fits[h], h, self.t.x[key])
@@ -377,10 +377,16 @@ class Reference:
                 plan.terminal_spread[s] = self._spread(self.H - 1, upper, lower, u)
                 plan.consistent &= not _crossed(upper, lower, scales)
 
+    def _scales(self) -> list[float]:
+        return cost_scales(self.t)
+
     # ------------------------------------------------------------------ certified sets (spec 4)
 
-    def _within(self, upper: Sequence[float]) -> bool:
-        return all(c <= lim.bound for c, lim in zip(upper, self.t.limits, strict=True))
+    def _bound(self, h: int, j: int) -> float:
+        return self.t.limits[j].bound
+
+    def _within(self, h: int, upper: Sequence[float]) -> bool:
+        return all(c <= self._bound(h, j) for j, c in enumerate(upper))
 
     def _certify(self, plan: Plan) -> None:
         last = self.H - 1
@@ -388,14 +394,14 @@ class Reference:
         if "fallback" not in self.deviations:  # nothing is certified but by its bounds
             fallback_pairs, fallback_terminals = set(), set()
         for s in self.layers[last]:
-            within = s not in plan.terminal_upper or self._within(plan.terminal_upper[s])
+            within = s not in plan.terminal_upper or self._within(last, plan.terminal_upper[s])
             if (s in fallback_terminals or (plan.consistent and within)) and (last, s) not in self.t.forbidden:
                 plan.safe.add((last, s))
         for h in reversed(range(last)):
             for s in self.layers[h]:
                 for a in self.t.actions[h, s]:
                     support = self.t.successors[h, s, a]
-                    condition1 = all(self._within(plan.upper[row]) for row in self.t.rows((h, s, a)))
+                    condition1 = all(self._within(h, plan.upper[row]) for row in self.t.rows((h, s, a)))
                     condition2 = all((h + 1, s2) in plan.safe for s2 in support)
                     earned = plan.consistent and condition1 and condition2
                     plan.condition1[h, s, a] = condition1

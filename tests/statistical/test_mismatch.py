@@ -80,7 +80,7 @@ def test_it_deviates_by_no_more_and_where_it_hurts(name: str, declared: bool) ->
         seed[edge_ranges(layer, layer.fallback_pairs())] = True
         anchor = problem.graph.anchors[h]
         assert anchor is not None
-        known = (layer.cost_features == anchor.features).all(axis=1)
+        known = (layer.cost_features == anchor.features[0]).all(axis=1)
         assert (off[known] == 0.0).all()
         assert (np.abs(off[~known]) == size).all()
         assert (off[seed] <= 0.0).all()

@@ -41,12 +41,12 @@ class Rows(NamedTuple):
 
 
 @numba.njit
-def evidence_of(windows, declared, r, x, z, y, cost, rho, enough):  # type: ignore[no-untyped-def]
+def evidence_of(windows, declared, r, x, z, y, cost, errors, enough):  # type: ignore[no-untyped-def]
     """log evidence after each measurement, up to the first that is at least ``enough``; ∞ after it."""
     track = np.full(len(r), np.inf)
     for t in range(len(r)):
         begin_due(windows, t, declared.ridges)
-        add_measurement(windows, declared, r[t], x[t], z[t], y[t], cost[t], rho[t])
+        add_measurement(windows, declared, r[t], x[t], z[t], y[t], np.abs(cost[t]), errors[t])
         track[t] = weigh(windows, declared, r[t]).log_evidence
         if track[t] >= enough:
             break
@@ -55,12 +55,16 @@ def evidence_of(windows, declared, r, x, z, y, cost, rho, enough):  # type: igno
 
 def track(monitor: Monitor, rows: Rows, cost: np.ndarray, enough: float = math.inf) -> np.ndarray:
     h = rows.layer
-    rho = np.einsum("td,td->t", rows.x, monitor._directions[h])
-    z = rows.x - rho[:, None] * monitor._anchors[h]
-    y = cost - rho[:, None] * monitor._anchor_costs[h]
+    rho, z, y = np.zeros(len(h)), rows.x.copy(), cost.copy()
+    for t, known in enumerate(monitor._known[step] for step in h):
+        if known is not None:
+            rho[t] = known.directions[0] @ rows.x[t]
+            z[t] -= rho[t] * known.anchors[0]
+            y[t] -= rho[t] * known.costs[0]
+    errors = monitor._errors * (1.0 + np.abs(rho))[:, None]
     r = np.zeros_like(h) if monitor.problem.stationary_costs else h
     windows = monitor._room(16)
-    found: np.ndarray = evidence_of(windows, monitor._declared, r, rows.x, z, y, cost, rho, enough)
+    found: np.ndarray = evidence_of(windows, monitor._declared, r, rows.x, z, y, cost, errors, enough)
     return found
 
 
@@ -71,7 +75,7 @@ def first_alarm(problem: Problem, rows: Rows, cost: np.ndarray, alpha: float, ti
     count = np.arange(1, len(cost) + 1)
     q = np.sqrt(times * 2 * np.log(math.pi**2 * count**2 * len(problem.limits) / (3 * alpha)))
     noises = np.array([limit.noise for limit in problem.limits])
-    over = (cost > problem.violation_thresholds + noises * q[:, None]).any(axis=1)
+    over = (cost > problem.violation_thresholds[rows.layer] + noises * q[:, None]).any(axis=1)
     loud = track(monitor, rows, cost, enough) >= enough
     alarms = np.flatnonzero(over | loud)
     return int(alarms[0]) + 1 if len(alarms) else None
@@ -163,7 +167,7 @@ def test_noise_declared_too_small_is_found_out(seed: int) -> None:
 
 def barely_true(seed: int, study: int, tells: int) -> tuple[Problem, Rows, np.ndarray]:
     """Nothing to learn, all cost known, at its bound: RSS is the noise itself and step 2 an exact martingale."""
-    problem = chain(np.ones((1, 1)), Limit("c", 0.5, 0.1, 1.0), horizon=2, anchor=([1.0], 0.5 - 1e-12))
+    problem = chain(np.ones((1, 1)), Limit("c", bound=0.5, noise=0.1, norm=1.0), horizon=2, anchor=([1.0], 0.5 - 1e-12))
     none = np.zeros(tells, np.int64)
     rows = Rows(none, none, np.ones((tells, 1)), np.full((tells, 1), 0.5))
     return problem, rows, rows.truth + 0.1 * stream(seed, f"monitor/tight/{study}").standard_normal((tells, 1))
@@ -184,7 +188,10 @@ def test_level_is_kept_where_the_bound_is_tight_and_a_third_of_the_thresholds_br
 def layered() -> Problem:
     """Two limits, a parameter for every layer, costs of last states, a model error."""
     rng = np.random.default_rng(5)
-    limits = [Limit("a", 9.0, 0.1, 1.0, 0.03), Limit("b", 9.0, 0.3, 2.0)]
+    limits = [
+        Limit("a", bound=9.0, noise=0.1, norm=1.0, misspecification=0.03),
+        Limit("b", bound=9.0, noise=0.3, norm=2.0),
+    ]
     features, last = rng.uniform(-1, 1, (6, 3)), rng.uniform(-1, 1, (6, 3))
     return chain(features, limits, horizon=4, stationary=False, terminal=last)
 

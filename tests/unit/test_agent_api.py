@@ -301,7 +301,7 @@ def test_with_several_starts_the_paper_plans_for_each() -> None:
         {(0, "s"): {"a": ["e"], "b": ["e"]}, (0, "z"): {"a": ["e"], "b": ["e"]}},
         {(0, "s"): "a", (0, "z"): "a"},
         start=["s", "z"],
-        limits=[sf.Limit("heat", 50.0, 0.01, 1.0)],
+        limits=[sf.Limit("heat", bound=50.0, noise=0.01, norm=1.0)],
         cost_features=lambda h, s, a, s2: [1.0, 0.1 * (a == "b") + 0.2 * (s == "z")],
         anchor=lambda h: ([1.0, 0.0], [0.5]),
     )

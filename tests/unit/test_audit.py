@@ -585,7 +585,7 @@ def test_an_exchanged_problem(path: Path) -> None:
     """Half the noise, and a digest that fits: every bound would be tighter."""
     world = kettle()
     known, limit = world.problem, world.problem.limits[0]
-    limits = (sf.Limit(limit.name, limit.bound, limit.noise / 2, limit.norm),)
+    limits = (sf.Limit(limit.name, bound=limit.bound, noise=limit.noise / 2, norm=limit.norm),)
     sf.Problem(known.graph, known.naming, limits, 1.0, False, False).save(path / "problem.json")
     found(path, "another problem", at=0)
     document = json.loads((path / "problem.json").read_bytes())

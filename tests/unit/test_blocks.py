@@ -20,6 +20,7 @@ from surefoot.estimate.ellipsoids import cost_ellipsoids
 from surefoot.estimate.update import GRAM, GRAM_LOW
 from surefoot.model.sparse_rows import SparseRows
 from tests import banks
+from tests.banks import family_of, spread_of
 from tests.unit.test_cost_bounds import extreme, hand_confidence, matrix, most_of_the_intersection
 
 P = 0.05
@@ -258,7 +259,9 @@ def test_rounding_never_lowers_an_upper_bound(seed: int) -> None:
                 bank.state.squares[GRAM, entries] = whole[np.ix_(own, own)].reshape(-1)
                 bank.state.targets[0, 0, blocks.shape.slot[b] : blocks.shape.slot[b + 1]] = targets[own]
                 bank.state.counts[b] = 1
-            limit = sf.Limit("heat", 1.0, max(limit.noise, wide.noise), math.hypot(limit.norm, wide.norm))
+            limit = sf.Limit(
+                "heat", bound=1.0, noise=max(limit.noise, wide.noise), norm=math.hypot(limit.norm, wide.norm)
+            )
             table, exact = (
                 SparseRows.from_dense(rows[:1]),
                 most_of_the_intersection(matrix(whole), matrix(targets), matrix(rows[0]), ridge, limit, 5.0),
@@ -267,7 +270,10 @@ def test_rounding_never_lowers_an_upper_bound(seed: int) -> None:
                 float(bound_rows(table, None, known)[0][0, 0])
                 for known in (
                     cost_ellipsoids(
-                        bank.turned(0), 1.0, np.linalg.norm(x), (limit,), hand_confidence((ridge,), 5.0, guard=guard)
+                        bank.turned(0),
+                        spread_of(1.0),
+                        family_of((limit,), len(targets), float(np.linalg.norm(x))),
+                        hand_confidence((ridge,), 5.0, guard=guard),
                     )
                     for guard in (True, False)
                 )

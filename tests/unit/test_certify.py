@@ -26,7 +26,7 @@ ROAD = {(0, "s"): "stay", (1, "road"): "stay", (2, "road"): "stay"}
 
 
 def certified(problem: sf.Problem, bounds: CostBounds, rule: Any = certify) -> set[tuple[int, str, str]]:
-    return pairs(problem, rule(problem.graph, bounds, problem.limits))
+    return pairs(problem, rule(problem.graph, bounds, problem.bounds))
 
 
 def pairs(problem: sf.Problem, sets: Certified) -> set[tuple[int, str, str]]:
@@ -169,7 +169,7 @@ def test_every_limit_counts() -> None:
 
 def test_margins_as_they_are_shown() -> None:
     """bound − upper; nothing where there is no bound, and never a negative one of a certified action."""
-    limits = tuple(sf.Limit(name, bound=1.0, noise=0.1, norm=1.0) for name in "abcdef")
+    limits = np.ones(6)
     upper = np.array([0.25, 1.0, 1.5, math.inf, -math.inf, math.nan])
     assert margins(upper, limits, True) == [0.75, 0.0, None, None, None, None]
     assert margins(upper, limits, False) == [0.75, 0.0, -0.5, None, None, None]
@@ -193,7 +193,7 @@ def test_terminal_costs() -> None:
 def test_terminal_states_of_the_fallback_are_certified_whatever_the_bounds_say() -> None:
     problem = maze(ENDS, {(0, "s"): "stay"}, terminal_costs=["home", "hot"])
     bounds = bounds_of(problem, {}, terminal_upper={"home": 7.0, "hot": 7.0})
-    sets = certify(problem.graph, bounds, problem.limits)
+    sets = certify(problem.graph, bounds, problem.bounds)
     last = {s: bool(sets.states[-1][problem.state_index(1, s)]) for s in ("home", "hot", "open")}
     assert last == {"home": True, "hot": False, "open": True}
     assert pairs(problem, sets) == {(0, "s", "stay"), (0, "s", "free")}
@@ -201,7 +201,7 @@ def test_terminal_states_of_the_fallback_are_certified_whatever_the_bounds_say()
 
 def test_terminal_states_without_any_cost_features() -> None:
     problem = maze(ENDS, {(0, "s"): "stay"})
-    sets = certify(problem.graph, bounds_of(problem, {}), problem.limits)
+    sets = certify(problem.graph, bounds_of(problem, {}), problem.bounds)
     assert sets.states[-1].all()
     assert len(pairs(problem, sets)) == 4
 
@@ -219,16 +219,16 @@ def test_contradicting_bounds_leave_the_fallback_alone() -> None:
     problem = maze(TRAP, ROAD)
     bounds = bounds_of(problem, {}, consistent=False)
     for rule in (certify, certify_one_step):
-        sets = rule(problem.graph, bounds, problem.limits)
+        sets = rule(problem.graph, bounds, problem.bounds)
         assert pairs(problem, sets) == fallback_pairs(ROAD)
         assert [int(mask.sum()) for mask in sets.states[:-1]] == [1, 1, 1]
-    last = certify(problem.graph, bounds, problem.limits).states[-1]
+    last = certify(problem.graph, bounds, problem.bounds).states[-1]
     assert {problem.states(3)[i] for i in np.flatnonzero(last)} == {"road"}
 
 
 def test_crossing_bounds_are_seen_and_said() -> None:
     """A cost far beyond the norm bound: L‖z‖ and the data cannot both be right."""
-    problem = corridor({"fallback": [1.0], "other": [0.5]}, sf.Limit("heat", 10.0, noise=0.01, norm=1.0))
+    problem = corridor({"fallback": [1.0], "other": [0.5]}, sf.Limit("heat", bound=10.0, noise=0.01, norm=1.0))
     agent = sf.LsviNew(problem, replan_growth=0.0)
     assert agent.plan.consistent
     assert agent.plan.certified(0, "s", "other")
@@ -261,9 +261,9 @@ def test_least_worst_where_nothing_is_certified() -> None:
             (1, "brink", "equal", "end"): [1.5, 1.5],  # as bad as "less", declared later
         },
     )
-    safe = certify_one_step(problem.graph, bounds, problem.limits)
+    safe = certify_one_step(problem.graph, bounds, problem.bounds)
     assert pairs(problem, safe) == {(0, "s", "stay"), (0, "s", "leap"), (1, "road", "stay")}
-    allowed = with_least_worst(problem.graph, safe, bounds, problem.limits)
+    allowed = with_least_worst(problem.graph, safe, bounds, problem.bounds)
     assert pairs(problem, allowed) == {*pairs(problem, safe), (1, "brink", "less")}
     assert all(mask.all() for mask in allowed.states)
 
@@ -277,8 +277,8 @@ def test_least_worst_measures_against_each_limit() -> None:
     limits = [sf.Limit("a", bound=10.0, noise=0.1, norm=1.0), sf.Limit("b", bound=1.0, noise=0.1, norm=1.0)]
     problem = maze(graph, {(0, "s"): "stay", (1, "road"): "stay"}, limits=limits)
     bounds = bounds_of(problem, {(1, "brink", "high", "end"): [10.5, 0.0], (1, "brink", "low", "end"): [2.0, 2.0]})
-    safe = certify_one_step(problem.graph, bounds, problem.limits)
-    allowed = with_least_worst(problem.graph, safe, bounds, problem.limits)
+    safe = certify_one_step(problem.graph, bounds, problem.bounds)
+    allowed = with_least_worst(problem.graph, safe, bounds, problem.bounds)
     assert (1, "brink", "high") in pairs(problem, allowed)  # 0.5 over its bound, the other is 1 over
 
 

@@ -471,7 +471,7 @@ def test_check_strict_when_learning_cannot_begin(surefoot: Surefoot, tmp_path: P
         reward=lambda h, s, a: 0.5,
         cost_features=lambda h, s, a, s2: [1.0],
         fallback=lambda h, s: 0,
-        limits=sf.Limit("load", 1.0, 0.1, 1.0),
+        limits=sf.Limit("load", bound=1.0, noise=0.1, norm=1.0),
     )
     stuck.save(tmp_path / "stuck.json")
     assert surefoot("check", "stuck.json").code == 0

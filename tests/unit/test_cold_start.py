@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.diagnosis.cold_start import fallback_spans, inside, prior
+from surefoot.diagnosis.before_data import before_data
+from surefoot.diagnosis.cold_start import fallback_spans, inside
 from tests.diagnosed import (
     HEAT,
     imprecise,
@@ -163,7 +164,7 @@ def test_remedies_on_random_problems(number: int, seed: int) -> None:
             assert not moves(with_limit(problem, j, bound=1e6))
         else:
             assert moves(with_limit(problem, j, bound=smallest + 1e-6))
-            above_anchors = all(a is None or smallest - 1e-6 > a.cost[j] for a in problem.graph.anchors)
+            above_anchors = all(a is None or smallest - 1e-6 > a.cost[0, j] for a in problem.graph.anchors)
             if above_anchors:
                 assert not moves(with_limit(problem, j, bound=smallest - 1e-6))
     start = found.cold_start
@@ -239,8 +240,9 @@ def test_no_fallback_data_beats_the_floor(number: int, seed: int) -> None:
     tables = random_tables(1000 * seed + number, limits=1)
     problem = problem_of(tables)
     rng = np.random.default_rng(seed)
-    known, spans = prior(problem), fallback_spans(problem)
-    taught = inside(problem, spans)
+    known = before_data(problem)
+    spans = fallback_spans(problem, known.families[0])
+    taught = inside(problem, known.families[0], spans)
     noise, norm = problem.limits[0].noise, problem.limits[0].norm
     agent = sf.LsviNew(problem, failure_probability=1e-6, replan_growth=1e9)
     for more in (0, 1, 3, 30, 300):
@@ -256,5 +258,5 @@ def test_no_fallback_data_beats_the_floor(number: int, seed: int) -> None:
             agent.abort_episode()
         agent.replan()
         for h, upper in enumerate(agent.plan.bounds.upper):
-            floor = known.fixed[h][:, 0] + norm * (-taught[h] if spans[h].shape[1] else known.size[h])
+            floor = known.fixed[h][:, 0] + norm * (-taught[h] if spans[h].shape[1] else known.size[h][:, 0])
             assert (upper[:, 0] >= floor - 1e-9).all()

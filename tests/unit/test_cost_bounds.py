@@ -16,9 +16,8 @@ from surefoot.estimate import kernels
 from surefoot.estimate.costs import bound_rows
 from surefoot.estimate.ellipsoids import CostConfidence, cost_ellipsoids
 from surefoot.estimate.update import GRAM, GRAM_LOW
-from surefoot.model.graph import Anchor
 from surefoot.tolerances import CONTRADICTION
-from tests.banks import turned
+from tests.banks import family_of, spread_of, turned
 from tests.differential.compare import problem_of
 from tests.hand_made import corridor, tell
 from tests.reference.generate import random_history, random_tables
@@ -129,7 +128,7 @@ def test_each_ridge_of_the_grid_wins_somewhere() -> None:
     """upper is the least of the grid's bounds: a small ridge for few rows, a large one for many."""
     ridges, cost, won = (0.1, 3.0, 100.0), 0.02, []
     for rows in (2, 60, 4000):
-        limit = sf.Limit("heat", 1.0, 0.1, 1.0)
+        limit = sf.Limit("heat", bound=1.0, noise=0.1, norm=1.0)
         agent = sf.LsviNew(corridor({"fallback": [1.0]}, limit), P, ridges=ridges, replan_growth=1e9)
         tell(agent, *[[("fallback", cost)]] * rows)
         agent.replan()
@@ -151,7 +150,7 @@ def test_default_grid_follows_the_mean_square_of_the_features() -> None:
 
 
 def test_each_limit_has_its_own_noise_norm_and_data() -> None:
-    limits = [sf.Limit("a", 1.0, noise=0.1, norm=1.0), sf.Limit("b", 1.0, noise=0.3, norm=5.0)]
+    limits = [sf.Limit("a", bound=1.0, noise=0.1, norm=1.0), sf.Limit("b", bound=1.0, noise=0.3, norm=5.0)]
     agent = agent_for(corridor({"fallback": [1.0]}, limits))
     tell(agent, [("fallback", [0.2, 2.0])], [("fallback", [0.4, 1.0])], [("fallback", [0.0, 3.0])])
     # G = 3, b = (0.6, 6); the union is over two limits and two steps
@@ -183,7 +182,7 @@ def test_layers_are_separate_unless_costs_are_stationary() -> None:
 
 def test_misspecification_widens_by_the_formula() -> None:
     zeta = 0.01
-    limit = sf.Limit("heat", 1.0, 0.1, 1.0, misspecification=zeta)
+    limit = sf.Limit("heat", bound=1.0, noise=0.1, norm=1.0, misspecification=zeta)
     problem = corridor({"fallback": [2.0, 0.0], "other": [-4.0, 3.0]}, limit, anchor=([2.0, 0.0], [0.25]))
     agent = agent_for(problem)
     # before data: prior bound, then ζ(1+|ρ|) with ρ = −2
@@ -197,7 +196,9 @@ def test_misspecification_widens_by_the_formula() -> None:
 
 def test_misspecification_without_an_anchor() -> None:
     zeta = 0.02
-    agent = agent_for(corridor({"fallback": [1.0]}, sf.Limit("heat", 1.0, 0.1, 1.0, misspecification=zeta)))
+    agent = agent_for(
+        corridor({"fallback": [1.0]}, sf.Limit("heat", bound=1.0, noise=0.1, norm=1.0, misspecification=zeta))
+    )
     tell(agent, *[[("fallback", 0.2)]] * 3)
     upper, lower = along(3, 0.6, 1.0, noise_radius(math.log(4)) + zeta * math.sqrt(3))  # ρ = 0: each row counts 1
     assert bounds(agent, "fallback") == (close([upper + zeta]), close([lower - zeta]))
@@ -205,7 +206,7 @@ def test_misspecification_without_an_anchor() -> None:
 
 def test_radius_scale_leaves_misspecification_and_prior_alone() -> None:
     zeta = 0.02
-    problem = corridor({"fallback": [1.0]}, sf.Limit("heat", 1.0, 0.1, 1.0, misspecification=zeta))
+    problem = corridor({"fallback": [1.0]}, sf.Limit("heat", bound=1.0, noise=0.1, norm=1.0, misspecification=zeta))
     agent = agent_for(problem, safety_radius_scale=0.5)
     assert bounds(agent, "fallback")[0] == close([1.0 + zeta])
     tell(agent, *[[("fallback", 0.2)]] * 3)
@@ -231,11 +232,11 @@ def expected(*, noise: float = 0.1, norm: float = 1.0, ridge: float = 1.0, union
 
 
 def test_term_noise() -> None:
-    assert fallback_upper(sf.Limit("heat", 1.0, noise=0.17, norm=1.0)) == expected(noise=0.17) != expected()
+    assert fallback_upper(sf.Limit("heat", bound=1.0, noise=0.17, norm=1.0)) == expected(noise=0.17) != expected()
 
 
 def test_term_norm() -> None:
-    assert fallback_upper(sf.Limit("heat", 1.0, noise=0.1, norm=1.1)) == expected(norm=1.1) != expected()
+    assert fallback_upper(sf.Limit("heat", bound=1.0, noise=0.1, norm=1.1)) == expected(norm=1.1) != expected()
 
 
 def test_term_ridge() -> None:
@@ -254,7 +255,7 @@ def test_term_log_det() -> None:
 
 def test_what_the_data_use_of_the_ball_is_not_left_for_other_directions() -> None:
     """A cost near L along one direction leaves little of ‖γ‖ ≤ L for the others: no noise ellipsoid says that."""
-    problem = corridor({"fallback": [1.0, 0.0], "side": [0.0, 1.0]}, sf.Limit("heat", 1.0, 0.01, 1.0))
+    problem = corridor({"fallback": [1.0, 0.0], "side": [0.0, 1.0]}, sf.Limit("heat", bound=1.0, noise=0.01, norm=1.0))
     agent = agent_for(problem)
     tell(agent, *[[("fallback", 0.98)]] * 400)
     assert bounds(agent, "side")[0][0] < 0.5  # √(1 − 0.98²) = 0.2 is what is left, and the noise
@@ -266,7 +267,7 @@ def test_term_failure_probability() -> None:
 
 
 def test_term_number_of_limits() -> None:
-    agent = agent_for(corridor({"fallback": [1.0]}, [sf.Limit(name, 1.0, 0.1, 1.0) for name in "abc"]))
+    agent = agent_for(corridor({"fallback": [1.0]}, [sf.Limit(name, bound=1.0, noise=0.1, norm=1.0) for name in "abc"]))
     tell(agent, *[[(a, [c] * 3) for a, c in steps] for steps in ROWS])
     assert bounds(agent, "fallback")[0].tolist() == [expected(union=3 * 2 * 1)] * 3
 
@@ -290,7 +291,7 @@ def test_term_radius_scale() -> None:
 
 def test_data_that_no_gamma_explains_are_a_contradiction() -> None:
     """Costs of 3 where ‖γ‖ ≤ 1 and the noise is 0.01: radius² is negative, and the fallback alone is certified."""
-    agent = agent_for(corridor({"fallback": [1.0], "half": [0.5]}, sf.Limit("heat", 1.0, 0.01, 1.0)))
+    agent = agent_for(corridor({"fallback": [1.0], "half": [0.5]}, sf.Limit("heat", bound=1.0, noise=0.01, norm=1.0)))
     assert agent.plan.certified(0, "s", "half")
     tell(agent, *[[("fallback", 3.0)]] * 30)
     assert not agent.plan.consistent
@@ -320,8 +321,8 @@ def exact_upper(G: Any, b: Any, z: Any, ridges: tuple[float, ...], limit: sf.Lim
 
 
 def hand_confidence(ridges: tuple[float, ...], log_term: float, *, guard: bool = True) -> CostConfidence:
-    def rule(ratio: float, ridge: float, limit: sf.Limit) -> float:
-        return limit.noise * math.sqrt(ratio + 2 * log_term)
+    def rule(ratio: float, ridge: float, noise: float, norm: float) -> float:
+        return noise * math.sqrt(ratio + 2 * log_term)
 
     return CostConfidence(ridges, rule, dual=True, prior=True, scale=1.0, guard=guard)
 
@@ -335,7 +336,7 @@ def extreme(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarra
     gram = (basis * eigenvalues) @ basis.T
     gram = (gram + gram.T) / 2
     gamma, noise = rng.standard_normal(d), 10.0 ** rng.uniform(-3, 0)
-    limit = sf.Limit("heat", 1.0, noise, float(np.linalg.norm(gamma)) * 10.0 ** rng.uniform(0, 1))
+    limit = sf.Limit("heat", bound=1.0, noise=noise, norm=float(np.linalg.norm(gamma)) * 10.0 ** rng.uniform(0, 1))
     target = gram @ gamma + 0.5 * noise * (basis * np.sqrt(eigenvalues)) @ rng.standard_normal(d)
     least = basis[:, int(np.argmin(eigenvalues))]
     x = [rng.standard_normal(d), least.copy(), basis[:, 0] + least * 10.0 ** rng.uniform(-6, 0)][rng.integers(3)]
@@ -377,10 +378,11 @@ def test_rounding_never_lowers_an_upper_bound(seed: int) -> None:
             gram, target, x, ridge, ratio, limit = extreme(rng)
             exact = most_of_the_intersection(matrix(gram), matrix(target), matrix(x), ridge, limit, 5.0)
             data, length = turned(gram, target[None]), float(np.linalg.norm(x))
+            family = family_of((limit,), len(x), length)
             upper, bare = (
                 float(bound_rows(x[None], None, known)[0][0, 0])
                 for known in (
-                    cost_ellipsoids(data, 1.0, length, (limit,), hand_confidence((ridge,), 5.0, guard=guard))
+                    cost_ellipsoids(data, spread_of(1.0), family, hand_confidence((ridge,), 5.0, guard=guard))
                     for guard in (True, False)
                 )
             )
@@ -397,13 +399,13 @@ def test_rounding_of_the_whole_way_from_rows_to_bounds(seed: int) -> None:
     """Projection, sums, eigenbasis and grid together, against 50 digits from the raw rows."""
     rng = np.random.default_rng(seed)
     for _ in range(12):
-        d, limit = int(rng.integers(2, 5)), sf.Limit("heat", 1.0, 0.05, 3.0)
-        anchor, base = Anchor(rng.standard_normal(d), np.array([0.1])), rng.standard_normal(d)
+        d, limit = int(rng.integers(2, 5)), sf.Limit("heat", bound=1.0, noise=0.05, norm=3.0)
+        anchor, base = rng.standard_normal(d), rng.standard_normal(d)
         rows = [base * rng.uniform(0.5, 2) + 1e-3 * rng.standard_normal(d) for _ in range(150)]
         costs = rng.uniform(0, 1, 150)
-        features = {"fallback": base, "new": rng.standard_normal(d), "near": base + 1e-3, "anchor": anchor.features}
+        features = {"fallback": base, "new": rng.standard_normal(d), "near": base + 1e-3, "anchor": anchor}
         played = {f"row {i}": row for i, row in enumerate(rows)}
-        problem = corridor({**features, **played}, limit, anchor=(anchor.features, [0.1]))
+        problem = corridor({**features, **played}, limit, anchor=(anchor, [0.1]))
         agent = sf.LsviNew(problem, P, replan_growth=1e9)
         tell(agent, *[[pair] for pair in zip(played, costs, strict=True)])
         agent.replan()
@@ -416,9 +418,14 @@ def test_rounding_of_the_whole_way_from_rows_to_bounds(seed: int) -> None:
 
 
 def _exact_from_rows(
-    rows: list[np.ndarray], costs: np.ndarray, x: np.ndarray, anchor: Anchor, ridges: tuple[float, ...], limit: sf.Limit
+    rows: list[np.ndarray],
+    costs: np.ndarray,
+    x: np.ndarray,
+    anchor: np.ndarray,
+    ridges: tuple[float, ...],
+    limit: sf.Limit,
 ) -> Any:
-    x0 = mpmath.matrix(anchor.features.tolist())
+    x0 = mpmath.matrix(anchor.tolist())
     size = (x0.T * x0)[0]
 
     def split(v: np.ndarray) -> tuple[Any, Any]:
@@ -430,10 +437,10 @@ def _exact_from_rows(
     G, b = mpmath.zeros(d), mpmath.zeros(d, 1)
     for row, c in zip(rows, costs, strict=True):
         rho, z = split(row)
-        G, b = G + z * z.T, b + z * (mpmath.mpf(float(c)) - rho * mpmath.mpf(float(anchor.cost[0])))
+        G, b = G + z * z.T, b + z * (mpmath.mpf(float(c)) - rho * mpmath.mpf(0.1))
     rho, z = split(x)
     log_term = mpmath.log(1 * 2 * len(ridges) / mpmath.mpf(P))
-    return rho * mpmath.mpf(float(anchor.cost[0])) + exact_upper(G, b, z, ridges, limit, log_term)
+    return rho * mpmath.mpf(0.1) + exact_upper(G, b, z, ridges, limit, log_term)
 
 
 # ---------------------------------------------------------------- NaN and ∞ never certify
@@ -465,7 +472,7 @@ def test_poisoned_data_certify_nothing_but_the_seed(array: str, bad: float, seed
             "gram_low": (state.squares[GRAM_LOW], h * dim * dim),
             "targets": (state.targets[0, 0], h * dim),
             "targets_low": (state.targets[1, 0], h * dim),
-            "spread": (agent.costs.spread, h),
+            "spread": (agent.costs.spread, (h, 0)),
         }[array]
         held[first] = bad
         # The low parts reach the sums with the next row, so an episode follows.
@@ -486,7 +493,7 @@ def test_a_nan_is_passed_on_to_every_bound_it_touches() -> None:
         for dual in (False, True):
             confidence = replace(hand_confidence((1.0, 10.0), 5.0), dual=dual, prior=dual)
             with np.errstate(all="ignore"):
-                known = cost_ellipsoids(turned(gram, target), 0.0, 1.0, (LIMIT,), confidence)
+                known = cost_ellipsoids(turned(gram, target), spread_of(0.0), family_of((LIMIT,), 2, 1.0), confidence)
                 upper, lower = bound_rows(np.array([[1.0, 1.0], [0.5, 2.0]]), None, known)
             assert np.isnan(upper).all()
             assert np.isnan(lower).all()

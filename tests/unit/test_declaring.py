@@ -14,7 +14,7 @@ import surefoot as sf
 from surefoot.audits import answers
 from surefoot.audits.declaration import read_problem
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import Anchor
+from surefoot.model.graph import Anchors
 from surefoot.study import declaring
 from surefoot.study.declaring import Raised
 from tests.monitored import chain
@@ -38,7 +38,7 @@ def layer(problem: sf.Problem, h: int, **changed: Any) -> sf.Problem:
 
 
 def anchored(problem: sf.Problem, cost: float, feature: float = 0.1) -> sf.Problem:
-    return graph(problem, anchors=(None, Anchor(np.array([feature]), np.array([cost])), None))
+    return graph(problem, anchors=(None, Anchors(np.array([[feature]]), np.array([[cost]]), np.zeros((1, 1))), None))
 
 
 def last_features(problem: sf.Problem) -> sf.Problem:

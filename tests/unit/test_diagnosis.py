@@ -234,7 +234,7 @@ def test_large_problems(seed: int) -> None:
         reward=np.full(n * a, 0.5),
         cost_features=features,
         fallback=np.zeros(n, np.int64),
-        limits=[sf.Limit("heat", bound=0.3, noise=0.1, norm=1.0), sf.Limit("wear", 0.9, 0.1, 2.0)],
+        limits=[sf.Limit("heat", bound=0.3, noise=0.1, norm=1.0), sf.Limit("wear", bound=0.9, noise=0.1, norm=2.0)],
         anchor=lambda h: (np.ones(6), [0.1, 0.2]),
     )
     found = sf.check(problem)

@@ -105,7 +105,7 @@ def test_true_costs_and_the_anchor(world: sf.World) -> None:
         assert cost == pytest.approx(0.95 + (required(after) - after[0]) / 80)
     anchor = problem.graph.anchors[0]
     assert anchor is not None
-    assert anchor.cost == pytest.approx(0.95 + (9 - 50) / 80)
+    assert anchor.cost[0] == pytest.approx(0.95 + (9 - 50) / 80)
     assert problem.stationary_costs
     assert problem.stationary_transitions
 

@@ -35,7 +35,7 @@ def uneven(noise: float = 0.0) -> World:
         terminal_reward=lambda s: 0.125,
         terminal_cost_features=lambda s: [0.0, 1.0] if s == "end" else None,
         fallback=lambda h, s: "a" if s == "a" else "only",
-        limits=[Limit("one", 2.0, noise, 3.0), Limit("two", 4.0, noise, 5.0)],
+        limits=[Limit("one", bound=2.0, noise=noise, norm=3.0), Limit("two", bound=4.0, noise=noise, norm=5.0)],
     )
     return World(problem, transition=[1.0], cost=[[0.5, 1.5], [1.0, 3.0]])
 

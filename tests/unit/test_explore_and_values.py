@@ -63,7 +63,7 @@ def explored(terminal: bool = False, literal: bool = False) -> tuple[sf.Problem,
     problem = maze(GRAPH, FALLBACK, limits=2, terminal_costs=["t", "u"] if terminal else None)
     last = {"t": [0.2, 0.2], "u": [0.9, 0.6]}
     bounds = bounds_of(problem, UPPER, LOWER, terminal_upper=last if terminal else None)
-    sets = certify(problem.graph, bounds, problem.limits)
+    sets = certify(problem.graph, bounds, problem.bounds)
     omega = pair_uncertainty(problem.graph, bounds, SLACK)
     allowed = [np.ones_like(mask) for mask in sets.pairs] if literal else sets.pairs
     return problem, omega, (terminal_uncertainty(problem.graph, bounds, SLACK), allowed), sets
@@ -149,7 +149,7 @@ def test_each_weight_feeds_its_own_idea() -> None:
 
 # ---------------------------------------------------------------- slack
 
-LIMITS = [sf.Limit("a", 1.0, 0.1, 1.0), sf.Limit("b", 2.0, 0.1, 1.0)]
+LIMITS = [sf.Limit("a", bound=1.0, noise=0.1, norm=1.0), sf.Limit("b", bound=2.0, noise=0.1, norm=1.0)]
 
 
 def test_slack_is_one_without_an_anchor() -> None:
@@ -172,7 +172,7 @@ def test_slack_is_per_layer() -> None:
         cost_features=lambda h, s, a, s2: [1.0],
         terminal_cost_features=lambda s: [1.0],
         fallback=lambda h, s: "x",
-        limits=sf.Limit("a", 1.0, 0.1, 1.0),
+        limits=sf.Limit("a", bound=1.0, noise=0.1, norm=1.0),
         anchor=lambda h: anchors[h],
     )
     assert slacks(problem, None).tolist() == [[0.5], [1.0], [0.75]]

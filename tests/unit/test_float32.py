@@ -29,7 +29,11 @@ DENSE = [name for name in PROBLEMS if name not in ("sparse", "sparse_costs", "em
 
 def test_the_misspecification_by_hand() -> None:
     """0.1 is stored as 0.100000001490116…, which is 1.49e-9 too much; 0.25 and 0.5 as they are."""
-    limits = [sf.Limit("one", 0.5, 0.1, 2.0), sf.Limit("two", 0.5, 0.1, 4.0, 0.125), sf.Limit("none", 0.5, 0.1, 0.0)]
+    limits = [
+        sf.Limit("one", bound=0.5, noise=0.1, norm=2.0),
+        sf.Limit("two", bound=0.5, noise=0.1, norm=4.0, misspecification=0.125),
+        sf.Limit("none", bound=0.5, noise=0.1, norm=0.0),
+    ]
     features = np.full((12, 2), 0.25)
     features[7] = 0.1, 0.5
     problem = template(cost_features=features, limits=limits).stored_in_float32()
@@ -81,7 +85,7 @@ def test_it_is_rounded_up_and_hardly(kind: str, seed: int) -> None:
         if kind == "all sizes":
             x *= 10.0 ** rng.integers(-30, 30, (12, 1))
         norm = float(rng.uniform(0.1, 10.0))
-        problem = template(cost_features=x, limits=sf.Limit("level", 0.5, 0.1, norm))
+        problem = template(cost_features=x, limits=sf.Limit("level", bound=0.5, noise=0.1, norm=norm))
         stored = problem.stored_in_float32()
         declared = Fraction(stored.limits[0].misspecification) / Fraction(norm)
         table = stored.graph.layers[0].cost_features
@@ -270,7 +274,7 @@ def test_true_costs_of_the_exact_features_lie_within(
 @pytest.mark.parametrize("anchored", [False, True])
 def test_without_the_declaration_they_do_not(anchored: bool, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     coarsely(monkeypatch)
-    monkeypatch.setattr(rounding, "widened", lambda limit, loss: limit)
+    monkeypatch.setattr(rounding, "widened", lambda limit, norm, loss: limit)
     held = []
     for number in range(40):
         world = star(np.random.default_rng([seed, number]), anchored=anchored).stored_in_float32()
@@ -365,7 +369,9 @@ def problems(seed: int) -> dict[str, sf.Problem]:
     whole = rng.integers(-99, 99, (12, 2)) / 8  # the sum of both columns is exact: three columns of rank two
     return {
         **{name: world.problem for name, world in worlds(seed).items()},
-        "stuck": template(cost_features=rng.normal(size=(12, 5)), limits=sf.Limit("level", 0.01, 0.1, 1.0)),
+        "stuck": template(
+            cost_features=rng.normal(size=(12, 5)), limits=sf.Limit("level", bound=0.01, noise=0.1, norm=1.0)
+        ),
         "dependent columns": template(cost_features=np.column_stack([whole, whole.sum(axis=1)])),
     }
 

@@ -22,7 +22,7 @@ from tests.monitored import ALPHA, chain, told
 def drifting(seed: int) -> tuple[Problem, list[tuple[int, np.ndarray]]]:
     rng = np.random.default_rng(seed)
     features = rng.uniform(0, 1, (5, 2))
-    problem = chain(features, Limit("c", 99.0, 0.1, 2.0), horizon=2)
+    problem = chain(features, Limit("c", bound=99.0, noise=0.1, norm=2.0), horizon=2)
     rows = []
     for t in range(400):
         e = int(rng.integers(5))
@@ -61,7 +61,7 @@ def test_residual_alarm_says_what_where_and_since_when(seed: int) -> None:
 
 def test_wild_noise_is_told_as_scatter(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 99.0, 0.1, 1.0), horizon=2), ALPHA)
+    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", bound=99.0, noise=0.1, norm=1.0), horizon=2), ALPHA)
     alarm = None
     while alarm is None:
         alarm = told(monitor, 0, 0, 0.5 + 0.3 * rng.standard_normal())
@@ -75,7 +75,7 @@ def test_wild_noise_is_told_as_scatter(seed: int) -> None:
 
 def test_a_layer_that_changed_alone_is_named(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    problem = chain(np.ones((1, 1)), Limit("c", 99.0, 0.1, 1.0), horizon=5, stationary=False)
+    problem = chain(np.ones((1, 1)), Limit("c", bound=99.0, noise=0.1, norm=1.0), horizon=5, stationary=False)
     monitor = Monitor(problem, ALPHA)
     for t in range(4000):
         noise = 0.3 if t >= 2000 and t % 4 == 2 else 0.1
@@ -93,7 +93,7 @@ def test_a_layer_that_changed_alone_is_named(seed: int) -> None:
 
 def test_a_shift_is_told_as_one() -> None:
     """From 0.2 to 0.9 at measurement 65, where a window begins, without any scatter in either part."""
-    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 99.0, 0.1, 1.0), horizon=2), 1e-9)
+    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", bound=99.0, noise=0.1, norm=1.0), horizon=2), 1e-9)
     raised = [told(monitor, 0, 0, 0.2 if t < 64 else 0.9) for t in range(128)]
     alarm = next(alarm for alarm in raised if alarm)
     assert (alarm.details["test"], alarm.details["since"], alarm.details["step"]) == ("shift", 65, None)
@@ -106,7 +106,7 @@ def test_a_shift_is_told_as_one() -> None:
 def test_a_parameter_longer_than_declared_is_noticed(seed: int) -> None:
     """γ = (1, 1, 1), of length 1.73, where 0.8 is declared: a fit exists, an admissible one does not."""
     rng = np.random.default_rng(seed)
-    problem = chain(np.eye(3), Limit("c", 99.0, 0.1, 0.8), horizon=2)
+    problem = chain(np.eye(3), Limit("c", bound=99.0, noise=0.1, norm=0.8), horizon=2)
     monitor = Monitor(problem, ALPHA)
     raised = [told(monitor, 0, t % 3, 1 + 0.1 * rng.standard_normal()) for t in range(60)]
     assert any(raised)
@@ -114,7 +114,7 @@ def test_a_parameter_longer_than_declared_is_noticed(seed: int) -> None:
 
 def test_one_wild_measurement_is_enough(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 99.0, 0.1, 1.0), horizon=2), ALPHA)
+    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", bound=99.0, noise=0.1, norm=1.0), horizon=2), ALPHA)
     assert not any(told(monitor, 0, 0, 0.5 + 0.1 * rng.standard_normal()) for _ in range(1000))
     assert told(monitor, 0, 0, -0.5) is not None
 
@@ -122,7 +122,7 @@ def test_one_wild_measurement_is_enough(seed: int) -> None:
 @pytest.mark.parametrize("noise", [0.1, 0.0])
 def test_where_nothing_costs_anything_a_cost_is_noticed(noise: float) -> None:
     """All features are zero, so that no parameter explains anything."""
-    monitor = Monitor(chain(np.zeros((1, 1)), Limit("c", 99.0, noise, 1.0), horizon=2), ALPHA)
+    monitor = Monitor(chain(np.zeros((1, 1)), Limit("c", bound=99.0, noise=noise, norm=1.0), horizon=2), ALPHA)
     assert not any(told(monitor, 0, 0, noise * (-1) ** t) for t in range(100))
     alarm = told(monitor, 0, 0, 1.0)
     assert alarm is not None
@@ -132,7 +132,7 @@ def test_where_nothing_costs_anything_a_cost_is_noticed(noise: float) -> None:
 @pytest.mark.parametrize("cost", [-1e200, -1e160, -1e308])
 def test_what_overflows_counts_against_the_model(cost: float) -> None:
     for noise in (0.1, 0.0):
-        monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 99.0, noise, 1.0), horizon=2), ALPHA)
+        monitor = Monitor(chain(np.ones((1, 1)), Limit("c", bound=99.0, noise=noise, norm=1.0), horizon=2), ALPHA)
         alarm = told(monitor, 0, 0, cost)
         assert alarm is not None
         assert alarm.kind == "residual"
@@ -143,7 +143,7 @@ def test_what_overflows_counts_against_the_model(cost: float) -> None:
 
 
 def test_limit_alarm_exactly_at_its_quantile() -> None:
-    limits = [Limit("a", 0.5, 0.1, 50.0), Limit("b", 1.0, 0.2, 50.0)]
+    limits = [Limit("a", bound=0.5, noise=0.1, norm=50.0), Limit("b", bound=1.0, noise=0.2, norm=50.0)]
     problem = chain(np.ones((1, 1)), limits, horizon=2)
     for t in (1, 2, 7):
         for j, (a, b) in enumerate([(1.0, 0.0), (0.0, 1.0)]):
@@ -164,16 +164,20 @@ def test_limit_alarm_exactly_at_its_quantile() -> None:
 
 def test_beyond_is_the_limit_test_alone() -> None:
     """It counts, and never says a word of the model."""
-    problem = chain(np.ones((1, 1)), [Limit("a", 0.5, 0.1, 1.0), Limit("b", 1.0, 0.2, 1.0)], horizon=2)
+    problem = chain(
+        np.ones((1, 1)),
+        [Limit("a", bound=0.5, noise=0.1, norm=1.0), Limit("b", bound=1.0, noise=0.2, norm=1.0)],
+        horizon=2,
+    )
     monitor = Monitor(problem, ALPHA)
-    assert all(monitor.beyond(np.array([-50.0 * t, 0.9])) is None for t in range(6))
+    assert all(monitor.beyond(0, np.array([-50.0 * t, 0.9])) is None for t in range(6))
     assert (monitor.measurements, monitor.log_evidence) == (6, -math.inf)
     level = 1.0 + 0.2 * monitor.quantile(7)
-    alarm = monitor.beyond(np.array([0.0, level + 0.01]))
+    alarm = monitor.beyond(0, np.array([0.0, level + 0.01]))
     assert alarm is not None
     assert (alarm.kind, alarm.details["limit"], alarm.details["measurement"]) == ("limit", "b", 7)
     assert alarm.details["noise_needed"] == {"b": pytest.approx(0.2 + 0.01 / monitor.quantile(7), rel=1e-12)}
-    again = monitor.beyond(np.array([50.0, 50.0]))
+    again = monitor.beyond(0, np.array([50.0, 50.0]))
     assert again is not None
     assert again.details["limit"] == "a"
     assert list(again.details["noise_needed"]) == ["a", "b"]
@@ -181,7 +185,7 @@ def test_beyond_is_the_limit_test_alone() -> None:
 
 def test_quantiles_spend_half_the_level() -> None:
     """Σ_t m·exp(−q_t²/2) = α/2; the tail beyond T is below α/2·6/(π²T)."""
-    problem = chain(np.ones((1, 1)), [Limit(name, 0.5, 0.1, 5.0) for name in "abc"], horizon=2)
+    problem = chain(np.ones((1, 1)), [Limit(name, bound=0.5, noise=0.1, norm=5.0) for name in "abc"], horizon=2)
     monitor, last = Monitor(problem, ALPHA), 20_000
     spent = math.fsum(3 * math.exp(-(monitor.quantile(t) ** 2) / 2) for t in range(1, last + 1))
     assert ALPHA / 2 * (1 - 6 / (math.pi**2 * last)) <= spent <= ALPHA / 2
@@ -189,12 +193,12 @@ def test_quantiles_spend_half_the_level() -> None:
 
 def test_riding_the_limit_is_no_alarm(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 0.5, 0.1, 1.0), horizon=2), ALPHA)
+    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", bound=0.5, noise=0.1, norm=1.0), horizon=2), ALPHA)
     assert not any(told(monitor, 0, 0, 0.5 + 0.1 * rng.standard_normal()) for _ in range(1000))
 
 
 def test_without_noise_the_limit_is_sharp() -> None:
-    problem = chain(np.ones((1, 1)), Limit("c", 0.5, 0.0, 1.0), horizon=2)
+    problem = chain(np.ones((1, 1)), Limit("c", bound=0.5, noise=0.0, norm=1.0), horizon=2)
     scale = 0.5 + 1.0  # bound, and norm × ‖x‖
     assert told(Monitor(problem, ALPHA), 0, 0, 0.5 + 0.9e-9 * scale) is None
     alarm = told(Monitor(problem, ALPHA), 0, 0, 0.5 + 1.1e-9 * scale)
@@ -208,7 +212,7 @@ def test_without_noise_the_limit_is_sharp() -> None:
 def test_exact_measurements_agree_for_ever(seed: int) -> None:
     rng = np.random.default_rng(seed)
     features = rng.uniform(-1, 1, (7, 3))
-    problem = chain(features, Limit("c", 9.0, 0.0, 2.0), horizon=2, anchor=([0.1, 0.2, 0.3], 0.14))
+    problem = chain(features, Limit("c", bound=9.0, noise=0.0, norm=2.0), horizon=2, anchor=([0.1, 0.2, 0.3], 0.14))
     monitor = Monitor(problem, ALPHA)
     for t in range(5000):
         assert told(monitor, 0, t % 7, float(features[t % 7] @ [0.1, 0.2, 0.3])) is None
@@ -219,7 +223,7 @@ def test_exact_measurements_agree_for_ever(seed: int) -> None:
 def test_an_inexact_measurement_without_noise_is_an_alarm_at_once(off: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
     features = rng.uniform(-1, 1, (7, 3))
-    monitor = Monitor(chain(features, Limit("c", 9.0, 0.0, 2.0), horizon=2), ALPHA)
+    monitor = Monitor(chain(features, Limit("c", bound=9.0, noise=0.0, norm=2.0), horizon=2), ALPHA)
     for t in range(700):
         assert told(monitor, 0, t % 7, float(features[t % 7] @ [0.1, 0.2, 0.3])) is None
     alarm = told(monitor, 0, 0, float(features[0] @ [0.1, 0.2, 0.3]) + off)
@@ -230,7 +234,7 @@ def test_an_inexact_measurement_without_noise_is_an_alarm_at_once(off: float, se
 
 @pytest.mark.parametrize("noises", [(0.1, 0.0), (0.0, 0.1)])
 def test_an_exact_limit_is_watched_beside_a_noisy_one(noises: tuple[float, float]) -> None:
-    limits = [Limit(f"noise {noise}", 9.0, noise, 2.0) for noise in noises]
+    limits = [Limit(f"noise {noise}", bound=9.0, noise=noise, norm=2.0) for noise in noises]
     monitor = Monitor(chain(np.ones((1, 1)), limits, horizon=2), ALPHA)
     for _ in range(5):
         assert told(monitor, 0, 0, 0.3, 0.3) is None
@@ -242,7 +246,9 @@ def test_an_exact_limit_is_watched_beside_a_noisy_one(noises: tuple[float, float
 def test_without_noise_a_declared_model_error_is_allowed_and_a_larger_one_is_not(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for size, alarmed in ((0.05, False), (0.2, True)):
-        monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 9.0, 0.0, 2.0, 0.05), horizon=2), ALPHA)
+        monitor = Monitor(
+            chain(np.ones((1, 1)), Limit("c", bound=9.0, noise=0.0, norm=2.0, misspecification=0.05), horizon=2), ALPHA
+        )
         raised = [told(monitor, 0, 0, 0.3 + size * rng.choice([-1.0, 1.0])) for _ in range(40)]
         assert any(raised) == alarmed
 
@@ -250,7 +256,9 @@ def test_without_noise_a_declared_model_error_is_allowed_and_a_larger_one_is_not
 def test_without_noise_a_model_error_is_allowed_to_its_last_digits() -> None:
     """Two measurements ±δ about a mean: D = 2δ², and 2ζ² is allowed. A slack of 10⁻³ would let the last one pass."""
     for size, alarmed in ((1.0 - 1e-7, False), (1.0 + 1e-7, True), (1.0 + 5e-5, True)):
-        monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 9.0, 0.0, 2.0, 0.05), horizon=2), ALPHA)
+        monitor = Monitor(
+            chain(np.ones((1, 1)), Limit("c", bound=9.0, noise=0.0, norm=2.0, misspecification=0.05), horizon=2), ALPHA
+        )
         assert told(monitor, 0, 0, 0.3 + 0.05 * size) is None
         assert (told(monitor, 0, 0, 0.3 - 0.05 * size) is not None) == alarmed
 
@@ -263,7 +271,7 @@ def test_a_model_error_within_its_declaration_is_no_shift(seed: int, declared: b
     """
     for k in range(10):
         rng = np.random.default_rng([seed, k])
-        limit = Limit("c", 99.0, 0.05, 2.0, 0.05 if declared else 0.0)
+        limit = Limit("c", bound=99.0, noise=0.05, norm=2.0, misspecification=0.05 if declared else 0.0)
         monitor = Monitor(chain(np.ones((1, 1)), limit, horizon=2), ALPHA)
         side = 1.0 if k % 2 else -1.0
         raised = [
@@ -319,14 +327,14 @@ def test_state_that_does_not_fit_is_refused_and_changes_nothing(damage: Callable
 
 @pytest.mark.parametrize("cost", [[math.nan], [math.inf], [0.1, 0.2], []])
 def test_a_cost_that_is_none_is_refused_and_changes_nothing(cost: list[float]) -> None:
-    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 9.0, 0.1, 1.0), horizon=2), ALPHA)
+    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", bound=9.0, noise=0.1, norm=1.0), horizon=2), ALPHA)
     with pytest.raises(InvalidInput, match="finite"):
         monitor.observe(0, 0, np.array(cost))
     assert monitor.measurements == 0
 
 
 def test_last_states_without_a_cost_are_refused() -> None:
-    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 9.0, 0.1, 1.0), horizon=2), ALPHA)
+    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", bound=9.0, noise=0.1, norm=1.0), horizon=2), ALPHA)
     with pytest.raises(InvalidInput, match="no terminal cost"):
         monitor.observe_terminal(0, np.array([0.1]))
 
@@ -334,7 +342,7 @@ def test_last_states_without_a_cost_are_refused() -> None:
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.1, math.nan])
 def test_level_must_be_a_probability(level: float) -> None:
     with pytest.raises(InvalidInput, match="false_alarm"):
-        Monitor(chain(np.ones((1, 1)), Limit("c", 9.0, 0.1, 1.0), horizon=2), level)
+        Monitor(chain(np.ones((1, 1)), Limit("c", bound=9.0, noise=0.1, norm=1.0), horizon=2), level)
 
 
 @pytest.mark.parametrize("field", ["noise", "norm", "misspecification"])
@@ -346,7 +354,7 @@ def test_every_declared_number_counts(field: str, seed: int) -> None:
     for factor in (1.0, 1.5):
         numbers = {"noise": 0.1, "norm": 0.55, "misspecification": 0.02}
         numbers[field] *= factor
-        monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 99.0, **numbers), horizon=2), ALPHA)
+        monitor = Monitor(chain(np.ones((1, 1)), Limit("c", bound=99.0, **numbers), horizon=2), ALPHA)
         for cost in costs:
             told(monitor, 0, 0, cost)
         found.append(monitor.log_evidence)

@@ -21,7 +21,7 @@ from tests.monitored import ALPHA, chain, told
 
 def test_rss_by_hand() -> None:
     """Rows 1 and 3 of the feature 1, λ: min (1−g)² + (3−g)² + λg² = 10 − 16/(2+λ)."""
-    problem = chain(np.ones((1, 1)), Limit("c", 10.0, 1.0, 2.0), horizon=2)
+    problem = chain(np.ones((1, 1)), Limit("c", bound=10.0, noise=1.0, norm=2.0), horizon=2)
     monitor = Monitor(problem, ALPHA)
     assert told(monitor, 0, 0, 1.0) is None
     assert told(monitor, 0, 0, 3.0) is None
@@ -43,7 +43,7 @@ def test_ridges_go_with_the_scale_of_the_features() -> None:
 
 def test_evidence_by_hand() -> None:
     """One feature, no past: the first window alone, E = (1−s)^{n/2} exp(sD/2σ²), weight ½·½, s evenly."""
-    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 10.0, 1.0, 2.0), horizon=2), ALPHA)
+    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", bound=10.0, noise=1.0, norm=2.0), horizon=2), ALPHA)
     told(monitor, 0, 0, 1.0)
     told(monitor, 0, 0, 3.0)
     d = 10 - 16 / 2.25 - 1
@@ -68,8 +68,9 @@ class Definition:
     def add(self, h: int, x: np.ndarray, cost: np.ndarray) -> None:
         anchor, rho, z, y = self.problem.graph.anchors[h], 0.0, x, cost
         if anchor is not None:
-            rho = float(x @ anchor.features / (anchor.features @ anchor.features))
-            z, y = x - rho * anchor.features, cost - rho * anchor.cost
+            x0 = anchor.features[0]
+            rho = float(x @ x0 / (x0 @ x0))
+            z, y = x - rho * x0, cost - rho * anchor.cost[0]
         self.rows.append((0 if self.problem.stationary_costs else h, z, y, 1 + abs(rho)))
 
     def windows(self) -> dict[int, float]:
@@ -145,15 +146,22 @@ class Definition:
 
 
 CASES: dict[str, dict[str, Any]] = {
-    "pooled": {"limits": Limit("c", 9.0, 0.1, 1.0)},
-    "anchored": {"limits": Limit("c", 9.0, 0.1, 1.0), "anchor": ([0.5, 0.0, 1.0], 0.1)},
-    "layered": {"limits": Limit("c", 9.0, 0.1, 1.0), "stationary": False, "horizon": 4},
-    "misspecified": {"limits": Limit("c", 9.0, 0.1, 1.0, 0.05), "anchor": ([0.5, 0.0, 1.0], 0.1)},
-    "several": {
-        "limits": [Limit("c", 9.0, 0.1, 1.0), Limit("b", 9.0, 0.02, 0.5, 0.01), Limit("exact", 9.0, 0.0, 2.0, 9.0)]
+    "pooled": {"limits": Limit("c", bound=9.0, noise=0.1, norm=1.0)},
+    "anchored": {"limits": Limit("c", bound=9.0, noise=0.1, norm=1.0), "anchor": ([0.5, 0.0, 1.0], 0.1)},
+    "layered": {"limits": Limit("c", bound=9.0, noise=0.1, norm=1.0), "stationary": False, "horizon": 4},
+    "misspecified": {
+        "limits": Limit("c", bound=9.0, noise=0.1, norm=1.0, misspecification=0.05),
+        "anchor": ([0.5, 0.0, 1.0], 0.1),
     },
-    "no fit allowed": {"limits": Limit("c", 9.0, 0.1, 0.0)},
-    "zeros": {"limits": Limit("c", 9.0, 0.1, 1.0)},  # in features, here and there
+    "several": {
+        "limits": [
+            Limit("c", bound=9.0, noise=0.1, norm=1.0),
+            Limit("b", bound=9.0, noise=0.02, norm=0.5, misspecification=0.01),
+            Limit("exact", bound=9.0, noise=0.0, norm=2.0, misspecification=9.0),
+        ]
+    },
+    "no fit allowed": {"limits": Limit("c", bound=9.0, noise=0.1, norm=0.0)},
+    "zeros": {"limits": Limit("c", bound=9.0, noise=0.1, norm=1.0)},  # in features, here and there
 }
 
 
@@ -192,7 +200,7 @@ def test_with_many_features_shifts_are_looked_for_less_often(seed: int) -> None:
     """Every (40 // 16)² = 4 measurements; between them the mixture leaves them out."""
     rng = np.random.default_rng(seed)
     features = rng.uniform(-1, 1, (60, 40))
-    problem = chain(features, Limit("c", 99.0, 0.1, 3.0), horizon=2)
+    problem = chain(features, Limit("c", bound=99.0, noise=0.1, norm=3.0), horizon=2)
     monitor, definition = Monitor(problem, 1e-200), Definition(problem)
     gamma = rng.uniform(-0.2, 0.2, 40)
     for t in range(1, 201):
@@ -209,7 +217,7 @@ def test_with_many_features_shifts_are_looked_for_less_often(seed: int) -> None:
 
 def test_rounding_of_all_rows_is_taken_off_a_shift() -> None:
     """By the size of all rows that there are, those of the first window; others do not count."""
-    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", 99.0, 0.1, 1.0), horizon=2), 1e-200)
+    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", bound=99.0, noise=0.1, norm=1.0), horizon=2), 1e-200)
     for t in range(100):
         told(monitor, 0, 0, 0.2 if t < 64 else 0.9)
     windows, declared = monitor._windows, monitor._declared
@@ -232,7 +240,10 @@ def test_rounding_of_all_rows_is_taken_off_a_shift() -> None:
 def test_a_window_that_begins_knows_nothing_of_what_was_before(seed: int) -> None:
     """After 32 measurements, and again after 64 + 32, it is as one that began with the world."""
     rng = np.random.default_rng(seed)
-    limits = [Limit("c", 99.0, 0.1, 1.0, 0.1), Limit("exact", 99.0, 0.0, 1.0, 9.0)]
+    limits = [
+        Limit("c", bound=99.0, noise=0.1, norm=1.0, misspecification=0.1),
+        Limit("exact", bound=99.0, noise=0.0, norm=1.0, misspecification=9.0),
+    ]
     problem = chain(rng.uniform(-1, 1, (4, 2)), limits, anchor=([0.5, 1.0], [0.1, 0.1]), stationary=False)
     old = Monitor(problem, 1e-9)
     rows = [(1, int(rng.integers(4)), rng.uniform(0, 0.5, 2)) for _ in range(97)]
@@ -262,7 +273,7 @@ def test_weights_of_windows_add_up_to_a_half() -> None:
 
 
 def test_windows_are_few_and_of_every_age() -> None:
-    problem = chain(np.ones((1, 1)), Limit("c", 99.0, 0.1, 1.0), horizon=2)
+    problem = chain(np.ones((1, 1)), Limit("c", bound=99.0, noise=0.1, norm=1.0), horizon=2)
     monitor = Monitor(problem, ALPHA)
     for t in range(1, 3000):
         told(monitor, 0, 0, 0.5)

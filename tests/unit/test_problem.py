@@ -385,7 +385,7 @@ def test_an_anchors_feature_is_a_vector_to_divide_by() -> None:
     anchored("anchor feature is too large: anchor of step 1: [1e+200, 0.0]", features=[1e200, 0.0])
     anchored("anchor feature has the wrong length: anchor of step 1: 1 numbers where 2 are expected", features=[1.0])
     anchored("anchor feature is not finite: anchor of step 1: [1.0, nan]", features=[1.0, math.nan])
-    for nonsense in ("ab", 1.0, None, [["x"]], {}):
+    for nonsense in ("ab", 1.0, None, [["x"]]):
         anchored(f"anchor feature must be a list of numbers: anchor of step 1: {nonsense!r}", features=nonsense)
 
 
@@ -422,13 +422,14 @@ def test_an_anchor_costs_a_number_per_limit() -> None:
     for same in (0.25, [0.25], np.array(0.25), np.array([0.25]), np.float32(0.25), (Fraction(1, 4),)):
         anchor = declare(anchor=lambda h, same=same: ([1.0, 0.0], same)).graph.anchors[2]
         assert anchor is not None
-        assert anchor.cost.tolist() == [0.25]
+        assert anchor.cost.tolist() == [[0.25]]
 
 
-@pytest.mark.parametrize("given", [1.0, "abc", ([1.0, 0.0],), ([1.0, 0.0], 0.1, 0.2), []], ids=repr)
+@pytest.mark.parametrize("given", [1.0, "abc", ([1.0, 0.0],), ([1.0, 0.0], 0.1, 0.2, 0.3)], ids=repr)
 def test_an_anchor_is_a_pair(given: Any) -> None:
     refused(
-        f"anchor must be (features, cost) or None: anchor of step 2: {given!r}",
+        "anchor must be (features, cost), (features, cost, tolerance), a list of such, or None",
+        f"anchor of step 2: {given!r}",
         anchor=lambda h: [None, None, given][h],
     )
 
@@ -463,7 +464,10 @@ def test_a_limits_numbers_are_numbers(field: str) -> None:
     for value in (math.nan, math.inf, -math.inf):
         with pytest.raises(InvalidInput, match=f"{field} is not finite: limit 'heat': {value}"):
             limit(value)
+    also = {"bound": [0.5], "norm": None}  # a bound by step, and nothing known of the size, have rules of their own
     for value in ("0.5", b"1", None, True, np.bool_(False), [0.5], 1j, 10**5000):
+        if field in also and value == also[field]:
+            continue
         with pytest.raises(InvalidInput, match=f"{field} must be a number: limit 'heat': "):
             limit(value)
     if field == "bound":
@@ -478,7 +482,7 @@ def test_a_limits_numbers_are_numbers(field: str) -> None:
 @pytest.mark.parametrize("name", ["", None, 3, np.str_("x"), b"x"], ids=repr)
 def test_a_limit_needs_a_name(name: Any) -> None:
     with pytest.raises(InvalidInput) as error:
-        Limit(name, 0.6, 0.1, 1.0)
+        Limit(name, bound=0.6, noise=0.1, norm=1.0)
     assert str(error.value) == f"a limit needs a name: {name!r}. Give it a word."
 
 

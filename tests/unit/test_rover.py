@@ -151,7 +151,7 @@ def test_strain_and_anchor(world: sf.World) -> None:
                 assert world.costs[h][edge, 0] == pytest.approx(expected)
     anchor = problem.graph.anchors[0]
     assert anchor is not None
-    assert anchor.cost == pytest.approx(0.1 + 0.8 * ground.roughness[44, 318] / 20)
+    assert anchor.cost[0] == pytest.approx(0.1 + 0.8 * ground.roughness[44, 318] / 20)
     assert np.linalg.norm(STRAIN) < problem.limits[0].norm
     assert problem.stationary_costs
     assert problem.stationary_transitions

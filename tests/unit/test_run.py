@@ -15,6 +15,7 @@ import pytest
 import surefoot as sf
 from surefoot.errors import AssumptionBroken, InvalidInput
 from surefoot.estimate.costs import CostData
+from surefoot.estimate.families import families
 from surefoot.runs import events, progress, runner
 from surefoot.runs.run import Run
 from tests.differential.compare import problem_of
@@ -245,15 +246,17 @@ def test_long_runs_too(seed: int) -> None:
 def test_squares_round_alike(seed: int) -> None:
     """Python's power and the compiled product differ in one square of a thousand: (1 + |ρ|)² must be the product."""
     tables = random_tables(97_000 + seed, anchors=True, stationary_costs=True)
-    data = CostData(problem_of(tables), 1.0)
+    problem = problem_of(tables)
+    data = CostData(problem, 1.0, families(problem))
+    directions = data.state.frames.directions[0, 0]
     rng, cost = np.random.default_rng(seed), np.zeros(len(tables.limits))
-    for x in rng.normal(size=(20_000, data.anchors.shape[1])):
+    for x in rng.normal(size=(20_000, len(directions))):
         data.spread[:] = 0.0
         data.add(0, x, cost)
         rho = 0.0
         for i in range(len(x)):
-            rho += float(x[i]) * float(data.directions[0, i])
-        assert data.spread[0] == (1.0 + abs(rho)) * (1.0 + abs(rho))
+            rho += float(x[i]) * float(directions[i])
+        assert data.spread[0, 0] == (1.0 + abs(rho)) * (1.0 + abs(rho))
 
 
 # ---------------------------------------------------------------- seeds and arguments

@@ -104,7 +104,7 @@ def declared(x: float, *, bound: float = 1.0, noise: float = 0.1, norm: float = 
         cost_features=lambda h, s, a, s2: [x if a else 1.0, 0.0],
         transition_features=lambda h, s, a, s2: [1.0],
         fallback=lambda h, s: 0,
-        limits=sf.Limit("load", bound, noise, norm),
+        limits=sf.Limit("load", bound=bound, noise=noise, norm=norm),
     )
 
 

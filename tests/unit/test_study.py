@@ -331,7 +331,7 @@ def test_none_is_as_offered_unless_it_is_the_name_of_an_action(tmp_path: Path) -
         reward=lambda h, s, a: 0.5,
         cost_features=lambda h, s, a, t: [1.0, float(a is None)],
         fallback=lambda h, s: "stay",
-        limits=sf.Limit("level", 0.5, 0.1, 10.0),
+        limits=sf.Limit("level", bound=0.5, noise=0.1, norm=10.0),
     )
     study = sf.Study.open(tmp_path / "a", problem, files=Quick(), monitor_factory=Calm)
     with study.episode() as ep:

@@ -207,7 +207,7 @@ def test_measurements_that_contradict_the_model_are_an_alarm(path: Path) -> None
         reward=lambda h, s, a: 0.5,
         cost_features=lambda h, s, a, t: [1.0],
         fallback=lambda h, s: "a",
-        limits=sf.Limit("level", 0.5, noise=0.01, norm=1.0),
+        limits=sf.Limit("level", bound=0.5, noise=0.01, norm=1.0),
     )
     study = sf.Study.open(path, problem, files=Quick(), monitor_factory=Calm)
     for _ in range(30):

@@ -15,7 +15,7 @@ import pytest
 import surefoot as sf
 from surefoot.audits.audit import AuditReport, audit
 from surefoot.errors import InvalidInput, UnreadableFile
-from surefoot.model.graph import Anchor
+from surefoot.model.graph import Anchors
 from tests.forgery import forge
 from tests.studies import (
     Calm,
@@ -429,7 +429,7 @@ def test_an_operator_who_exceeds_a_limit_with_a_certified_action_disproves_it(
 
 
 def anchored(problem: sf.Problem) -> sf.Problem:
-    anchor = Anchor(np.array([0.1]), np.array([0.1]))
+    anchor = Anchors(np.array([[0.1]]), np.array([[0.1]]), np.zeros((1, 1)))
     return replace(problem, graph=replace(problem.graph, anchors=(anchor,) * problem.horizon))
 
 

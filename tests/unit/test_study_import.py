@@ -235,7 +235,7 @@ def test_a_cell_is_read_as_the_problem_knows_it(tmp_path: Path) -> None:
             reward=lambda h, s, a: 0.5,
             cost_features=lambda h, s, a, t: [1.0],
             fallback=lambda h, s: 0,
-            limits=sf.Limit("level", 0.5, 0.1, 1.0),
+            limits=sf.Limit("level", bound=0.5, noise=0.1, norm=1.0),
         )
 
     log = tmp_path / "log.csv"

@@ -97,7 +97,7 @@ def test_the_problem_may_be_left_out_and_must_not_be_another(opened: Any, path: 
     opened().close()
     assert sf.Study.open(path, files=Quick(), monitor_factory=Calm).problem.digest == world.problem.digest
     other = kettle().problem
-    limits = (sf.Limit("limit 0", 0.7, noise=0.05, norm=3.0),)
+    limits = (sf.Limit("limit 0", bound=0.7, noise=0.05, norm=3.0),)
     changed = sf.Problem(other.graph, other.naming, limits, 1.0, False, False)
     with pytest.raises(InvalidInput, match=r"another problem.*limits\[0\].bound: 0\.5 there, 0\.7 here"):
         sf.Study.open(path, changed, files=Quick(), read_only=True)

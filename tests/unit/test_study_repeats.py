@@ -139,7 +139,7 @@ def test_an_honest_log_of_a_fine_sensor_is_never_suspected(opened: Any, seed: in
 
 def test_where_there_is_no_noise_nothing_counts_twice(tmp_path: Path) -> None:
     known = kettle().problem
-    problem = sf.Problem(known.graph, known.naming, (sf.Limit("l", 0.5, noise=0.0, norm=3.0),), 1.0, False, False)
+    problem = sf.Problem(known.graph, known.naming, (sf.Limit("l", bound=0.5, noise=0.0, norm=3.0),), 1.0, False, False)
     study = sf.Study.open(tmp_path / "exact", problem, files=Quick(), monitor_factory=Calm)
     study.import_log([row(0.1), row(0.1), row(0.1, h=1)])
     assert study.import_log([row(0.1, i) for i in range(9)]).repeated == 0
@@ -359,7 +359,7 @@ def test_a_label_is_written_as_the_problem_has_it(tmp_path: Path, cell: str, col
         reward=lambda h, s, a: 0.5,
         cost_features=lambda h, s, a, t: [1.0],
         fallback=lambda h, s: 3,
-        limits=sf.Limit("level", 0.5, 0.1, 1.0),
+        limits=sf.Limit("level", bound=0.5, noise=0.1, norm=1.0),
     )
     study = sf.Study.open(tmp_path / "s", problem, files=Quick(), monitor_factory=Calm)
     good = {"step": "3", "state": "3", "action": "3", "next_state": "3", "cost": "0.5"}

@@ -83,7 +83,7 @@ def test_a_study_without_a_word_has_a_page_too(tmp_path: Path) -> None:
 def named(path: Path, limit: str, reason: str = "no reason") -> Path:
     """A short study of the kettle whose limit has this name, with an abort for this reason."""
     known = kettle().problem
-    limits = (sf.Limit(limit, 0.5, noise=0.05, norm=3.0),)
+    limits = (sf.Limit(limit, bound=0.5, noise=0.05, norm=3.0),)
     problem = sf.Problem(known.graph, known.naming, limits, 1.0, False, False)
     with sf.Study.open(path, problem, files=Quick(), monitor_factory=Calm) as study:
         go_on(study, Plant(kettle(), 0), 3)

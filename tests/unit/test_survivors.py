@@ -15,8 +15,9 @@ from surefoot.audits.audit import Unreadable, audit
 from surefoot.audits.declaration import read_problem
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.estimate.costs import split
-from surefoot.model.graph import Anchor
+from surefoot.model.graph import Anchors
 from surefoot.storage.strict_json import parse_line
+from tests.banks import family_of
 from tests.studies import Calm, Quick, kettle, records_of, rewritten
 
 
@@ -62,9 +63,10 @@ def test_sets_of_no_or_negative_size_are_refused(options: Any) -> None:
 
 def test_what_an_anchor_leaves_to_be_learnt_by_hand() -> None:
     """ρ = ⟨x,x⁰⟩/‖x⁰‖² and z = x − ρx⁰ (spec 3)."""
-    anchor = Anchor(np.array([2.0, 0.0]), np.array([0.3]))
-    rho, z = split(np.array([[1.0, 1.0], [-3.0, 4.0], [0.0, 2.0]]), anchor)
-    assert rho.tolist() == [0.5, -1.5, 0.0]
+    anchors = Anchors(np.array([[2.0, 0.0]]), np.array([[0.3]]), np.zeros((1, 1)))
+    family = family_of((sf.Limit("heat", bound=1.0, noise=0.1, norm=1.0),), 2, 5.0)
+    rho, z = split(np.array([[1.0, 1.0], [-3.0, 4.0], [0.0, 2.0]]), family, family.known(anchors))
+    assert rho[:, 0].tolist() == [0.5, -1.5, 0.0]
     assert z.tolist() == [[0.0, 1.0], [0.0, 4.0], [0.0, 2.0]]
 
 

@@ -70,7 +70,7 @@ def test_the_sag_on_paper() -> None:
     assert steps(world, 0)[0, RIGHT, 1] == pytest.approx(0.1 + 0.2 * nearby)
     anchor = world.problem.graph.anchors[0]
     assert anchor is not None
-    assert anchor.cost[0] == pytest.approx(steps(world, 0)[0, LEFT, 0])
+    assert anchor.cost[0, 0] == pytest.approx(steps(world, 0)[0, LEFT, 0])
 
 
 def test_no_way_across_is_certified_at_first_and_the_goal_pays_once() -> None:
@@ -196,6 +196,6 @@ def test_gymnasiums_tables_are_read_from_wrapped_environments_too() -> None:
     import gymnasium
 
     env = gymnasium.make("CliffWalking-v1")
-    keywords: dict[str, Any] = {"cost": lambda *row: 0.0, "limit": sf.Limit("cost", 1.0, 0.1, 1.0)}
+    keywords: dict[str, Any] = {"cost": lambda *row: 0.0, "limit": sf.Limit("cost", bound=1.0, noise=0.1, norm=1.0)}
     wrapped = sf.worlds.from_gymnasium(env, 4, **keywords)
     assert wrapped.digest == sf.worlds.from_gymnasium(CliffWalkingEnv(), 4, **keywords).digest

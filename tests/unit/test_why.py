@@ -157,7 +157,7 @@ def test_a_bound_exactly_at_its_limit_is_certified() -> None:
     for move in (-1e-12, 0.0, 1e-12, 1.1e-12, 1e-9):
         upper = (np.array([[0.1], [1.0 + move]]),)
         bounds = dataclasses.replace(plan.bounds, upper=upper)
-        certified = certify(problem.graph, bounds, problem.limits)
+        certified = certify(problem.graph, bounds, problem.bounds)
         moved = dataclasses.replace(plan, bounds=bounds, certified_sets=certified)
         expected = Kind.PROVED if moved.certified(0, "s", "run") else Kind.COST
         assert moved.why(0, "s", "run").kind == expected

@@ -323,13 +323,13 @@ def test_cost_that_overflows() -> None:
         "cost feature is too large to be squared: step 0, state 'up', action 'go', successor 'down'",
         cost_features=lambda h, s, a, s2: [1.0, 1e300 if s2 == "down" else 0.0],
         cost=[[0.25, 1e10], [0.5, 0.0]],
-        limits=[Limit("heat", 1.0, 0.1, 1e11), LIMITS[1]],
+        limits=[Limit("heat", bound=1.0, noise=0.1, norm=1e11), LIMITS[1]],
     )
     refused(
         "cost is too large to be squared: limit 'heat'",
         cost_features=lambda h, s, a, s2: [1.0, 1e120 if s2 == "down" else 0.0],
         cost=[[0.25, 1e10], [0.5, 0.0]],
-        limits=[Limit("heat", 1.0, 0.1, 1e11), LIMITS[1]],
+        limits=[Limit("heat", bound=1.0, noise=0.1, norm=1e11), LIMITS[1]],
     )
     refused("longer than declared", "length inf", cost=[[0.25, 1e200], [0.5, 0.0]])
 

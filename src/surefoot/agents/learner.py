@@ -18,6 +18,7 @@ from surefoot.agents.place import refuse_inside, under_way
 from surefoot.errors import AssumptionBroken, SurefootError
 from surefoot.estimate.costs import CostData
 from surefoot.estimate.ellipsoids import CostConfidence
+from surefoot.estimate.families import Family, families
 from surefoot.estimate.values import ValueConfidence, ValueData, ValueEllipsoid
 from surefoot.model.features import Features
 from surefoot.model.graph import FloatArray
@@ -61,17 +62,23 @@ class Learner(Agent):
         self.options = options
         self.cost_confidence, self.value_confidence = cost_confidence, value_confidence
         self.replan_growth = options.replan_growth  # a study lifts it to ∞ while its data are in doubt
-        self.costs = CostData(problem, min(cost_confidence.ridges))
+        self.costs = CostData(problem, min(cost_confidence.ridges), self._families())
         self.transitions = ValueData(problem, value_confidence.ridge)
         self._replans, self._failed = 0, 0
         self.plan_failure = ""  #: why the plan that is due could not be made; empty when it was
         self._new_data = False  # since the last plan
+        self.shared_offsets = any(limit.episode_noise > 0.0 for limit in problem.limits)
+        self.strayed = False  #: costs of the episode under way are no longer learned from
         self.replan()
 
     @property
     def constants(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(json.dumps(asdict(self.options)))  # lists, as files give them back
         return found
+
+    def _families(self) -> tuple[Family, ...]:
+        """Which limits learn together, and from what rows (spec 3)."""
+        return families(self.problem)
 
     @abstractmethod
     def _make_plan(self) -> Plan:
@@ -99,7 +106,10 @@ class Learner(Agent):
     def _record(self, h: int, pair: int, edge: int, cost: FloatArray | None, features: Features | None = None) -> None:
         """Count one transition in both regressions; values are those of the plan in force."""
         layer = self.problem.graph.layers[h]
-        if cost is not None:
+        if self.shared_offsets and int(self.policy()[h][under_way(self.place).state]) != pair:
+            # Whoever chose otherwise may have seen the offset that this episode's measurements share (spec 3).
+            self.strayed = True
+        if cost is not None and not self.strayed:
             if features is None:
                 features = measured_features(self.problem, h, edge, None, self.place)
             self.costs.add(h, features, cost)
@@ -109,11 +119,15 @@ class Learner(Agent):
 
     def _record_terminal(self, cost: FloatArray | None) -> None:
         features = self.problem.graph.terminal.cost_features
-        if cost is not None and features is not None:
+        if cost is not None and features is not None and not self.strayed:
             state = under_way(self.place).state
             self.costs.add(self.problem.horizon - 1, features[state : state + 1], cost)
             self._new_data = True
         super()._record_terminal(cost)
+
+    def _begin(self, state: int) -> None:
+        super()._begin(state)
+        self.strayed = False
 
     def skip(self, episodes: int) -> None:
         super().skip(episodes)

@@ -48,7 +48,7 @@ class LookAhead(Learner):
 
     def _certify(self, bounds: CostBounds) -> tuple[Certified, Certified]:
         """Step 2: what is certified, and what may be played; they differ only without Idea I, and its guarantee."""
-        graph, limits = self.problem.graph, self.problem.limits
+        graph, limits = self.problem.graph, self.problem.bounds
         if "I" in self.options.ideas:
             certified = certify(graph, bounds, limits)
             return certified, certified

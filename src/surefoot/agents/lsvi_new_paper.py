@@ -24,8 +24,8 @@ from surefoot.checks import at_least, probability, some_of, whole
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds, bound_costs
 from surefoot.estimate.ellipsoids import CostConfidence, RadiusRule
+from surefoot.estimate.families import Family, of_norms
 from surefoot.estimate.values import ValueConfidence
-from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, certify
 from surefoot.plan.confidence import checked_ridge
@@ -175,6 +175,10 @@ class LsviNewPaper(LookAhead):
             self._plans[start] = Plan(problem, bounds, certified, values, known, self.replans)
         return self._plans[self._start]
 
+    def _families(self) -> tuple[Family, ...]:
+        """The paper knows norms alone; a prior stands for the norm √Σ max(lo², hi²) of the longest γ in it."""
+        return of_norms(self.problem)
+
     @property
     def guaranteed(self) -> bool:
         return super().guaranteed and self._proved and "guard" in self.options.deviations
@@ -182,7 +186,7 @@ class LsviNewPaper(LookAhead):
     def _certify(self, bounds: CostBounds) -> tuple[Certified, Certified]:
         if "fallback" in self.options.deviations:
             return super()._certify(bounds)
-        certified = certify(without_fallback(self.problem.graph), bounds, self.problem.limits)
+        certified = certify(without_fallback(self.problem.graph), bounds, self.problem.bounds)
         return certified, certified
 
     def planned(self) -> dict[str, Any]:
@@ -236,16 +240,16 @@ def _growth(given: float | None, lazy: bool) -> float:
 
 
 def _printed(beta: float) -> RadiusRule:
-    return lambda log_det_ratio, lam, limit: beta
+    return lambda log_det_ratio, lam, noise, norm: beta
 
 
 def _beyond(beta: float, problem: Problem, failure_probability: float) -> RadiusRule:
     """β, which covers the H·K rows of K episodes; where imported rows outgrow it, what is proved, with p/(mH)."""
     log_term = math.log(len(problem.limits) * problem.horizon / failure_probability)
 
-    def radius(log_det_ratio: float, lam: float, limit: Limit) -> float:
+    def radius(log_det_ratio: float, lam: float, noise: float, norm: float) -> float:
         proved = theory.self_normalised_radius(
-            log_det_ratio, noise=limit.noise, norm=limit.norm, ridge=lam, log_inverse_probability=log_term
+            log_det_ratio, noise=noise, norm=norm, ridge=lam, log_inverse_probability=log_term
         )
         return max(beta, proved)
 

@@ -66,8 +66,8 @@ class SlucbQvi(Baseline):
     def _make_plan(self) -> Plan:
         problem, graph = self.problem, self.problem.graph
         bounds = bound_costs(problem, self.costs, self.cost_confidence)
-        certified = certify_one_step(graph, bounds, problem.limits)
-        allowed = with_least_worst(graph, certified, bounds, problem.limits)
+        certified = certify_one_step(graph, bounds, problem.bounds)
+        allowed = with_least_worst(graph, certified, bounds, problem.bounds)
         known = self.value_ellipsoids()
         # (2H/slack)·(upper − lower)/2 = H·ω, ω the relative width of spec 5.
         widths = pair_uncertainty(graph, bounds, self._slack)

@@ -34,5 +34,5 @@ class UcrlVtr(Baseline):
         )
         no_bonus = [np.zeros(layer.n_pairs) for layer in graph.layers]
         values = optimistic_values(graph, everything, no_bonus, known, most_to_come(graph))
-        certified = certify(graph, bounds, self.problem.limits)
+        certified = certify(graph, bounds, self.problem.bounds)
         return Plan(self.problem, bounds, certified, values, known, self.replans)

@@ -6,6 +6,7 @@ Part of the audit: imports nothing of surefoot. The rules are those of :mod:`sur
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from surefoot.audits.chain import Record, compact
 from surefoot.audits.declaration import NONE, Layer, Problem, label
+from surefoot.audits.knowledge import Knowledge
 
 _ROUNDING = 1e-9  # relative, of a noise scale that is just large enough
 
@@ -64,6 +66,16 @@ class Declared:
             seen = (self._seen.get(alarm["record"], b"") for _, alarm in alarms if alarm["alarm"] == "successor")
             self._outside |= {transition for transition in seen if not self._holds(transition)}
 
+    def measured(self, n: int, h: int, cost: list[float], quantile: float, certified: bool) -> None:
+        """A measured cost of layer h: which limits it exceeds beyond their noise, and what noise would explain it."""
+        problem = self.problem
+        for j, (value, limit, bound) in enumerate(zip(cost, problem.limits, problem.bounds[h], strict=True)):
+            needed = (value - bound) / quantile
+            if value - bound > problem.noise(j, 1) * quantile:
+                if limit.episode_noise > 0:
+                    needed = math.sqrt(max(0.0, needed**2 - limit.episode_noise**2))
+                self.exceeded(n, limit.name, needed, certified)
+
     def _disproves(self, alarm: Record) -> bool:
         allowed = alarm["details"].get("certified") is False and alarm["record"] not in self._certified
         return alarm["alarm"] not in ("cost", "plan") and not (alarm["alarm"] == "limit" and allowed)
@@ -112,11 +124,12 @@ def of_the_fallback(problem: Problem, row: list[Any]) -> bool:
 
 def changes(old: Problem, new: Problem, discard: bool) -> list[str]:
     pairs = list(zip(old.limits, new.limits, strict=True))
-    model = any(b.norm > a.norm or b.misspecification > a.misspecification for a, b in pairs)
+    model = any(b.misspecification > a.misspecification for a, b in pairs)
+    model |= any(b.norm > a.norm or _other_prior(a, b) for a, b in zip(old.known, new.known, strict=True))
     before, now = (any(anchor is not None for anchor in each.anchors) for each in (old, new))
     found = {
         "data discarded": discard,
-        "larger noise": any(b.noise > a.noise for a, b in pairs),
+        "larger noise": any(b.noise > a.noise or b.episode_noise > a.episode_noise for a, b in pairs),
         "wider support": _edges(new) > _edges(old),
         "larger norm or misspecification": model or new.transition_norm > old.transition_norm,
         "anchors dropped": before and not now,
@@ -135,8 +148,14 @@ def narrower(old: Problem, new: Problem, discard: bool) -> str:
     if frame != (new.horizon, new.stationary, new.dim, new.transition_dim, [(a.name, a.bound) for a in new.limits]):
         return "horizon, stationarity, number of features, names or bounds of limits"
     for a, b in zip(old.limits, new.limits, strict=True):
-        if b.noise < a.noise or b.norm < a.norm or b.misspecification < a.misspecification:
-            return f"noise, norm or misspecification of {a.name!r}"
+        if b.noise < a.noise or b.episode_noise < a.episode_noise or b.misspecification < a.misspecification:
+            return f"noise or misspecification of {a.name!r}"
+    for a, p, q in zip(old.limits, old.known, new.known, strict=True):
+        if _other_prior(p, q):
+            if not discard or not _holds(q, p):
+                return f"the prior of {a.name!r}"
+        elif q.norm < p.norm:
+            return f"the norm of {a.name!r}"
     if new.transition_norm < old.transition_norm:
         return "transition_norm"
     names = {new.states[0][s] for s in new.starts}
@@ -147,10 +166,26 @@ def narrower(old: Problem, new: Problem, discard: bool) -> str:
     return next(_lost_transitions(old, new), "") or next(_lost_ends(old, new), "")
 
 
+def _other_prior(a: Knowledge, b: Knowledge) -> bool:
+    return a.boxed != b.boxed or not (np.array_equal(a.centre, b.centre) and np.array_equal(a.width, b.width))
+
+
+def _holds(wide: Knowledge, narrow: Knowledge) -> bool:
+    """Every γ that was possible is possible still."""
+    reach = narrow.width * (1.0 if narrow.boxed else narrow.length)
+    low, high = narrow.centre - reach, narrow.centre + reach
+    corner = math.hypot(*np.maximum(abs(low), abs(high)).tolist())
+    longest = min(narrow.outer, corner) if narrow.boxed else narrow.norm
+    if wide.boxed:
+        inside = (wide.centre - wide.width <= low) & (high <= wide.centre + wide.width)
+        return bool(inside.all()) and wide.outer >= longest
+    return wide.length >= narrow.norm and bool((wide.width[(low != 0.0) | (high != 0.0)] > 0.0).all())
+
+
 def _same_anchor(a: Any, b: Any) -> bool:
     if a is None or b is None:
         return a is b
-    return np.array_equal(a[0], b[0]) and np.array_equal(a[1], b[1])
+    return all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
 
 
 def _lost_transitions(old: Problem, new: Problem) -> Iterator[str]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.audits.declaration import NONE, Problem
+from surefoot.audits.knowledge import Knowledge, norms_alone
 
 CONTRADICTION = 1e-9  #: of a limit's scale: a lower bound above its upper by more than this is a contradiction
 
@@ -32,33 +33,63 @@ class Confidence:
 
 
 class Data:
-    """G = Σ z zᵀ, b_j = Σ z (ĉ_j − k_j) and Σ (1+|ρ|)² of every regression (spec 3), summed with more digits."""
+    """G = Σ z zᵀ, b_j = Σ z (ĉ_j − k_j) and the sums of model errors of every regression (spec 3), with more digits.
 
-    def __init__(self, problem: Problem) -> None:
+    Limits with the same half-widths share their rows: a *space*.
+    """
+
+    def __init__(self, problem: Problem, paper: bool) -> None:
         self._problem = problem
+        self.known = [norms_alone(each) if paper else each for each in problem.known]
+        keys = [each.width.tobytes() for each in self.known]
+        self.space = [keys.index(key) for key in keys]  # that of a limit: the first one with its half-widths
         n, m, dim = 1 if problem.stationary else problem.horizon, len(problem.limits), problem.dim
-        self.gram = np.zeros((n, dim, dim), np.longdouble)
+        self.gram = {s: np.zeros((n, dim, dim), np.longdouble) for s in self.space}
         self.targets = np.zeros((n, m, dim), np.longdouble)
-        self.spread = [0.0] * n
+        self.spread = np.zeros((n, m))  # Σ (1 + Σ|ρ|)²
+        self.mixed, self.blurred = np.zeros((n, m)), np.zeros((n, m))  # Σ (1 + Σ|ρ|) t, Σ t²,  t = Σ|ρ_i| t_i of a row
 
     def add(self, h: int, x: Any, cost: Any) -> None:
         """Count a measured cost (m,) of a feature x (d,) at layer h."""
-        rho, z, known = split(self._problem, h, x[None])
         r = 0 if self._problem.stationary else h
-        exact, rest = z[0].astype(np.longdouble), (np.array(cost) - known[0]).astype(np.longdouble)
-        self.gram[r] += np.outer(exact, exact)
-        self.targets[r] += np.outer(rest, exact)
-        self.spread[r] += (1.0 + abs(float(rho[0]))) ** 2
+        for j, value in enumerate(cost):
+            part = split(self._problem, self.known[j], h, j, x[None])
+            exact, size, off = part.z[0].astype(np.longdouble), 1.0 + float(part.size[0]), float(part.blur[0])
+            if self.space[j] == j:
+                self.gram[j][r] += np.outer(exact, exact)
+            self.targets[r, j] += np.longdouble(value - float(part.known[0])) * exact
+            self.spread[r, j] += size * size
+            self.mixed[r, j] += size * off
+            self.blurred[r, j] += off * off
 
 
-def split(problem: Problem, h: int, x: Any) -> tuple[Any, Any, Any]:
-    """(ρ, z, k) of features x (E, d): ρ = ⟨x,x⁰⟩/‖x⁰‖², z = x − ρx⁰, k = ρc⁰; (0, x, 0) without an anchor."""
-    anchor = problem.anchors[h]
-    if anchor is None:
-        return np.zeros(len(x)), x, np.zeros((len(x), len(problem.limits)))
-    features, cost = anchor
-    rho = (x @ features) / float(features @ features)
-    return rho, x - np.outer(rho, features), np.outer(rho, cost)
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Of some rows and one limit: what is left to learn, what is known, Σ|ρ| and Σ|ρ|t."""
+
+    z: Any  # (E, d)
+    known: Any  # (E,)
+    size: Any  # (E,)
+    blur: Any  # (E,)
+
+
+def split(problem: Problem, known: Knowledge, h: int, j: int, x: Any) -> Part:
+    """z = δ∘x − X⁰ᵀρ, k = ⟨m,x⟩ + Σ ρ (c⁰ − ⟨m,x⁰⟩), ρ the least-squares coordinates of δ∘x among the anchors δ∘x⁰."""
+    rows, middle = x * known.width, x @ known.centre
+    anchors, nothing = problem.anchors[h], np.zeros(len(x))
+    if anchors is None:
+        return Part(rows, middle, nothing, nothing)
+    features, cost, tolerance = anchors
+    scaled = features * known.width
+    lengths = np.sqrt((scaled * scaled).sum(axis=1))
+    units = scaled / np.where(lengths > 0.0, lengths, 1.0)[:, None]
+    if len(scaled) == 1:
+        rho = (rows @ units.T) / np.where(lengths > 0.0, lengths, 1.0)
+    else:
+        found = np.linalg.lstsq(units.T, rows.T, rcond=1e-6)[0].T
+        rho = found / np.where(lengths > 0.0, lengths, np.inf)
+    rest = cost[:, j] - features @ known.centre
+    return Part(rows - rho @ scaled, middle + rho @ rest, np.abs(rho).sum(axis=1), np.abs(rho) @ tolerance[:, j])
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,70 +115,91 @@ class Ellipsoids:
     """(S3) for one regression."""
 
     def __init__(self, problem: Problem, data: Data, r: int, confidence: Confidence) -> None:
-        self._problem, self._confidence, self._spread = problem, confidence, data.spread[r]
+        self._problem, self._confidence, self._data, self._r = problem, confidence, data, r
         self._targets = data.targets[r].astype(float)
-        values, self._basis = np.linalg.eigh(data.gram[r].astype(float))
-        self._values = np.maximum(values, 0.0)
+        self._turned = {s: np.linalg.eigh(data.gram[s][r].astype(float)) for s in set(data.space)}
+        self._ratios = [1.0 if confidence.beta is not None else ridge_ratio(problem, known) for known in data.known]
         make = self._dual if confidence.beta is None else self._plain
         self._parts = [
-            [one for ridge in confidence.ridges for one in make(j, ridge)] for j in range(len(problem.limits))
+            [one for ridge in confidence.ridges for one in make(j, ridge * self._ratios[j])]
+            for j in range(len(problem.limits))
         ]
+
+    def _eigen(self, j: int) -> tuple[Any, Any]:
+        values, basis = self._turned[self._data.space[j]]
+        return np.maximum(values, 0.0), basis
+
+    def _sigma(self, j: int) -> float:
+        return self._problem.noise(j, self._problem.rows_of_an_episode)
 
     def _noise(self, j: int, ridge: float, choices: float) -> float:
         """σ√(logdet(G + λI) − d·log λ + 2 log(choices/p))."""
-        log_det = float(np.log1p(self._values / ridge).sum())
+        log_det = float(np.log1p(self._eigen(j)[0] / ridge).sum())
         inside = log_det + 2.0 * math.log(choices / self._confidence.failure_probability)
-        return self._problem.limits[j].noise * math.sqrt(inside)
+        return self._sigma(j) * math.sqrt(inside)
 
     def _widened(self, j: int, ridge: float, radius: float) -> tuple[float, float]:
         """With the model error and what rounding takes from G, b and their rows (spec 3), and the latter's share."""
-        limit, digits = self._problem.limits[j], 4.0 * _EPSILON
-        radius += limit.misspecification * math.sqrt(self._spread)
+        known, digits, zeta = self._data.known[j], 4.0 * _EPSILON, self._problem.limits[j].misspecification
+        spread, mixed, blurred = (
+            float(sums[self._r, j]) for sums in (self._data.spread, self._data.mixed, self._data.blurred)
+        )
+        radius += math.sqrt(zeta * zeta * spread + 2.0 * zeta * mixed + blurred)
         share = digits * math.sqrt(self._problem.dim)
-        off = share * float(self._values.sum())
+        off = share * float(self._eigen(j)[0].sum())
         if off >= ridge / 2:
             return math.inf, 1.0
-        missing = off * limit.norm + share * float(np.sqrt(self._targets[j] @ self._targets[j]))
-        rows = digits * (limit.norm * self._problem.longest + limit.noise) * math.sqrt(self._spread)
+        missing = off * known.length + share * float(np.sqrt(self._targets[j] @ self._targets[j]))
+        size = known.length * longest_scaled(self._problem, known) + self._sigma(j)
+        size += math.sqrt(self._problem.dim) * float(np.sqrt(known.centre @ known.centre)) * self._problem.longest
+        blur = 0.0 if known.plain else share * size * math.sqrt(spread)  # of the anchors' costs
+        rows = digits * size * math.sqrt(spread) + blur
         widened = radius / math.sqrt(1.0 - off / ridge) + missing / math.sqrt(ridge) + rows
         return widened, 1.0 - radius / widened if widened > 0.0 else 0.0
 
     def _dual(self, j: int, ridge: float) -> list[Ellipsoid]:
         """The noise ellipsoid plus c times the ball of the norm, c = {0.1, 1, 10}·(R/L)²."""
-        problem, known, limit = self._problem, self._confidence, self._problem.limits[j]
+        problem, known, length = self._problem, self._confidence, self._data.known[j].length
         regressions = 1 if problem.stationary else problem.horizon
         plain = known.scale * self._noise(j, ridge, len(problem.limits) * regressions * len(known.ridges))
         noise, lost = self._widened(j, ridge, plain)
-        if noise >= 1e9 * limit.norm * math.sqrt(ridge):
+        if noise >= 1e9 * length * math.sqrt(ridge):
             return []  # the ball alone says more
-        noise = max(noise, 1e-6 * limit.norm * math.sqrt(ridge))
-        values, turned = self._values / ridge, (self._targets[j] @ self._basis) / ridge
+        noise = max(noise, 1e-6 * length * math.sqrt(ridge))
+        values, basis = self._eigen(j)
+        values, turned = values / ridge, (self._targets[j] @ basis) / ridge
         size = noise / math.sqrt(ridge)  # R and c in units in which λ is 1
         parts = []
         for multiple in (0.1, 1.0, 10.0):
-            c = multiple * (size / limit.norm) ** 2
+            c = multiple * (size / length) ** 2
             divisor = values * values + c * (values + 1.0)
-            square = size * size + c * (limit.norm**2 - float((turned * turned / divisor).sum()))
+            square = size * size + c * (length**2 - float((turned * turned / divisor).sum()))
             radius = math.sqrt(ridge * square) if square >= 0.0 else math.nan
-            factor = np.sqrt((values + 1.0) / (ridge * divisor))[:, None] * self._basis.T
-            parts.append(Ellipsoid(factor, self._basis @ (values * turned / divisor), radius, lost))
+            factor = np.sqrt((values + 1.0) / (ridge * divisor))[:, None] * basis.T
+            parts.append(Ellipsoid(factor, basis @ (values * turned / divisor), radius, lost))
         return parts
 
     def _plain(self, j: int, ridge: float) -> list[Ellipsoid]:
         """The paper's one ellipsoid: γ̂ = A⁻¹b and its radius β, or more where imported rows outgrow it."""
-        known, limit = self._confidence, self._problem.limits[j]
+        known = self._confidence
         proved = self._noise(j, ridge, len(self._problem.limits) * self._problem.horizon)
-        plain = known.scale * max(proved + math.sqrt(ridge) * limit.norm, known.beta or 0.0)
+        plain = known.scale * max(proved + math.sqrt(ridge) * self._data.known[j].length, known.beta or 0.0)
         radius, lost = self._widened(j, ridge, plain)
-        factor = (1.0 / np.sqrt(self._values + ridge))[:, None] * self._basis.T
+        values, basis = self._eigen(j)
+        factor = (1.0 / np.sqrt(values + ridge))[:, None] * basis.T
         return [Ellipsoid(factor, self._targets[j] @ factor.T @ factor, radius, lost)]
 
     def bounds(self, h: int, x: Any) -> Bounds:
-        """upper_j = k_j + min(L‖z‖, min ⟨centre,z⟩ + radius·√zᵀWz) + ζ(1+|ρ|), lower likewise; no last digits added."""
-        rho, z, known = split(self._problem, h, x)
+        """upper_j = k_j + min(L‖z‖, ‖z‖₁, min ⟨centre,z⟩ + radius·√zᵀWz) + ζ(1+Σ|ρ|) + Σ|ρ|t, at most outer·‖x‖ + ζ;
+        lower likewise; no last digits added."""
         upper, lower, slop = (np.zeros((len(x), len(self._problem.limits))) for _ in range(3))
         for j, limit in enumerate(self._problem.limits):
-            reach = limit.norm * np.sqrt((z * z).sum(axis=1))
+            known = self._data.known[j]
+            part = split(self._problem, known, h, j, x)
+            z = part.z
+            reach = known.length * np.sqrt((z * z).sum(axis=1))
+            if known.boxed:
+                reach = np.minimum(reach, np.abs(z).sum(axis=1))
             if self._confidence.beta is not None:
                 reach = np.full(len(x), np.inf)  # the paper's bounds know nothing before any data
             high, low, off = reach, -reach, np.zeros(len(x))
@@ -156,9 +208,12 @@ class Ellipsoids:
                 width, predicted = one.radius * np.sqrt((w * w).sum(axis=1)), z @ one.centre
                 high, low = np.minimum(high, predicted + width), np.maximum(low, predicted - width)
                 off = np.maximum(off, one.lost * width)
-            error = limit.misspecification * (1.0 + np.abs(rho))
-            upper[:, j], lower[:, j] = known[:, j] + high + error, known[:, j] + low - error
-            slop[:, j] = 4.0 * off + _ROUNDING * (self._problem.scales[j] + np.abs(high) + np.abs(known[:, j]))
+            error = limit.misspecification * (1.0 + part.size) + part.blur
+            upper[:, j], lower[:, j] = part.known + high + error, part.known + low - error
+            if math.isfinite(known.outer):
+                most = known.outer * np.sqrt((x * x).sum(axis=1)) + limit.misspecification
+                upper[:, j], lower[:, j] = np.minimum(upper[:, j], most), np.maximum(lower[:, j], -most)
+            slop[:, j] = 4.0 * off + _ROUNDING * (self._problem.scales[j] + np.abs(high) + np.abs(part.known))
         return Bounds(upper, lower, slop)
 
 
@@ -218,9 +273,9 @@ def _consistent(problem: Problem, bounds: Bounds, side: float) -> bool:
         return bool(np.all(bounds.lower <= bounds.upper + np.maximum(room, 0.0)))
 
 
-def kept(problem: Problem, bounds: Bounds, side: float) -> list[bool]:
-    """Per row: does every upper bound keep its limit? side 1: surely, −1: possibly."""
-    limit = np.array([limit.bound for limit in problem.limits])
+def kept(problem: Problem, h: int, bounds: Bounds, side: float) -> list[bool]:
+    """Per row of layer h: does every upper bound keep its limit? side 1: surely, −1: possibly."""
+    limit = np.array(problem.bounds[h])
     found: list[bool] = np.all(bounds.upper + side * bounds.slop <= limit, axis=1).tolist()
     return found
 
@@ -229,12 +284,12 @@ def certified(problem: Problem, rows: list[Bounds], last: Bounds | None, side: f
     """Backward: every cost row keeps every limit and every successor is certified; the fallback always is, a forbidden
     state never."""
     n_last = len(problem.has_cost)
-    keeps = [True] * n_last if last is None else kept(problem, last, side)
+    keeps = [True] * n_last if last is None else kept(problem, problem.horizon - 1, last, side)
     ends = [keeps[s] or not problem.has_cost[s] or problem.fallback_ends[s] for s in range(n_last)]
     states = [[ends[s] and s not in problem.last_forbidden for s in range(n_last)]]
     pairs: list[list[bool]] = []
     for h in reversed(range(problem.horizon - 1)):
-        layer, keeps, after = problem.layers[h], kept(problem, rows[h], side), states[0]
+        layer, keeps, after = problem.layers[h], kept(problem, h, rows[h], side), states[0]
         safe = [
             all(
                 after[layer.successor[e]] and all(keeps[r] for r in layer.rows(p, e))
@@ -271,13 +326,30 @@ def default_ridges(problem: Problem, paper: bool) -> list[float]:
     """Λ = s·{0.1, 1, 10}, s = the mean ‖z‖² of all cost rows, at least 10⁻⁶ of ‖x‖²; the paper's one ridge is d."""
     if paper:
         return [float(problem.dim + problem.transition_dim)]
+    s = _ridge_scale(problem, norms_alone(problem.known[0]))
+    return [0.1 * s, s, 10.0 * s]
+
+
+def ridge_ratio(problem: Problem, known: Knowledge) -> float:
+    """By what ridges are multiplied where rows are scaled: the ratio of the mean squares (spec 3)."""
+    if (known.width == 1.0).all() or longest_scaled(problem, known) == 0.0:
+        return 1.0
+    return _ridge_scale(problem, known) / _ridge_scale(problem, norms_alone(known))
+
+
+def _ridge_scale(problem: Problem, known: Knowledge) -> float:
     tables = [(h, layer.x) for h, layer in enumerate(problem.layers)]
     if problem.last_x is not None:
         tables.append((problem.horizon - 1, problem.last_x[np.array(problem.has_cost)]))
-    squares = [(split(problem, h, x)[1] ** 2).sum(axis=1) for h, x in tables]
-    longest = problem.longest or 1.0
-    s = max(float(np.concatenate(squares).mean()), 1e-6 * longest**2)
-    return [0.1 * s, s, 10.0 * s]
+    squares = [(split(problem, known, h, 0, x).z ** 2).sum(axis=1) for h, x in tables]
+    longest = longest_scaled(problem, known) or 1.0
+    return max(float(np.concatenate(squares).mean()), 1e-6 * longest**2)
+
+
+def longest_scaled(problem: Problem, known: Knowledge) -> float:
+    """The largest ‖δ∘x‖."""
+    tables = [layer.x for layer in problem.layers] + ([] if problem.last_x is None else [problem.last_x])
+    return max(float(np.sqrt(((x * known.width) ** 2).sum(axis=1)).max()) for x in tables)
 
 
 def paper_feature_bound(problem: Problem) -> float:
@@ -290,8 +362,8 @@ def paper_beta(problem: Problem, constants: dict[str, Any]) -> float:
     p, bound, ridge = constants["failure_probability"], constants["feature_bound"], float(constants["ridges"][0])
     dim, total = problem.dim + problem.transition_dim, problem.horizon * int(constants["episodes"])
     inside = (2 + 2 * total * bound * bound / ridge) * len(problem.limits) * problem.horizon / p
-    norm = max(*(limit.norm for limit in problem.limits), problem.transition_norm)
-    noise = max(limit.noise for limit in problem.limits)
+    norm = max(*(known.norm for known in problem.known), problem.transition_norm)
+    noise = max(problem.noise(j, problem.rows_of_an_episode) for j in range(len(problem.limits)))
     beta_1 = noise * math.sqrt(dim * math.log(inside)) + math.sqrt(ridge) * norm
     scale = float(constants["value_radius_scale"])
     return max(beta_1, scale * dim * problem.horizon * math.sqrt(math.log(dim * total / p)))

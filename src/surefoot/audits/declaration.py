@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from surefoot.audits.knowledge import Knowledge, Limit, knowledge
 from surefoot.storage import archive as npz
 from surefoot.storage import strict_json
 
@@ -37,8 +38,9 @@ _ARRAYS = {  # entry of a layer, of the last layer, of an anchor -> (dtype, axes
     "has_cost": ("|b1", 1),
     "row_ptr": ("<i8", 1),
     "forbidden": ("|b1", 1),
-    "features": ("<f8", 1),
-    "cost": ("<f8", 1),
+    "features": ("<f8", 2),
+    "cost": ("<f8", 2),
+    "tolerance": ("<f8", 2),
     "starts": ("<i8", 1),
 }
 _SPARSE = {"indptr": ("<i8", 1), "columns": ("<i4", 1), "values": ("<f8", 1)}  # of a sparse table of features
@@ -49,15 +51,6 @@ MOST_DENSE = 1 << 30  #: bytes of all sparse tables together, which are laid out
 
 class Unreadable(Exception):
     """There is nothing to audit, or it is written in a way that this audit does not know."""
-
-
-@dataclass(frozen=True)
-class Limit:
-    name: str
-    bound: float
-    noise: float
-    norm: float
-    misspecification: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +113,8 @@ class Problem:
     has_cost: list[bool]
     fallback_ends: list[bool]  # last states that the fallback can reach
     last_forbidden: set[int]
-    anchors: list[tuple[Any, Any] | None]  # per layer (features, cost)
+    anchors: list[tuple[Any, Any, Any] | None]  # per layer (features (n, d), cost (n, m), tolerance (n, m))
+    names: list[str] | None  # of the cost features
     transition_norm: float
     transition_dim: int  # 0 when transitions use the cost features
     largest_sum: float  # max over pairs of Σ ‖φ‖
@@ -133,15 +127,53 @@ class Problem:
 
     @cached_property
     def scales(self) -> list[float]:
-        """|bound| + norm·(largest ‖x‖) of every limit: what tolerances are shares of (spec 8)."""
-        return [abs(limit.bound) + limit.norm * self.longest for limit in self.limits]
+        """|bound| + (largest possible |cost|) of every limit: what tolerances are shares of (spec 8)."""
+        return [
+            max(map(abs, bounds)) + self._largest_cost(known)
+            for bounds, known in zip(zip(*self.bounds, strict=True), self.known, strict=True)
+        ]
 
-    def beyond_noise(self, cost: list[float], t: int, alpha: float) -> bool:
+    def _largest_cost(self, known: Knowledge) -> float:
+        if not known.boxed:
+            return known.norm * self.longest
+        tables = [layer.x for layer in self.layers] + ([] if self.last_x is None else [self.last_x])
+        box = max(float((np.abs(x @ known.centre) + np.abs(x) @ known.width).max()) for x in tables)
+        return min(box, known.outer * self.longest) if self.longest > 0.0 else 0.0
+
+    @cached_property
+    def bounds(self) -> list[list[float]]:
+        """Per layer the bound of every limit."""
+        rows = [limit.bound if isinstance(limit.bound, list) else [limit.bound] * self.horizon for limit in self.limits]
+        if any(len(row) != self.horizon for row in rows):
+            raise ValueError("a limit has not one bound for each step")
+        return [list(column) for column in zip(*rows, strict=True)]
+
+    @cached_property
+    def known(self) -> list[Knowledge]:
+        """What is known of the coefficients of every limit."""
+        return [knowledge(limit, self.names, self.dim) for limit in self.limits]
+
+    def noise(self, j: int, rows: int) -> float:
+        """√(σ² + nτ²): the scale of the noise of n measurements of one episode, in any one direction."""
+        limit = self.limits[j]
+        return math.sqrt(limit.noise**2 + rows * limit.episode_noise**2) if limit.episode_noise else limit.noise
+
+    @cached_property
+    def rows_of_an_episode(self) -> int:
+        """The most that one regression takes from one episode."""
+        return self.horizon - (self.last_x is None) if self.stationary else 1
+
+    @cached_property
+    def shared(self) -> bool:
+        """Some measurements of one episode share an offset."""
+        return any(limit.episode_noise > 0 for limit in self.limits)
+
+    def beyond_noise(self, h: int, cost: list[float], t: int, alpha: float) -> bool:
         """Does measurement number t exceed a limit by more than its noise explains at the level α/2, and rounding?"""
         reach = math.sqrt(2 * math.log(math.pi**2 * t**2 * len(self.limits) / (3 * alpha))) * (1 + 1e-9)
         return any(
-            value > limit.bound + limit.noise * reach + 2 * BEYOND * scale
-            for value, limit, scale in zip(cost, self.limits, self.scales, strict=True)
+            value > bound + self.noise(j, 1) * reach + 2 * BEYOND * scale
+            for j, (value, bound, scale) in enumerate(zip(cost, self.bounds[h], self.scales, strict=True))
         )
 
     @property
@@ -230,7 +262,7 @@ def _built(document: dict[str, Any], stored: Mapping[str, Any], size: int) -> Pr
     n_last = len(last["reward"])
     last_forbidden = _forbidden(last["forbidden"], last["reward"])
     names.append(Names(n_last, _named(last["states"], labels["states"])))
-    anchors = [None if part is None else (part["features"], part["cost"]) for part in document["anchors"]]
+    anchors = [None if part is None else _anchors(part, len(document["limits"])) for part in document["anchors"]]
     phi = [part["transition_features"] for part in document["layers"]]
     return Problem(
         digest=_digest(document, once),
@@ -245,6 +277,7 @@ def _built(document: dict[str, Any], stored: Mapping[str, Any], size: int) -> Pr
         fallback_ends=_fallback_ends(layers, starts, n_last, last_forbidden),
         last_forbidden=last_forbidden,
         anchors=anchors,
+        names=document["features"],
         transition_norm=document["transition_norm"],
         transition_dim=0 if all(each is None for each in phi) else _width(_own(document["layers"][0])),
         largest_sum=max(once(_largest_sum, _own(part), part["pair_ptr"]) for part in document["layers"]),
@@ -255,7 +288,7 @@ def _refuse_shared(document: dict[str, Any], budget: int) -> None:
     """As the loader does: what each layer has of its own may not be shared beyond the size of the file."""
     anchors = filter(None, document["anchors"])
     arrays = [part[key] for part in document["layers"] for key in ("fallback", "states", "actions")]
-    arrays += [part[key] for part in anchors for key in ("features", "cost")]
+    arrays += [part[key] for part in anchors for key in ("features", "cost", "tolerance")]
     if sum(array.size for array in arrays if array is not None) > budget:
         raise ValueError("arrays are shared beyond the size of the file")
 
@@ -315,6 +348,14 @@ def _names(fallback: Any, numbers: Any, pool: list[Any]) -> Names:
 def _fallback_pairs(fallback: Any, state_ptr: Any) -> list[int]:
     firsts = state_ptr.tolist()[:-1]
     return [NONE if a == NONE else first + a for a, first in zip(fallback.tolist(), firsts, strict=True)]
+
+
+def _anchors(part: dict[str, Any], limits: int) -> tuple[Any, Any, Any]:
+    found = part["features"], part["cost"], part["tolerance"]
+    n = len(found[0])
+    if n == 0 or found[1].shape != (n, limits) or found[2].shape != (n, limits) or (found[2] < 0).any():
+        raise ValueError(f"anchors of shapes {[table.shape for table in found]}")
+    return found
 
 
 def _row_ptr(row_ptr: Any, pair_ptr: Any, x: Any) -> list[int] | None:

@@ -18,6 +18,7 @@ class Position:
     step: int
     state: int
     lost: bool = False  # an unknown action was applied
+    strayed: bool = False  # an action was applied that may depend on an offset which the episode shares
 
 
 @dataclass

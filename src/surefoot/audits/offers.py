@@ -26,7 +26,7 @@ class Certificate:
         self._promise(facts)
         self._same("fallback", pair == layer.fallback[state])
         self._same("limits", [limit.name for limit in problem.limits])
-        self._same("bounds", [limit.bound for limit in problem.limits])
+        self._same("bounds", problem.bounds[h])
         edges = range(layer.pair_ptr[pair], layer.pair_ptr[pair + 1])
         if len(written["successors"]) != len(edges):
             self._wrong(self._n, "its certificate leaves out a possible successor")
@@ -64,7 +64,7 @@ class Certificate:
         bounds, certified = plan.rows[h], (plan.sure.pairs[h][pair], plan.possible.pairs[h][pair])
         own = problem.layers[h].rows(pair, e)
         self._numbers(at, item["upper"], bounds.upper[own].max(axis=0), bounds.slop[own].max(axis=0), facts)
-        self._margins(at, item["upper"], item["margin"], *certified)
+        self._margins(at, h, item["upper"], item["margin"], *certified)
         sure, possible = (sets.states[h + 1][state] for sets in (plan.sure, plan.possible))
         said = item["certified"]
         if facts["looks_ahead"] and said is not sure and said is not possible and not (facts["narrowed"] and not said):
@@ -73,7 +73,7 @@ class Certificate:
         if h + 1 == problem.horizon - 1 and problem.has_cost[state] and plan.last is not None:
             last = plan.last
             self._numbers(f"last {at}", item["last_upper"], last.upper[state], last.slop[state], facts)
-            self._margins(f"last {at}", item["last_upper"], item["last_margin"], *certified)
+            self._margins(f"last {at}", h + 1, item["last_upper"], item["last_margin"], *certified)
             margins += item["last_margin"]
         elif item["last_upper"] is not None or item["last_margin"] is not None:
             self._wrong(self._n, f"its certificate gives a last cost of {at}, which has none")
@@ -83,10 +83,10 @@ class Certificate:
                 self._wrong(self._n, f"its certificate goes on from {at} with {item['next_action']!r}, not certified")
         return margins
 
-    def _margins(self, at: str, upper: Any, margin: Any, surely: bool, possibly: bool) -> None:
+    def _margins(self, at: str, h: int, upper: Any, margin: Any, surely: bool, possibly: bool) -> None:
         """bound − upper as written; null in place of a negative one of a certified action."""
-        for value, written, limit in zip(upper, margin, self._problem.limits, strict=True):
-            room = None if value is None else limit.bound - value
+        for value, written, bound in zip(upper, margin, self._problem.bounds[h], strict=True):
+            room = None if value is None else bound - value
             hidden = room is not None and room < 0.0 and possibly
             if not (written == room and not (hidden and surely)) and not (written is None and hidden):
                 self._wrong(self._n, f"its certificate's margin of {at} is {written!r}, not bound - upper")
@@ -109,11 +109,11 @@ class Certificate:
             (plan.sure, 1.0, plan.surely_consistent),
             (plan.possible, -1.0, plan.possibly_consistent),
         ):
-            keeps = kept(problem, plan.rows[h], side)
+            keeps = kept(problem, h, plan.rows[h], side)
             good = consistent and all(keeps[r] for e in edges for r in layer.rows(pair, e))
             good = good and all(sets.states[h + 1][layer.successor[e]] for e in edges)
             if good and h + 1 == problem.horizon - 1 and plan.last is not None:
-                ends = kept(problem, plan.last, side)
+                ends = kept(problem, h + 1, plan.last, side)
                 good = all(ends[s] or not problem.has_cost[s] for s in (layer.successor[e] for e in edges))
             if not (facts["guaranteed"] and sets.pairs[h][pair]):
                 found.append("nothing")

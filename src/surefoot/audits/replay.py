@@ -46,8 +46,13 @@ class Replay:
         """Of which steps the study promises anything at its end."""
         return self._declared.promise(self._alarms) if self.guaranteed else "none"
 
+    @property
+    def _paper(self) -> bool:
+        return bool(self._opened["agent"] == "lsvi-new-paper")
+
     def _new_epoch(self, number: int, n: int, record: Record) -> Epoch:
-        data, confidence = Data(self._problem), self._confidence(number, n, record, self._opened["options"])
+        data = Data(self._problem, self._paper)
+        confidence = self._confidence(number, n, record, self._opened["options"])
         return Epoch(number, data, confidence, record["constants"], moments={n}, firm={n}, plan=(1, n))
 
     def _confidence(self, number: int, n: int, record: Record, options: Record) -> Confidence:
@@ -56,7 +61,7 @@ class Replay:
         self._expect(n, record["share"] == p, f"its share is {record['share']!r}, p·2^-{number + 1} is {p!r}")
         claimed = constants["failure_probability"]
         self._expect(n, claimed == p, f"its bounds work with p = {claimed!r}, the share is {p!r}")
-        agent, paper = self._opened["agent"], self._opened["agent"] == "lsvi-new-paper"
+        agent, paper = self._opened["agent"], self._paper
         self._expect(n, paper or agent == "lsvi-new", f"its agent is {agent!r}, whose bounds are not known here")
         ridges, wanted = tuple(constants["ridges"]), options.get("ridges") or default_ridges(self._problem, paper)
         same = len(ridges) == len(wanted) and all(map(_close, ridges, wanted)) and min(ridges) > 0
@@ -83,7 +88,7 @@ class Replay:
         if self._made is not None and self._made[0] == (epoch.number, made_after):
             return self._made[1]
         if epoch.entered and epoch.rows[epoch.entered - 1][0] > made_after:
-            epoch.data, epoch.entered = Data(self._problem), 0  # only when plans went backwards
+            epoch.data, epoch.entered = Data(self._problem, self._paper), 0  # only when plans went backwards
         while epoch.entered < len(epoch.rows) and epoch.rows[epoch.entered][0] <= made_after:
             _, h, x, cost = epoch.rows[epoch.entered]
             epoch.data.add(h, x, cost)
@@ -226,7 +231,9 @@ class Replay:
         if edge is not None:
             row = [record[key] for key in ("step", "state", "action", "next_state", "cost")]
             certified = pair == offered or (pair is not None and self._plan(self._epoch.plan[1]).sure.pairs[h][pair])
-            self._count(n, h, problem.layers[h].measured(pair or 0, edge), record["cost"], row, certified)
+            here.strayed |= problem.shared and (record["override"] is True or bool(self._alarms))
+            x = problem.layers[h].measured(pair or 0, edge)
+            self._count(n, h, x, record["cost"], row, certified, here.strayed)
             here.step, here.state = h + 1, after or 0
         elif unused == "successor":
             self._due.append((n, ("successor",)))
@@ -246,7 +253,8 @@ class Replay:
         if state is not None and self._problem.has_cost[state]:
             row = [last, record["state"], record["cost"]]
             certified = self._plan(self._epoch.plan[1]).sure.states[last][state]
-            self._count(n, last, self._problem.last_x[state], record["cost"], row, certified)
+            strayed = self._problem.shared and (here is None or here.strayed or bool(self._alarms))
+            self._count(n, last, self._problem.last_x[state], record["cost"], row, certified, strayed)
         self._finish(n)
 
     def _on_abort(self, n: int, record: Record) -> None:
@@ -307,6 +315,8 @@ class Replay:
     def _on_import(self, n: int, record: Record) -> None:
         self._expect(n, self._episode is None and not self._alarms, "rows are imported out of turn")
         rows, since, alike = record["rows"], record["since"], list[int]()
+        told = record["episodes"] is not None or not self._problem.shared
+        self._expect(n, told, "its rows share offsets within episodes, which it does not name")
         late = not self._declared.discarded_at or (type(since) is str and since > self._declared.discarded_at)
         self._expect(n, late, "its rows are from before data were discarded, or do not say")
         for i, row in enumerate(rows):
@@ -351,24 +361,24 @@ class Replay:
         elif record["cost"] is None:
             self.counts["costs not measured"] += 1
 
-    def _count(self, n: int, h: int, x: Any, cost: Any, row: list[Any], certified: bool) -> bool:
+    def _count(self, n: int, h: int, x: Any, cost: Any, row: list[Any], certified: bool, strayed: bool = False) -> bool:
         """A measurement enters the data; one that breaks a limit beyond all noise must raise an alarm.
 
+        ``strayed``: it may depend on an offset that was seen before, and does not enter (spec 3).
         True when there was a measurement like it before.
         """
         if cost is None or not self._is_cost(cost):
             return False
         self.counts["costs measured"] += 1
         alike = self.measurements.enter(row)
-        self._epoch.rows.append((n, h, x, cost))
+        if not strayed:
+            self._epoch.rows.append((n, h, x, cost))
         self._measured += 1
         alpha = math.ldexp(self._opened["false_alarm"], -(self._monitor + 1))
         lost = any(alarm["alarm"] == "computation" for _, alarm in self._alarms)  # then the monitor may be lost, too
         q = math.sqrt(2 * math.log(math.pi**2 * self._measured**2 * len(self._problem.limits) / (3 * alpha)))
-        for value, limit in zip(cost, self._problem.limits, strict=True):
-            if value - limit.bound > limit.noise * q:
-                self._declared.exceeded(n, limit.name, (value - limit.bound) / q, certified)
-        if self._problem.beyond_noise(cost, self._measured, alpha) and not self._due and not lost:
+        self._declared.measured(n, h, cost, q, certified)
+        if self._problem.beyond_noise(h, cost, self._measured, alpha) and not self._due and not lost:
             self._due.append((n, ("limit", "residual", "computation")))
         return alike
 

@@ -28,22 +28,27 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from surefoot.diagnosis.before_data import Before, Tables, features_of
 from surefoot.diagnosis.diagnosis import Blocked, ColdStart
 from surefoot.diagnosis.rank import slices, span, triangle
-from surefoot.diagnosis.triangles import NEGLIGIBLE, Triangles, no_directions
+from surefoot.diagnosis.triangles import NEGLIGIBLE, Triangles
 from surefoot.estimate.bank import Basis
-from surefoot.estimate.blocks import Blocks, cost_blocks
-from surefoot.estimate.costs import CostBounds, known_part, split, turned_lengths
-from surefoot.estimate.ellipsoids import prior_guard
-from surefoot.model.features import Features, row_norms
-from surefoot.model.graph import NO_ACTION, Anchor, BoolArray, FloatArray, Layer, LayeredGraph
+from surefoot.estimate.blocks import cost_blocks
+from surefoot.estimate.costs import CostBounds, split, turned_lengths
+from surefoot.estimate.families import Family
+from surefoot.model.features import Features
+from surefoot.model.graph import (
+    NO_ACTION,
+    Anchors,
+    BoolArray,
+    FloatArray,
+    Layer,
+    LayeredGraph,
+)
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.plan.certify import Certified, certify
 from surefoot.plan.segments import segment_max
-
-Tables = list[FloatArray]
-"""One array per decision layer, rows = cost rows; then one for the last layer, rows = states."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,93 +104,28 @@ def certified_moves(graph: LayeredGraph, certified: Certified) -> tuple[int, ...
     return tuple(counts)
 
 
-# --- what the prior bound is made of ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Prior:
-    """upper = fixed + L·(size + rounding) before any data."""
-
-    fixed: Tables  # (rows, m)   k + ζ(1 + |ρ|)
-    size: Tables  # (rows,)     ‖z‖
-    rounding: Tables  # (rows,)  the guard
-
-
-def prior(problem: Problem) -> Prior:
-    """The two parts of every row's prior bound; steps with the same features and anchor share them."""
-    graph = problem.graph
-    errors = np.array([limit.misspecification for limit in problem.limits])
-    done: dict[tuple[int, bytes], tuple[FloatArray, FloatArray, FloatArray]] = {}
-    tables = [_features(graph, h) for h in range(graph.horizon)]
-    result = Prior([], [], [])
-    blocks = cost_blocks(problem) if isinstance(tables[0], SparseRows) else None
-    for h, (x, anchor) in enumerate(zip(tables, graph.anchors, strict=True)):
-        key = id(x), b"" if anchor is None else anchor.features.tobytes() + anchor.cost.tobytes()
-        if key not in done:
-            parts = _prior(x, anchor, errors, blocks, 0 if problem.stationary_costs else h)
-            done[key] = *parts, prior_guard(graph.cost_dim) * math.sqrt(2.0) * row_norms(x)  # ‖z‖ + |ρ|‖x⁰‖
-        for table, part in zip((result.fixed, result.size, result.rounding), done[key], strict=True):
-            table.append(part)
-    return result
-
-
-def _prior(
-    x: Features, anchor: Anchor | None, errors: FloatArray, blocks: Blocks | None, regression: int
-) -> tuple[FloatArray, FloatArray]:
-    fixed, size = np.empty((len(x), len(errors))), np.empty(len(x))
-    if isinstance(x, SparseRows):
-        assert blocks is not None
-        rho = x @ known_part(anchor, x.dim)[1]
-        lengths = turned_lengths(x, anchor, no_directions(blocks, regression), np.ones(1))
-        size[:] = np.where(lengths <= NEGLIGIBLE * row_norms(x), 0.0, lengths)
-        fixed[:] = errors * (1.0 + np.abs(rho))[:, None]
-        if anchor is not None:
-            fixed += rho[:, None] * anchor.cost
-        return fixed, size
-    for rows in slices(x):
-        rho, z = split(x[rows], anchor)
-        lengths = np.linalg.norm(z, axis=1)
-        size[rows] = np.where(
-            lengths <= NEGLIGIBLE * np.linalg.norm(np.asarray(x[rows], np.float64), axis=1), 0.0, lengths
-        )
-        fixed[rows] = errors * (1.0 + np.abs(rho))[:, None]
-        if anchor is not None:
-            fixed[rows] += rho[:, None] * anchor.cost
-    return fixed, size
-
-
 Span = FloatArray | tuple[Basis, FloatArray]
 """An orthonormal basis of W (dc, rank); of sparse features, one of every block and 1 for the directions in W."""
 
 
-def inside(problem: Problem, bases: Sequence[Span]) -> Tables:
+def inside(problem: Problem, family: Family, bases: Sequence[Span]) -> Tables:
     """(rows,) ‖z_W‖ of every row; ``bases``: per step that of W."""
     graph = problem.graph
     result = []
     for h, basis in enumerate(bases):
-        x = _features(graph, h)
+        x = features_of(graph, h)
         if isinstance(x, SparseRows):
             assert isinstance(basis, tuple)
-            result.append(turned_lengths(x, graph.anchors[h], *basis))
+            result.append(turned_lengths(x, graph.anchors[h], family, *basis))
             continue
         assert not isinstance(basis, tuple)
-        lengths = [np.linalg.norm(split(x[rows], graph.anchors[h])[1] @ basis, axis=1) for rows in slices(x)]
+        known = family.known(graph.anchors[h])
+        lengths = [np.linalg.norm(split(x[rows], family, known)[1] @ basis, axis=1) for rows in slices(x)]
         result.append(np.concatenate(lengths))
     return result
 
 
-def _features(graph: LayeredGraph, h: int) -> Features:
-    if h < len(graph.layers):
-        return graph.layers[h].cost_features
-    last = graph.terminal
-    if last.cost_features is not None:
-        return last.cost_features
-    if isinstance(graph.layers[0].cost_features, SparseRows):
-        return SparseRows(np.zeros(last.n_states + 1, np.int64), np.empty(0, np.int32), np.empty(0), graph.cost_dim)
-    return np.zeros((last.n_states, graph.cost_dim))
-
-
-def fallback_spans(problem: Problem) -> Sequence[Span]:
+def fallback_spans(problem: Problem, family: Family) -> Sequence[Span]:
     """Per step the directions that the fallback's own triplets can teach, pooled when stationary."""
     graph = problem.graph
     rows: list[Features] = []
@@ -194,14 +134,14 @@ def fallback_spans(problem: Problem) -> Sequence[Span]:
         played[layer.fallback_pairs()] = True
         rows.append(layer.cost_features[np.repeat(played, np.diff(layer.row_ptr))])
     last = graph.terminal
-    rows.append(_features(graph, graph.horizon - 1)[last.fallback_reached & last.has_cost])
+    rows.append(features_of(graph, graph.horizon - 1)[last.fallback_reached & last.has_cost])
     sparse, dense = _kinds(rows)
     if sparse:
-        return _block_spans(problem, sparse)
+        return _block_spans(problem, family, sparse)
     if problem.stationary_costs:
-        everything = _span(np.vstack(dense), graph.anchors[0])
+        everything = _span(np.vstack(dense), family, graph.anchors[0])
         return [everything] * graph.horizon
-    return [_span(x, graph.anchors[h]) for h, x in enumerate(dense)]
+    return [_span(x, family, graph.anchors[h]) for h, x in enumerate(dense)]
 
 
 def _kinds(tables: Sequence[Features]) -> tuple[list[SparseRows], list[FloatArray]]:
@@ -210,24 +150,25 @@ def _kinds(tables: Sequence[Features]) -> tuple[list[SparseRows], list[FloatArra
     return sparse, [np.asarray(x, np.float64) for x in tables if not isinstance(x, SparseRows)]
 
 
-def _block_spans(problem: Problem, rows: Sequence[SparseRows]) -> list[tuple[Basis, FloatArray]]:
+def _block_spans(problem: Problem, family: Family, rows: Sequence[SparseRows]) -> list[tuple[Basis, FloatArray]]:
     anchors, blocks = problem.graph.anchors, cost_blocks(problem)
     layers = range(problem.horizon)
     spans = []
     for r, each in enumerate([layers] if problem.stationary_costs else [range(h, h + 1) for h in layers]):
         triangles = Triangles(blocks, r)
         for h in each:
-            triangles.add(rows[h], anchors[h])
+            triangles.add(rows[h], family, anchors[h])
         length = math.hypot(*(float(np.linalg.norm(rows[h].values)) for h in each))
         spans += [triangles.spanned(NEGLIGIBLE * length)] * len(each)
     return spans
 
 
-def _span(x: FloatArray, anchor: Anchor | None) -> FloatArray:
+def _span(x: FloatArray, family: Family, anchors: Anchors | None) -> FloatArray:
     if len(x) == 0:
         return np.empty((x.shape[1], 0))
     # Measured against x, not z: where z is all rounding there is nothing to learn.
-    return span(triangle([split(x, anchor)[1]]), float(np.linalg.norm(x)))
+    z = split(x, family, family.known(anchors))[1]
+    return span(triangle([z]), float(np.linalg.norm(x * family.width)))
 
 
 # --- what would help ----------------------------------------------------------------------------------------
@@ -236,45 +177,59 @@ def _span(x: FloatArray, anchor: Anchor | None) -> FloatArray:
 class Remedies:
     """The smallest bounds and largest norms with which the first plan leaves the fallback."""
 
-    def __init__(self, problem: Problem, bounds: CostBounds, known: Prior) -> None:
+    def __init__(self, problem: Problem, bounds: CostBounds, known: Before) -> None:
         self.problem, self.graph = problem, problem.graph
-        self.bounds = np.array([limit.bound for limit in problem.limits])
-        self.norms = np.array([limit.norm for limit in problem.limits])
+        self.bounds, self.norms = problem.bounds, known.width
         self.known = known
         self.upper = [*bounds.upper, _last_upper(problem, bounds)]
-        self._over = [upper > self.bounds for upper in self.upper]
-        roofs: dict[int, FloatArray] = {}
-        for fixed, size, rounding in zip(known.fixed, known.size, known.rounding, strict=True):
-            if id(fixed) not in roofs:
-                roofs[id(fixed)] = _largest_norms(self.bounds - fixed, np.where(size > 0.0, size + rounding, 0.0))
-        self._roofs = [roofs[id(fixed)] for fixed in known.fixed]
+        self._over = [upper > bound for upper, bound in zip(self.upper, self.bounds, strict=True)]
+        roofs: dict[tuple[int, bytes], FloatArray] = {}
+        keys = [(id(fixed), bound.tobytes()) for fixed, bound in zip(known.fixed, self.bounds, strict=True)]
+        for key, fixed, size, rounding, bound in zip(
+            keys, known.fixed, known.size, known.rounding, self.bounds, strict=True
+        ):
+            if key not in roofs:
+                roofs[key] = _largest_norms(bound - fixed, np.where(size > 0.0, size + rounding, 0.0))
+        self._roofs = [roofs[key] for key in keys]
 
     def smallest_bound(self, j: int) -> float | None:
-        """The least c̄_j, all else kept; None if no c̄_j would do."""
-        scores = [upper[:, j] for upper in self.upper]
+        """The least c̄_j, all else kept; None if no c̄_j would do. Of a bound per step, its largest when all are raised
+        alike."""
+        own = self.bounds[:, j]
+        steps = [0.0] * len(own) if (own == own[0]).all() else (own - own.max()).tolist()
+        scores = [upper[:, j] - step for upper, step in zip(self.upper, steps, strict=True)]
         found = least(self.graph, backward(self.graph, self._unless_others_block(j, scores)))
-        lowest = [float(anchor.cost[j]) for anchor in self.graph.anchors if anchor is not None]
+        lowest = [
+            float(anchors.cost[0, j]) - step
+            for anchors, step in zip(self.graph.anchors, steps, strict=True)
+            if anchors is not None
+        ]
         return None if found == np.inf else max([found, *lowest])
 
     def largest_norm(self, j: int) -> float | None:
-        """The largest L_j, all else kept; None if none would do that the anchors leave possible."""
+        """The largest L_j, or factor on the half-widths of a prior, all else kept; None if none would do that the
+        anchors leave possible."""
         scores = [-roof[:, j] for roof in self._roofs]
         found = -least(self.graph, backward(self.graph, self._unless_others_block(j, scores)))
         return found + 0.0 if found >= self.least_norm(j) else None  # + 0.0: no −0
 
     def least_norm(self, j: int) -> float:
-        """A known cost c⁰ of x⁰ asks for ‖γ‖ ≥ (|c⁰| − ζ)/‖x⁰‖."""
-        error = self.problem.limits[j].misspecification
-        asked = [
-            (abs(float(anchor.cost[j])) - error) / float(np.linalg.norm(anchor.features))
-            for anchor in self.graph.anchors
-            if anchor is not None
-        ]
-        return max([0.0, *asked])
+        """A known cost c⁰ of x⁰ asks for ‖γ‖ ≥ (|c⁰| − ζ − t)/‖x⁰‖; likewise of the half-widths of a prior."""
+        prior, asked = self.problem.priors[j], [0.0]
+        for anchors in self.graph.anchors:
+            if anchors is None:
+                continue
+            error = self.problem.limits[j].misspecification + anchors.tolerance[:, j]
+            off = np.abs(anchors.cost[:, j] - anchors.features @ prior.centre) - error
+            scaled = np.abs(anchors.features) * prior.width
+            reach = scaled.sum(axis=1) if prior.boxed else np.linalg.norm(scaled, axis=1)
+            asked += (off[reach > 0.0] / reach[reach > 0.0]).tolist()
+        return max(asked)
 
     def common_raise(self) -> Needs:
         """By how much all bounds would have to grow together."""
-        return backward(self.graph, [(upper - self.bounds).max(axis=1) for upper in self.upper])
+        excess = [(upper - bound).max(axis=1) for upper, bound in zip(self.upper, self.bounds, strict=True)]
+        return backward(self.graph, excess)
 
     def common_factor(self) -> float | None:
         """The largest factor on all norms together; None if none would do."""
@@ -295,8 +250,8 @@ class Remedies:
 def _largest_norms(room: FloatArray, size: FloatArray) -> FloatArray:
     """(rows, m) the largest L with L·size ≤ room: ∞ where size is 0 and there is room, −∞ where there is none."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        roof = np.maximum(room, 0.0) / size[:, None]
-    result: FloatArray = np.where(room < 0.0, -np.inf, np.where(size[:, None] == 0, np.inf, roof))
+        roof = np.maximum(room, 0.0) / size
+    result: FloatArray = np.where(room < 0.0, -np.inf, np.where(size == 0, np.inf, roof))
     return result
 
 
@@ -333,17 +288,23 @@ def describe_cold_start(problem: Problem, bounds: CostBounds, certified: Certifi
     )
 
 
-def fallback_data_may_help(problem: Problem, bounds: CostBounds, known: Prior) -> bool:
-    """False: no amount of fallback data certifies an action beyond the fallback's (see the module's text)."""
-    norms = np.array([limit.norm for limit in problem.limits])
-    spans = fallback_spans(problem)
-    floors = [
-        fixed + norms * (-part if _some(basis) else size)[:, None]
-        for fixed, size, part, basis in zip(known.fixed, known.size, inside(problem, spans), spans, strict=True)
-    ]
+def fallback_data_may_help(problem: Problem, bounds: CostBounds, known: Before) -> bool:
+    """False: no amount of fallback data certifies an action beyond the fallback's (see the module's text).
+
+    With a prior a cost may be as low as the box allows, whatever direction was learned.
+    """
+    floors = [fixed + known.width * size for fixed, size in zip(known.fixed, known.size, strict=True)]
+    for family in known.families:
+        spans = fallback_spans(problem, family)
+        for h, (part, basis) in enumerate(zip(inside(problem, family, spans), spans, strict=True)):
+            for j, prior in zip(family.members, family.priors, strict=True):
+                if _some(basis):
+                    floors[h][:, j] = known.fixed[h][:, j] - known.width[j] * (
+                        known.size[h][:, j] if prior.boxed else part
+                    )
     costed = bounds.terminal_upper is not None
     best = replace(bounds, upper=tuple(floors[:-1]), terminal_upper=floors[-1] if costed else None)
-    return sum(certified_moves(problem.graph, certify(problem.graph, best, problem.limits))) > 0
+    return sum(certified_moves(problem.graph, certify(problem.graph, best, problem.bounds))) > 0
 
 
 def _some(basis: Span) -> bool:
@@ -359,7 +320,7 @@ def _closest(problem: Problem, remedies: Remedies, needs: Needs) -> Blocked:
     h = next(h for h, mask in enumerate(tied) if mask.any())
     layer, pair = graph.layers[h], int(np.flatnonzero(tied[h])[0])
     (at, row), where = _follow(problem, remedies, needs, h, pair)
-    excess = remedies.upper[at][row] - remedies.bounds
+    excess = remedies.upper[at][row] - remedies.bounds[at]
     j = int(excess.argmax())
     return Blocked(
         step=h,
@@ -368,7 +329,7 @@ def _closest(problem: Problem, remedies: Remedies, needs: Needs) -> Blocked:
         limit=problem.limits[j].name,
         excess=float(excess[j]),
         upper=float(remedies.upper[at][row, j]),
-        bound=problem.limits[j].bound,
+        bound=float(problem.bounds[at, j]),
         later=at > h,
         where=where,
     )
@@ -381,7 +342,7 @@ def _follow(problem: Problem, remedies: Remedies, needs: Needs, h: int, pair: in
         layer = graph.layers[h]
         edges = np.arange(layer.pair_ptr[pair], layer.pair_ptr[pair + 1])
         rows = np.arange(layer.row_ptr[pair], layer.row_ptr[pair + 1])
-        here = (remedies.upper[h][rows] - remedies.bounds).max(axis=1)
+        here = (remedies.upper[h][rows] - remedies.bounds[h]).max(axis=1)
         if not layer.per_triplet:  # the pair's worst row counts towards every successor
             rows, here = np.full(len(edges), rows[here.argmax()]), np.full(len(edges), here.max())
         after = needs.states[h + 1][layer.successor[edges]]

@@ -16,15 +16,17 @@ class LimitReport:
     """A limit as declared, and how far its numbers alone could change with the cold start moving.
 
     With all else kept, the first plan moves exactly when norm ≤ largest_norm; and exactly when bound ≥ smallest_bound.
+    With a prior ``largest_norm`` is by what its half-widths may be multiplied, and ``bound`` the largest of all steps.
     """
 
     name: str
     bound: float
     noise: float
-    norm: float
+    norm: float  # of a prior: √Σ max(lo², hi²)
+    prior: bool
     misspecification: float
     smallest_bound: float | None  # never below the anchors' costs; None: no bound alone would do
-    largest_norm: float | None  # ∞: any; None: no norm alone would do that the anchors leave possible
+    largest_norm: float | None  # ∞: any; None: none alone would do that anchors leave possible; of a prior, a factor
     least_norm: float  # what the anchors' known costs leave possible, (|c⁰| − ζ)/‖x⁰‖; 0 without anchors
 
 

@@ -6,13 +6,15 @@ from dataclasses import replace
 
 from surefoot import theory
 from surefoot.checks import probability, whole
-from surefoot.diagnosis.cold_start import Remedies, certified_moves, describe_cold_start, prior
+from surefoot.diagnosis.before_data import before_data
+from surefoot.diagnosis.cold_start import Remedies, certified_moves, describe_cold_start
 from surefoot.diagnosis.diagnosis import Diagnosis, LayerReport, LimitReport, PaperReport
 from surefoot.diagnosis.findings import judge
 from surefoot.diagnosis.forced import describe_forced, find_fallback_fault, lost_actions, lost_sets
 from surefoot.diagnosis.rank import describe_features
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostData, bound_costs
+from surefoot.estimate.families import families
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, certify
 from surefoot.plan.confidence import cost_confidence
@@ -40,10 +42,11 @@ def check(problem: Problem, failure_probability: float = 0.05, episodes: int = 1
     episodes = whole("episodes", episodes, 1)
     graph = problem.graph
     confidence = cost_confidence(problem, failure_probability=p, ridges=None, scale=1.0)
-    bounds = bound_costs(problem, CostData(problem, min(confidence.ridges)), confidence)  # no data yet
-    certified = certify(graph, bounds, problem.limits)
+    nothing = CostData(problem, min(confidence.ridges), families(problem))  # no data yet
+    bounds = bound_costs(problem, nothing, confidence)
+    certified = certify(graph, bounds, problem.bounds)
     lost = lost_sets(problem, bounds)
-    remedies = Remedies(problem, bounds, prior(problem))
+    remedies = Remedies(problem, bounds, before_data(problem))
     found = Diagnosis(
         failure_probability=p,
         horizon=problem.horizon,
@@ -64,9 +67,10 @@ def _limit(problem: Problem, remedies: Remedies, j: int) -> LimitReport:
     limit = problem.limits[j]
     return LimitReport(
         name=limit.name,
-        bound=limit.bound,
-        noise=limit.noise,
-        norm=limit.norm,
+        bound=float(problem.bounds[:, j].max()),
+        noise=float(problem.noises[j]),
+        norm=problem.priors[j].norm,
+        prior=limit.prior is not None,
         misspecification=limit.misspecification,
         smallest_bound=remedies.smallest_bound(j),
         largest_norm=remedies.largest_norm(j),
@@ -94,9 +98,7 @@ def _layers(problem: Problem, certified: Certified, lost: Certified) -> tuple[La
                 moves=moves[h],
                 never_states=int((lost.states[h] & graph.reachable[h]).sum()),
                 never_actions=0 if layer is None else lost_actions(problem, lost, h),
-                slack=None
-                if anchor is None
-                else tuple(limit.bound - float(cost) for limit, cost in zip(problem.limits, anchor.cost, strict=True)),
+                slack=None if anchor is None else tuple((problem.bounds[h] - anchor.cost[0]).tolist()),
             )
         )
     return tuple(reports)

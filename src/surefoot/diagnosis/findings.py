@@ -81,7 +81,9 @@ def _remedy(found: Diagnosis) -> str:
 
 
 def _single(limit: LimitReport) -> Iterator[str]:
-    if limit.largest_norm is not None:
+    if limit.prior and limit.largest_norm is not None:
+        yield f"{limit.name!r} prior {rounded_down(limit.largest_norm)} times as wide"
+    elif limit.largest_norm is not None:
         yield f"{limit.name!r} norm ≤ {rounded_down(limit.largest_norm)} (now {digits(limit.norm)})"
     if limit.smallest_bound is not None:
         yield f"{limit.name!r} bound ≥ {rounded_up(limit.smallest_bound)} (now {digits(limit.bound)})"

@@ -21,9 +21,9 @@ from surefoot.plan.segments import segment_all, segment_any, spread
 _EXAMPLES = 5
 
 
-def surely_over(lower: FloatArray, problem: Problem) -> BoolArray:
-    """(rows, m) True where even the lower bound is a violation (spec 8)."""
-    result: BoolArray = lower > problem.violation_thresholds
+def surely_over(lower: FloatArray, problem: Problem, h: int) -> BoolArray:
+    """(rows, m) True where even the lower bound of rows of step h is a violation (spec 8)."""
+    result: BoolArray = lower > problem.violation_thresholds[h]
     return result
 
 
@@ -33,12 +33,13 @@ def lost_sets(problem: Problem, bounds: CostBounds) -> Certified:
     last = graph.terminal
     lost = last.forbidden
     if bounds.terminal_lower is not None:
-        lost = lost | surely_over(bounds.terminal_lower, problem).any(axis=1) & ~last.fallback_reached
+        over = surely_over(bounds.terminal_lower, problem, problem.horizon - 1)
+        lost = lost | over.any(axis=1) & ~last.fallback_reached
     states: list[BoolArray] = [lost]
     pairs: list[BoolArray] = []
     for h in reversed(range(len(graph.layers))):
         layer = graph.layers[h]
-        lost_pairs = segment_any(np.any(surely_over(bounds.lower[h], problem), axis=1), layer.row_ptr)
+        lost_pairs = segment_any(np.any(surely_over(bounds.lower[h], problem, h), axis=1), layer.row_ptr)
         lost_pairs |= segment_any(states[0][layer.successor], layer.pair_ptr)
         lost_pairs |= spread(layer.forbidden, layer.state_ptr)
         lost_pairs[layer.fallback_pairs()] = False
@@ -73,18 +74,25 @@ def find_fallback_fault(problem: Problem, bounds: CostBounds) -> FallbackFault |
         played = np.zeros(layer.n_pairs, bool)
         played[layer.fallback_pairs()] = True
         own = spread(played, layer.row_ptr)
-        over = surely_over(bounds.lower[h], problem) & own[:, None]
+        over = surely_over(bounds.lower[h], problem, h) & own[:, None]
         count += int(over.any(axis=1).sum())
         if first is None and over.any():
             row, j = (int(i) for i in np.argwhere(over)[0])
-            first = naming.at_row(layer, h, row), j, float(bounds.lower[h][row, j])
+            first = naming.at_row(layer, h, row), h, j, float(bounds.lower[h][row, j])
     if bounds.terminal_lower is not None:
-        over = surely_over(bounds.terminal_lower, problem) & graph.terminal.fallback_reached[:, None]
+        over = (
+            surely_over(bounds.terminal_lower, problem, problem.horizon - 1) & graph.terminal.fallback_reached[:, None]
+        )
         count += int(over.any(axis=1).sum())
         if first is None and over.any():
             state, j = (int(i) for i in np.argwhere(over)[0])
-            first = naming.at_state(problem.horizon - 1, state), j, float(bounds.terminal_lower[state, j])
+            first = (
+                naming.at_state(problem.horizon - 1, state),
+                problem.horizon - 1,
+                j,
+                float(bounds.terminal_lower[state, j]),
+            )
     if first is None:
         return None
-    where, j, lowest = first
-    return FallbackFault(count, where, problem.limits[j].name, lowest, problem.limits[j].bound)
+    where, h, j, lowest = first
+    return FallbackFault(count, where, problem.limits[j].name, lowest, float(problem.bounds[h, j]))

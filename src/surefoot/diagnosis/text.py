@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from surefoot.diagnosis.diagnosis import Diagnosis, LayerReport, Regression
+    from surefoot.diagnosis.diagnosis import Diagnosis, LayerReport, LimitReport, Regression
 
 _WIDTH = 100
 _MOST_LAYERS = 16  # lines of the layers' table
@@ -51,13 +51,19 @@ def _limits(found: Diagnosis) -> str:
             [
                 limit.name,
                 digits(limit.bound),
-                digits(limit.norm),
+                "prior" if limit.prior else digits(limit.norm),
                 digits(limit.noise),
                 "–" if limit.smallest_bound is None else rounded_up(limit.smallest_bound),
-                "–" if limit.largest_norm is None else rounded_down(limit.largest_norm),
+                _norm(limit),
             ]
         )
     return f"Before any data, with everything else unchanged (– where this alone is not enough)\n{columns(rows)}"
+
+
+def _norm(limit: LimitReport) -> str:
+    if limit.largest_norm is None:
+        return "–"
+    return f"prior × {rounded_down(limit.largest_norm)}" if limit.prior else rounded_down(limit.largest_norm)
 
 
 def _layers(found: Diagnosis) -> str:

@@ -14,9 +14,10 @@ import scipy.linalg
 from surefoot.diagnosis.diagnosis import Regression
 from surefoot.estimate.bank import NO_DATA, Basis
 from surefoot.estimate.blocks import Blocks, SameSize
-from surefoot.estimate.costs import known_part
+from surefoot.estimate.families import Family
 from surefoot.estimate.kernels import laid_out
-from surefoot.model.graph import Anchor, FloatArray, IntArray
+from surefoot.estimate.update import Frames
+from surefoot.model.graph import Anchors, FloatArray, IntArray
 from surefoot.model.sparse_rows import SparseRows
 
 NEGLIGIBLE = 1e-12  #: a direction this much smaller than the largest one is rounding
@@ -36,12 +37,15 @@ class Triangles:
     def runs(self) -> tuple[SameSize, ...]:
         return self.blocks.runs[self.regression]
 
-    def add(self, x: SparseRows, anchor: Anchor | None = None) -> None:
-        """Count all rows of a table; with an anchor, what is left of them beside it."""
+    def add(self, x: SparseRows, family: Family | None = None, anchors: Anchors | None = None) -> None:
+        """Count all rows of a table; of a family, scaled and what is left of them beside its anchors."""
+        known = None if family is None else family.known(anchors)
+        nothing, width = np.zeros((1, x.dim)), np.ones(x.dim) if family is None else family.width
+        both = (nothing, nothing) if known is None else (known.anchors, known.directions)
+        frames = Frames(both[0][None], both[1][None], width[None])
         step = max(1, _AT_ONCE // self.blocks.largest)
         for first in range(0, len(x), step):
-            known = known_part(anchor, x.dim)
-            block, begin, flat = laid_out(x[first : first + step], self.blocks, self.regression, *known)
+            block, begin, flat = laid_out(x[first : first + step], self.blocks, self.regression, frames)
             for run, stack in zip(self.runs, self.stacks, strict=True):
                 own = np.flatnonzero((block >= run.first) & (block < run.first + run.n))
                 if len(own):

@@ -16,6 +16,7 @@ A block without data is never looked at: its eigenvalues are zero and its factor
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -33,9 +34,10 @@ NO_DATA = -1
 class Bank:
     """R ridge regressions with one kind of features."""
 
-    def __init__(self, blocks: Blocks, n_targets: int, ridge: float) -> None:
-        self.blocks, self.ridge = blocks, ridge  # the ridge of the factor
+    def __init__(self, blocks: Blocks, n_targets: int, ridge: float | Sequence[float]) -> None:
+        """``ridge``: that of the factors, for all regressions or one for each."""
         shape, n = blocks.shape, len(blocks.runs)
+        self.blocks, self.ridges = blocks, np.broadcast_to(np.asarray(ridge, np.float64), n)
         self.state = BankState(
             squares=np.zeros((3, int(shape.entry[-1]))),
             targets=np.zeros((2, n_targets, len(shape.column))),
@@ -43,9 +45,9 @@ class Bank:
             rows=np.zeros(n, np.int64),
             counts=np.zeros(len(shape.size), np.int64),
         )
-        for runs in blocks.runs:
+        for r, runs in enumerate(blocks.runs):
             for run in runs:
-                self._stack(FACTOR, run)[:] = np.sqrt(ridge) * np.eye(run.size)
+                self._stack(FACTOR, run)[:] = np.sqrt(self.ridges[r]) * np.eye(run.size)
 
     @property
     def rows(self) -> NDArray[np.int64]:
@@ -71,7 +73,7 @@ class Bank:
             for run in runs:
                 has = self._with_data(run)
                 if len(has):
-                    factors, growth = factored(self._stack(GRAM, run)[has], self.ridge)
+                    factors, growth = factored(self._stack(GRAM, run)[has], float(self.ridges[r]))
                     self._stack(FACTOR, run)[has] = factors
                     self.state.log_det[r] += float(growth.sum())
 
@@ -129,14 +131,16 @@ class Turned:
 
 
 class Lens(NamedTuple):
-    """How compiled code looks at rows: as z = x − ρ x⁰, turned into the eigenbasis of one regression.
+    """How compiled code looks at rows: as z = δ∘x − X⁰ᵀρ, turned into the eigenbasis of one regression.
 
     Flat, and the shape of the blocks beside it: numba cannot hand a struct of a struct to a parallel loop.
     """
 
-    anchor: FloatArray  # (1, d)  x⁰, zero without an anchor
-    direction: FloatArray  # (1, d)  x⁰/‖x⁰‖²
-    turn: FloatArray  # (d, d)  x·turn = Uᵀz where all is one block; else empty
+    anchors: FloatArray  # (1, n, d)  δ∘x⁰, zero without an anchor
+    directions: FloatArray  # (1, n, d)  ρ = directions·x
+    widths: FloatArray  # (1, d)  δ
+    folded: bool  # projection is part of ``turn``: x·turn = Uᵀz; else z·turn
+    turn: FloatArray  # (d, d)  where all is one block; else empty
     block: NDArray[np.int64]  # (2,)  the regression and its first block
     spot: NDArray[np.int64]  # these three as in Basis
     entry: NDArray[np.int64]
@@ -156,17 +160,22 @@ class Basis:
     @cached_property
     def lens(self) -> Lens:
         """For rows without an anchor."""
-        blocks, r, nothing = self.blocks, self.regression, np.zeros((1, self.blocks.dim))
+        blocks, r, nothing = self.blocks, self.regression, np.zeros((1, 1, self.blocks.dim))
         turn = self.flat.reshape(blocks.dim, -1) if blocks.whole and len(self.flat) else np.empty((0, 0))
         block = np.array([r, blocks.first[r]])
-        return Lens(nothing, nothing, turn, block, self.spot, self.entry, self.flat)
+        return Lens(nothing, nothing, np.ones((1, blocks.dim)), True, turn, block, self.spot, self.entry, self.flat)
 
     def lens_beside(self, anchor: FloatArray, direction: FloatArray) -> Lens:
-        """For what rows have beside x⁰: Uᵀz = Uᵀx − ρ Uᵀx⁰."""
+        """For what rows have beside one anchor x⁰: Uᵀz = Uᵀx − ρ Uᵀx⁰."""
         turn = self.lens.turn
         if turn.size:
             turn = turn - np.outer(direction, anchor @ turn)
-        return self.lens._replace(anchor=anchor[None], direction=direction[None], turn=turn)
+        return self.lens._replace(anchors=anchor[None, None], directions=direction[None, None], turn=turn)
+
+    def lens_through(self, anchors: FloatArray, directions: FloatArray, width: FloatArray) -> Lens:
+        """For scaled rows, or beside several anchors (n, d): z is computed first, because a product of all would lose
+        digits where anchors are nearly dependent."""
+        return self.lens._replace(anchors=anchors[None], directions=directions[None], widths=width[None], folded=False)
 
     def turn(self, vector: FloatArray) -> FloatArray:
         """Uᵀv of a vector (d,): by direction, the one for all other blocks as a length."""

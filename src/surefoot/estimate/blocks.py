@@ -76,10 +76,10 @@ class Chain(NamedTuple):
     pointer: IntArray
 
 
-def cost_blocks(problem: Problem) -> Blocks:
-    """Of the cost regressions: one per layer, the last included, or one for all when stationary."""
+def cost_blocks(problem: Problem, families: int = 1) -> Blocks:
+    """Of the cost regressions: one per layer, the last included, or one for all when stationary; for each family."""
     layers = range(problem.horizon)
-    together = [list(layers)] if problem.stationary_costs else [[h] for h in layers]
+    together = ([list(layers)] if problem.stationary_costs else [[h] for h in layers]) * families
     if not isinstance(problem.graph.layers[0].cost_features, SparseRows):
         return one_block_each(problem.graph.cost_dim, len(together))
     known: dict[object, list[Chain]] = {}
@@ -123,7 +123,7 @@ def _cost_sources(graph: LayeredGraph, layers: Sequence[int]) -> list[Source]:
             sources.append(((id(table), id(groups)), Chain(table.columns, pointer)))
         anchor = graph.anchors[h]
         if anchor is not None:
-            columns = np.flatnonzero(anchor.features)
+            columns = np.flatnonzero(anchor.features.any(axis=0))  # several mix with each other too
             sources.append((columns.tobytes(), Chain(columns, np.array([0, len(columns)]))))
     return sources
 

@@ -10,6 +10,9 @@ and z is looked at in the eigenbasis of the data, w = Uᵀz, where surefoot.esti
 
     upper_j = k_j + min( L_j‖z‖ ,  min_k ⟨centre_kj, w⟩ + radius_kj √Σ weight_kj w² ) + ζ_j (1 + |ρ|) + guard_j ‖x‖
 
+With a prior this is done on δ∘x, k_j gains ⟨m_j, x⟩, ‖z‖₁ and a declared norm join the minimum; with several anchors,
+or tolerances, k_j and the errors are sums over them (surefoot.estimate.families).
+
 and lower_j likewise.
 """
 
@@ -25,12 +28,12 @@ import numpy as np
 from surefoot.estimate import kernels
 from surefoot.estimate.bank import Bank, Basis, Lens
 from surefoot.estimate.blocks import cost_blocks
-from surefoot.estimate.ellipsoids import CostConfidence, CostEllipsoids, cost_ellipsoids
+from surefoot.estimate.ellipsoids import CostConfidence, CostEllipsoids, Spread, cost_ellipsoids
+from surefoot.estimate.families import Family, Known
 from surefoot.estimate.row_bounds import Both, BoundTable, RowBounds
-from surefoot.estimate.update import CostState, count_cost, rows_of
-from surefoot.model.features import FeatureArray, Features, parts_of, product, row_norms
-from surefoot.model.graph import Anchor, BoolArray, FloatArray, IntArray, LayeredGraph, Terminal
-from surefoot.model.limit import Limit
+from surefoot.estimate.update import CostState, Frames, count_cost, rows_of
+from surefoot.model.features import FeatureArray, Features
+from surefoot.model.graph import Anchors, BoolArray, FloatArray, IntArray, LayeredGraph, Terminal
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.tolerances import CONTRADICTION
@@ -39,125 +42,128 @@ from surefoot.tolerances import CONTRADICTION
 class CostData:
     """All measured costs, as ridge statistics (eq:estimatesafetyparameter): one regression per layer, or one in all."""
 
-    def __init__(self, problem: Problem, ridge: float) -> None:
-        graph, m = problem.graph, len(problem.limits)
-        self._pooled, self._longest = problem.stationary_costs, graph.largest_cost_norm()
-        self.bank = Bank(cost_blocks(problem), m, ridge)
-        self.spread = np.zeros(len(self.bank.rows))  # (R,)  Σ (1 + |ρ|)², what a model error can add up to
-        # Per layer x⁰, x⁰/‖x⁰‖² and c⁰; zeros where there is no anchor, which projects nothing away.
-        self.anchors = np.zeros((problem.horizon, graph.cost_dim))
-        self.directions = np.zeros((problem.horizon, graph.cost_dim))
-        self.anchor_costs = np.zeros((problem.horizon, m))
-        for h, anchor in enumerate(graph.anchors):
-            if anchor is not None:
-                self.anchors[h], self.directions[h] = known_part(anchor, graph.cost_dim)
-                self.anchor_costs[h] = anchor.cost
-        self.state = CostState(
-            regression=np.array([self.regression(h) for h in range(problem.horizon)]),
-            anchors=self.anchors,
-            directions=self.directions,
-            anchor_costs=self.anchor_costs,
+    def __init__(self, problem: Problem, ridge: float, families: tuple[Family, ...]) -> None:
+        """``ridge``: of the factors, for rows as they are declared. Every family has regressions of its own."""
+        self.families, self._steps = families, 1 if problem.stationary_costs else problem.horizon
+        ridges = [ridge * family.ratio for family in families for _ in range(self._steps)]
+        self.bank = Bank(cost_blocks(problem, len(families)), len(problem.limits), ridges)
+        self.spread = np.zeros((len(ridges), 1 + 2 * len(problem.limits)))  # what a model error can add up to
+        self.state = self._state(problem)
+        self._tolerant = [bool(part.any()) for part in np.split(self.state.tolerances, len(families))]
+
+    def _state(self, problem: Problem) -> CostState:
+        horizon, dim, m = problem.horizon, problem.graph.cost_dim, len(problem.limits)
+        n = max([1, *(len(each) for each in problem.graph.anchors if each is not None)])
+        steps = len(self.families) * horizon
+        frames = Frames(np.zeros((steps, n, dim)), np.zeros((steps, n, dim)), np.ones((steps, dim)))
+        known, tolerances, centres = np.zeros((steps, n, m)), np.zeros((steps, n, m)), np.zeros((m, dim))
+        of = np.empty(m, np.int64)
+        for f, family in enumerate(self.families):
+            own = list(family.members)
+            of[own], centres[own] = f, family.centres
+            for h, anchors in enumerate(problem.graph.anchors):
+                at, each = f * horizon + h, family.known(anchors)
+                frames.widths[at] = family.width
+                if each is not None:  # where there are fewer anchors, zeros project nothing away
+                    rows = slice(0, len(each.anchors))
+                    frames.anchors[at, rows], frames.directions[at, rows] = each.anchors, each.directions
+                    known[at, rows, own], tolerances[at, rows, own] = each.costs.T, each.tolerances.T
+        return CostState(
+            regression=np.array([self.regression(h, f) for f in range(len(self.families)) for h in range(horizon)]),
+            families=len(self.families),
+            family=of,
+            frames=frames,
+            anchor_costs=known,
+            tolerances=tolerances,
+            centres=centres,
+            centred=np.any(centres != 0.0, axis=1),
             spread=self.spread,
             bank=self.bank.state,
             shape=self.bank.blocks.shape,
             z=np.empty(self.bank.blocks.largest),
             rest=np.empty(m),
+            rho=np.empty(n),
         )
 
-    def regression(self, h: int) -> int:
-        return 0 if self._pooled else h
+    def regression(self, h: int, family: int = 0) -> int:
+        return family * self._steps + (0 if self._steps == 1 else h)
+
+    def family_of(self, j: int) -> int:
+        """The number of the family that a limit is in."""
+        return int(self.state.family[j])
 
     def add(self, h: int, x: Features, cost: FloatArray) -> None:
         """Count the cost (m,) that was measured at layer h with features x: (dc,), or a table of this one row."""
         count_cost(rows_of(x if isinstance(x, SparseRows) else x.reshape(1, -1)), 0, cost, h, self.state)
 
-    def ellipsoids(self, h: int, limits: tuple[Limit, ...], confidence: CostConfidence) -> CostEllipsoids:
-        """:func:`cost_ellipsoids` of the data of step h."""
-        r = self.regression(h)
-        return cost_ellipsoids(self.bank.turned(r), float(self.spread[r]), self._longest, limits, confidence)
+    def ellipsoids(self, h: int, confidence: CostConfidence, family: int = 0) -> CostEllipsoids:
+        """:func:`cost_ellipsoids` of a family, from the data of step h."""
+        r = self.regression(h, family)
+        spread = Spread(float(self.spread[r, 0]), *_halves(self.spread[r, 1:]), self._tolerant[family])
+        return cost_ellipsoids(self.bank.turned(r), spread, self.families[family], confidence)
+
+
+def _halves(row: FloatArray) -> tuple[FloatArray, FloatArray]:
+    return row[: len(row) // 2], row[len(row) // 2 :]
 
 
 def bound_rows(
-    x: Features, anchor: Anchor | None, known: CostEllipsoids, rows: IntArray | None = None
+    x: Features, anchors: Anchors | None, known: CostEllipsoids, rows: IntArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """(upper, lower), each (n, m), of the costs of features x (n, dc); only of the given rows, else (∞, −∞).
-
-    The upper one is c̃ of eq:estimatesafetyvalue (spec 3):
-
-        upper_j = ρ c⁰_j + min(L_j‖z‖, min_k ⟨centre_kj, w⟩ + radius_kj √Σ weight_kj w²) + ζ_j (1 + |ρ|) + guard_j ‖x‖
+    """(upper, lower), each (n, m), of the costs of features x (n, dc) for the m limits of a family; only of the given
+    rows, else (∞, −∞). The upper one is c̃ of eq:estimatesafetyvalue, as the module's text has it (spec 3).
     """
     shape = len(x), len(known.norms)
     if rows is None:
         rows, upper, lower = np.arange(len(x)), np.empty(shape), np.empty(shape)
     else:
         upper, lower = np.full(shape, np.inf), np.full(shape, -np.inf)
-    balls = known.balls
-    if anchor is not None:
-        balls = balls._replace(anchor_cost=anchor.cost, anchor_length=float(np.linalg.norm(anchor.features)))
-    look, blocks = look_at(known.basis, anchor), known.basis.blocks
+    balls, beside = known.balls, known.family.known(anchors)
+    if beside is not None:
+        balls = balls._replace(
+            anchor_costs=beside.costs,
+            tolerances=beside.tolerances,
+            anchor_lengths=np.array([float(np.linalg.norm(row)) for row in beside.anchors]),
+        )
+    look, blocks = look_at(known.basis, beside, known.family), known.basis.blocks
     kernels.bounds[kernels.worth_threads(x, len(rows))](
         rows_of(x), rows, look, blocks.shape, blocks.largest, balls, upper, lower
     )
     return upper, lower
 
 
-def turned_lengths(x: Features, anchor: Anchor | None, basis: Basis, weights: FloatArray) -> FloatArray:
+def turned_lengths(
+    x: Features, anchors: Anchors | None, family: Family, basis: Basis, weights: FloatArray
+) -> FloatArray:
     """(rows,) √Σ_i w_i² weights_i with w = Uᵀz, of features x (rows, dc); ‖z‖ for weights that are all 1."""
-    out, look, blocks = np.empty(len(x)), look_at(basis, anchor), basis.blocks
+    out, look, blocks = np.empty(len(x)), look_at(basis, family.known(anchors), family), basis.blocks
     kernels.lengths[kernels.worth_threads(x, len(x))](
         rows_of(x), look, blocks.shape, blocks.largest, weights[None, :], out
     )
     return out
 
 
-def look_at(basis: Basis, anchor: Anchor | None) -> Lens:
-    return basis.lens if anchor is None else basis.lens_beside(*known_part(anchor, basis.blocks.dim))
+def look_at(basis: Basis, known: Known | None, family: Family) -> Lens:
+    """How rows are looked at: as they are, beside one anchor, or scaled and beside several."""
+    if family.plain and (known is None or len(known.anchors) == 1):
+        return basis.lens if known is None else basis.lens_beside(known.anchors[0], known.directions[0])
+    nothing = np.zeros((1, len(family.width)))
+    anchors, directions = (nothing, nothing) if known is None else (known.anchors, known.directions)
+    return basis.lens_through(anchors, directions, family.width)
 
 
-def uncertainty_rows(x: Features, anchor: Anchor | None, known: CostEllipsoids) -> FloatArray:
+def uncertainty_rows(x: Features, anchors: Anchors | None, known: CostEllipsoids) -> FloatArray:
     """(rows,) u = ‖z‖ in the inverse data metric of the first ridge: the paper's ‖ψ(U⊥, φ)‖_{Λ⁻¹}."""
-    return turned_lengths(x, anchor, known.basis, known.weights[0])
+    return turned_lengths(x, anchors, known.family, known.basis, known.weights[0])
 
 
-def known_part(anchor: Anchor | None, dim: int) -> tuple[FloatArray, FloatArray]:
-    """x⁰ and x⁰/‖x⁰‖², each (dc,); zeros without an anchor, which project nothing away."""
-    if anchor is None:
-        return np.zeros(dim), np.zeros(dim)
-    return anchor.features, anchor.features / float(anchor.features @ anchor.features)
-
-
-def split(x: FeatureArray, anchor: Anchor | None) -> tuple[FloatArray, FloatArray]:
-    """ρ (rows,) and z (rows, dc) of features x (rows, dc); 0 and x itself without an anchor (spec 3)."""
+def split(x: FeatureArray, family: Family, known: Known | None) -> tuple[FloatArray, FloatArray]:
+    """ρ (rows, n) and z (rows, dc) of features x (rows, dc); (rows, 0) and δ∘x without an anchor (spec 3)."""
     x = np.asarray(x, np.float64)
-    if anchor is None:
-        return np.zeros(len(x)), x
-    rho = x @ (anchor.features / float(anchor.features @ anchor.features))
-    return rho, x - rho[:, None] * anchor.features
-
-
-def _square(x: Features, along: FloatArray, length: float) -> float:
-    """Σ ‖z‖² of rows x, with z beside an anchor of this squared length, x⁰/‖x⁰‖² = along."""
-    told = product(x, along)
-    return float((row_norms(x) ** 2 - told * told * length).sum())
-
-
-def mean_square(problem: Problem) -> float:
-    """The mean ‖z‖² over all rows that have a cost: the scale of the ridges (spec 3)."""
-    graph, last, total, rows = problem.graph, problem.graph.terminal, 0.0, 0
-    done: dict[tuple[int, int], float] = {}
-    for h, anchor in enumerate(graph.anchors):
-        x = graph.layers[h].cost_features if h < len(graph.layers) else last.cost_features
-        if x is None:
-            continue
-        if h == len(graph.layers):
-            x = x[last.has_cost]
-        key = id(x), id(anchor)
-        if key not in done:
-            length = 0.0 if anchor is None else float(anchor.features @ anchor.features)
-            along = known_part(anchor, graph.cost_dim)[1]
-            done[key] = sum(_square(part, along, length) for part in parts_of(x))
-        total, rows = total + done[key], rows + len(x)
-    return max(total, 0.0) / max(rows, 1)
+    if known is None:
+        return np.zeros((len(x), 0)), x * family.width
+    rho = x @ known.directions.T
+    return rho, x * family.width - rho @ known.anchors
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,26 +188,42 @@ def bound_costs(
     rows = _wanted_rows(graph, data, wanted)
     tables = [*(layer.cost_features for layer in graph.layers), last.cost_features]
     keys = [(data.regression(h), id(x)) for h, x in enumerate(tables)]
-    known: dict[int, CostEllipsoids] = {}
+    known: dict[int, list[CostEllipsoids]] = {}
     done: dict[tuple[int, int], tuple[FloatArray, FloatArray]] = {}
     later: dict[tuple[int, int], RowBounds] = {}
     for h, (x, key) in enumerate(zip(tables, keys, strict=True)):
         if x is None or key in done:
             continue
         if key[0] not in known:
-            known[key[0]] = data.ellipsoids(h, problem.limits, confidence)
+            known[key[0]] = [data.ellipsoids(h, confidence, f) for f in range(len(data.families))]
+        bounding = partial(_bound_all, anchors=graph.anchors[h], known=known[key[0]], data=data)
         if problem.mapped and h < len(graph.layers) and wanted is None:
-            bounding = partial(bound_rows, anchor=graph.anchors[h], known=known[key[0]])
             later[key] = RowBounds(x, len(problem.limits), bounding)
             done[key] = cast(Both, (BoundTable(later[key], 0), BoundTable(later[key], 1)))
         else:
-            done[key] = bound_rows(x, graph.anchors[h], known[key[0]], rows.get(key))
+            done[key] = bounding(x, rows=rows.get(key))
     upper, lower = (tuple(done[key][i] for key in keys[:-1]) for i in (0, 1))
     last_upper, last_lower = (_where_costed(last, done.get(keys[-1]), i) for i in (0, 1))
     rounding = CONTRADICTION * problem.cost_scales
     consistent = all(kernels.possible(*both, rounding) for key, both in done.items() if key not in later)
     consistent = consistent and all(each.possible(rounding) for each in later.values())
     return CostBounds(upper, lower, last_upper, last_lower, consistent)
+
+
+def _bound_all(
+    x: Features, anchors: Anchors | None, known: list[CostEllipsoids], data: CostData, rows: IntArray | None = None
+) -> Both:
+    """:func:`bound_rows` for the limits of all families."""
+    return _by_limit([bound_rows(x, anchors, each, rows) for each in known], data)
+
+
+def _by_limit(parts: list[tuple[FloatArray, FloatArray]], data: CostData) -> tuple[FloatArray, FloatArray]:
+    """The bounds of all families side by side, in the order of the problem's limits."""
+    if len(parts) == 1:
+        return parts[0]
+    order = np.argsort([j for family in data.families for j in family.members])
+    upper, lower = (np.ascontiguousarray(np.hstack([part[i] for part in parts])[:, order]) for i in (0, 1))
+    return upper, lower
 
 
 def _where_costed(last: Terminal, bounds: tuple[FloatArray, FloatArray] | None, i: int) -> FloatArray | None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from surefoot.estimate.bank import NO_DATA, Lens
 from surefoot.estimate.blocks import Blocks, BlockShape
-from surefoot.estimate.update import NOWHERE, Rows, cost_row, rows_of, value_row
+from surefoot.estimate.update import NOWHERE, Frames, Rows, along, cost_row, rows_of, value_row
 from surefoot.model.features import Features
 from surefoot.model.graph import BoolArray, FloatArray, IntArray
 from surefoot.model.sparse_rows import SparseRows
@@ -30,11 +30,12 @@ _PER_ENTRY = 8  # a stored entry is as much work as so many of a dense row
 
 
 class Seen(NamedTuple):
-    """A chunk of rows through a lens. (k weights, c centres)"""
+    """A chunk of rows through a lens. (n anchors, k weights, c centres)"""
 
-    rho: FloatArray  # (rows,)
+    rho: FloatArray  # (n, rows)
     u: FloatArray  # (k, rows)  √Σ_i w_i² weights_i,  w = Uᵀz
     told: FloatArray  # (c, rows)  ⟨centre, w⟩
+    box: FloatArray  # (rows,)  ‖z‖₁; only where a lens is not folded
 
 
 @numba.njit(cache=True)
@@ -113,26 +114,59 @@ def dense_rows(x: Rows, rows: IntArray) -> FloatArray:
 
 
 @numba.njit(cache=True)
+def beside(part: FloatArray, look: Lens, rho: FloatArray) -> FloatArray:
+    """z (rows, d) of dense rows, and their ρ (n, rows), where a lens is not folded."""
+    z: FloatArray = part * look.widths[0]
+    for a in range(rho.shape[0]):
+        rho[a] = np.dot(part, look.directions[0, a])
+        for i in range(z.shape[0]):
+            for k in range(z.shape[1]):
+                z[i, k] -= rho[a, i] * look.anchors[0, a, k]
+    return z
+
+
+@numba.njit(cache=True)
+def turned_rows(part: FloatArray, look: Lens) -> FloatArray:
+    """(rows, d) Uᵀz of dense rows."""
+    if look.folded:
+        turned: FloatArray = np.dot(part, look.turn)
+    else:
+        turned = np.dot(beside(part, look, np.empty((look.anchors.shape[1], part.shape[0]))), look.turn)
+    return turned
+
+
+@numba.njit(cache=True)
 def _see(
     x: Rows, rows: IntArray, look: Lens, shape: BlockShape, room: int, weights: FloatArray, centres: FloatArray
 ) -> Seen:
     """Rows (rising) of a table of costs, through a lens."""
-    n = rows.shape[0]
-    seen = Seen(np.empty(n), np.empty((weights.shape[0], n)), np.empty((centres.shape[0], n)))
+    n, anchors = rows.shape[0], look.anchors.shape[1]
+    seen = Seen(np.empty((anchors, n)), np.empty((weights.shape[0], n)), np.empty((centres.shape[0], n)), np.zeros(n))
     if x.indptr.size == 0:
         part = dense_rows(x, rows)
-        seen.rho[:] = np.dot(part, look.direction[0])
-        _turn_dense(part, look.turn, weights, centres, seen)
+        if look.folded:
+            seen.rho[0] = np.dot(part, look.directions[0, 0])
+            _turn_dense(part, look.turn, weights, centres, seen)
+            return seen
+        left = beside(part, look, seen.rho)
+        for i in range(n):
+            for k in range(left.shape[1]):
+                seen.box[i] += abs(left[i, k])
+        _turn_dense(left, look.turn, weights, centres, seen)
         return seen
-    z, w = np.empty(room), np.empty(room)
+    z, w, rho = np.empty(room), np.empty(room), np.empty(anchors)
+    frames = Frames(look.anchors, look.directions, look.widths)
     for i in range(n):
-        seen.rho[i], b = cost_row(x, rows[i], look.block[0], 0, look.anchor, look.direction, shape, z)
+        b = cost_row(x, rows[i], look.block[0], 0, frames, shape, z, rho)
+        seen.rho[:, i] = rho
+        if b != NOWHERE:
+            seen.box[i] = np.abs(z[: shape.size[b]]).sum()
         _turn_row(z, b, look, shape, weights, centres, w, i, seen)
     return seen
 
 
 class Balls(NamedTuple):
-    """n ellipsoids for each of m limits, as :func:`bounds` takes them."""
+    """n ellipsoids for each of m limits, a anchors, as :func:`bounds` takes them."""
 
     weights: FloatArray  # (1 + w, …)  ones, then those of the ellipsoids
     shape: IntArray  # (n, m)  the row of weights of each
@@ -140,9 +174,35 @@ class Balls(NamedTuple):
     radii: FloatArray  # (n, m)
     norms: FloatArray  # (m,)
     errors: FloatArray  # (m,)
-    guards: FloatArray  # (m,)  per ‖x‖
-    anchor_cost: FloatArray  # (m,)
-    anchor_length: float
+    guards: FloatArray  # (m,)  per ‖δ∘x‖
+    boxed: BoolArray  # (m,)  |⟨γ′, z⟩| ≤ ‖z‖₁ too
+    prior_centres: FloatArray  # (m, dc)  of γ; (0, dc) where all are zero and no norm stands beside a prior
+    outer: FloatArray  # (m,)  |⟨γ, x⟩| ≤ outer·‖x‖ too
+    prior_guards: FloatArray  # (m,)  per ‖x‖
+    anchor_costs: FloatArray  # (a, m)
+    tolerances: FloatArray  # (a, m)
+    anchor_lengths: FloatArray  # (a,)
+
+
+@numba.njit(cache=True)
+def _add_prior(x: Rows, row: int, balls: Balls, upper: FloatArray, lower: FloatArray) -> None:
+    """⟨m_j, x⟩ joins the bounds of a row, and norms that were declared beside priors."""
+    square = 0.0
+    if x.indptr.size == 0:
+        for i in range(x.values.shape[1]):
+            square += np.float64(x.values[row, i]) * np.float64(x.values[row, i])
+    else:
+        for k in range(x.indptr[row], x.indptr[row + 1]):
+            square += x.values[k, 0] * x.values[k, 0]
+    length = np.sqrt(square)
+    for j in range(upper.shape[1]):
+        middle, off = along(x, row, balls.prior_centres, j), balls.prior_guards[j] * length
+        upper[row, j] += middle + off
+        lower[row, j] += middle - off
+        if balls.outer[j] < np.inf:  # of a NaN a NaN is left
+            most = balls.outer[j] * length + balls.errors[j] + off
+            upper[row, j] = np.minimum(upper[row, j], most)
+            lower[row, j] = np.maximum(lower[row, j], -most)
 
 
 def _bounds(
@@ -157,16 +217,19 @@ def _bounds(
 ) -> None:
     """Fills upper and lower (…, m) of some rows: eq:estimatesafetyvalue, as surefoot.estimate.costs has it.
 
-    upper_j = ρ c⁰_j + min( L_j‖z‖ , min_k told_kj + radius_kj u_kj ) + ζ_j (1 + |ρ|) + guard_j ‖x‖, lower_j likewise.
+    upper_j = ⟨m_j, x⟩ + ⟨ρ, c⁰_j⟩ + min( L_j‖z‖ , ‖z‖₁ , min_k told_kj + radius_kj u_kj ) + ζ_j (1 + Σ|ρ|) + Σ|ρ| t_j
+              + guard_j ‖x‖, and no more than outer_j ‖x‖ + ζ_j; lower_j likewise.
     """
     step = chunk_of(x)
     for chunk in numba.prange((rows.shape[0] + step - 1) // step):
         own = rows[chunk * step : min(rows.shape[0], (chunk + 1) * step)]
-        rho, u, told = _see(x, own, look, shape, room, balls.weights, balls.centres)
+        rho, u, told, box = _see(x, own, look, shape, room, balls.weights, balls.centres)
         norms, radii = balls.norms, balls.radii
         n, m = radii.shape
         for j in range(m):
             top = norms[j] * u[0] if norms[j] < np.inf else np.full(own.shape[0], np.inf)
+            if balls.boxed[j]:
+                top = np.minimum(top, box)
             low = -top
             for k in range(n):
                 radius, predicted, width = radii[k, j], told[k * m + j], u[balls.shape[k, j]]
@@ -174,11 +237,20 @@ def _bounds(
                     # np.minimum and np.maximum pass a NaN on, and a NaN certifies nothing
                     top[i] = np.minimum(top[i], predicted[i] + radius * width[i])
                     low[i] = np.maximum(low[i], predicted[i] - radius * width[i])
-            known, error, guard = balls.anchor_cost[j], balls.errors[j], balls.guards[j]
+            error, guard = balls.errors[j], balls.guards[j]
             for i in range(own.shape[0]):
-                off = error * (1.0 + abs(rho[i])) + guard * (u[0, i] + abs(rho[i]) * balls.anchor_length)
-                upper[own[i], j] = rho[i] * known + top[i] + off
-                lower[own[i], j] = rho[i] * known + low[i] - off
+                known, size, length, blur = 0.0, 0.0, 0.0, 0.0
+                for a in range(rho.shape[0]):
+                    known += rho[a, i] * balls.anchor_costs[a, j]
+                    size += abs(rho[a, i])
+                    length += abs(rho[a, i]) * balls.anchor_lengths[a]
+                    blur += abs(rho[a, i]) * balls.tolerances[a, j]
+                off = error * (1.0 + size) + blur + guard * (u[0, i] + length)
+                upper[own[i], j] = known + top[i] + off
+                lower[own[i], j] = known + low[i] - off
+        if balls.prior_centres.shape[0]:
+            for i in range(own.shape[0]):
+                _add_prior(x, own[i], balls, upper, lower)
 
 
 def _lengths(x: Rows, look: Lens, shape: BlockShape, room: int, weights: FloatArray, out: FloatArray) -> None:
@@ -215,7 +287,7 @@ def _expectations(
     for chunk in numba.prange((wanted.shape[0] + step - 1) // step):
         own = wanted[chunk * step : min(wanted.shape[0], (chunk + 1) * step)]
         n, dense = own.shape[0], x.indptr.size == 0
-        seen = Seen(np.empty(0), np.empty((1, n)), np.empty((1, n)))
+        seen = Seen(np.empty((0, n)), np.empty((1, n)), np.empty((1, n)), np.empty(0))
         phi_v, w = np.empty((n if dense else 1, room)), np.empty(room)
         for i in range(n):
             first, end = ahead.pair_ptr[own[i]], ahead.pair_ptr[own[i] + 1]
@@ -277,20 +349,17 @@ def _enough(numbers: int) -> bool:
 
 
 @numba.njit(cache=True)
-def _lay_out(
-    x: Rows, rows: IntArray, r: int, anchor: FloatArray, direction: FloatArray, shape: BlockShape, begin: Any, flat: Any
-) -> None:
+def _lay_out(x: Rows, rows: IntArray, r: int, frames: Frames, shape: BlockShape, begin: Any, flat: Any) -> None:
+    rho = np.empty(frames.anchors.shape[1])
     for at in range(rows.shape[0]):
-        cost_row(x, rows[at], r, 0, anchor, direction, shape, flat[begin[at] : begin[at + 1]])
+        cost_row(x, rows[at], r, 0, frames, shape, flat[begin[at] : begin[at + 1]], rho)
 
 
-def laid_out(
-    x: SparseRows, blocks: Blocks, r: int, anchor: FloatArray, direction: FloatArray
-) -> tuple[IntArray, IntArray, FloatArray]:
+def laid_out(x: SparseRows, blocks: Blocks, r: int, frames: Frames) -> tuple[IntArray, IntArray, FloatArray]:
     """(block, where z begins, all z inside their blocks one after the other) of the rows that are not empty."""
     rows = np.flatnonzero(np.diff(x.indptr))
     block = blocks.shape.block[r, x.columns[x.indptr[rows]]]
     begin = np.concatenate([[0], np.cumsum(blocks.shape.size[block])])
     flat = np.empty(int(begin[-1]))
-    _lay_out(rows_of(x), rows, r, anchor[None], direction[None], blocks.shape, begin, flat)
+    _lay_out(rows_of(x), rows, r, frames, blocks.shape, begin, flat)
     return block, begin[:-1], flat

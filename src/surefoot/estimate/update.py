@@ -59,39 +59,66 @@ class BankState(NamedTuple):
     counts: NDArray[np.int64]  # (B,)  those that have a part in the block
 
 
+class Frames(NamedTuple):
+    """How rows become z = δ∘x − X⁰ᵀρ: per step and family, n anchors at most (surefoot.estimate.families)."""
+
+    anchors: FloatArray  # (…, n, dc)  δ∘x⁰, zero where there is no such anchor
+    directions: FloatArray  # (…, n, dc)  ρ = directions·x
+    widths: FloatArray  # (…, dc)  δ
+
+
 @leaf
 def cost_row(
     x: Rows,
     e: int,
     r: int,
-    h: int,
-    anchors: FloatArray,  # (…, dc)  row h: x⁰, zero without an anchor
-    directions: FloatArray,  # (…, dc)  row h: x⁰/‖x⁰‖²
+    at: int,  # the frame
+    frames: Frames,
     shape: BlockShape,
     z: FloatArray,  # (largest block,)
-) -> tuple[float, int]:
-    """(ρ, block) of row e, ρ = ⟨x, x⁰⟩/‖x⁰‖²; writes z = x − ρ x⁰ inside the block (spec 3)."""
-    rho = 0.0
+    rho: FloatArray,  # (n,)
+) -> int:
+    """The block of row e; writes its ρ, and z = δ∘x − X⁰ᵀρ inside the block (spec 3)."""
+    anchors, directions, widths = frames
+    rho[:] = 0.0
     if x.indptr.size == 0:  # all columns are one block, in order
+        for a in range(rho.shape[0]):
+            for i in range(z.shape[0]):
+                rho[a] += x.values[e, i] * directions[at, a, i]
         for i in range(z.shape[0]):
-            rho += x.values[e, i] * directions[h, i]
-        for i in range(z.shape[0]):
-            z[i] = x.values[e, i] - rho * anchors[h, i]
-        return rho, r
+            z[i] = x.values[e, i] * widths[at, i]
+        for a in range(rho.shape[0]):
+            for i in range(z.shape[0]):
+                z[i] -= rho[a] * anchors[at, a, i]
+        return r
     first, end = x.indptr[e], x.indptr[e + 1]
     if first == end:
-        return 0.0, NOWHERE
-    for k in range(first, end):
-        rho += x.values[k, 0] * directions[h, x.columns[k]]
-    b = shape.block[r, x.columns[first]]
+        return NOWHERE
+    b: int = shape.block[r, x.columns[first]]
     size, slot = shape.size[b], shape.slot[b]
     z[:size] = 0.0
     for k in range(first, end):
-        z[shape.place[r, x.columns[k]]] = x.values[k, 0]
-    if rho != 0.0:  # then x has a column of x⁰, whose columns are all in this block
-        for i in range(size):
-            z[i] -= rho * anchors[h, shape.column[slot + i]]
-    return rho, b
+        z[shape.place[r, x.columns[k]]] = x.values[k, 0] * widths[at, x.columns[k]]
+    for a in range(rho.shape[0]):
+        for k in range(first, end):
+            rho[a] += x.values[k, 0] * directions[at, a, x.columns[k]]
+        if rho[a] != 0.0:  # then x has a column of an anchor; the columns of all anchors are in this block
+            for i in range(size):
+                z[i] -= rho[a] * anchors[at, a, shape.column[slot + i]]
+    return b
+
+
+@leaf
+def along(x: Rows, e: int, vector: FloatArray, j: int) -> float:
+    """⟨vector[j], x⟩ of row e."""
+    total = 0.0
+    if x.indptr.size == 0:
+        for i in range(vector.shape[1]):
+            total += x.values[e, i] * vector[j, i]
+        return total
+    for k in range(x.indptr[e], x.indptr[e + 1]):
+        total += x.values[k, 0] * vector[j, x.columns[k]]
+    return total
 
 
 @leaf
@@ -198,17 +225,22 @@ def has_grown(log_det: FloatArray, planned: FloatArray, threshold: float) -> boo
 
 
 class CostState(NamedTuple):
-    """The cost regressions, and room to work in."""
+    """The cost regressions of F families, and room to work in; frames and steps are numbered family after family."""
 
-    regression: NDArray[np.int64]  # (H,)  that of a step
-    anchors: FloatArray  # (H, dc)  x⁰, zero where there is no anchor
-    directions: FloatArray  # (H, dc)  x⁰/‖x⁰‖²
-    anchor_costs: FloatArray  # (H, m)  c⁰
-    spread: FloatArray  # (R,)  Σ (1 + |ρ|)²
+    regression: NDArray[np.int64]  # (F·H,)  that of a step
+    families: int  # F
+    family: NDArray[np.int64]  # (m,)  that of a limit
+    frames: Frames
+    anchor_costs: FloatArray  # (F·H, n, m)  c⁰ − ⟨m, x⁰⟩
+    tolerances: FloatArray  # (F·H, n, m)
+    centres: FloatArray  # (m, dc)
+    centred: NDArray[np.bool_]  # (m,)  not all of these are zero
+    spread: FloatArray  # (R, 1 + 2m)  with b = 1 + Σ|ρ| and t_j = Σ|ρ_i| t_ij of a row: Σ b², Σ b t_j, Σ t_j²
     bank: BankState
     shape: BlockShape
     z: FloatArray
     rest: FloatArray  # (m,)
+    rho: FloatArray  # (n,)
 
 
 class ValueState(NamedTuple):
@@ -224,14 +256,32 @@ class ValueState(NamedTuple):
 @leaf
 def count_cost(x: Rows, e: int, cost: FloatArray, h: int, state: CostState) -> None:
     """Count the measured cost (m,) of row e of a table of features, seen at step h (spec 3)."""
-    regression, anchors, directions, anchor_costs, spread, bank, shape, z, rest = state
+    regression, families, family, frames, known, tolerances = state[:6]
+    centres, centred, spread, bank, shape, z, rest, rho = state[6:]
     squares, targets, log_det, rows, counts = bank
-    r = regression[h]
-    rho, b = cost_row(x, e, r, h, anchors, directions, shape, z)
-    for j in range(rest.shape[0]):
-        rest[j] = cost[j] - rho * anchor_costs[h, j]
-    spread[r] += (1.0 + abs(rho)) * (1.0 + abs(rho))
-    add_row(r, b, squares, targets, log_det, rows, counts, shape, z, rest)
+    steps = regression.shape[0] // families
+    for f in range(families):
+        at = f * steps + h
+        r = regression[at]
+        b = cost_row(x, e, r, at, frames, shape, z, rho)
+        size = 0.0
+        for a in range(rho.shape[0]):
+            size += abs(rho[a])
+        spread[r, 0] += (1.0 + size) * (1.0 + size)
+        for j in range(rest.shape[0]):
+            rest[j] = 0.0
+            if family[j] != f:  # its targets are another family's
+                continue
+            rest[j] = cost[j]
+            if centred[j]:
+                rest[j] -= along(x, e, centres, j)
+            blur = 0.0
+            for a in range(rho.shape[0]):
+                rest[j] -= rho[a] * known[at, a, j]
+                blur += abs(rho[a]) * tolerances[at, a, j]
+            spread[r, 1 + j] += (1.0 + size) * blur
+            spread[r, 1 + rest.shape[0] + j] += blur * blur
+        add_row(r, b, squares, targets, log_det, rows, counts, shape, z, rest)
 
 
 @leaf

@@ -44,7 +44,7 @@ def terminal_within(world: World) -> BoolArray:
     """(S,) terminal states whose cost is within all bounds, as those without a cost are; forbidden ones too."""
     if world.terminal_costs is None:
         return np.ones(world.problem.graph.terminal.n_states, bool)
-    within: BoolArray = np.all(world.terminal_costs <= world.problem.violation_thresholds, axis=1)
+    within: BoolArray = np.all(world.terminal_costs <= world.problem.violation_thresholds[-1], axis=1)
     return within
 
 
@@ -70,14 +70,14 @@ def solve(world: World) -> Solution:
     last = terminal_safe(world)
     values = [freeze(np.where(last, graph.terminal.reward, np.nan))]
     states, actions, policy = [freeze(last)], [], []
-    known: dict[tuple[int, ...], BoolArray] = {}  # steps may share arrays: look at each once
+    known: dict[tuple[int | bytes, ...], BoolArray] = {}  # steps may share arrays: look at each once
     for h in range(graph.horizon - 2, -1, -1):
         layer, probability, cost = graph.layers[h], world.probabilities[h], world.arrival_costs[h]
-        key = (id(layer.pair_ptr), id(probability), id(cost))
+        key = (id(layer.pair_ptr), id(probability), id(cost), limit[h].tobytes())
         n_states, n_pairs = layer.n_states, layer.n_pairs
         if key not in known:
             known[key] = np.empty(n_pairs, bool)
-            kernels.pairs_within(layer.pair_ptr, probability, cost, limit, known[key])
+            kernels.pairs_within(layer.pair_ptr, probability, cost, limit[h], known[key])
         value, chosen, safe = np.empty(n_states), np.empty(n_states, np.int64), np.empty(n_pairs, bool)
         arrays = (
             layer.state_ptr,

@@ -93,11 +93,13 @@ def violations(world: World, policy: AnyPolicy, start: Label | None = None) -> V
 
 def _violating(world: World) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
     """Per decision step: ν (N,), and P (E,) with 0 on the edges that violate."""
-    bound = world.problem.violation_thresholds
-    known: dict[tuple[int, ...], tuple[FloatArray, FloatArray]] = {}  # steps may share arrays
+    limits = world.problem.violation_thresholds
+    known: dict[tuple[int | bytes, ...], tuple[FloatArray, FloatArray]] = {}  # steps may share arrays
     found: list[tuple[FloatArray, FloatArray]] = []
-    for layer, p, cost in zip(world.problem.graph.layers, world.probabilities, world.arrival_costs, strict=True):
-        key = (id(layer.pair_ptr), id(p), id(cost))
+    for layer, p, cost, bound in zip(
+        world.problem.graph.layers, world.probabilities, world.arrival_costs, limits[:-1], strict=True
+    ):
+        key = (id(layer.pair_ptr), id(p), id(cost), bound.tobytes())
         if key not in known:
             violates = np.any(cost > bound, axis=1)
             broken = np.add.reduceat(np.where(violates, p, 0.0), layer.pair_ptr[:-1])

@@ -25,11 +25,11 @@ def safe_sets(world: World) -> Sets:
     """
     from surefoot.exact import kernels
 
-    layers, limit = world.problem.graph.layers, world.problem.violation_thresholds
+    layers, limits = world.problem.graph.layers, world.problem.violation_thresholds
     running = _running(world)
     states, pairs = [terminal_safe(world)], []
-    tables = (world.probabilities[::-1], world.arrival_costs[::-1])
-    for layer, probability, cost in zip(reversed(layers), *tables, strict=True):
+    steps = zip(layers, world.probabilities, world.arrival_costs, limits[:-1], strict=True)
+    for layer, probability, cost, limit in reversed(list(steps)):
         safe, some = np.empty(layer.n_pairs, bool), np.empty(layer.n_states, bool)
         arrays = (layer.state_ptr, layer.pair_ptr, layer.successor, probability, cost)
         kernels.safe_layer(*arrays, limit, states[-1], running, safe, some)
@@ -70,7 +70,8 @@ class SafeSets:
             kept, after = within[self._pairs[h]], self._states[h + 1]
             anywhere, unused = np.ones(sizes[h + 1], bool), np.empty(sizes[h], bool)
             arrays = (layer.pair_ptr, layer.successor, world.probabilities[h])
-            kernels.safe_layer(layer.state_ptr, *arrays, world.arrival_costs[h], limit, anywhere, running, kept, unused)
+            costs, bound = world.arrival_costs[h], limit[h]
+            kernels.safe_layer(layer.state_ptr, *arrays, costs, bound, anywhere, running, kept, unused)
             if layer.forbidden.any():
                 kept &= ~np.repeat(layer.forbidden, np.diff(layer.state_ptr))
             kernels.count_arrivals(*arrays, kept, first[1:][after])

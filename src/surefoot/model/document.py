@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from surefoot.errors import UnreadableFile
 from surefoot.model import checked
+from surefoot.model.anchors import Anchor
 from surefoot.model.features import Features
 from surefoot.model.graph import NO_ACTION, Layer
 from surefoot.model.labels import Label
@@ -38,16 +39,17 @@ _FLOAT32 = np.dtype(np.float32)
 _INDEX_TYPES: dict[object, np.dtype[Any]] = {"int32": _SHORT, "int64": _INT}
 _NAME = re.compile(r"[A-Za-z0-9_]{1,64}\Z")
 
-_LIMIT_KEYS = ("name", "bound", "noise", "norm", "misspecification")
+_LIMIT_KEYS = ("name", "bound", "noise", "norm", "prior", "misspecification", "episode_noise", "features")
 _LAYER_KEYS = (
     *("states", "actions", "state_ptr", "pair_ptr", "successors", "successor_dtype"),
     *("reward", "cost_features", "row_ptr", "transition_features", "fallback", "forbidden"),
 )
+_ANCHOR_KEYS = ("features", "cost", "tolerance")
 _TERMINAL_KEYS = ("states", "reward", "cost_features", "has_cost", "forbidden")
 _TOP_KEYS = (
     *("format", "version", "horizon", "limits", "transition_norm"),
     *("stationary_costs", "stationary_transitions", "starts", "labels"),
-    *("layers", "terminal", "anchors"),
+    *("layers", "terminal", "anchors", "features"),
 )
 _OPTIONAL_KEYS = ("digest", "arrays")
 
@@ -81,7 +83,8 @@ def to_document(problem: Problem) -> Document:
         "format": FORMAT,
         "version": VERSION,
         "horizon": problem.horizon,
-        "limits": [{key: getattr(limit, key) for key in _LIMIT_KEYS} for limit in problem.limits],
+        "limits": [{key: _listed(getattr(limit, key)) for key in _LIMIT_KEYS} for limit in problem.limits],
+        "features": _listed(problem.features),
         "transition_norm": problem.transition_norm,
         "stationary_costs": problem.stationary_costs,
         "stationary_transitions": problem.stationary_transitions,
@@ -94,9 +97,14 @@ def to_document(problem: Problem) -> Document:
             "has_cost": None if last.cost_features is None else last.has_cost,
             "forbidden": last.forbidden if last.forbidden.any() else None,
         },
-        "anchors": [None if a is None else {"features": a.features, "cost": a.cost} for a in graph.anchors],
+        "anchors": [None if a is None else dict(zip(_ANCHOR_KEYS, a.parts, strict=True)) for a in graph.anchors],
         "labels": {"states": list(states.seen), "actions": list(actions.seen)},
     }
+
+
+def _listed(value: object) -> object:
+    """Tuples as the lists that files give back."""
+    return [_listed(entry) for entry in value] if isinstance(value, tuple) else value
 
 
 def _unless_same(layer: Layer) -> object:
@@ -177,7 +185,7 @@ def from_document(document: Document, stored: Mapping[str, object], budget: int)
     anchors = checked.sequence(top["anchors"], "$.anchors", horizon, "horizon")
     rows = [reader.layer(layer, f"$.layers[{h}]", states, actions) for h, layer in enumerate(layers)]
     last = reader.terminal(top["terminal"], states)
-    known = [reader.anchor(anchor, f"$.anchors[{h}]") for h, anchor in enumerate(anchors)]
+    known = [reader.anchors(anchor, f"$.anchors[{h}]") for h, anchor in enumerate(anchors)]
     if known[-1] is not None and last["terminal_cost_features"] is None:
         raise UnreadableFile("the last step has an anchor but no cost", where=f"$.anchors[{horizon - 1}]")
     starts = reader.array(top["starts"], "$.starts", _INT)
@@ -189,7 +197,8 @@ def from_document(document: Document, stored: Mapping[str, object], budget: int)
         horizon=horizon,
         start=starts.tolist(),
         limits=[_limit(limit, i) for i, limit in enumerate(checked.sequence(top["limits"], "$.limits"))],
-        anchor=known.__getitem__,
+        anchor=lambda h: known[h],
+        features=_names(top["features"], "$.features"),
         transition_norm=checked.real(top["transition_norm"], "$.transition_norm"),
         stationary_costs=checked.flag(top["stationary_costs"], "$.stationary_costs"),
         stationary_transitions=checked.flag(top["stationary_transitions"], "$.stationary_transitions"),
@@ -245,12 +254,15 @@ class _Reader:
     def _unless_null(self, value: object, at: str, dtype: np.dtype[Any]) -> NDArray[Any] | None:
         return None if value is None else self.array(value, at, dtype)
 
-    def anchor(self, value: object, at: str) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    def anchors(self, value: object, at: str) -> list[Anchor] | None:
         if value is None:
             return None
-        part = checked.mapping(value, at, ("features", "cost"))
-        features = self._laid_out(part["features"], f"{at}.features", _FLOAT)
-        return features, self._laid_out(part["cost"], f"{at}.cost", _FLOAT)
+        part = checked.mapping(value, at, _ANCHOR_KEYS)
+        tables = [self._laid_out(part[key], f"{at}.{key}", _FLOAT, 2) for key in _ANCHOR_KEYS]
+        sizes = [len(table) for table in tables]
+        if len(set(sizes)) > 1 or not sizes[0]:
+            raise UnreadableFile("an anchor has as many features as costs and tolerances", where=at, got=str(sizes))
+        return list(zip(*tables, strict=True))
 
     def array(self, value: object, at: str, dtype: np.dtype[Any], ndim: int = 1) -> NDArray[Any]:
         """A nested list, or what a reference stands for, of exactly this dtype and number of axes."""
@@ -288,8 +300,8 @@ class _Reader:
             self._sparse[key] = (indptr, columns, values), table
         return self._sparse[key][1]
 
-    def _laid_out(self, value: object, at: str, dtype: np.dtype[Any]) -> NDArray[Any]:
-        array = self.array(value, at, dtype)
+    def _laid_out(self, value: object, at: str, dtype: np.dtype[Any], ndim: int = 1) -> NDArray[Any]:
+        array = self.array(value, at, dtype, ndim)
         self._budget -= array.size
         if self._budget < 0:
             raise UnreadableFile(
@@ -318,5 +330,37 @@ class _Reader:
 def _limit(value: object, i: int) -> Limit:
     at = f"$.limits[{i}]"
     part = checked.mapping(value, at, _LIMIT_KEYS)
-    numbers = {key: checked.real(part[key], f"{at}.{key}") for key in _LIMIT_KEYS[1:]}
-    return Limit(checked.string(part["name"], f"{at}.name"), **numbers)
+    numbers = {key: checked.real(part[key], f"{at}.{key}") for key in ("noise", "misspecification", "episode_noise")}
+    bound, prior = part["bound"], part["prior"]
+    return Limit(
+        checked.string(part["name"], f"{at}.name"),
+        bound=_reals(bound, f"{at}.bound") if isinstance(bound, list) else checked.real(bound, f"{at}.bound"),
+        norm=None if part["norm"] is None else checked.real(part["norm"], f"{at}.norm"),
+        prior=None if prior is None else [_interval(each, f"{at}.prior[{k}]") for k, each in _entries(prior, at)],
+        features=_names(part["features"], f"{at}.features", columns=True),
+        **numbers,
+    )
+
+
+def _entries(value: object, at: str) -> Iterator[tuple[int, object]]:
+    return enumerate(checked.sequence(value, f"{at}.prior"))
+
+
+def _interval(value: object, at: str) -> list[float]:
+    found = _reals(value, at)
+    if len(found) != 2:
+        raise checked.wrong(at, "[lowest, highest]", value)
+    return found
+
+
+def _reals(value: object, at: str) -> list[float]:
+    return [checked.real(each, f"{at}[{k}]") for k, each in enumerate(checked.sequence(value, at))]
+
+
+def _names(value: object, at: str, columns: bool = False) -> list[Any] | None:
+    if value is None:
+        return None
+    found = []
+    for k, name in enumerate(checked.sequence(value, at)):
+        found.append(name if columns and type(name) is int else checked.string(name, f"{at}[{k}]"))
+    return found

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import (
     NO_ACTION,
-    Anchor,
     BoolArray,
     FloatArray,
     IntArray,
@@ -23,7 +22,7 @@ from surefoot.model.graph import (
 )
 from surefoot.model.labels import Label, Names, Register, same_label, shown
 from surefoot.model.naming import Naming
-from surefoot.model.reals import real, reals, vector
+from surefoot.model.reals import real, vector
 from surefoot.model.rules import FallbackChoice
 
 Actions = Callable[[int, Label], Iterable[Label]]
@@ -33,7 +32,6 @@ Features = Callable[[int, Label, Label, Label], ArrayLike]
 CostFeatures = Features | Callable[[int, Label, Label], ArrayLike]
 Forbidden = Callable[[int, Label], bool]
 FallbackPolicy = Callable[[int, Label], Label]
-AnchorOf = Callable[[int], tuple[ArrayLike, ArrayLike] | None]
 
 Result = TypeVar("Result")
 
@@ -316,23 +314,3 @@ def _fallback_action(policy: FallbackPolicy, layer: Layer, h: int, state: int, n
         got=f"fallback returns {shown(action)}",
         fix=f"Actions there: {', '.join(map(repr, available[:12]))}.",
     )
-
-
-def anchor_at(anchor: AnchorOf, h: int, cost_dim: int, n_limits: int) -> Anchor | None:
-    """The anchor of step h, checked."""
-    check_functions({"anchor": anchor})
-    given = call("anchor", anchor, h)
-    if given is None:
-        return None
-    where = f"anchor of step {h}"
-    try:
-        features, cost = given
-    except (TypeError, ValueError):
-        raise InvalidInput("anchor must be (features, cost) or None", where=where, got=shown(given)) from None
-    x = vector("anchor feature", features, cost_dim, where)
-    single = (number := reals(cost)) is not None and number.ndim == 0
-    c = vector("anchor cost", [cost] if single else cost, n_limits, where)
-    for what, row in (("anchor feature", x), ("anchor cost", c)):
-        if not np.isfinite(row).all():
-            raise InvalidInput(f"{what} is not finite", where=where, got=shown(row.tolist()))
-    return Anchor(freeze(x), freeze(c))

@@ -172,11 +172,22 @@ class Terminal:
 
 
 @dataclass(frozen=True, eq=False)
-class Anchor:
-    """One feature whose cost is known exactly (the paper's φ(s⁰,a⁰,s⁰′) and c⁰, ass:knownseedsubgraph)."""
+class Anchors:
+    """Features whose costs are known (the paper's φ(s⁰,a⁰,s⁰′) and c⁰, ass:knownseedsubgraph), n ≥ 1 of one step.
 
-    features: FloatArray  # (dc,)
-    cost: FloatArray  # (m,)
+    The first is the one that slacks and the paper's constants refer to.
+    """
+
+    features: FloatArray  # (n, dc)
+    cost: FloatArray  # (n, m)
+    tolerance: FloatArray  # (n, m)  by how much a cost may be off beside the misspecification
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    @property
+    def parts(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return self.features, self.cost, self.tolerance
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +197,7 @@ class LayeredGraph:
     layers: tuple[Layer, ...]  # H-1
     terminal: Terminal
     starts: IntArray  # (n,) states of layer 0, in declaration order
-    anchors: tuple[Anchor | None, ...]  # H
+    anchors: tuple[Anchors | None, ...]  # H
 
     @property
     def horizon(self) -> int:

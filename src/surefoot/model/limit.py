@@ -2,37 +2,166 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 
 from surefoot.errors import InvalidInput
 from surefoot.model.labels import shown
-from surefoot.model.reals import constant
+from surefoot.model.reals import constant, reals
+
+Interval = tuple[float, float]
+Entry = float | tuple[float, float] | list[float]
+"""What is known of one coefficient: a number that it is, or (lowest, highest)."""
+
+Feature = str | int
+"""A feature of the costs: its name, or its column."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Limit:
     """What is known about one cost: its bound, the noise of its measurements, how large it can be.
 
-    ``cost = ⟨γ, x⟩ + η`` with ``‖γ‖ ≤ norm`` and ``|η| ≤ misspecification``; measurements of it carry
-    zero-mean noise that is sub-Gaussian with scale ``noise``. (spec 2 and 3)
+    ``cost = ⟨γ, x⟩ + η`` with ``|η| ≤ misspecification``; measurements of it carry zero-mean noise that is sub-Gaussian
+    with scale ``noise``, and, if there is ``episode_noise``, an offset of that scale which all measurements of one
+    episode share. Of γ at least one of these is known (spec 2 and 3):
+
+    - ``norm``: ‖γ‖ ≤ norm;
+    - ``prior``: for every feature the interval in which its coefficient lies, or the number that it is. A list, in the
+      order of the features; or a dict by feature, where features left out are bounded by ``norm``.
+
+    ``features``: the only ones that this cost depends on, all of them if left out; a list as ``prior`` is then about
+    these. ``bound``: one number, or one for each step, as a list or as a function of the step.
 
     Examples:
         >>> sf.Limit("stress", bound=0.7, noise=0.1, norm=1.0)
-        Limit(name='stress', bound=0.7, noise=0.1, norm=1.0, misspecification=0.0)
+        Limit('stress', bound=0.7, noise=0.1, norm=1.0)
+        >>> sf.Limit("strain", bound=0.7, noise=0.05, prior=[(0.1, 0.3), (0, 0.8), 0.4])
+        Limit('strain', bound=0.7, noise=0.05, prior=((0.1, 0.3), (0.0, 0.8), (0.4, 0.4)))
+        >>> sf.Limit("wear", bound=[0.5, 0.5, 0.9], noise=0.05, norm=1.0, features=["bias", "speed"])
+        Limit('wear', bound=(0.5, 0.5, 0.9), noise=0.05, norm=1.0, features=('bias', 'speed'))
     """
 
     name: str
-    bound: float
+    bound: float | tuple[float, ...] | Callable[[int], float]
     noise: float
-    norm: float
-    misspecification: float = 0.0
+    norm: float | None
+    prior: tuple[Interval, ...] | dict[Feature, Interval] | None
+    misspecification: float
+    episode_noise: float
+    features: tuple[Feature, ...] | None
 
-    def __post_init__(self) -> None:
-        if type(self.name) is not str or not self.name:
-            raise InvalidInput("a limit needs a name", got=shown(self.name), fix="Give it a word.")
-        where = f"limit {self.name!r}"
-        for field in ("bound", "noise", "norm", "misspecification"):
-            number = constant(field, getattr(self, field), where)
-            if field != "bound" and number < 0:
-                raise InvalidInput(f"{field} is negative", where=where, got=repr(number))
-            object.__setattr__(self, field, number)
+    def __init__(
+        self,
+        name: str,
+        *others: object,
+        bound: float | Sequence[float] | Callable[[int], float],
+        noise: float,
+        norm: float | None = None,
+        prior: Sequence[Entry] | Mapping[Feature, Entry] | None = None,
+        misspecification: float = 0.0,
+        episode_noise: float = 0.0,
+        features: Sequence[Feature] | None = None,
+    ) -> None:
+        if type(name) is not str or not name:
+            raise InvalidInput("a limit needs a name", got=shown(name), fix="Give it a word.")
+        where = f"limit {name!r}"
+        if others:
+            raise InvalidInput(
+                "a limit takes its numbers by name, so that none can be swapped for another",
+                where=where,
+                got=shown(others),
+                fix='Write sf.Limit("name", bound=…, noise=…, norm=…).',
+            )
+        if norm is None and prior is None:
+            raise InvalidInput(
+                "nothing is known about the size of this cost",
+                where=where,
+                fix="Give norm, a bound on ‖γ‖; or prior, an interval or a number for each coefficient.",
+            )
+        found = {
+            "name": name,
+            "bound": _bound(bound, where),
+            "noise": _size("noise", noise, where),
+            "norm": None if norm is None else _size("norm", norm, where),
+            "prior": None if prior is None else _prior(prior, where),
+            "misspecification": _size("misspecification", misspecification, where),
+            "episode_noise": _size("episode_noise", episode_noise, where),
+            "features": None if features is None else _features(features, where),
+        }
+        for field, value in found.items():
+            object.__setattr__(self, field, value)
+
+    def told(self) -> dict[str, object]:
+        """Name and bound, as records of runs and policies have them; a bound per step as a list."""
+        return {"name": self.name, "bound": list(self.bound) if isinstance(self.bound, tuple) else self.bound}
+
+    def __repr__(self) -> str:
+        usual = {"norm": None, "prior": None, "misspecification": 0.0, "episode_noise": 0.0, "features": None}
+        told = [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in fields(self)[1:]
+            if field.name not in usual or getattr(self, field.name) != usual[field.name]
+        ]
+        return f"Limit({', '.join([repr(self.name), *told])})"
+
+
+def _size(what: str, value: object, where: str) -> float:
+    number = constant(what, value, where)
+    if number < 0:
+        raise InvalidInput(f"{what} is negative", where=where, got=repr(number))
+    return number
+
+
+def _bound(given: object, where: str) -> float | tuple[float, ...] | Callable[[int], float]:
+    if callable(given):
+        return given
+    if isinstance(given, (list, tuple)) or (reals(given) is not None and getattr(given, "ndim", 0) == 1):
+        rows = list(given)  # type: ignore[call-overload]
+        return tuple(constant("bound", value, f"{where}, step {h}") for h, value in enumerate(rows))
+    return constant("bound", given, where)
+
+
+def _prior(given: object, where: str) -> tuple[Interval, ...] | dict[Feature, Interval]:
+    if isinstance(given, Mapping):
+        for name in given:
+            _check_feature(name, where)
+        return {name: interval(entry, f"{where}, feature {name!r}") for name, entry in given.items()}
+    if isinstance(given, str) or (not isinstance(given, Sequence) and getattr(given, "ndim", 0) not in (1, 2)):
+        raise InvalidInput(
+            "prior must be a list with an entry per feature, or a dict by feature", where=where, got=shown(given)
+        )
+    rows: list[object] = list(given)  # type: ignore[call-overload]
+    return tuple(interval(entry, f"{where}, feature {i}") for i, entry in enumerate(rows))
+
+
+def interval(entry: object, where: str) -> Interval:
+    """(lowest, highest) of one coefficient, from an interval or a known number."""
+    pair = reals(entry)
+    if pair is None or pair.shape not in ((), (2,)):
+        fix = "Give (lowest, highest), or the number itself where it is known."
+        raise InvalidInput("a prior is an interval or a number", where=where, got=shown(entry), fix=fix)
+    low, high = pair.tolist() if pair.ndim else (float(pair), float(pair))
+    if not (math.isfinite(low) and math.isfinite(high)):
+        fix = "Give the widest interval that is possible; without any idea of one, leave this feature to norm."
+        raise InvalidInput("a prior is not finite", where=where, got=shown(entry), fix=fix)
+    if low > high:
+        raise InvalidInput("a prior's lowest number is above its highest", where=where, got=shown(entry))
+    return low, high
+
+
+def _features(given: object, where: str) -> tuple[Feature, ...]:
+    if isinstance(given, str) or not isinstance(given, Sequence) or not given:
+        raise InvalidInput(
+            "features must be a list of the features that this cost depends on", where=where, got=shown(given)
+        )
+    for name in given:
+        _check_feature(name, where)
+    if len(set(given)) < len(given):
+        raise InvalidInput("a feature is listed twice", where=where, got=shown(given))
+    return tuple(given)
+
+
+def _check_feature(name: object, where: str) -> None:
+    if type(name) not in (str, int):
+        raise InvalidInput("a feature is given by its name or its column", where=where, got=shown(name))

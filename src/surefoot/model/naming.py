@@ -14,10 +14,11 @@ from surefoot.model.labels import Label, Names, hashable, position, shown
 
 @dataclass(frozen=True, eq=False)
 class Naming:
-    """Labels of states (H steps) and of actions (H-1 steps, one per pair; None: 0, 1, … per state)."""
+    """Labels of states (H steps), of actions (H-1 steps, one per pair; None: 0, 1, … per state), of cost features."""
 
     states: tuple[Names, ...]
     actions: tuple[tuple[Label, ...] | None, ...]
+    features: tuple[str, ...] | None = None
 
     def action(self, layer: Layer, h: int, pair: int) -> Label:
         listed = self.actions[h]
@@ -69,4 +70,4 @@ class Naming:
             None if row is None else tuple(row[p] for p in np.flatnonzero(np.repeat(mask, np.diff(layer.state_ptr))))
             for row, mask, layer in zip(self.actions, keep, layers, strict=False)
         )
-        return Naming(states, actions)
+        return Naming(states, actions, self.features)

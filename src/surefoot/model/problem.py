@@ -19,28 +19,36 @@ from surefoot.errors import InvalidInput, UnknownLabel
 from surefoot.model import array_labels
 from surefoot.model import from_arrays as arrays
 from surefoot.model import from_functions as functions
-from surefoot.model.graph import BoolArray, FloatArray, Layer, LayeredGraph, Terminal, freeze
+from surefoot.model.anchors import AnchorOf, anchors_at, check_anchors
+from surefoot.model.declared import Declared
+from surefoot.model.graph import Anchors, BoolArray, FloatArray, Layer, LayeredGraph, Terminal, freeze
 from surefoot.model.labels import Label, Names, shown
 from surefoot.model.limit import Limit
 from surefoot.model.naming import Naming
+from surefoot.model.priors import (
+    canonical,
+    check_features,
+    check_prior,
+    longest_scaled,
+    with_step_bounds,
+)
 from surefoot.model.reals import constant
 from surefoot.model.rules import (
     FallbackChoice,
-    check_anchors,
     check_flag,
     check_layers,
     check_limits,
     check_number_of_layers,
+    check_scaled,
     check_scales,
     follow_fallback,
 )
 from surefoot.model.seals import FileSeal, Seal, check_seals, taken_over
 from surefoot.model.sparse_rows import Taker
-from surefoot.tolerances import VIOLATION
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(Declared):
     """What is known about a plant (spec 2). Build one with :meth:`from_functions` or :meth:`from_arrays`.
 
     Examples:
@@ -91,7 +99,8 @@ class Problem:
         terminal_reward: Callable[[Label], float] | None = None,
         terminal_cost_features: Callable[[Label], ArrayLike | None] | None = None,
         forbidden: functions.Forbidden | None = None,
-        anchor: functions.AnchorOf | None = None,
+        anchor: AnchorOf | None = None,
+        features: Sequence[str] | None = None,
         transition_norm: float = 1.0,
         stationary_costs: bool = False,
         stationary_transitions: bool = False,
@@ -112,7 +121,9 @@ class Problem:
             terminal_reward: ``terminal_reward(s)`` in [0, 1] for the last step; 0 by default.
             terminal_cost_features: ``terminal_cost_features(s)`` for the last step; None: no cost, the default.
             forbidden: ``forbidden(h, s)`` is True where a state must not be entered: a limit that is known (spec 9).
-            anchor: ``anchor(h)`` gives ``(features, cost)`` known exactly at step h, or None.
+            anchor: ``anchor(h)`` gives ``(features, cost)`` known exactly at step h, or ``(features, cost,
+                tolerance)``; a list of such tuples, the fallback's first; or None.
+            features: names for the cost features: priors, anchors and explanations may then speak in them.
             transition_norm: a bound on ‖μ‖.
             stationary_costs, stationary_transitions: the hidden parameters are the same at every step.
         """
@@ -140,6 +151,7 @@ class Problem:
             functions.fallback_choice(fallback, layers, naming),
             limits,
             anchor,
+            features,
             transition_norm,
             stationary_costs,
             stationary_transitions,
@@ -164,7 +176,8 @@ class Problem:
         terminal_has_cost: BoolArray | None = None,
         row_ptr: arrays.PerLayer | None = None,
         forbidden: BoolArray | Sequence[BoolArray | None] | None = None,
-        anchor: functions.AnchorOf | None = None,
+        anchor: AnchorOf | None = None,
+        features: Sequence[str] | None = None,
         transition_norm: float = 1.0,
         stationary_costs: bool = False,
         stationary_transitions: bool = False,
@@ -234,6 +247,7 @@ class Problem:
             arrays.fallback_choice(fallback, layers, naming),
             limits,
             anchor,
+            features,
             transition_norm,
             stationary_costs,
             stationary_transitions,
@@ -250,13 +264,14 @@ class Problem:
         starts: Any,
         fallback: FallbackChoice,
         limits: Sequence[Limit] | Limit,
-        anchor: functions.AnchorOf | None,
+        anchor: AnchorOf | None,
+        features: Sequence[str] | None,
         transition_norm: float,
         stationary_costs: bool,
         stationary_transitions: bool,
     ) -> Problem:
         """Shared by both constructors: every rule of a problem is checked here."""
-        limits = check_limits(limits)
+        limits = tuple(with_step_bounds(limit, len(layers) + 1) for limit in check_limits(limits))
         norm = constant("transition_norm", transition_norm)
         if norm <= 0:
             raise InvalidInput("transition_norm must be positive", got=repr(norm))
@@ -266,12 +281,22 @@ class Problem:
         done, terminal = follow_fallback(layers, terminal, starts, naming, fallback)
         dim = layers[0].cost_features.shape[1]
         costed = len(layers) + (terminal.cost_features is not None)
-        anchors = [None if anchor is None else functions.anchor_at(anchor, h, dim, len(limits)) for h in range(costed)]
-        anchors += [None] * (len(layers) + 1 - costed)
+        naming = replace(naming, features=check_features(features, dim))
+        limits = tuple(canonical(limit, dim, naming.features) for limit in limits)
+        for limit in limits:
+            check_prior(limit)
+        anchors: list[Anchors | None] = [None] * (len(layers) + 1)
+        if anchor is not None:
+            functions.check_functions({"anchor": anchor})
+            for h in range(costed):
+                given = functions.call("anchor", anchor, h)
+                anchors[h] = anchors_at(given, h, dim, len(limits), naming.features)
         graph = LayeredGraph(done, terminal, starts, tuple(anchors))
-        check_anchors(graph, limits, stationary_costs)
-        check_scales(graph.largest_cost_norm(), limits)
-        return cls(graph, naming, limits, norm, stationary_costs, stationary_transitions)
+        made = cls(graph, naming, limits, norm, stationary_costs, stationary_transitions)
+        check_anchors(graph, limits, made.bounds, made.priors, stationary_costs)
+        check_scales(graph.largest_cost_norm(), made.largest_costs, made.bounds, limits)
+        check_scaled(np.array([longest_scaled(graph, prior.width) for prior in made.priors]), limits)
+        return made
 
     # --- reading it -------------------------------------------------------------------------------------
 
@@ -283,18 +308,6 @@ class Problem:
     @property
     def starts(self) -> tuple[Label, ...]:
         return tuple(self.naming.states[0][int(i)] for i in self.graph.starts)
-
-    @cached_property
-    def cost_scales(self) -> FloatArray:
-        """(m,) |bound| + norm·(largest ‖x‖): the scale that tolerances on each limit's costs refer to (spec 8)."""
-        longest = self.graph.largest_cost_norm()
-        return freeze(np.array([abs(limit.bound) + limit.norm * longest for limit in self.limits]))
-
-    @cached_property
-    def violation_thresholds(self) -> FloatArray:
-        """(m,) the largest true cost that still keeps each limit: bound + 10⁻⁹ of its scale (spec 8)."""
-        bounds = np.array([limit.bound for limit in self.limits])
-        return freeze(bounds + VIOLATION * self.cost_scales)
 
     def states(self, h: int) -> Names:
         """The states of a step, in index order; slices work."""

@@ -63,7 +63,9 @@ def stored_in_float32(problem: Problem) -> Problem:
     return replace(
         problem,
         graph=replace(graph, layers=tuple(layers), terminal=last),
-        limits=tuple(widened(limit, max(losses)) for limit in problem.limits),
+        limits=tuple(
+            widened(limit, prior.norm, max(losses)) for limit, prior in zip(problem.limits, problem.priors, strict=True)
+        ),
     )
 
 
@@ -110,9 +112,9 @@ def _longest(lost: FloatArray) -> float:
     return math.nextafter(length * (1.0 + (lost.shape[1] + 8) * _EPS), math.inf)
 
 
-def widened(limit: Limit, loss: float) -> Limit:
-    """The limit for features that are off by ``loss`` at most: ζ + L·loss, rounded up."""
-    if loss == 0.0 or limit.norm == 0.0:
+def widened(limit: Limit, norm: float, loss: float) -> Limit:
+    """The limit for features that are off by ``loss`` at most: ζ + L·loss, rounded up; L ≥ ‖γ‖ by norm or prior."""
+    if loss == 0.0 or norm == 0.0:
         return limit
-    extra = math.nextafter(limit.norm * loss, math.inf)
+    extra = math.nextafter(norm * loss, math.inf)
     return replace(limit, misspecification=math.nextafter(limit.misspecification + extra, math.inf))

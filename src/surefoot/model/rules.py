@@ -6,7 +6,6 @@ those above it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,12 +17,10 @@ from surefoot.model.features import Features, pieces
 from surefoot.model.graph import (
     NO_ACTION,
     PART,
-    Anchor,
     BoolArray,
     FloatArray,
     IntArray,
     Layer,
-    LayeredGraph,
     Terminal,
     freeze,
 )
@@ -31,7 +28,7 @@ from surefoot.model.labels import Label, shown
 from surefoot.model.limit import Limit
 from surefoot.model.naming import Naming
 from surefoot.model.sparse_rows import SparseRows
-from surefoot.tolerances import ANCHOR, SQUARES
+from surefoot.tolerances import SQUARES
 
 MAX_HORIZON = 1_000_000
 
@@ -210,19 +207,32 @@ def _check_squares(
         )
 
 
-def check_scales(longest: float, limits: tuple[Limit, ...]) -> None:
+def check_scales(longest: float, largest: FloatArray, bounds: FloatArray, limits: tuple[Limit, ...]) -> None:
     """Costs as large as declared, and their noise, can be squared: tolerances and tests are made of them (spec 8)."""
-    for limit in limits:
-        scale = abs(limit.bound) + limit.norm * longest + limit.misspecification
-        for what, size in (("cost", scale), ("noise", limit.noise)):
+    for limit, most, bound in zip(limits, largest.tolist(), bounds.T, strict=True):
+        scale = float(np.abs(bound).max()) + most + limit.misspecification
+        for what, size in (("cost", scale), ("noise", limit.noise), ("episode_noise", limit.episode_noise)):
             if size > 0.0 and not SQUARES[0] <= size * size <= SQUARES[1]:
+                known = f"norm {limit.norm!r}" if limit.prior is None else f"costs up to {most!r} by its prior"
                 raise InvalidInput(
                     f"{what} is too {'large' if size > 1.0 else 'small'} to be squared",
                     where=f"limit {limit.name!r}",
-                    got=f"{size!r}: bound {limit.bound!r}, noise {limit.noise!r}, norm {limit.norm!r}, "
+                    got=f"{size!r}: bound {limit.bound!r}, noise {limit.noise!r}, {known}, "
                     f"features up to {longest!r} long",
                     fix="Measure this cost in other units.",
                 )
+
+
+def check_scaled(scaled: FloatArray, limits: tuple[Limit, ...]) -> None:
+    """Rows that are scaled by the half-widths of a prior can be squared too: (m,) the longest of each limit."""
+    for limit, size in zip(limits, scaled.tolist(), strict=True):
+        if size > 0.0 and not SQUARES[0] <= size * size <= SQUARES[1]:
+            raise InvalidInput(
+                f"prior is too {'wide' if size > 1.0 else 'narrow'} to be squared",
+                where=f"limit {limit.name!r}",
+                got=f"half-widths times features are up to {size!r} long",
+                fix="Measure this cost in other units, or give the number itself where a coefficient is known.",
+            )
 
 
 def _check_finite(kind: str, features: Features, place: Callable[[int], str]) -> None:
@@ -243,62 +253,6 @@ def _check_finite(kind: str, features: Features, place: Callable[[int], str]) ->
             long = features.shape[1] > 8  # then the whole row would not be read
             got = f"{float(features[row, column])!r} in column {column}" if long else repr(features[row].tolist())
             raise InvalidInput(f"{kind} is not finite", where=place(row), got=got)
-
-
-def check_anchors(graph: LayeredGraph, limits: tuple[Limit, ...], stationary_costs: bool) -> None:
-    """An anchor's feature is not zero, its cost is below the bound and possible under the norm bound."""
-    for h, anchor in enumerate(graph.anchors):
-        if anchor is None:
-            continue
-        where = f"anchor of step {h}"
-        length = math.hypot(*anchor.features.tolist())
-        if not SQUARES[0] <= length * length <= SQUARES[1]:
-            size = "zero" if length == 0 else "too small" if length < 1 else "too large"
-            raise InvalidInput(
-                f"anchor feature is {size}",
-                where=where,
-                got=shown(anchor.features.tolist()),
-                fix="Anchor a feature whose squared length is a number to divide by.",
-            )
-        for limit, cost in zip(limits, anchor.cost.tolist(), strict=True):
-            if not cost < limit.bound:
-                raise InvalidInput(
-                    "anchor cost is not below the bound",
-                    where=f"{where}, limit {limit.name!r}",
-                    got=f"cost {cost!r}, bound {limit.bound!r}",
-                )
-            if abs(cost) > (limit.norm * length + limit.misspecification) * (1 + ANCHOR):
-                raise InvalidInput(
-                    "anchor cost is impossible under the norm bound",
-                    where=f"{where}, limit {limit.name!r}",
-                    got=f"|{cost!r}| > norm {limit.norm!r} × ‖feature‖ {length!r}",
-                    fix="Raise the limit's norm, or correct the anchor.",
-                )
-    if stationary_costs:
-        _check_same_anchor(graph)
-
-
-def _check_same_anchor(graph: LayeredGraph) -> None:
-    costed = graph.anchors if graph.terminal.cost_features is not None else graph.anchors[:-1]
-    first = costed[0]
-    for h, anchor in enumerate(costed):
-        same = (anchor is None and first is None) or (
-            anchor is not None
-            and first is not None
-            and np.array_equal(anchor.features, first.features)
-            and np.array_equal(anchor.cost, first.cost)
-        )
-        if not same:
-            raise InvalidInput(
-                "anchors differ although costs are stationary",
-                where=f"steps 0 and {h}",
-                got=f"{_told(first)} and {_told(anchor)}",
-                fix="Stationary costs share one regression: give one anchor for all steps, or none.",
-            )
-
-
-def _told(anchor: Anchor | None) -> str:
-    return "none" if anchor is None else shown((anchor.features.tolist(), anchor.cost.tolist()))
 
 
 def follow_fallback(

@@ -72,7 +72,7 @@ def weigh(windows: Windows, declared: DeclaredModel, shifted: int) -> Verdict:
         for j in range(noises.shape[0]):
             if noises[j] > 0.0:
                 for k in range(shares.shape[0]):
-                    mix = _scatter(mix, windows, w, j, k, shares[k], noises[j], declared.errors[j], weight)
+                    mix = _scatter(mix, windows, w, j, k, shares[k], noises[j], weight)
         if w > 0 and shifted != UNUSED:
             found = log_shift(windows, declared, w, shifted, whole, centres)
             weight = windows.log_weight[w] - math.log(1.0 * noisy * regressions)
@@ -92,14 +92,13 @@ def _scatter(
     k: int,
     s: float,
     noise: float,
-    error: float,
     weight: float,
 ) -> Sum:
     """The sum with E of all regressions together and of each alone, half and half (item 4)."""
     regressions = windows.rows.shape[1]
     together = 0.0
     for r in range(regressions):
-        allowed = error * error * windows.spread[w, r] / (1.0 - s)
+        allowed = windows.spread[w, r, j] / (1.0 - s)
         alone = 0.5 * windows.rows[w, r] * math.log1p(-s)
         alone += 0.5 * s * (windows.excess[w, r, j] - allowed) / (noise * noise)
         together += alone

@@ -2,9 +2,9 @@
 
 **Promise.** Let every measured cost be true cost + ξ, where given the past and the triplet (h, s, a, s′) the noise ξ of
 limit j has mean zero and is sub-Gaussian with scale σ_j, and let the true cost be ⟨γ_j, x⟩ + η with ‖γ_j‖ ≤ L_j and
-|η| ≤ ζ_j (spec 2 and 3). Then the *model test* ever raises an alarm with probability at most α/2, over the whole
-study, whatever actions are played and however long it runs. If moreover every true cost keeps its limit, the *limit
-test* ever raises one with probability at most α/2. α is ``false_alarm``.
+|η| ≤ ζ_j (spec 2 and 3; offsets and priors: items 9 and 10). Then the *model test* ever raises an alarm with
+probability at most α/2, over the whole study, whatever actions are played and however long it runs. If moreover every
+true cost keeps its limit, the *limit test* ever raises one with probability at most α/2. α is ``false_alarm``.
 
 **Limit test.** A good policy rides the limit, so a measurement above it proves nothing; one far above it does.
 Measurement number t raises an alarm when for some j
@@ -21,7 +21,8 @@ and the sum over all t ≥ 1 is α/2. (The past may decide whether there is a me
     expectations (all is positive): E_g E exp(√s g(ξ+η)/σ) ≤ E_g exp(sg²/2 + √s gη/σ), which is the right side.
 
 2.  *A martingale.* After projection (spec 3) row i is y_i = cost − ρ_i c⁰ = ⟨γ, z_i⟩ + η_i + ξ_i with
-    |η_i| ≤ b_i = ζ(1+|ρ_i|), and ρ_i, z_i, η_i are known before ξ_i is drawn. So, over any rows i of any steps after a
+    |η_i| ≤ b_i = ζ(1+|ρ_i|), or ζ(1+Σ|ρ|) + Σ|ρ|t with several anchors and tolerances, and ρ_i, z_i, η_i are known
+    before ξ_i is drawn. So, over any rows i of any steps after a
     fixed start τ,
 
         M_t = Π_i (1−s)^(1/2) exp( s(ξ_i+η_i)²/2σ² − s b_i²/(2σ²(1−s)) )
@@ -77,6 +78,14 @@ and the sum over all t ≥ 1 is α/2. (The past may decide whether there is a me
     where errors of sums Σzy weigh, c(√n+d)ε(L‖Z‖² + ‖Z‖‖y‖)·√(2/κ) is taken off: n roundings of either sign add up to
     about √n (Higham and Mary 2019). What overflows counts against the model.
 
+9.  *Offsets that an episode shares* (``episode_noise`` τ). Given all before an episode its measurements have mean zero
+    and the scale √(σ² + τ²), which stands for σ in both tests; but one of them tells about the next. So the model test
+    is told one row of each episode, at a step fixed before the episode begins, and items 1 to 8 hold for these rows.
+    The limit test adds up the chances of single measurements, and may look at all.
+
+10. *Priors.* γ − m, m the centres, is no longer than the half-widths' length. With y − ⟨m, z⟩ in place of y that is the
+    norm bound of item 3; rows, and their projection, stay as they are declared.
+
 **σ_j = 0.** Then D ≤ Σb² surely, for every window and step, and a larger D is an alarm at once; nothing of α is spent.
 The smallest ridge is (10⁻⁹·max‖x‖)², so that contradictions of about 10⁻⁹ of the largest possible cost are seen.
 
@@ -96,6 +105,7 @@ from numpy.typing import NDArray
 
 from surefoot.checks import probability
 from surefoot.errors import InvalidInput
+from surefoot.estimate.families import of_norms
 from surefoot.model.features import FeatureArray
 from surefoot.model.graph import NO_ROW, FloatArray
 from surefoot.model.problem import Problem
@@ -131,24 +141,23 @@ class Monitor:
         self.measurements = 0
         graph, limits = problem.graph, problem.limits
         longest = graph.largest_cost_norm() or 1.0
-        noises, norms = np.array([limit.noise for limit in limits]), np.array([limit.norm for limit in limits])
+        noises, norms = problem.noise_of(1), np.array([prior.reach for prior in problem.priors])
         self._thresholds = problem.violation_thresholds
+        self._shared = any(limit.episode_noise > 0.0 for limit in limits)
+        self._episodes = np.array(
+            [0, problem.horizon, 0], np.int64
+        )  # begun, step last told, rows of it in the model test
         self._declared = DeclaredModel(
             noises=noises,
             norms=norms,
-            errors=np.array([limit.misspecification for limit in limits]),
             ridges=ridge_grid(noises, norms, longest),
             shares=np.array(SHARES),
             prior=(longest / _SHIFT) ** 2,
         )
         self._stride = max(1, graph.cost_dim // _SMALL_DIM) ** 2
-        self._anchors = np.zeros((problem.horizon, graph.cost_dim))
-        self._directions = np.zeros((problem.horizon, graph.cost_dim))
-        self._anchor_costs = np.zeros((problem.horizon, len(limits)))
-        for h, anchor in enumerate(graph.anchors):
-            if anchor is not None:
-                self._anchors[h], self._anchor_costs[h] = anchor.features, anchor.cost
-                self._directions[h] = anchor.features / float(anchor.features @ anchor.features)
+        self._errors = np.array([limit.misspecification for limit in limits])
+        self._centres = np.array([prior.centre for prior in problem.priors])  # (m, dc)
+        self._known = [of_norms(problem)[0].known(anchors) for anchors in graph.anchors]
         self._windows = self._room(1)
         self._verdict = NOTHING
 
@@ -171,25 +180,45 @@ class Monitor:
             raise InvalidInput("this state has no terminal cost", where=where)
         return self._observe(self.problem.horizon - 1, last.cost_features[state_index], cost)
 
-    def beyond(self, cost: FloatArray) -> Alarm | None:
-        """Count one measurement by the limit test alone: in safe mode, when the model is in doubt already."""
+    def beyond(self, h: int, cost: FloatArray) -> Alarm | None:
+        """Count one measurement of step h by the limit test alone: in safe mode, when the model is in doubt already."""
         self.measurements += 1
-        return self._limit_alarm(np.ascontiguousarray(cost, dtype=np.float64))
+        return self._limit_alarm(h, np.ascontiguousarray(cost, dtype=np.float64))
 
     def _observe(self, h: int, row: FeatureArray, cost: FloatArray) -> Alarm | None:
         x = np.asarray(row, np.float64)
         values = np.ascontiguousarray(cost, dtype=np.float64)
-        if values.shape != self._thresholds.shape or not np.isfinite(values).all():
-            raise InvalidInput(f"cost must be {len(self._thresholds)} finite numbers", got=repr(cost))
-        rho = float(x @ self._directions[h])  # 0 without an anchor
-        z, y = x - rho * self._anchors[h], values - rho * self._anchor_costs[h]
-        r = 0 if self.problem.stationary_costs else h
+        if values.shape != self._thresholds[h].shape or not np.isfinite(values).all():
+            raise InvalidInput(f"cost must be {self._thresholds.shape[1]} finite numbers", got=repr(cost))
         self._begin_window()
-        kernels.add_measurement(self._windows, self._declared, r, x, z, y, values, rho)
         self.measurements += 1
+        if not self._in_model_test(h):
+            return self._limit_alarm(h, values)
+        middle, known = self._centres @ x, self._known[h]
+        z, y, errors = x, values - middle, self._errors.copy()
+        if known is not None:
+            rho = known.directions @ x
+            z = x - rho @ known.anchors
+            y = y - rho @ (known.costs - known.anchors @ self._centres.T)
+            errors = errors * (1.0 + np.abs(rho).sum()) + np.abs(rho) @ known.tolerances
+        r = 0 if self.problem.stationary_costs else h
+        kernels.add_measurement(self._windows, self._declared, r, x, z, y, np.abs(values) + np.abs(middle), errors)
         shifted = r if self.measurements % self._stride == 0 else UNUSED
         self._verdict = Verdict(*weigh(self._windows, self._declared, shifted))
-        return self._limit_alarm(values) or self._contradiction() or self._residual_alarm()
+        return self._limit_alarm(h, values) or self._contradiction() or self._residual_alarm()
+
+    def _in_model_test(self, h: int) -> bool:
+        """With offsets that an episode shares, one row of each is told to the model test (item 9), of a step fixed
+        before it begins. Steps rise within an episode."""
+        if not self._shared:
+            return True
+        begun, last, told = self._episodes.tolist()
+        if h <= last:
+            begun, told = begun + 1, 0
+        costed = self.problem.horizon - (self.problem.graph.terminal.cost_features is None)
+        mine = bool(told == 0 and h == begun % costed)
+        self._episodes[:] = begun, h, told + mine
+        return mine
 
     # --- the two tests ----------------------------------------------------------------------------------
 
@@ -204,30 +233,33 @@ class Monitor:
 
     def quantile(self, t: int) -> float:
         """q_t: measurement t exceeds its limit by more than q_t noise scales with too small a probability."""
-        m = len(self._thresholds)
+        m = self._thresholds.shape[1]
         return math.sqrt(2.0 * math.log(math.pi**2 * t**2 * m / (3.0 * self.false_alarm)))
 
-    def _limit_alarm(self, cost: FloatArray) -> Alarm | None:
-        q = self.quantile(self.measurements)
-        over = cost > self._thresholds + self._declared.noises * q
+    def _limit_alarm(self, h: int, cost: FloatArray) -> Alarm | None:
+        q, noises = self.quantile(self.measurements), self._declared.noises
+        over = cost > self._thresholds[h] + noises * q
         if not over.any():
             return None
         needed = {
-            limit.name: _finite((float(value) - limit.bound) / q)
-            for limit, value in zip(self.problem.limits, cost, strict=True)
-            if value - limit.bound > limit.noise * q
+            limit.name: _finite(_own_noise((float(value) - float(bound)) / q, limit.episode_noise))
+            for limit, value, bound, noise in zip(
+                self.problem.limits, cost, self.problem.bounds[h], noises, strict=True
+            )
+            if value - bound > noise * q
         }
         j = int(np.argmax(over))  # the first
         limit, value = self.problem.limits[j], float(cost[j])
+        bound, noise = float(self.problem.bounds[h, j]), float(noises[j])
         return Alarm(
             "limit",
-            f"limit {limit.name!r} was exceeded: measured {value:g}, bound {limit.bound:g}; "
-            f"measurement noise explains at most {limit.bound + limit.noise * q:g} (noise scale {limit.noise:g})",
+            f"limit {limit.name!r} was exceeded: measured {value:g}, bound {bound:g}; "
+            f"measurement noise explains at most {bound + noise * q:g} (noise scale {noise:g})",
             {
                 "limit": limit.name,
                 "measured": value,
-                "bound": limit.bound,
-                "noise": limit.noise,
+                "bound": bound,
+                "noise": noise,
                 "quantile": q,
                 "noise_needed": needed,  # the scales that would explain it
                 "measurement": self.measurements,
@@ -244,7 +276,7 @@ class Monitor:
         return Alarm(
             "residual",
             f"measurements of limit {limit.name!r} contradict the declared model: it has no noise, yet {rows} of them"
-            f"{self._place(r)} lie {scatter:g} (root mean square) from every fit with norm ≤ {limit.norm:g}",
+            f"{self._place(r)} lie {scatter:g} (root mean square) from every fit within {self._known_of(j)}",
             {**self._window_details(j, w, r), "test": "contradiction", "scatter": scatter},
         )
 
@@ -257,7 +289,8 @@ class Monitor:
         details = self._window_details(found.limit, found.window, found.regression)
         shift = found.share == SHIFT
         what = (
-            f"scatter by {scatter:g} around the best fit with norm ≤ {limit.norm:g}, noise {limit.noise:g} is declared"
+            f"scatter by {scatter:g} around the best fit within {self._known_of(found.limit)}, "
+            f"noise {self._declared.noises[found.limit]:g} is declared"
         )
         if shift:
             what = "follow other costs than those before"
@@ -279,7 +312,7 @@ class Monitor:
         limit, rows = self.problem.limits[j], self._windows.rows[w]
         return {
             "limit": limit.name,
-            "noise": limit.noise,
+            "noise": float(self._declared.noises[j]),
             "measurement": self.measurements,
             "since": int(self._windows.start[w]) + 1,
             "step": None if r == ALL or self.problem.stationary_costs else r,
@@ -293,13 +326,17 @@ class Monitor:
             excess, rows = excess[r : r + 1], rows[r : r + 1]
         return _finite(math.sqrt(float(excess.sum()) / max(1, int(rows.sum()))))
 
+    def _known_of(self, j: int) -> str:
+        limit = self.problem.limits[j]
+        return f"norm ≤ {limit.norm:g}" if limit.prior is None else "its prior"
+
     def _place(self, r: int) -> str:
         return "" if r == ALL or self.problem.stationary_costs else f" at step {r}"
 
     # --- windows ----------------------------------------------------------------------------------------
 
     def _room(self, n: int) -> Windows:
-        dim, m, ridges = self.problem.graph.cost_dim, len(self._thresholds), len(self._declared.ridges)
+        dim, m, ridges = self.problem.graph.cost_dim, self._thresholds.shape[1], len(self._declared.ridges)
         return kernels.no_windows(n, ridges, 1 if self.problem.stationary_costs else self.problem.horizon, dim, m)
 
     def _begin_window(self) -> None:
@@ -323,6 +360,7 @@ class Monitor:
             for name, array in self._windows._asdict().items()
         }
         state["measurements"] = np.array([self.measurements], np.int64)
+        state["episodes"] = self._episodes.copy()
         return state
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -335,9 +373,11 @@ class Monitor:
                     raise ValueError(f"{name} is {given.dtype} with {given.size} entries")
                 array[...] = given.reshape(array.shape)
             (measurements,) = arrays["measurements"].tolist()
+            begun, last, told = arrays["episodes"].tolist()
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput("the monitor's state does not fit this problem", got=str(error)) from None
         self._windows, self.measurements = empty, int(measurements)
+        self._episodes[:] = begun, last, told
         self._verdict = Verdict(*weigh(self._windows, self._declared, UNUSED))
 
 
@@ -357,6 +397,11 @@ def ridge_grid(noises: FloatArray, norms: FloatArray, longest: float) -> FloatAr
         if not kept or ridge > 10.0 * kept[-1]:
             kept.append(ridge)
     return np.array(kept)
+
+
+def _own_noise(scale: float, shared: float) -> float:
+    """The σ with which √(σ² + τ²) is so large."""
+    return scale if shared == 0.0 else math.sqrt(max(0.0, scale * scale - shared * shared))
 
 
 def _finite(value: float) -> float:

@@ -39,7 +39,7 @@ def log_shift(
     ``whole`` and ``centres`` are the :func:`common_fit`.
     """
     ridge, prior = declared.ridges[0], declared.prior
-    norms, noises, errors = declared.norms, declared.noises, declared.errors
+    norms, noises = declared.norms, declared.noises
     dim, m = centres.shape
     result = np.full(m, -np.inf)
     if windows.rows[w, r] == 0 or windows.rows[w, r] == windows.rows[0, r]:
@@ -66,7 +66,7 @@ def log_shift(
             size = windows.size[0, r]
             data = norms[j] * size + math.sqrt(size * windows.squares[0, r, j])
             rounding = EPSILON * (math.sqrt(windows.rows[0, r]) + dim) * data * math.sqrt(2.0 / prior)
-            root = math.sqrt(least) - errors[j] * math.sqrt(windows.spread[0, r]) - rounding
+            root = math.sqrt(least) - math.sqrt(windows.spread[0, r, j]) - rounding
             root = max(0.0, root) if math.isfinite(root) else 0.0
             result[j] = 0.5 * root * root / (noises[j] * noises[j]) - 0.5 * log_det
     return result

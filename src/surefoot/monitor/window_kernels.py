@@ -30,7 +30,6 @@ class DeclaredModel(NamedTuple):
 
     noises: FloatArray  # (m,)   σ
     norms: FloatArray  # (m,)   L
-    errors: FloatArray  # (m,)   ζ
     ridges: FloatArray  # (n,)   λ, rising
     shares: FloatArray  # s
     prior: float  # κ
@@ -46,8 +45,8 @@ class Windows(NamedTuple):
     rss: FloatArray  # (W, n, R, m)
     rows: IntArray  # (W, R)
     size: FloatArray  # (W, R)   Σ ‖x‖²
-    spread: FloatArray  # (W, R)   Σ (1 + |ρ|)²
-    squares: FloatArray  # (W, R, m)   Σ cost²
+    spread: FloatArray  # (W, R, m)   Σ b², b = ζ(1 + Σ|ρ|) + Σ|ρ|t
+    squares: FloatArray  # (W, R, m)   Σ (|cost| + |⟨m, x⟩|)²
     excess: FloatArray  # (W, R, m)   D = max(0, max_λ RSS_λ − λL²), less what rounding may have added
 
 
@@ -61,7 +60,7 @@ def no_windows(n: int, n_ridges: int, regressions: int, dim: int, limits: int) -
         rss=np.zeros((n, n_ridges, regressions, limits)),
         rows=np.zeros((n, regressions), np.int64),
         size=np.zeros((n, regressions)),
-        spread=np.zeros((n, regressions)),
+        spread=np.zeros((n, regressions, limits)),
         squares=np.zeros((n, regressions, limits)),
         excess=np.zeros((n, regressions, limits)),
     )
@@ -113,8 +112,8 @@ def add_measurement(
     x: FloatArray,
     z: FloatArray,
     y: FloatArray,
-    cost: FloatArray,
-    rho: float,
+    sizes: FloatArray,  # (m,)  what y is a difference of
+    errors: FloatArray,  # (m,)  b
 ) -> None:
     """One measurement enters regression r of every window that has begun: O(d² + dm) for each ridge."""
     dim, m = z.shape[0], y.shape[0]
@@ -127,9 +126,9 @@ def add_measurement(
             continue
         windows.rows[w, r] += 1
         windows.size[w, r] += length
-        windows.spread[w, r] += (1.0 + abs(rho)) ** 2
         for j in range(m):
-            windows.squares[w, r, j] += cost[j] * cost[j]
+            windows.spread[w, r, j] += errors[j] * errors[j]
+            windows.squares[w, r, j] += sizes[j] * sizes[j]
             windows.excess[w, r, j] = 0.0
         for n in range(declared.ridges.shape[0]):
             row[:] = z
@@ -183,7 +182,7 @@ def contradiction(windows: Windows, declared: DeclaredModel) -> tuple[int, int, 
             if windows.start[w] == UNUSED:
                 continue
             for r in range(windows.rows.shape[1]):
-                allowed = declared.errors[j] ** 2 * windows.spread[w, r]
+                allowed = windows.spread[w, r, j]
                 if windows.excess[w, r, j] > allowed * (1.0 + 1e-9):
                     return j, w, r
     return UNUSED, UNUSED, UNUSED

@@ -16,7 +16,6 @@ import numpy as np
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.row_bounds import streamed
 from surefoot.model.graph import BoolArray, FloatArray, Layer, LayeredGraph
-from surefoot.model.limit import Limit
 from surefoot.plan import kernels as sweeps
 from surefoot.plan.segments import first_marked, segment_any, segment_max, spread
 
@@ -29,14 +28,17 @@ class Certified:
     states: tuple[BoolArray, ...]  # H of (S,)
 
 
-def within_limits(upper: FloatArray, limits: tuple[Limit, ...]) -> BoolArray:
-    """(rows,) True where every limit is kept by its upper bound; False for a NaN."""
-    kept: BoolArray = np.all(upper <= _bounds(limits), axis=1)
+def within_limits(upper: FloatArray, limits: FloatArray) -> BoolArray:
+    """(rows,) True where every limit (m,) is kept by its upper bound; False for a NaN.
+
+    Meant exactly (spec 4): a tie lost to rounding costs nothing.
+    """
+    kept: BoolArray = np.all(upper <= limits, axis=1)
     return kept
 
 
-def certify(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ...]) -> Certified:
-    """The certified pairs and states: eq:safetycondition1 and eq:safetycondition2, backward (spec 4).
+def certify(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> Certified:
+    """The certified pairs and states: eq:safetycondition1 and eq:safetycondition2, backward (spec 4); limits (H, m).
 
     Bounds that contradict each other certify the fallback alone.
     """
@@ -45,7 +47,7 @@ def certify(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ...]) 
     return _backward(graph, bounds.upper, terminal_states(graph, bounds, limits), limits)
 
 
-def not_refuted(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ...]) -> Certified:
+def not_refuted(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> Certified:
     """The *hopeful* pairs and states (spec 5): those that may yet be certified, as no lower bound proves them unsafe.
 
     The same sweep with lower in place of upper. Bounds that contradict each other prove nothing: then all are hopeful.
@@ -58,21 +60,17 @@ def not_refuted(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ..
     return _backward(graph, bounds.lower, _kept_last(graph, bounds.terminal_lower, limits), limits)
 
 
-def _backward(
-    graph: LayeredGraph, costs: tuple[FloatArray, ...], last: BoolArray, limits: tuple[Limit, ...]
-) -> Certified:
+def _backward(graph: LayeredGraph, costs: tuple[FloatArray, ...], last: BoolArray, limits: FloatArray) -> Certified:
     """From the last layer's states (S,) to the first: pairs that keep every limit at these costs, now and later."""
     states, pairs = [last], list[BoolArray]()
     for h in reversed(range(len(graph.layers))):
-        kept, some = _layer(graph.layers[h], costs[h], limits, states[0])
+        kept, some = _layer(graph.layers[h], costs[h], limits[h], states[0])
         pairs.insert(0, kept)
         states.insert(0, some)
     return Certified(tuple(pairs), tuple(states))
 
 
-def _layer(
-    layer: Layer, upper: FloatArray, limits: tuple[Limit, ...], following: BoolArray
-) -> tuple[BoolArray, BoolArray]:
+def _layer(layer: Layer, upper: FloatArray, limits: FloatArray, following: BoolArray) -> tuple[BoolArray, BoolArray]:
     """(N,) pairs whose every cost row keeps all limits and every successor is among ``following`` (S',), or that the
     fallback plays, outside of forbidden states; (S,) states with such a pair."""
     pairs, states = np.empty(layer.n_pairs, bool), np.empty(layer.n_states, bool)
@@ -80,37 +78,32 @@ def _layer(
         for own, its, rows, part in layer.parts(table.block):
             pairs[its], states[own] = _layer(part, upper[rows], limits, following)
         return pairs, states
-    graph, bounds = (layer.state_ptr, layer.pair_ptr, layer.successor, layer.row_ptr), _bounds(limits)
+    graph = (layer.state_ptr, layer.pair_ptr, layer.successor, layer.row_ptr)
     known = (layer.fallback, layer.forbidden)
-    sweeps.certified(layer.n_edges, *graph, upper, bounds, following, *known, pairs, states)
+    sweeps.certified(layer.n_edges, *graph, upper, limits, following, *known, pairs, states)
     return pairs, states
 
 
-def _bounds(limits: tuple[Limit, ...]) -> FloatArray:
-    """(m,) meant exactly (spec 4): a tie lost to rounding costs nothing."""
-    return np.array([limit.bound for limit in limits])
-
-
-def margins(upper: FloatArray, limits: tuple[Limit, ...], certified: bool) -> list[float | None]:
-    """(m,) bound − upper, as it is shown; None where nothing is proved.
+def margins(upper: FloatArray, limits: FloatArray, certified: bool) -> list[float | None]:
+    """(m,) bound − upper, as it is shown, of limits (m,) of one step; None where nothing is proved.
 
     Nothing is proved where there is no bound at all, and where a certified action owes its safety to the fallback
     alone: so no certified action shows a negative margin.
     """
-    room = (_bounds(limits) - upper).tolist()
+    room = (limits - upper).tolist()
     return [m if np.isfinite(m) and (m >= 0.0 or not certified) else None for m in room]
 
 
-def terminal_states(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ...]) -> BoolArray:
+def terminal_states(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> BoolArray:
     """(S,) terminal states that keep every limit, or have no cost, or end the fallback; no forbidden ones."""
     return _kept_last(graph, bounds.terminal_upper, limits)
 
 
-def _kept_last(graph: LayeredGraph, costs: FloatArray | None, limits: tuple[Limit, ...]) -> BoolArray:
+def _kept_last(graph: LayeredGraph, costs: FloatArray | None, limits: FloatArray) -> BoolArray:
     last = graph.terminal
     if costs is None:
         return ~last.forbidden
-    kept: BoolArray = within_limits(costs, limits) | ~last.has_cost | last.fallback_reached
+    kept: BoolArray = within_limits(costs, limits[-1]) | ~last.has_cost | last.fallback_reached
     return kept & ~last.forbidden
 
 
@@ -125,28 +118,27 @@ def fallback_only(graph: LayeredGraph) -> Certified:
     return Certified(tuple(pairs), (*states, graph.terminal.fallback_reached))
 
 
-def certify_one_step(graph: LayeredGraph, bounds: CostBounds, limits: tuple[Limit, ...]) -> Certified:
+def certify_one_step(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> Certified:
     """Without Idea I: condition 1 alone, no look-ahead. It can walk into states with no safe action."""
     if not bounds.consistent:
         return fallback_only(graph)
     pairs, states = [], []
     for h, layer in enumerate(graph.layers):
         anywhere = np.ones(graph.n_states(h + 1), bool)
-        safe, some = _layer(layer, bounds.upper[h], limits, anywhere)
+        safe, some = _layer(layer, bounds.upper[h], limits[h], anywhere)
         pairs.append(safe)
         states.append(some)
     return Certified(tuple(pairs), (*states, terminal_states(graph, bounds, limits)))
 
 
-def with_least_worst(graph: LayeredGraph, safe: Certified, bounds: CostBounds, limits: tuple[Limit, ...]) -> Certified:
+def with_least_worst(graph: LayeredGraph, safe: Certified, bounds: CostBounds, limits: FloatArray) -> Certified:
     """Where no pair is certified, add the one whose worst upper bound exceeds its limit least.
 
     Only for learners without a guarantee, which must do something in a state that they should not be in.
     """
-    limit = np.array([item.bound for item in limits])
     pairs = []
     for h, layer in enumerate(graph.layers):
-        excess = segment_max((bounds.upper[h] - limit).max(axis=1), layer.row_ptr)
+        excess = segment_max((bounds.upper[h] - limits[h]).max(axis=1), layer.row_ptr)
         least = -segment_max(-excess, layer.state_ptr)
         best = first_marked(excess == spread(least, layer.state_ptr), layer.state_ptr)
         chosen = safe.pairs[h].copy()

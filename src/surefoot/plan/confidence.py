@@ -7,18 +7,19 @@ from collections.abc import Sequence
 from surefoot import theory
 from surefoot.checks import at_least
 from surefoot.errors import InvalidInput
-from surefoot.estimate.costs import mean_square
 from surefoot.estimate.ellipsoids import CostConfidence
+from surefoot.estimate.families import of_norms, ridge_scale
 from surefoot.estimate.values import ValueConfidence
-from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.tolerances import LEAST_RIDGE, USABLE_RIDGE
+from surefoot.tolerances import USABLE_RIDGE
 
 
 def default_ridges(problem: Problem) -> tuple[float, ...]:
-    """Λ = s·{0.1, 1, 10}, s = the mean ‖z‖² of all cost rows, at least 10⁻⁶ of the largest ‖x‖² (spec 3)."""
-    longest = problem.graph.largest_cost_norm() or 1.0
-    s = max(mean_square(problem), LEAST_RIDGE * longest**2)
+    """Λ = s·{0.1, 1, 10}, s = the mean ‖z‖² of all cost rows, at least 10⁻⁶ of the largest ‖x‖² (spec 3).
+
+    Of rows as they are declared; a family whose rows are scaled multiplies them by its ratio of mean squares.
+    """
+    s = ridge_scale(problem, of_norms(problem)[0])
     return (0.1 * s, s, 10.0 * s)
 
 
@@ -50,8 +51,8 @@ def cost_confidence(
         failure_probability=failure_probability,
     )
 
-    def radius(log_det_ratio: float, lam: float, limit: Limit) -> float:
-        return theory.noise_radius(log_det_ratio, noise=limit.noise, log_inverse_probability=log_term)
+    def radius(log_det_ratio: float, lam: float, noise: float, norm: float) -> float:
+        return theory.noise_radius(log_det_ratio, noise=noise, log_inverse_probability=log_term)
 
     scale = at_least("safety_radius_scale", scale, 0.0)
     return CostConfidence(grid, radius, dual=True, prior=True, scale=scale, guard=True)

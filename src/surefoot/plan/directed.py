@@ -41,7 +41,7 @@ from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
 from surefoot.plan.hope import Hope, Marks, reached, reached_by, same_play
-from surefoot.plan.scores import Aims, aims_at, joined, scores
+from surefoot.plan.scores import Aims, Sight, aims_at, joined, scores
 from surefoot.plan.segments import segment_max, spread
 from surefoot.plan.values import Values, most_to_come, optimistic_values
 
@@ -139,19 +139,24 @@ def shares(
     """How much each cost row that certified pairs reach tells about the targets; None where all tell nothing at all."""
     graph = problem.graph
     turned = [data.bank.turned(r) for r in range(len(data.bank.rows))]
-    targets = _targets(problem, bounds, certified, reached_by(graph, hoped.best.action), slack)
-    aims = _aims(problem, data, turned, targets, ridge)
+    targets, failing = _targets(problem, bounds, certified, reached_by(graph, hoped.best.action), slack)
+    aims = _aims(problem, data, turned, targets, failing, ridge)
     score, aim, alone = [], [], []
     for h, mask in enumerate(reached(graph, certified.pairs)):
-        x, r = _table(problem, h), data.regression(h)
-        numbers, aimed = aims[r]
-        found: tuple[FloatArray, IntArray, FloatArray]
-        found = np.zeros(len(mask)), np.full(len(mask), -1, np.int8), np.zeros(len(mask))
+        best, which, most_told = np.zeros(len(mask)), np.full(len(mask), -1, np.int8), np.zeros(len(mask))
+        x = _table(problem, h)
         if x is not None and mask.any():
-            found = scores(x, np.flatnonzero(mask), graph.anchors[h], turned[r], ridge, aimed)
-        score.append(found[0])
-        aim.append(np.where(found[1] >= 0, numbers[found[1]], -1).astype(np.int8) if len(numbers) else found[1])
-        alone.append(np.divide(found[2], 1.0 + found[2], out=found[2]))
+            for f in range(len(data.families)):
+                numbers, aimed = aims[data.regression(h, f)]
+                found, own, square = scores(x, np.flatnonzero(mask), _sight(problem, data, turned, h, f, ridge), aimed)
+                if len(numbers):
+                    own = np.where(own >= 0, numbers[own], -1).astype(np.int8)
+                which = np.where(found > best, own, which)
+                best = np.maximum(best, found)
+                most_told = np.maximum(most_told, np.divide(square, 1.0 + square, out=square))
+        score.append(best)
+        aim.append(which)
+        alone.append(most_told)
     most, most_alone = _largest(score), _largest(alone)
     if not most_alone > 0:
         return None
@@ -172,10 +177,13 @@ def _table(problem: Problem, h: int) -> Features | None:
 
 def _targets(
     problem: Problem, bounds: CostBounds, certified: Certified, marks: Marks, slack: FloatArray
-) -> list[tuple[int, int]]:
-    """Of some cost rows, those that are not certified and fail a limit, the nearest to it first; not too many."""
-    graph, limit = problem.graph, np.array([item.bound for item in problem.limits])
-    layer, row, excess = [], [], []
+) -> tuple[list[tuple[int, int]], list[int]]:
+    """Of some cost rows, those that are not certified and fail a limit, the nearest to it first; not too many.
+
+    And the limit that each fails most.
+    """
+    graph = problem.graph
+    layer, row, excess, failing = [], [], [], []
     for h, mask in enumerate(marks):
         if h < graph.horizon - 1:
             done, upper = spread(certified.pairs[h], graph.layers[h].row_ptr), bounds.upper[h]
@@ -184,24 +192,38 @@ def _targets(
         else:
             done, upper = certified.states[-1], bounds.terminal_upper
         rows = np.flatnonzero(mask & ~done)
-        over = ((upper[rows] - limit) / slack[h]).max(axis=1)
-        failing = over > 0
-        layer.append(np.full(int(failing.sum()), h))
-        row.append(rows[failing])
-        excess.append(over[failing])
+        over = (upper[rows] - problem.bounds[h]) / slack[h]
+        most = over.max(axis=1)
+        fails = most > 0
+        layer.append(np.full(int(fails.sum()), h))
+        row.append(rows[fails])
+        excess.append(most[fails])
+        failing.append(over[fails].argmax(axis=1))
     order = np.argsort(np.concatenate(excess), kind="stable")[:MOST_TARGETS]
-    return list(zip(np.concatenate(layer)[order].tolist(), np.concatenate(row)[order].tolist(), strict=True))
+    layers, rows, limits = (np.concatenate(part)[order].tolist() for part in (layer, row, failing))
+    return list(zip(layers, rows, strict=True)), limits
+
+
+def _sight(problem: Problem, data: CostData, turned: list[Turned], h: int, family: int, ridge: float) -> Sight:
+    own = data.families[family]
+    return Sight(turned[data.regression(h, family)], own, problem.graph.anchors[h], ridge * own.ratio)
 
 
 def _aims(
-    problem: Problem, data: CostData, turned: list[Turned], targets: list[tuple[int, int]], ridge: float
+    problem: Problem,
+    data: CostData,
+    turned: list[Turned],
+    targets: list[tuple[int, int]],
+    failing: list[int],
+    ridge: float,
 ) -> list[tuple[IntArray, Aims]]:
-    """By regression: the numbers of its targets, and these."""
+    """By regression: the numbers of its targets, and these. A target belongs to the family of the limit it fails."""
     numbers: list[list[int]] = [[] for _ in turned]
     parts: list[list[Aims]] = [[] for _ in turned]
-    for number, (h, row) in enumerate(targets):
-        x, r = _table(problem, h), data.regression(h)
+    for number, ((h, row), j) in enumerate(zip(targets, failing, strict=True)):
+        x, f = _table(problem, h), data.family_of(j)
+        r = data.regression(h, f)
         if x is not None:
-            parts[r].append(aims_at(x, np.array([row]), problem.graph.anchors[h], turned[r], ridge))
+            parts[r].append(aims_at(x, np.array([row]), _sight(problem, data, turned, h, f, ridge)))
             numbers[r].append(number)
     return [(np.array(n, np.int64), joined(p, t)) for n, p, t in zip(numbers, parts, turned, strict=True)]

@@ -37,7 +37,7 @@ def slacks(problem: Problem, given: float | Sequence[float] | None) -> FloatArra
     else:
         for h, anchor in enumerate(problem.graph.anchors):
             if anchor is not None:
-                table[h] = [limit.bound - c for limit, c in zip(problem.limits, anchor.cost, strict=True)]
+                table[h] = problem.bounds[h] - anchor.cost[0]
     if not (np.isfinite(table) & (table > 0)).all():
         raise InvalidInput("slack must be positive", got=repr(given if given is not None else table.min()))
     return table

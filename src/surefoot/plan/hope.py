@@ -48,7 +48,7 @@ def hope(
 ) -> Hope:
     """Hopeful sets and the gap. ``scope``: per layer (N,) pairs outside of which nothing was looked at."""
     graph = problem.graph
-    found = not_refuted(graph, bounds, problem.limits)
+    found = not_refuted(graph, bounds, problem.bounds)
     pairs = found.pairs if scope is None else tuple(a & b for a, b in zip(found.pairs, scope, strict=True))
     hopeful = Certified(_either(pairs, certified.pairs), _either(found.states, certified.states))
     nothing, most = [np.broadcast_to(0.0, layer.n_pairs) for layer in graph.layers], most_to_come(graph)

@@ -42,7 +42,7 @@ def paper_uncertainty(
     graph = problem.graph
     pairs = tuple(
         segment_max(
-            uncertainty_rows(layer.cost_features, graph.anchors[h], data.ellipsoids(h, problem.limits, confidence)),
+            uncertainty_rows(layer.cost_features, graph.anchors[h], data.ellipsoids(h, confidence)),
             layer.row_ptr,
         )
         for h, layer in enumerate(graph.layers)
@@ -50,7 +50,7 @@ def paper_uncertainty(
     last = np.zeros(graph.terminal.n_states)
     if graph.terminal.cost_features is not None:
         h = graph.horizon - 1
-        known = data.ellipsoids(h, problem.limits, confidence)
+        known = data.ellipsoids(h, confidence)
         u = uncertainty_rows(graph.terminal.cost_features, graph.anchors[h], known)
         last = np.where(graph.terminal.has_cost, u, 0.0)
     return pairs, last
@@ -128,13 +128,14 @@ def setting_for(
     for h, anchor in enumerate(costed):
         if anchor is None:
             raise InvalidInput("the paper's constants need an anchor at every step", where=f"step {h}", got="None")
-        anchor_costs.append(anchor.cost.tolist())
+        # Its constants are made of c̄ − c⁰, so a bound that differs from the first step's is as good as another cost.
+        anchor_costs.append((anchor.cost[0] - (problem.bounds[h] - problem.bounds[0])).tolist())
     dimension = graph.cost_dim + (0 if graph.shared_features else graph.transition_dim)
     return theory.Setting(
         horizon=problem.horizon,
-        bounds=[limit.bound for limit in problem.limits],
-        cost_norms=[limit.norm for limit in problem.limits],
-        noises=[limit.noise for limit in problem.limits],
+        bounds=problem.bounds[0].tolist(),
+        cost_norms=[prior.norm for prior in problem.priors],
+        noises=problem.noises.tolist(),
         transition_norm=problem.transition_norm,
         anchor_costs=anchor_costs,
         largest_distance=graph.largest_feature_distance(),

@@ -175,9 +175,8 @@ class Plan:
 
     def condition_1(self, h: int) -> BoolArray:
         """(N,) pairs all of whose cost rows keep every limit by their upper bounds (eq:safetycondition1)."""
-        return segment_all(
-            within_limits(self.bounds.upper[h], self.problem.limits), self.problem.graph.layers[h].row_ptr
-        )
+        kept = within_limits(self.bounds.upper[h], self.problem.bounds[h])
+        return segment_all(kept, self.problem.graph.layers[h].row_ptr)
 
     def why(self, h: int, s: Label, a: Label) -> Explanation:
         """Why this action is or is not certified: the successor and limit, or the future state, that decide it; and

@@ -81,7 +81,7 @@ class Exported:
             "safe_mode": self.safe_mode,
             "start": self.start,
             "states": "all" if self.everywhere else "reached",
-            "limits": [{"name": limit.name, "bound": limit.bound} for limit in self.problem.limits],
+            "limits": [limit.told() for limit in self.problem.limits],
             "source": dict(self.source),
         }
 
@@ -105,7 +105,7 @@ class Exported:
                 "state": naming.states[h][state],
                 "action": naming.action(layer, h, pair),
                 "value": None if plan is None else float(plan.values.value[h][state]),
-                "margin": None if worst is None else margins(worst[pair], self.problem.limits, certified),
+                "margin": None if worst is None else margins(worst[pair], self.problem.bounds[h], certified),
                 "certified": certified,
                 "fallback": fallback,
             }
@@ -211,7 +211,8 @@ def _checked(found: object) -> Document:
         checked.finite(document["failure_probability"], "$.failure_probability")
     for i, limit in enumerate(checked.sequence(document["limits"], "$.limits")):
         checked.string(checked.mapping(limit, f"$.limits[{i}]", ("name", "bound"))["name"], f"$.limits[{i}].name")
-        checked.finite(limit["bound"], f"$.limits[{i}].bound")
+        for bound in limit["bound"] if isinstance(limit["bound"], list) else [limit["bound"]]:
+            checked.finite(bound, f"$.limits[{i}].bound")
     _check_source(document["source"])
     (start,) = checked.labels([document["start"]], "$.start")
     limits, steps = len(document["limits"]), checked.sequence(document["steps"], "$.steps")

@@ -79,7 +79,7 @@ def _ahead(plan: Plan, h: int, share: FloatArray, aim: IntArray) -> tuple[FloatA
 def _narrow(plan: Plan, h: int, row: int) -> str:
     """The bound that a target stands for: of the limit that it fails most."""
     problem = plan.problem
-    naming, limit = problem.naming, np.array([item.bound for item in problem.limits])
+    naming, limit = problem.naming, problem.bounds[h]
     if h == problem.horizon - 1:
         assert plan.bounds.terminal_upper is not None
         upper, place = plan.bounds.terminal_upper[row], f"state {naming.states[h][row]!r} at the end"

@@ -38,17 +38,19 @@ class Scope:
         return tuple(result)
 
     def narrow(self, bounds: CostBounds, thresholds: FloatArray) -> None:
-        """Drop what the bounds prove to be a violation (spec 8), backward from the last layer; thresholds (m,)."""
+        """Drop what the bounds prove to be a violation (spec 8), backward from the last layer; thresholds
+        (H, m)."""
         self.planned = [mask.copy() for mask in self.hopeful]  # the plan is made
         if not bounds.consistent:
             return  # bounds that contradict each other prove nothing
         graph, last = self._graph, self._graph.terminal
         dead = last.forbidden
         if bounds.terminal_lower is not None:
-            dead = dead | _exceeds(bounds.terminal_lower, thresholds) & last.has_cost & ~last.fallback_reached
+            over = _exceeds(bounds.terminal_lower, thresholds[-1])
+            dead = dead | over & last.has_cost & ~last.fallback_reached
         for h in reversed(range(len(graph.layers))):
             layer = graph.layers[h]
-            self.hopeful[h] &= ~segment_any(_exceeds(bounds.lower[h], thresholds), layer.row_ptr)
+            self.hopeful[h] &= ~segment_any(_exceeds(bounds.lower[h], thresholds[h]), layer.row_ptr)
             self.hopeful[h] &= ~segment_any(dead[layer.successor], layer.pair_ptr)
             self.hopeful[h][layer.fallback_pairs()] = True
             dead = ~segment_any(self.hopeful[h], layer.state_ptr)

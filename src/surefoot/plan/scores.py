@@ -18,10 +18,11 @@ import numpy as np
 from surefoot.estimate.bank import NO_DATA, Lens, Turned
 from surefoot.estimate.blocks import BlockShape
 from surefoot.estimate.costs import look_at
-from surefoot.estimate.kernels import chunk_of, dense_rows
-from surefoot.estimate.update import NOWHERE, Rows, cost_row, rows_of
+from surefoot.estimate.families import Family
+from surefoot.estimate.kernels import chunk_of, dense_rows, turned_rows
+from surefoot.estimate.update import NOWHERE, Frames, Rows, cost_row, rows_of
 from surefoot.model.features import Features
-from surefoot.model.graph import Anchor, FloatArray, IntArray
+from surefoot.model.graph import Anchors, FloatArray, IntArray
 from surefoot.threads import serial_and_parallel, usable_threads
 
 WORTH_THREADS = 1 << 20  # products: fewer are done before a second thread is awake
@@ -39,7 +40,8 @@ def _inside(
     x: Rows, row: int, look: Lens, shape: BlockShape, weights: FloatArray, z: FloatArray, w: FloatArray, a: FloatArray
 ) -> int:
     """Writes Uᵀz into w and A⁻¹z into a, both in the eigenbasis of the row's block, 0 beyond it; → the block."""
-    _, b = cost_row(x, row, look.block[0], 0, look.anchor, look.direction, shape, z)
+    frames = Frames(look.anchors, look.directions, look.widths)
+    b = cost_row(x, row, look.block[0], 0, frames, shape, z, np.empty(look.anchors.shape[1]))
     w[:] = 0.0
     a[:] = 0.0
     if b == NOWHERE:
@@ -96,7 +98,7 @@ def _scores(
     for chunk in numba.prange((rows.shape[0] + step - 1) // step):
         own = rows[chunk * step : min(rows.shape[0], (chunk + 1) * step)]
         if x.indptr.size == 0:
-            turned = np.dot(dense_rows(x, own), look.turn)
+            turned = turned_rows(dense_rows(x, own), look)
             told = np.dot(turned, aims.turned.T)
             squares = np.dot(turned * turned, weights)
             for i in range(own.shape[0]):
@@ -116,11 +118,25 @@ def _scores(
 _kernels = serial_and_parallel(_scores)
 
 
-def aims_at(x: Features, rows: IntArray, anchor: Anchor | None, data: Turned, ridge: float) -> Aims:
+class Sight(NamedTuple):
+    """A regression of some family, and how rows of one step are looked at in it."""
+
+    data: Turned
+    family: Family
+    anchors: Anchors | None  # of the step
+    ridge: float  # λ, of the family
+
+    @property
+    def look(self) -> Lens:
+        return look_at(self.data.basis, self.family.known(self.anchors), self.family)
+
+
+def aims_at(x: Features, rows: IntArray, sight: Sight) -> Aims:
     """Rows of a table of cost features, as targets."""
+    data, ridge = sight.data, sight.ridge
     blocks = data.basis.blocks
     aims = Aims(np.zeros((len(rows), blocks.largest)), np.empty(len(rows), np.int64))
-    look, weights = look_at(data.basis, anchor), 1.0 / (data.eigenvalues + ridge)
+    look, weights = sight.look, 1.0 / (data.eigenvalues + ridge)
     _aim(rows_of(x), rows, look, blocks.shape, blocks.largest, weights, aims)
     return aims
 
@@ -131,13 +147,11 @@ def joined(parts: list[Aims], data: Turned) -> Aims:
     return Aims(*(np.concatenate(field) for field in zip(none, *parts, strict=True)))
 
 
-def scores(
-    x: Features, rows: IntArray, anchor: Anchor | None, data: Turned, ridge: float, aims: Aims
-) -> tuple[FloatArray, IntArray, FloatArray]:
+def scores(x: Features, rows: IntArray, sight: Sight, aims: Aims) -> tuple[FloatArray, IntArray, FloatArray]:
     """(largest score over the targets, which one or -1, u) of some rows of a table, each (len(x),); 0 elsewhere."""
     score, which, square = np.zeros(len(x)), np.full(len(x), -1, np.int8), np.zeros(len(x))
-    look, blocks = look_at(data.basis, anchor), data.basis.blocks
-    weights = 1.0 / (data.eigenvalues + ridge)
+    look, blocks = sight.look, sight.data.basis.blocks
+    weights = 1.0 / (sight.data.eigenvalues + sight.ridge)
     many = len(rows) * blocks.largest * (len(aims.block) + blocks.largest) >= WORTH_THREADS and usable_threads() > 1
     _kernels[many](rows_of(x), rows, look, blocks.shape, blocks.largest, weights, aims, score, which, square)
     return score, which, square

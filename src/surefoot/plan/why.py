@@ -128,14 +128,13 @@ class Reasons:
 def reasons(problem: Problem, bounds: CostBounds, certified: Certified, first: int = 0) -> Reasons:
     """One backward sweep down to layer ``first``; layers before it are left empty."""
     graph = problem.graph
-    bound = np.array([limit.bound for limit in problem.limits])
-    shortfall, last_limits = _last(problem, bounds, bound, certified.states[-1])
+    shortfall, last_limits = _last(problem, bounds, problem.bounds[-1], certified.states[-1])
     layers = range(len(graph.layers))
     empty: IntArray = np.empty(0, np.int64)
     kinds, edges, rows, limits, nearest = ([empty for _ in layers] for _ in range(5))
     for h in reversed(range(first, len(layers))):
         layer = graph.layers[h]
-        excess = bounds.upper[h] - bound
+        excess = bounds.upper[h] - problem.bounds[h]
         now = np.nan_to_num(excess.max(axis=1), nan=np.inf, posinf=np.inf, neginf=-np.inf)
         later = shortfall[layer.successor]
         pair_now, pair_later = segment_max(now, layer.row_ptr), segment_max(later, layer.pair_ptr)
@@ -237,7 +236,7 @@ def _step(problem: Problem, bounds: CostBounds, found: Reasons, h: int, pair: in
         action=naming.action(layer, h, pair),
         successor=naming.states[h + 1][successor],
         limit=problem.limits[j].name,
-        bound=problem.limits[j].bound,
+        bound=float(problem.bounds[h, j]),
         lower=float(bounds.lower[h][row, j]),
         upper=float(bounds.upper[h][row, j]),
         by_pair=not layer.per_triplet,
@@ -254,7 +253,7 @@ def _ending(problem: Problem, bounds: CostBounds, found: Reasons, state: int) ->
         state=problem.naming.states[h][state],
         action=None,
         limit=problem.limits[j].name,
-        bound=problem.limits[j].bound,
+        bound=float(problem.bounds[h, j]),
         lower=float("nan") if lower is None else float(lower[state, j]),
         upper=float("nan") if upper is None else float(upper[state, j]),
     )

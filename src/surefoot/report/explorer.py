@@ -37,7 +37,7 @@ def explorer(world: World, snapshots: Sequence[Snapshot]) -> dict[str, Any]:
     shown, table = _fitting(world, snapshots)
     distinct, row = table
     return {
-        "limits": [{"name": limit.name, "bound": limit.bound} for limit in world.problem.limits],
+        "limits": [limit.told() for limit in world.problem.limits],
         **_graph(world),
         "row": _pack(row, "<u4"),
         "cost": _pack(_truth(world, row, len(distinct)), "<f4"),

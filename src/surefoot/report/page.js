@@ -175,11 +175,12 @@
       p = G.state_ptr[s] + plan().nearest[s];
     }
   }
+  const boundAt = (j, h) => Array.isArray(D.limits[j].bound) ? D.limits[j].bound[h] : D.limits[j].bound;
   function sentence(step, first) {
-    const limit = D.limits[step.limit];
+    const limit = D.limits[step.limit], bound = boundAt(step.limit, layerOf[step.pair < 0 ? step.state : stateOf[step.pair]]);
     if (step.pair < 0) {
       const at = (step.state - decisions) * m + step.limit;
-      return `At the end, in state ${stateName(step.state)}, ${limit.name} may be ${nice(plan().last_upper[at])}; the limit is ${limit.bound}.`;
+      return `At the end, in state ${stateName(step.state)}, ${limit.name} may be ${nice(plan().last_upper[at])}; the limit is ${bound}.`;
     }
     const s = stateOf[step.pair], to = stateName(G.successor[step.edge]), [lower, , upper] = bounds(step.edge, step.limit);
     const who = first ? "This action" : `At step ${layerOf[s]}, in state ${stateName(s)}, the nearest to being certified is action ${actionName(step.pair)}: it`;
@@ -188,14 +189,14 @@
       case KIND.FALLBACK: return `${who} is the fallback’s own, safe by assumption.`;
       case KIND.FORBIDDEN: return `${who} may lead to state ${to} (step ${layerOf[s] + 1}), which is forbidden.`;
       case KIND.INSIDE: return `${who} is not certified: the state itself is forbidden.`;
-      case KIND.PROVED: return `${who} is proved safe. ${own ? "" : `Its tightest successor is ${to}: there `}${limit.name} is at most ${nice(upper)}, the limit is ${limit.bound}; and every state that may follow has a certified action.`;
+      case KIND.PROVED: return `${who} is proved safe. ${own ? "" : `Its tightest successor is ${to}: there `}${limit.name} is at most ${nice(upper)}, the limit is ${bound}; and every state that may follow has a certified action.`;
       case KIND.UNPROVED: return `${who} is open to this agent, though it is not proved safe.`;
       case KIND.FUTURE: return `${who} keeps every limit now, but may lead to state ${to} (step ${layerOf[s] + 1}), which has no certified action.`;
       case KIND.UNSAFE: return `${who} is not looked at any more: it is proved unsafe, or only reached by what is.`;
       case KIND.INCONSISTENT: return `${who} is not certified, because the data contradict the assumptions.`;
-      default: return lower > limit.bound
-        ? `${who} is proved unsafe: ${towards}${limit.name} is at least ${nice(lower)}; the limit is ${limit.bound}.`
-        : `${who} may break a limit: ${towards}${limit.name} may be ${nice(upper)}; the limit is ${limit.bound}.`;
+      default: return lower > bound
+        ? `${who} is proved unsafe: ${towards}${limit.name} is at least ${nice(lower)}; the limit is ${bound}.`
+        : `${who} may break a limit: ${towards}${limit.name} may be ${nice(upper)}; the limit is ${bound}.`;
     }
   }
   function purpose(p) { // of an action that is played to explore
@@ -205,13 +206,14 @@
   function table(p, all) {
     const body = make("tbody"), reason = chain(p)[0], cost = D.by_pair[layerOf[stateOf[p]]] && (reason.kind === KIND.COST || reason.kind === KIND.UNSAFE);
     for (let e = G.pair_ptr[p]; e < G.pair_ptr[p + 1]; e++) {
+      const h = layerOf[stateOf[p]];
       let tight = 0;
-      for (let j = 1; j < m; j++) if (bounds(e, j)[2] - D.limits[j].bound > bounds(e, tight)[2] - D.limits[tight].bound) tight = j;
+      for (let j = 1; j < m; j++) if (bounds(e, j)[2] - boundAt(j, h) > bounds(e, tight)[2] - boundAt(tight, h)) tight = j;
       for (let j = 0; j < m; j++) {
         if (!all && j !== tight) continue;
         const [lower, truth, upper] = bounds(e, j), fails = reason.fails && (cost || e === reason.edge) && (reason.kind === KIND.FUTURE || reason.kind === KIND.FORBIDDEN || j === reason.limit);
         const chance = (100 * G.probability[e]).toFixed(0) + "%";
-        const row = make("tr", fails ? { class: "fails" } : {}, ...[stateName(G.successor[e]), chance, ...(m > 1 ? [D.limits[j].name] : []), nice(lower), nice(truth), nice(upper), String(D.limits[j].bound)].map((word) => make("td", {}, word)));
+        const row = make("tr", fails ? { class: "fails" } : {}, ...[stateName(G.successor[e]), chance, ...(m > 1 ? [D.limits[j].name] : []), nice(lower), nice(truth), nice(upper), String(boundAt(j, h))].map((word) => make("td", {}, word)));
         body.append(row);
       }
     }

@@ -18,6 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from surefoot.model.limit import Limit
 from surefoot.report import figures as drawing
 from surefoot.report.chart import Chart
 from surefoot.report.classes import classify
@@ -243,11 +244,17 @@ def _figure(chart: Chart, svg: str) -> str:
     return f"<figure id='chart-{escape(chart.name)}'><h3>{escape(chart.title)}</h3>{svg}{caption}</figure>"
 
 
+def _bound(limit: Limit) -> str:
+    if isinstance(limit.bound, tuple):
+        return f"{min(limit.bound):g} … {max(limit.bound):g}, by step"
+    return f"{limit.bound:g}"
+
+
 def _world(report: Report, svg: str) -> str:
     problem = report.world.problem
     pairs = sum(layer.n_pairs for layer in problem.graph.layers)
     edges = sum(layer.n_edges for layer in problem.graph.layers)
-    limits = ", ".join(f"{escape(limit.name)} ≤ {limit.bound:g}" for limit in problem.limits)
+    limits = ", ".join(f"{escape(limit.name)} ≤ {_bound(limit)}" for limit in problem.limits)
     text = f"{problem.horizon} steps, {pairs:,} actions over all states, {edges:,} triplets. Limits: {limits}."
     narrow = " narrow" if not report.name.startswith(("power", "driving", "figure1")) else ""
     caption = f"<figcaption>At the end of the run. {_files('world')}</figcaption>"

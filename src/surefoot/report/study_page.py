@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.audits.audit import AuditReport, Unreadable, audit
+from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.report import figures as drawing
 from surefoot.report.chart import Chart, Curve
@@ -102,11 +103,17 @@ def limit_charts(problem: Problem, history: History) -> list[Chart]:
                 line("measured", "lsvi-new", [row[j] for row in history.highest]),
                 line("certified upper bound", "slucb-qvi", [row[j] for row in history.promised]),
             ),
-            levels=(("limit", limit.bound),),
+            levels=_levels(problem.bounds[:, j]),
             log_x=len(at) > 50,
         )
         for j, limit in enumerate(problem.limits)
     ]
+
+
+def _levels(bounds: FloatArray) -> tuple[tuple[str, float], ...]:
+    """The bound of a limit, or the lowest and highest of its steps."""
+    low, high = float(bounds.min()), float(bounds.max())
+    return (("limit", low),) if low == high else (("lowest limit", low), ("highest limit", high))
 
 
 def write_study_page(path: str | Path) -> Path:

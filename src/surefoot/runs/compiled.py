@@ -16,6 +16,7 @@ from surefoot.agents.agent import Agent
 from surefoot.agents.learner import Learner
 from surefoot.errors import AssumptionBroken
 from surefoot.estimate.costs import CostData
+from surefoot.estimate.families import of_norms
 from surefoot.estimate.update import CostState, Rows, ValueState, count_cost, count_value, has_grown, rows_of
 from surefoot.estimate.values import ValueData
 from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze, pool
@@ -30,38 +31,47 @@ STATES, POINTERS, SUCCESSORS, REWARDS, COST_FEATURES, TRANSITION_FEATURES, CHANC
 
 @numba.njit(cache=True)
 def measure(
-    truth: FloatArray, row: int, scales: FloatArray, kind: int, noise: np.random.Generator, measured: FloatArray
+    truth: FloatArray,
+    row: int,
+    scales: FloatArray,
+    offsets: FloatArray,
+    kind: int,
+    noise: np.random.Generator,
+    measured: FloatArray,
 ) -> None:
-    """measured = truth[row] + noise, drawn as the sampler does."""
+    """measured = truth[row] + noise + the episode's offset, drawn as the sampler does."""
     for j in range(measured.shape[0]):
-        if kind == 0:
-            measured[j] = truth[row, j] + scales[j] * noise.standard_normal()
-        elif kind == 1:
-            measured[j] = truth[row, j] + (2.0 * noise.random() - 1.0) * ROOT_3 * scales[j]
-        elif noise.random() < 0.5:
-            measured[j] = truth[row, j] + -scales[j]
-        else:
-            measured[j] = truth[row, j] + scales[j]
+        measured[j] = truth[row, j] + draw(scales[j], kind, noise) + offsets[j]
+
+
+@numba.njit(cache=True)
+def draw(scale: float, kind: int, noise: np.random.Generator) -> float:
+    if kind == 0:
+        return scale * noise.standard_normal()
+    if kind == 1:
+        return (2.0 * noise.random() - 1.0) * ROOT_3 * scale
+    return -scale if noise.random() < 0.5 else scale
 
 
 @numba.njit(cache=True)
 def note(
     k: int,
+    h: int,
     truth: FloatArray,
     row: int,
     measured: FloatArray,
-    bounds: FloatArray,
+    bounds: FloatArray,  # (H, m)
     thresholds: FloatArray,
     violations: IntArray,
     margins: FloatArray,
     highest: FloatArray,
     entered: bool,
 ) -> None:
-    """Enter one step's true and measured costs into the record of episode k; ``entered``: a forbidden state."""
+    """Enter step h's true and measured costs into the record of episode k; ``entered``: a forbidden state."""
     broken = entered
     for j in range(measured.shape[0]):
-        room = bounds[j] - truth[row, j]
-        if truth[row, j] > thresholds[j]:
+        room = bounds[h, j] - truth[row, j]
+        if truth[row, j] > thresholds[h, j]:
             broken = True
         else:  # what exceeds the bound by rounding alone keeps it
             room = max(room, 0.0)
@@ -93,6 +103,8 @@ class Truth(NamedTuple):
     costs: FloatArray
     terminal_costs: FloatArray
     scales: FloatArray
+    shared_scales: FloatArray  # of offsets that an episode's measurements share
+    offsets: FloatArray  # written: those of the last episode
     kind: int  # of the noise
 
 
@@ -140,14 +152,18 @@ def roll(
     offsets, pair_ptr, successor, reward, cost_rows, transition_rows, last_reward, last_rows, last_has_cost, banned = (
         graph
     )
-    cumulative, costs, last_costs, scales, kind = truth
+    cumulative, costs, last_costs, scales, shared_scales, shared, kind = truth
     policy, value, learns, cost_state, value_state, planned_costs, planned_values, threshold = learning
     starts, bounds, thresholds, rewards, violations, margins, highest = record
     n_steps = offsets.shape[0] - 1
-    measured = np.empty(bounds.shape[0])
+    measured = np.empty(bounds.shape[1])
+    some_shared = shared_scales.any()
     for k in range(first, last):
         state = starts[k]
         total = 0.0
+        if some_shared:
+            for j in range(shared.shape[0]):
+                shared[j] = draw(shared_scales[j], kind, noise)
         for h in range(n_steps):
             pair = policy[offsets[h, STATES] + state]
             if pair < 0:
@@ -162,8 +178,8 @@ def roll(
             row = offsets[h, COSTS] + own
             after = successor[offsets[h, SUCCESSORS] + edge]
             entered = banned[offsets[h + 1, STATES] + after]
-            measure(costs, row, scales, kind, noise, measured)
-            note(k, costs, row, measured, bounds, thresholds, violations, margins, highest, entered)
+            measure(costs, row, scales, shared, kind, noise, measured)
+            note(k, h, costs, row, measured, bounds, thresholds, violations, margins, highest, entered)
             total += reward[offsets[h, REWARDS] + pair]
             if learns:
                 count_cost(cost_rows, offsets[h, COST_FEATURES] + own, measured, h, cost_state)
@@ -172,8 +188,8 @@ def roll(
             state = after
         total += last_reward[state]
         if last_has_cost[state]:
-            measure(last_costs, state, scales, kind, noise, measured)
-            note(k, last_costs, state, measured, bounds, thresholds, violations, margins, highest, False)
+            measure(last_costs, state, scales, shared, kind, noise, measured)
+            note(k, n_steps, last_costs, state, measured, bounds, thresholds, violations, margins, highest, False)
             if learns:
                 count_cost(last_rows, state, measured, n_steps, cost_state)
         rewards[k] = total
@@ -228,11 +244,13 @@ class Rollout:
             pools[COSTS][0],
             costs if costs is not None else freeze(np.zeros((1, len(problem.limits)))),
             np.array([limit.noise for limit in problem.limits]),
+            sampler.shared_scales,
+            sampler.offsets,
             NOISES.index(world.noise),
         )
-        self._limits = np.array([limit.bound for limit in problem.limits]), problem.violation_thresholds
+        self._limits = problem.bounds, problem.violation_thresholds
         learner = agent if isinstance(agent, Learner) else None  # the others get statistics that nobody reads
-        self._costs = CostData(problem, 1.0) if learner is None else learner.costs
+        self._costs = CostData(problem, 1.0, of_norms(problem)) if learner is None else learner.costs
         self._values = ValueData(problem, 1.0) if learner is None else learner.transitions
 
     def play(self, table: EpisodeTable, first: int, last: int) -> tuple[int, bool]:

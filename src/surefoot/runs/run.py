@@ -152,7 +152,7 @@ def describe(agent: Agent, world: World, seed: int, episodes: int, done: int, be
             else agent.promise
         ),
         "problem": problem.digest,
-        "limits": [{"name": limit.name, "bound": limit.bound} for limit in problem.limits],
+        "limits": [limit.told() for limit in problem.limits],
         "world": world.digest,
         "noise": world.noise,
         "seed": int(seed),

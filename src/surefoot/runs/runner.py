@@ -250,6 +250,7 @@ class Session:
         graph = world.problem.graph
         state, total = int(table.start[k]), 0.0
         agent._begin(state)
+        self.sampler.begin_episode()
         for h, layer in enumerate(graph.layers):
             pair = agent._choose(h, state)
             edge = self.sampler.step(h, pair)
@@ -257,21 +258,20 @@ class Session:
             total += float(layer.reward[pair])
             after = int(layer.successor[edge])
             entered = bool(graph.forbidden(h + 1)[after])
-            self._note_step(k, world.costs[h][layer.row_of(edge)], measured, entered)
+            self._note_step(k, h, world.costs[h][layer.row_of(edge)], measured, entered)
             agent._record(h, pair, edge, measured)
             state = after
         total += float(graph.terminal.reward[state])
         if graph.terminal.has_cost[state] and world.terminal_costs is not None:
             measured = self.sampler.measure_terminal(state)
-            self._note_step(k, world.terminal_costs[state], measured)
+            self._note_step(k, graph.horizon - 1, world.terminal_costs[state], measured)
             agent._record_terminal(measured)
         table.reward[k] = total
         agent._finish()
 
-    def _note_step(self, k: int, truth: FloatArray, measured: FloatArray, entered: bool = False) -> None:
+    def _note_step(self, k: int, h: int, truth: FloatArray, measured: FloatArray, entered: bool = False) -> None:
         problem = self.world.problem
-        bounds = np.array([limit.bound for limit in problem.limits])
-        beyond = truth > problem.violation_thresholds
+        bounds, beyond = problem.bounds[h], truth > problem.violation_thresholds[h]
         room = np.where(beyond, bounds - truth, np.maximum(bounds - truth, 0.0))
         self.table.margin[k] = np.minimum(self.table.margin[k], room)
         self.table.highest[k] = np.maximum(self.table.highest[k], measured)

@@ -143,7 +143,7 @@ def certificate_for(standing: Standing, pair: int) -> dict[str, Any]:
         "fallback": pair == int(layer.fallback[standing.place.state]),
         "safe_by": safe_by,
         "limits": [limit.name for limit in problem.limits],
-        "bounds": [limit.bound for limit in problem.limits],
+        "bounds": problem.bounds[h].tolist(),
         "successors": successors,
         "margin": None if None in shown else min(shown),
     }
@@ -178,11 +178,11 @@ def _safe_by(standing: Standing, pair: int) -> str:
     if standing.safe_mode:
         return BEFORE_THE_ALARM
     edges = slice(int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1]))
-    kept = within_limits(_uppers(standing, h, pair), agent.problem.limits)
+    kept = within_limits(_uppers(standing, h, pair), agent.problem.bounds[h])
     reached = layer.successor[edges]
     kept &= plan.certified_sets.states[h + 1][reached]
     if h + 1 == graph.horizon - 1 and plan.bounds.terminal_upper is not None:  # −∞ where there is no cost
-        kept &= within_limits(plan.bounds.terminal_upper[reached], agent.problem.limits)
+        kept &= within_limits(plan.bounds.terminal_upper[reached], agent.problem.bounds[-1])
     return "estimate" if plan.consistent and kept.all() else "assumption"
 
 
@@ -199,11 +199,11 @@ def _successor(standing: Standing, h: int, state: int, upper: FloatArray, certif
     return {
         "state": problem.naming.states[h + 1][state],
         "upper": _numbers(upper),
-        "margin": margins(upper, problem.limits, certified),
+        "margin": margins(upper, problem.bounds[h], certified),
         "certified": bool(plan.certified_sets.states[h + 1][state]),
         "next_action": following,
         "last_upper": None if last is None else _numbers(last),
-        "last_margin": None if last is None else margins(last, problem.limits, certified),
+        "last_margin": None if last is None else margins(last, problem.bounds[-1], certified),
     }
 
 

@@ -19,6 +19,7 @@ those of the new declaration contain those of the true one: the one event on whi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,8 +27,9 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import InvalidInput, SurefootError
-from surefoot.model.graph import NO_ACTION
+from surefoot.model.graph import NO_ACTION, FloatArray
 from surefoot.model.labels import shown
+from surefoot.model.priors import Prior
 from surefoot.model.problem import Problem
 from surefoot.study.records import Record, compact, label_of
 
@@ -107,16 +109,23 @@ def _anchored(problem: Problem) -> bool:
 def changes(old: Problem, new: Problem, discard: bool) -> list[str]:
     """What an acknowledgement changes, in words."""
     pairs = list(zip(old.limits, new.limits, strict=True))
-    larger = any(b.norm > a.norm or b.misspecification > a.misspecification for a, b in pairs)
+    larger = any(b.misspecification > a.misspecification for a, b in pairs)
+    larger |= any(b.norm > a.norm or _other(a, b) for a, b in zip(old.priors, new.priors, strict=True))
     found = {
         DISCARDED: discard,
-        NOISE: any(b.noise > a.noise for a, b in pairs),
+        NOISE: any(b.noise > a.noise or b.episode_noise > a.episode_noise for a, b in pairs),
         SUPPORT: _edges(new) > _edges(old),
         MODEL: larger or new.transition_norm > old.transition_norm,
         DROPPED: _anchored(old) and not _anchored(new),
         TRUSTED: discard and _anchored(new),
     }
     return [words for words, true in found.items() if true]
+
+
+def _other(a: Prior, b: Prior) -> bool:
+    """The coefficients are known otherwise than by a larger norm."""
+    same = a.boxed == b.boxed and np.array_equal(a.centre, b.centre) and np.array_equal(a.width, b.width)
+    return not same
 
 
 def _edges(problem: Problem) -> int:
@@ -131,12 +140,13 @@ def refuse_narrower(old: Problem, new: Problem, discard: bool) -> None:
     if new is old:
         return
     try:
-        fault = _other_frame(old, new) or _other_limits(old, new) or _other_anchors(old, new, discard)
+        fault = _other_frame(old, new) or _other_limits(old, new, discard) or _other_anchors(old, new, discard)
         fault = fault or ("" if new.graph.layers is old.graph.layers else _other_graph(old, new))
     except SurefootError as error:  # a label that is not there any more
         fault = str(error)
     if fault:
-        fix = "Noise, norm, misspecification and support may grow; for another plant begin a new study."
+        fix = "Noise, norm, misspecification and support may grow, a prior with the data discarded; "
+        fix += "for another plant begin a new study."
         raise InvalidInput("a new declaration keeps what the study has declared", got=fault, fix=fix)
 
 
@@ -151,15 +161,40 @@ def _other_frame(old: Problem, new: Problem) -> str:
     return f"start {gone[0]!r} is left out" if gone else ""
 
 
-def _other_limits(old: Problem, new: Problem) -> str:
+def _other_limits(old: Problem, new: Problem, discard: bool) -> str:
     if [(a.name, a.bound) for a in old.limits] != [(a.name, a.bound) for a in new.limits]:
         return "other limits"
     for a, b in zip(old.limits, new.limits, strict=True):
-        for name in ("noise", "norm", "misspecification"):
+        for name in ("noise", "episode_noise", "misspecification"):
             if getattr(b, name) < getattr(a, name):
                 return f"limit {a.name!r}: {name} {getattr(b, name):g}, it was {getattr(a, name):g}"
+    for a, p, q in zip(old.limits, old.priors, new.priors, strict=True):
+        if _other(p, q):
+            if not discard:  # rows are scaled by the half-widths, and counted so
+                return f"limit {a.name!r}: another prior, while the data are kept"
+            if not _holds(q, p):
+                return f"limit {a.name!r}: a prior that leaves out some of what it was"
+        elif q.norm < p.norm:
+            return f"limit {a.name!r}: norm {q.norm:g}, it was {p.norm:g}"
     smaller = new.transition_norm < old.transition_norm
     return f"transition_norm {new.transition_norm:g}, it was {old.transition_norm:g}" if smaller else ""
+
+
+def _holds(wide: Prior, narrow: Prior) -> bool:
+    """Every γ of the one is possible under the other."""
+    if wide.boxed and not narrow.boxed:
+        reach = narrow.length * narrow.width
+        return wide.outer >= narrow.norm and _covers(wide, narrow.centre - reach, narrow.centre + reach)
+    if wide.boxed:
+        inside = _covers(wide, narrow.centre - narrow.width, narrow.centre + narrow.width)
+        return inside and wide.outer >= min(narrow.outer, math.hypot(*(np.abs(narrow.centre) + narrow.width).tolist()))
+    used = (narrow.width > 0.0) | (narrow.centre != 0.0)
+    return wide.length >= narrow.norm and bool((wide.width[used] > 0.0).all())
+
+
+def _covers(wide: Prior, low: FloatArray, high: FloatArray) -> bool:
+    inside = (wide.centre - wide.width <= low) & (high <= wide.centre + wide.width)
+    return bool(inside.all())
 
 
 def _other_anchors(old: Problem, new: Problem, discard: bool) -> str:
@@ -167,7 +202,7 @@ def _other_anchors(old: Problem, new: Problem, discard: bool) -> str:
         if a is None or b is None:
             same = a is b
         else:
-            same = np.array_equal(a.features, b.features) and np.array_equal(a.cost, b.cost)
+            same = all(np.array_equal(p, q) for p, q in zip(a.parts, b.parts, strict=True))
         if not (same or discard):
             return f"another anchor of step {h}, while the data are kept"
     return ""

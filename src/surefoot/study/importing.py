@@ -257,6 +257,9 @@ class _Reader:
         if (episode is None) != (not self._ids) and (self.rows or self._ids):
             raise InvalidInput("give every row its episode, or none")
         if episode is None:
+            if any(limit.episode_noise > 0.0 for limit in self._problem.limits):
+                fix = "Add a column 'episode': rows of one episode share an offset, and count together."
+                raise InvalidInput("a limit declares episode_noise, so every row needs its episode", fix=fix)
             return
         name = _episode(episode)
         key, last = repeats.episode_key(name), self.rows[-1] if self.rows else None

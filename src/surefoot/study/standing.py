@@ -231,21 +231,30 @@ class Standing:
         h, where = place.step, str(place)
         pair, edge = self._transition(h, record["state"], record["action"], record["next_state"])
         cost = self._cost(record["cost"])
+        self.agent.strayed |= self.agent.shared_offsets and (record["override"] or self.safe_mode)
         self._compute(lambda: self.agent._record(h, pair, edge, cost))
         if place.step == h:  # a transition that cannot be counted was made all the same
             place.move(edge)
         _expect(record["ends"] == (place.due == "end"), "an episode ends at the wrong step")
         certified = self.agent.plan.certified_sets.pairs[h][pair]
-        self._weigh(record, where, cost, partial(self.monitor.observe, h, edge), certified)
+        self._weigh(record, h, where, cost, partial(self.monitor.observe, h, edge), certified)
 
     def _terminal(self, record: Record) -> None:
         place = under_way(self.place)
         place.expect("terminal")
         _expect(record["episode"] == place.episode, "a last cost of another episode")
         cost = self._cost(record["cost"])
+        self.agent.strayed |= self.agent.shared_offsets and self.safe_mode
         self._compute(lambda: self.agent._record_terminal(cost))
         certified = self.agent.plan.certified_sets.states[-1][place.state]
-        self._weigh(record, str(place), cost, partial(self.monitor.observe_terminal, place.state), certified)
+        self._weigh(
+            record,
+            self.problem.horizon - 1,
+            str(place),
+            cost,
+            partial(self.monitor.observe_terminal, place.state),
+            certified,
+        )
         self.last_terminal = record
         self._plan(self.agent._finish, record["n"])
 
@@ -288,17 +297,21 @@ class Standing:
         self.unwritten.append(Raised(kind, n, message, details))
         self.agent.replan_growth = math.inf  # no plan is made from data that are in doubt
 
-    def _weigh(self, record: Record, where: str, cost: FloatArray | None, observe: _Observe, certified: object) -> None:
+    def _weigh(
+        self, record: Record, h: int, where: str, cost: FloatArray | None, observe: _Observe, certified: object
+    ) -> None:
         """A cost that was told is not finite, or gives the monitor something to say."""
         if record["raw_cost"] is not None:
             told = ", ".join(record["raw_cost"])
             self._raise("cost", record["n"], f"{where}: the cost told is not finite: {told}", {"cost": told})
         elif cost is not None:
-            self._heed(self._watched(cost, observe), record["n"], certified)
+            self._heed(self._watched(h, cost, observe), record["n"], certified)
 
-    def _watched(self, cost: FloatArray, observe: _Observe) -> AlarmLike | None:
-        """What the monitor says of a cost; in safe mode it only looks whether a limit was exceeded."""
-        return self._compute(lambda: self.monitor.beyond(cost) if self.safe_mode else observe(cost))
+    def _watched(self, h: int, cost: FloatArray, observe: _Observe) -> AlarmLike | None:
+        """What the monitor says of a cost of step h; in safe mode, and where the agent does not learn from it either,
+        it only looks whether a limit was exceeded."""
+        doubted = self.safe_mode or self.agent.strayed
+        return self._compute(lambda: self.monitor.beyond(h, cost) if doubted else observe(cost))
 
     def _heed(self, alarm: AlarmLike | None, n: int, certified: object, at: str = "") -> None:
         """``certified``: by the plan in force. A cost of what was not certified may exceed its limit."""
@@ -365,7 +378,7 @@ class Standing:
             return None, True
         x = measured_features(self.problem, h, edge, None, self.where())
         self._compute(lambda: self.agent.costs.add(h, x, measured))
-        alarm = self._watched(measured, partial(self.monitor.observe, h, edge))
+        alarm = self._watched(h, measured, partial(self.monitor.observe, h, edge))
         return alarm, self.agent.plan.certified_sets.pairs[h][pair]
 
     def _import_terminal(self, h: int, state: Any, cost: Any) -> _Heard:
@@ -376,7 +389,7 @@ class Standing:
             return None, True
         features = last.cost_features[i]
         self._compute(lambda: self.agent.costs.add(h, features, measured))
-        alarm = self._watched(measured, partial(self.monitor.observe_terminal, i))
+        alarm = self._watched(h, measured, partial(self.monitor.observe_terminal, i))
         return alarm, self.agent.plan.certified_sets.states[h][i]
 
     # --- checks -----------------------------------------------------------------------------------------

@@ -102,6 +102,8 @@ def from_gymnasium(
     horizon = check_horizon(horizon)
     if not isinstance(limit, Limit):
         raise InvalidInput("limit must be a Limit", got=shown(limit))
+    if not isinstance(limit.bound, float):
+        raise InvalidInput("limit needs one bound for all steps here", got=shown(limit.bound))
     table = read_table(env, start)
     priced = _prices(table, cost, cost_features)
     gamma = _linear(priced)

@@ -76,6 +76,7 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
         if seed is not None or self._sampler is None:
             # The world's own streams, from Gymnasium's seed: env.reset(seed=3) draws as world.sampler(3).
             self._sampler = self._world.sampler(self.np_random_seed)
+        self._sampler.begin_episode()
         self._layer, self._state = 0, start
         return self._observation(), self._info()
 
@@ -141,7 +142,7 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
             "state": problem.naming.states[self._layer][self._state],
             "step": self._layer,
             "forbidden": bool(problem.graph.forbidden(self._layer)[self._state]),
-            "limits": np.array([limit.bound for limit in problem.limits]),
+            "limits": problem.bounds[self._layer].copy(),
             "action_mask": mask,
         }
 

@@ -48,9 +48,10 @@ def _layer(problem: Problem, h: int, cost: ArrayLike, size: float) -> FloatArray
     """(R, m) η of one step."""
     layer, anchor = problem.graph.layers[h], problem.graph.anchors[h]
     linear = product(layer.cost_features, np.atleast_2d(np.asarray(cost, dtype=np.float64)).T)
-    bounds = np.array([limit.bound for limit in problem.limits])
+    bounds = problem.bounds[h]
     result: FloatArray = np.where(linear <= bounds - size, -size, size)
     result[ranges(layer.row_ptr, layer.fallback_pairs())] = -size
     if anchor is not None:
-        result[rows_equal_to(layer.cost_features, anchor.features)] = 0.0
+        for x in anchor.features:
+            result[rows_equal_to(layer.cost_features, x)] = 0.0
     return result

@@ -52,13 +52,21 @@ class Sampler:
         self._world = world
         self._transitions = stream(seed, "transitions")
         self._noise = stream(seed, "noise")
-        self._scales = [limit.noise for limit in world.problem.limits]
+        limits = world.problem.limits
+        self._scales = [limit.noise for limit in limits]
+        self._shared = np.array([limit.episode_noise for limit in limits])
+        self.offsets = np.zeros(len(limits))  # of the episode under way
         draws: dict[str, Callable[[float], float]] = {
             "gaussian": self._gaussian,
             "uniform": self._uniform,
             "rademacher": self._rademacher,
         }
         self._draw = draws[world.noise]
+
+    def begin_episode(self) -> None:
+        """Draw the offsets that all measurements of the next episode share; where none are declared, nothing."""
+        if self._shared.any():
+            self.offsets[:] = [self._draw(scale) for scale in self._shared.tolist()]
 
     def step(self, h: int, pair: int) -> int:
         """The edge that follows a pair of step h; its state is ``layers[h].successor[edge]``."""
@@ -84,7 +92,8 @@ class Sampler:
         return self._measured(world.terminal_costs[state])
 
     def _measured(self, truth: FloatArray) -> FloatArray:
-        return np.array([c + self._draw(scale) for c, scale in zip(truth.tolist(), self._scales, strict=True)])
+        drawn = zip(truth.tolist(), self._scales, self.offsets.tolist(), strict=True)
+        return np.array([c + self._draw(scale) + shared for c, scale, shared in drawn])
 
     def _gaussian(self, scale: float) -> float:
         return scale * float(self._noise.standard_normal())
@@ -96,6 +105,11 @@ class Sampler:
         return -scale if self._noise.random() < 0.5 else scale
 
     @property
+    def shared_scales(self) -> FloatArray:
+        """(m,) the scales of the offsets that an episode's measurements share."""
+        return self._shared
+
+    @property
     def generators(self) -> tuple[np.random.Generator, np.random.Generator]:
         """The streams themselves, transitions and noise, for the compiled roll-out."""
         return self._transitions, self._noise
@@ -105,6 +119,7 @@ class Sampler:
         return {
             "transitions": dict(self._transitions.bit_generator.state),
             "noise": dict(self._noise.bit_generator.state),
+            "offsets": self.offsets.tolist(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -113,7 +128,9 @@ class Sampler:
         try:
             self._transitions.bit_generator.state = state["transitions"]
             self._noise.bit_generator.state = state["noise"]
+            self.offsets[:] = state["offsets"]
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             self._transitions.bit_generator.state = before["transitions"]
             self._noise.bit_generator.state = before["noise"]
+            self.offsets[:] = before["offsets"]
             raise InvalidInput("sampler state cannot be restored", got=repr(error)) from None

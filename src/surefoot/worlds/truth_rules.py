@@ -8,12 +8,14 @@ is a use of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import FloatArray, freeze
+from surefoot.model.priors import feature_name
 from surefoot.model.problem import Problem
 from surefoot.tolerances import LENGTH, TRUTH
 from surefoot.worlds.truth_tables import ranges
@@ -40,8 +42,11 @@ def cost_parameters(problem: Problem, given: ArrayLike) -> FloatArray:
     gamma = _array("cost parameters", given, shapes, (horizon, m, dim))
     # Without a terminal cost the last entry is never used, and says nothing.
     used = gamma if problem.graph.terminal.cost_features is not None else gamma[:-1]
-    bounds = [(f", limit {limit.name!r}", limit.norm) for limit in problem.limits]
-    _norms("cost parameters", used, bounds, "the limit's norm")
+    norms = [
+        (f", limit {limit.name!r}", prior.norm) for limit, prior in zip(problem.limits, problem.priors, strict=True)
+    ]
+    _norms("cost parameters", used, norms, "the limit's norm")
+    _within_priors(problem, used)
     if problem.stationary_costs:
         _equal_rows("cost parameters", used, "stationary_costs")
     return freeze(gamma)
@@ -73,6 +78,28 @@ def _norms(what: str, values: FloatArray, bounds: Sequence[tuple[str, float]], d
                 where=f"step {h}{name}",
                 got=f"length {float(sizes[h, part])!r}, declared {bound!r}",
                 fix=f"Raise {declared} in the problem, or shrink the parameters.",
+            )
+
+
+def _within_priors(problem: Problem, values: FloatArray) -> None:
+    """``values`` (steps, m, dc): every coefficient lies in its limit's prior, and is 0 where the limit has none."""
+    for j, (limit, prior) in enumerate(zip(problem.limits, problem.priors, strict=True)):
+        if prior.plain:
+            continue
+        most = np.where(prior.width > 0.0, np.inf, 0.0)
+        if prior.boxed:
+            most = prior.width + LENGTH * (prior.width + np.abs(prior.centre))
+        outside = np.argwhere(np.abs(values[:, j] - prior.centre) > most)
+        if len(outside):
+            h, i = (int(k) for k in outside[0])
+            low, high = float(prior.centre[i] - prior.width[i]), float(prior.centre[i] + prior.width[i])
+            raise InvalidInput(
+                "cost parameters are outside the prior",
+                where=f"step {h}, limit {limit.name!r}, {feature_name(problem.features, i)}",
+                got=f"{float(values[h, j, i])!r}, declared {low:.6g} … {high:.6g}"
+                if prior.boxed
+                else f"{float(values[h, j, i])!r} for a feature that the limit does not depend on",
+                fix="Widen the prior in the problem, or change the parameters.",
             )
 
 
@@ -129,10 +156,10 @@ def check_anchor_costs(problem: Problem, cost: FloatArray) -> None:
     for h, anchor in enumerate(problem.graph.anchors):
         if anchor is None:
             continue
-        for j, limit in enumerate(problem.limits):
-            truth, declared = float(cost[h, j] @ anchor.features), float(anchor.cost[j])
-            rounding = TRUTH * limit.norm * float(np.linalg.norm(anchor.features))
-            if abs(truth - declared) > rounding + limit.misspecification:
+        for (i, x), (j, limit) in product(enumerate(anchor.features), enumerate(problem.limits)):
+            truth, declared = float(cost[h, j] @ x), float(anchor.cost[i, j])
+            rounding = TRUTH * problem.priors[j].norm * float(np.linalg.norm(x))
+            if abs(truth - declared) > rounding + limit.misspecification + anchor.tolerance[i, j]:
                 raise InvalidInput(
                     "anchor is not true",
                     where=f"anchor of step {h}, limit {limit.name!r}",
@@ -156,25 +183,25 @@ def check_fallback(
         rows = ranges(layer.row_ptr, layer.fallback_pairs())
         if layer.per_triplet:
             rows = rows[probabilities[h][rows] > 0.0]
-        over = costs[h][rows] > problem.violation_thresholds
+        over = costs[h][rows] > problem.violation_thresholds[h]
         if over.any():
             at, j = (int(i) for i in np.argwhere(over)[0])
             row = int(rows[at])
-            _refuse_fallback(problem, problem.naming.at_row(layer, h, row), j, float(costs[h][row, j]))
+            _refuse_fallback(problem, h, problem.naming.at_row(layer, h, row), j, float(costs[h][row, j]))
     if terminal_costs is None:
         return
-    over = (terminal_costs > problem.violation_thresholds) & problem.graph.terminal.fallback_reached[:, None]
+    over = (terminal_costs > problem.violation_thresholds[-1]) & problem.graph.terminal.fallback_reached[:, None]
     if over.any():
         state, j = (int(i) for i in np.argwhere(over)[0])
         where = problem.naming.at_state(problem.horizon - 1, state)
-        _refuse_fallback(problem, where, j, float(terminal_costs[state, j]))
+        _refuse_fallback(problem, problem.horizon - 1, where, j, float(terminal_costs[state, j]))
 
 
-def _refuse_fallback(problem: Problem, where: str, j: int, cost: float) -> None:
+def _refuse_fallback(problem: Problem, h: int, where: str, j: int, cost: float) -> None:
     limit = problem.limits[j]
     raise InvalidInput(
         "fallback is not safe",
         where=f"{where}, limit {limit.name!r}",
-        got=f"true cost {cost!r}, bound {limit.bound!r}",
+        got=f"true cost {cost!r}, bound {float(problem.bounds[h, j])!r}",
         fix="The fallback must keep every limit: change the fallback, the bound or the cost parameters.",
     )

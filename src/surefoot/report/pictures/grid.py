@@ -124,7 +124,7 @@ def _day(axes: Any, known: Picture, loads: FloatArray, paper: Paper) -> None:
             range(len(loads)), loads[:, line], color=colours[n % len(colours)], linestyle=DASHES[n % len(DASHES)],
             marker="osD^v"[n % 5], markersize=5, linewidth=2, label=f"line {names[n]}",
         )  # fmt: skip
-    bound = known.world.problem.limits[0].bound
+    bound = float(known.world.problem.bounds[0, 0])
     low = float(loads[:, list(known.monitored)].min())
     for level in (bound, -bound) if low < -0.5 * bound else (bound,):
         axes.axhline(level, color=paper.ink, linewidth=1.6)

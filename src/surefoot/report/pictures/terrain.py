@@ -30,7 +30,7 @@ def figure(plt: Any, view: View, paper: Paper) -> Any:
     )
     lines = axes.contour(columns, rows, smooth, levels=8, colors=paper.ink, linewidths=0.7, alpha=0.7)
     axes.clabel(lines, lines.levels[::2], fmt="%d m", fontsize=7.5)
-    doomed = craters(view.world.problem.limits[0].bound)
+    doomed = craters(float(view.world.problem.bounds[0, 0]))
     for (row, column), kind in kinds.items():
         box(axes, column, row, 0.92, 0.92, kind, wash=0.55 if kind == Class.CERTIFIED else 0.2)
         if doomed[row, column]:

@@ -161,7 +161,7 @@ def driving(
         transition_features=lambda h, s, a, after: road.drivers(s, a)[after],
         fallback=lambda h, s: road.fallback(s),
         anchor=lambda h: (known, float(gamma @ known)),
-        limits=Limit("risk", bound, noise_scale, NORM, allowance(mismatch, declared)),
+        limits=Limit("risk", bound=bound, noise=noise_scale, norm=NORM, misspecification=allowance(mismatch, declared)),
         transition_norm=1.0,  # weights that sum to one are never longer
         stationary_costs=True,
         stationary_transitions=True,

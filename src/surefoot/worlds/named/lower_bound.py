@@ -134,7 +134,7 @@ def theorem3(
         terminal_cost_features=_features,
         fallback=lambda h, i: 3 if h == 0 else STAY,
         anchor=lambda h: (_features(3), low),
-        limits=Limit("cost", bound, noise_scale, norm, allowance(mismatch, declared)),
+        limits=Limit("cost", bound=bound, noise=noise_scale, norm=norm, misspecification=allowance(mismatch, declared)),
         transition_norm=1.0,
     )
     return mismatched(problem, mismatch, transition=[1.0], cost=gamma, noise=noise)

@@ -326,7 +326,7 @@ def _problem(layout: Layout, network: Grid, zetas: list[float], bound: float, no
         terminal_reward=lambda state: layout.worth(state[1]),
         fallback=layout.fallback,
         limits=[
-            Limit(name, bound, noise_scale, norm=layout.share * UNIT / rating, misspecification=zeta)
+            Limit(name, bound=bound, noise=noise_scale, norm=layout.share * UNIT / rating, misspecification=zeta)
             for name, rating, zeta in zip(_limit_names(layout), ratings, zetas, strict=True)
         ],
         transition_norm=1.0,  # weights that sum to one are never longer

@@ -252,7 +252,9 @@ def rover(
         transition_features=lambda h, cell, action, after: outcomes(cell, action)[after],
         fallback=lambda h, cell: STAY,
         anchor=lambda h: (at_rest, float(np.dot(STRAIN, at_rest))),
-        limits=Limit("strain", bound, noise_scale, NORM, allowance(mismatch, declared)),
+        limits=Limit(
+            "strain", bound=bound, noise=noise_scale, norm=NORM, misspecification=allowance(mismatch, declared)
+        ),
         transition_norm=1.0,  # weights that sum to one are never longer
         stationary_costs=True,
         stationary_transitions=True,

@@ -141,7 +141,9 @@ def thermal(
         transition_features=lambda h, *triplet: machine.climates(*triplet),
         fallback=lambda h, heat: 0,
         anchor=lambda h: (machine.temperature_features(0, 0, 0), TEMPERATURE[0]),
-        limits=Limit("temperature", bound, noise_scale, NORM, allowance(mismatch, declared)),
+        limits=Limit(
+            "temperature", bound=bound, noise=noise_scale, norm=NORM, misspecification=allowance(mismatch, declared)
+        ),
         transition_norm=1.0,  # weights that sum to one are never longer
         stationary_costs=True,
         stationary_transitions=True,

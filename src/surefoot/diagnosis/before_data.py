@@ -1,0 +1,102 @@
+"""What bounds are made of before any data (spec 3): a known part, and what norm or prior leave open beside it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from surefoot.diagnosis.rank import slices
+from surefoot.diagnosis.triangles import NEGLIGIBLE, no_directions
+from surefoot.estimate.bank import Basis
+from surefoot.estimate.blocks import cost_blocks
+from surefoot.estimate.costs import split, turned_lengths
+from surefoot.estimate.ellipsoids import prior_guard
+from surefoot.estimate.families import Family, families
+from surefoot.model.features import Features, row_norms
+from surefoot.model.graph import Anchors, FloatArray, LayeredGraph
+from surefoot.model.problem import Problem
+from surefoot.model.sparse_rows import SparseRows
+
+Tables = list[FloatArray]
+"""One array per decision layer, rows = triplets; then one for the last layer, rows = states."""
+
+
+@dataclass(frozen=True, eq=False)
+class Before:
+    """upper ≤ fixed + width·(size + rounding) before any data.
+
+    A limit's ``width`` is its norm; with a prior it is 1, by what the half-widths are multiplied.
+    """
+
+    families: tuple[Family, ...]
+    width: FloatArray  # (m,)
+    fixed: Tables  # (rows, m)   ⟨m, x⟩ + k + ζ(1 + Σ|ρ|) + Σ|ρ|t
+    size: Tables  # (rows, m)    ‖z‖, or min(L‖z‖, ‖z‖₁) with a prior
+    rounding: Tables  # (rows, m)  the guard
+
+
+def before_data(problem: Problem) -> Before:
+    """The parts of every row's bound before any data; steps with the same features and anchors share them."""
+    graph, own = problem.graph, families(problem)
+    tables = [features_of(graph, h) for h in range(graph.horizon)]
+    width = np.array([1.0 if prior.boxed else prior.length for prior in problem.priors])
+    result = Before(own, width, [], [], [])
+    blocks = cost_blocks(problem) if isinstance(tables[0], SparseRows) else None
+    done: dict[tuple[int, bytes], tuple[FloatArray, FloatArray, FloatArray]] = {}
+    for h, (x, anchors) in enumerate(zip(tables, graph.anchors, strict=True)):
+        key = id(x), b"" if anchors is None else b"".join(part.tobytes() for part in anchors.parts)
+        if key not in done:
+            basis = None if blocks is None else no_directions(blocks, 0 if problem.stationary_costs else h)
+            done[key] = _before(x, anchors, own, basis, len(problem.limits))
+        for table, part in zip((result.fixed, result.size, result.rounding), done[key], strict=True):
+            table.append(part)
+    return result
+
+
+def _before(
+    x: Features, anchors: Anchors | None, own: tuple[Family, ...], basis: Basis | None, m: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    fixed, size, rounding = (np.empty((len(x), m)) for _ in range(3))
+    for family in own:
+        known, members = family.known(anchors), list(family.members)
+        errors = np.array([limit.misspecification for limit in family.limits])
+        for rows in [slice(0, len(x))] if isinstance(x, SparseRows) else slices(x):
+            some = x[rows]
+            if isinstance(some, SparseRows):
+                assert basis is not None
+                rho = np.zeros((len(some), 0)) if known is None else some @ np.ascontiguousarray(known.directions.T)
+                lengths = turned_lengths(some, anchors, family, basis, np.ones(1))
+                entries = np.diff(some.indptr) if known is None else some.dim  # of z, at most
+                sums = lengths * np.sqrt(np.maximum(entries, 1))  # no less than ‖z‖₁
+                middle = some @ np.ascontiguousarray(family.centres.T)
+            else:
+                rho, z = split(some, family, known)
+                lengths, sums = np.linalg.norm(z, axis=1), np.abs(z).sum(axis=1)
+                middle = np.asarray(some, np.float64) @ family.centres.T
+            long = row_norms(some)
+            scaled_long = np.minimum(long * float(family.width.max()), family.longest)
+            empty = lengths <= NEGLIGIBLE * scaled_long
+            part = middle + errors * (1.0 + np.abs(rho).sum(axis=1))[:, None]
+            if known is not None:
+                part += rho @ known.costs + np.abs(rho) @ known.tolerances
+            fixed[rows, members] = part
+            guard = prior_guard(len(family.width)) * math.sqrt(2.0)  # ‖z‖ + |ρ|‖x⁰‖
+            for i, prior in zip(members, family.priors, strict=True):
+                reach = np.minimum(prior.length * lengths, sums) if prior.boxed else lengths
+                size[rows, i] = np.where(empty, 0.0, reach)
+                rounding[rows, i] = guard * scaled_long * (prior.length if prior.boxed else 1.0)
+                rounding[rows, i] += guard * float(np.linalg.norm(prior.centre)) * long
+    return fixed, size, rounding
+
+
+def features_of(graph: LayeredGraph, h: int) -> Features:
+    if h < len(graph.layers):
+        return graph.layers[h].cost_features
+    last = graph.terminal
+    if last.cost_features is not None:
+        return last.cost_features
+    if isinstance(graph.layers[0].cost_features, SparseRows):
+        return SparseRows(np.zeros(last.n_states + 1, np.int64), np.empty(0, np.int32), np.empty(0), graph.cost_dim)
+    return np.zeros((last.n_states, graph.cost_dim))

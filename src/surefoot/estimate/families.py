@@ -1,0 +1,155 @@
+"""Limits that learn from the same rows, and how their rows come from the declared features (spec 3).
+
+A prior turns features x into δ∘x, so that limits with the same half-widths δ, a *family*, share their Gram matrices;
+limits with a norm alone have δ = 1 and are one family. In each, rows are what δ∘x has beside the scaled anchors:
+
+    ρ = (X⁰X⁰ᵀ)⁺ X⁰ (δ∘x),    z = δ∘x − X⁰ᵀρ,    X⁰ the anchors' δ∘x⁰, one per row
+
+and the known part of a cost is ⟨m_j, x⟩ + Σ ρ_i (c⁰_ij − ⟨m_j, x⁰_i⟩), off by at most ζ_j (1 + Σ|ρ_i|) + Σ|ρ_i| t_ij.
+For one anchor ρ = ⟨x, x⁰⟩/‖x⁰‖². That z be at a right angle to the anchors is of use, but no bound relies on it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from surefoot.model.features import Features, parts_of, product, row_norms
+from surefoot.model.graph import Anchors, FloatArray, LayeredGraph
+from surefoot.model.limit import Limit
+from surefoot.model.priors import Prior, longest_scaled, scaled
+from surefoot.model.problem import Problem
+from surefoot.tolerances import LEAST_RIDGE
+
+LOST = 4.0 * float(np.finfo(np.float64).eps)  #: of a sum of squares, per √d: measured against 50 digits
+_DEPENDENT = 1e-6  # singular values of anchors of length one: below this share a direction is not told apart
+
+
+class Known(NamedTuple):
+    """The anchors of one step, as rows of one family are projected on them. (n anchors, k members)"""
+
+    anchors: FloatArray  # (n, dc)  δ∘x⁰
+    directions: FloatArray  # (n, dc)  ρ = directions·x, of unscaled rows
+    costs: FloatArray  # (n, k)  c⁰ − ⟨m, x⁰⟩
+    tolerances: FloatArray  # (n, k)  t, and what rounding takes from the costs
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """Some limits, and what is known of them."""
+
+    members: tuple[int, ...]  # k, among the problem's limits
+    limits: tuple[Limit, ...]  # these
+    noises: FloatArray  # (k,)  σ of (S3)
+    priors: tuple[Prior, ...]
+    width: FloatArray  # (dc,)  δ
+    longest: float  # the largest ‖δ∘x‖
+    raw: float  # the largest ‖x‖
+    ratio: float  # of mean ‖z‖² to that of rows as they are declared: what ridges are multiplied by
+
+    @property
+    def plain(self) -> bool:
+        """Nothing is scaled and nothing known but norms."""
+        return all(prior.plain for prior in self.priors)
+
+    @property
+    def centres(self) -> FloatArray:
+        """(k, dc) m"""
+        return np.array([prior.centre for prior in self.priors])
+
+    def known(self, anchors: Anchors | None) -> Known | None:
+        """The anchors of a step in this family."""
+        if anchors is None:
+            return None
+        own, rows = list(self.members), anchors.features * self.width
+        cost, tolerance = anchors.cost[:, own], anchors.tolerance[:, own]
+        if not self.plain:
+            middle = anchors.features @ self.centres.T
+            size = np.abs(cost) + np.abs(anchors.features) @ np.abs(self.centres).T
+            lost = LOST * math.sqrt(rows.shape[1])
+            cost, tolerance = cost - middle, tolerance + lost * size
+        return Known(rows, _directions(rows) * self.width, cost, tolerance)
+
+
+def _directions(rows: FloatArray) -> FloatArray:
+    """(X⁰X⁰ᵀ)⁺X⁰ of rows X⁰ (n, d); zero for a row that is zero."""
+    if len(rows) == 1:
+        square = float(rows[0] @ rows[0])
+        return rows / square if square > 0.0 else np.zeros_like(rows)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    units = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0.0)
+    inverse = np.linalg.pinv(units, rcond=_DEPENDENT).T
+    result: FloatArray = np.divide(inverse, lengths, out=np.zeros_like(rows), where=lengths > 0.0)
+    return result
+
+
+def families(problem: Problem) -> tuple[Family, ...]:
+    """The limits by their half-widths, in the order in which these first occur."""
+    groups: dict[bytes, list[int]] = {}
+    for j, prior in enumerate(problem.priors):
+        groups.setdefault(prior.width.tobytes(), []).append(j)
+    return tuple(_family(problem, members, problem.priors) for members in groups.values())
+
+
+def of_norms(problem: Problem) -> tuple[Family, ...]:
+    """All limits in one family, by their norms alone: that of a prior is the longest γ that it allows."""
+    dim = problem.graph.cost_dim
+    nothing, whole = np.zeros(dim), np.ones(dim)
+    priors = [Prior(nothing, whole, prior.norm, False, prior.norm, math.inf) for prior in problem.priors]
+    return (_family(problem, list(range(len(priors))), tuple(priors)),)
+
+
+def _family(problem: Problem, members: list[int], priors: tuple[Prior, ...]) -> Family:
+    raw = problem.graph.largest_cost_norm()
+    width = priors[members[0]].width
+    made = Family(
+        members=tuple(members),
+        limits=tuple(problem.limits[j] for j in members),
+        noises=problem.noises[members],
+        priors=tuple(priors[j] for j in members),
+        width=width,
+        longest=longest_scaled(problem.graph, width),
+        raw=raw,
+        ratio=1.0,
+    )
+    if (width == 1.0).all() or made.longest == 0.0:
+        return made
+    return replace(made, ratio=ridge_scale(problem, made) / ridge_scale(problem, of_norms(problem)[0]))
+
+
+def ridge_scale(problem: Problem, family: Family) -> float:
+    """s, the mean ‖z‖² over all rows that have a cost, at least 10⁻⁶ of the largest ‖δ∘x‖² (spec 3)."""
+    longest = family.longest or 1.0
+    return max(mean_square(problem.graph, family), LEAST_RIDGE * longest**2)
+
+
+def mean_square(graph: LayeredGraph, family: Family) -> float:
+    """The mean ‖z‖² over all rows that have a cost."""
+    last, total, rows = graph.terminal, 0.0, 0
+    done: dict[tuple[int, int], float] = {}
+    for h, anchors in enumerate(graph.anchors):
+        x = graph.layers[h].cost_features if h < len(graph.layers) else last.cost_features
+        if x is None:
+            continue
+        if h == len(graph.layers):
+            x = x[last.has_cost]
+        key = id(x), id(anchors)
+        if key not in done:
+            done[key] = sum(_squares(part, family, family.known(anchors)) for part in parts_of(x))
+        total, rows = total + done[key], rows + len(x)
+    return max(total, 0.0) / max(rows, 1)
+
+
+def _squares(x: Features, family: Family, known: Known | None) -> float:
+    """Σ ‖z‖² over some rows."""
+    lengths = row_norms(x if (family.width == 1.0).all() else scaled(x, family.width))
+    if known is None:
+        return float((lengths**2).sum())
+    if len(known.anchors) == 1:
+        along = product(x, known.directions[0])
+        return float((lengths**2 - along * along * float(known.anchors[0] @ known.anchors[0])).sum())
+    along = product(x, np.ascontiguousarray(known.directions.T))
+    return float((lengths**2 - np.einsum("ia,ab,ib->i", along, known.anchors @ known.anchors.T, along)).sum())

@@ -1,0 +1,218 @@
+"""What is known of each limit's coefficients γ before any data (spec 3).
+
+A prior gives every coefficient a centre m_i and a half-width δ_i: γ = m + δ∘γ′ with |γ′_i| ≤ 1. What is left to learn
+is γ′, from the scaled features δ∘x; its length is at most √(number of δ_i > 0). A coefficient that is known has δ_i = 0
+and vanishes. With a norm alone m = 0 and δ = 1, and a feature that a limit does not depend on has m = δ = 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from surefoot.errors import InvalidInput
+from surefoot.model.features import Features, parts_of, pieces, row_norms
+from surefoot.model.graph import FloatArray, LayeredGraph, freeze
+from surefoot.model.labels import shown
+from surefoot.model.limit import Feature, Interval, Limit
+from surefoot.model.reals import constant
+from surefoot.model.sparse_rows import SparseRows
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """What is known of γ of one limit: γ = centre + width∘γ′, ‖γ′‖ ≤ length."""
+
+    centre: FloatArray  # (dc,)  m
+    width: FloatArray  # (dc,)  δ ≥ 0
+    length: float  # L, a bound on ‖γ′‖
+    boxed: bool  # |γ′_i| ≤ 1 too
+    norm: float  # ‖γ‖ ≤ norm: as declared, else what the intervals allow
+    outer: float  # ‖γ‖ ≤ outer, where that was declared beside a prior; else ∞
+
+    @property
+    def reach(self) -> float:
+        """‖γ − centre‖ is at most this."""
+        return math.hypot(*self.width.tolist()) if self.boxed else self.length
+
+    @property
+    def plain(self) -> bool:
+        """Rows are as they are declared: nothing is scaled, nothing is known."""
+        return not self.boxed and bool((self.width == 1.0).all())
+
+
+def check_features(given: Sequence[str] | None, dim: int) -> tuple[str, ...] | None:
+    """The names of the cost features."""
+    if given is None:
+        return None
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise InvalidInput("features must be a list of names", got=shown(given))
+    for name in given:
+        if type(name) is not str or not name:
+            raise InvalidInput("a feature's name must be a word", where="features", got=shown(name))
+    for name in given:
+        if list(given).count(name) > 1:
+            raise InvalidInput("two features share a name", where="features", got=repr(name))
+    if len(given) != dim:
+        got = f"{len(given)} names for {dim} features: {shown(list(given))}"
+        raise InvalidInput("every cost feature needs a name", where="features", got=got)
+    return tuple(given)
+
+
+def feature_name(features: tuple[str, ...] | None, i: int) -> str:
+    """A feature as messages call it."""
+    return f"feature {i}" if features is None else repr(features[i])
+
+
+def with_step_bounds(limit: Limit, horizon: int) -> Limit:
+    """The limit with a bound as numbers: one, or one per step where they differ."""
+    bound, where = limit.bound, f"limit {limit.name!r}"
+    if callable(bound):
+        function = bound
+        bound = tuple(constant("bound", function(h), f"{where}, step {h}") for h in range(horizon))
+    if not isinstance(bound, tuple):
+        return limit
+    if len(bound) != horizon:
+        fix = f"Give {horizon}, for steps 0 … {horizon - 1}, or a function of the step."
+        raise InvalidInput(
+            "a bound per step needs a number for each", where=where, got=f"{len(bound)} numbers", fix=fix
+        )
+    same = all(value == bound[0] for value in bound)
+    return replace(limit, bound=bound[0] if same else bound)
+
+
+def canonical(limit: Limit, dim: int, features: tuple[str, ...] | None) -> Limit:
+    """The limit with its features and its prior by column, in their order: what it says in the one way to say it."""
+    where = f"limit {limit.name!r}"
+    own = list(range(dim))
+    if limit.features is not None:
+        own = [_column(name, dim, features, where) for name in limit.features]
+    prior = None if limit.prior is None else _intervals(limit, own, dim, features, where)
+    listed: list[Feature] = [i if features is None else features[i] for i in sorted(own)]
+    return replace(
+        limit,
+        prior=None if prior is None else tuple(prior[i] for i in sorted(own)),
+        features=None if len(own) == dim else tuple(listed),
+    )
+
+
+def resolved(limit: Limit, dim: int, features: tuple[str, ...] | None) -> Prior:
+    """What a canonical limit declares of its γ."""
+    own = list(range(dim))
+    if limit.features is not None:
+        own = [_column(name, dim, features, limit.name) for name in limit.features]
+    centre, width = np.zeros(dim), np.zeros(dim)
+    if limit.prior is None:
+        assert limit.norm is not None  # Limit has seen to it
+        width[own] = 1.0
+        return Prior(freeze(centre), freeze(width), limit.norm, False, limit.norm, math.inf)
+    assert isinstance(limit.prior, tuple)
+    for i, (low, high) in zip(own, limit.prior, strict=True):
+        centre[i] = low / 2 + high / 2 if low < high else low
+        if low < high:  # nothing of the interval is lost to rounding
+            width[i] = math.nextafter(max(high - centre[i], centre[i] - low), math.inf)
+    most = math.hypot(*(max(abs(low), abs(high)) for low, high in limit.prior))
+    length = math.sqrt(np.count_nonzero(width))
+    norm, outer = (most, math.inf) if limit.norm is None else (limit.norm, limit.norm)
+    return Prior(freeze(centre), freeze(width), length, True, norm, outer)
+
+
+def check_prior(limit: Limit) -> None:
+    """The intervals can be computed with, and leave some γ within the norm."""
+    if not isinstance(limit.prior, tuple):
+        return
+    where = f"limit {limit.name!r}"
+    if not math.isfinite(math.hypot(*(max(abs(low), abs(high)) for low, high in limit.prior))):
+        raise InvalidInput("a prior is too wide to compute with", where=where, fix="Measure this cost in other units.")
+    least = math.hypot(*(max(low, -high, 0.0) for low, high in limit.prior))
+    if limit.norm is not None and least > limit.norm * (1 + 1e-12):
+        raise InvalidInput(
+            "the prior is impossible under the norm",
+            where=where,
+            got=f"every γ of the prior is at least {least!r} long, norm {limit.norm!r}",
+            fix="Raise the norm, or leave it out: the prior alone will do.",
+        )
+
+
+def _column(name: Feature, dim: int, features: tuple[str, ...] | None, where: str) -> int:
+    if features is not None and name in features:
+        return features.index(str(name))
+    if type(name) is int and 0 <= name < dim and features is None:
+        return name
+    known = f"columns 0 … {dim - 1}" if features is None else ", ".join(map(repr, features))
+    fix = "" if features is not None else "Name them: features=[…] beside cost_features."
+    raise InvalidInput("no such feature", where=where, got=f"{name!r}, there are {known}", fix=fix)
+
+
+def _intervals(
+    limit: Limit, own: list[int], dim: int, features: tuple[str, ...] | None, where: str
+) -> dict[int, Interval]:
+    """By column, the interval of every coefficient that the limit depends on; ``own`` in the order of a list."""
+    if isinstance(limit.prior, tuple):
+        if len(limit.prior) != len(own):
+            got = f"{len(limit.prior)} entries for {len(own)} features"
+            fix = "Give an interval or a number for each, in their order; or a dict by feature."
+            raise InvalidInput("prior has the wrong length", where=where, got=got, fix=fix)
+        return dict(zip(own, limit.prior, strict=True))
+    assert limit.prior is not None
+    given = {_column(name, dim, features, where): entry for name, entry in limit.prior.items()}
+    outside = [i for i in given if i not in own]
+    if outside:
+        got = ", ".join(feature_name(features, i) for i in outside)
+        raise InvalidInput("prior of a feature that this limit does not depend on", where=where, got=got)
+    left_out = [i for i in own if i not in given]
+    if left_out and limit.norm is None:
+        raise InvalidInput(
+            "prior leaves features out",
+            where=where,
+            got=", ".join(feature_name(features, i) for i in left_out),
+            fix="Give their intervals too (0 where the cost does not depend on one), or norm, which bounds the rest.",
+        )
+    norm = float(limit.norm or 0.0)
+    return {**dict.fromkeys(left_out, (-norm, norm)), **given}
+
+
+def largest_costs(graph: LayeredGraph, priors: Sequence[Prior]) -> FloatArray:
+    """(m,) the largest |⟨γ, x⟩| that is possible at any triplet or last state."""
+    longest = graph.largest_cost_norm()
+    result = np.array([prior.norm * longest for prior in priors])
+    tables = {id(layer.cost_features): layer.cost_features for layer in graph.layers}
+    if graph.terminal.cost_features is not None:
+        tables[id(graph.terminal.cost_features)] = graph.terminal.cost_features
+    for j, prior in enumerate(priors):
+        if prior.boxed:
+            most = max(_largest_in_box(x, prior) for x in tables.values())
+            result[j] = min(most, prior.outer * longest if longest > 0.0 else 0.0)
+    return result
+
+
+def _largest_in_box(x: Features, prior: Prior) -> float:
+    """max over rows of |⟨m, x⟩| + ⟨δ, |x|⟩."""
+    if isinstance(x, SparseRows):
+        size = SparseRows(x.indptr, x.columns, np.abs(x.values), x.dim)
+        return float((np.abs(x @ prior.centre) + size @ prior.width).max(initial=0.0))
+    return max(
+        float((np.abs(piece @ prior.centre) + np.abs(piece) @ prior.width).max(initial=0.0)) for _, piece in pieces(x)
+    )
+
+
+def longest_scaled(graph: LayeredGraph, width: FloatArray) -> float:
+    """max ‖δ∘x‖ over all triplets and last states."""
+    if (width == 1.0).all():
+        return graph.largest_cost_norm()
+    tables = {id(layer.cost_features): layer.cost_features for layer in graph.layers}
+    if graph.terminal.cost_features is not None:
+        tables[id(graph.terminal.cost_features)] = graph.terminal.cost_features
+    return max(
+        float(np.max(row_norms(scaled(part, width)), initial=0.0)) for x in tables.values() for part in parts_of(x)
+    )
+
+
+def scaled(x: Features, width: FloatArray) -> Features:
+    """δ∘x of every row, in float64."""
+    if isinstance(x, SparseRows):
+        return SparseRows(x.indptr, x.columns, x.values * width[x.columns], x.dim)
+    return np.asarray(x, np.float64) * width

@@ -1,0 +1,227 @@
+"""Priors, several anchors with tolerances, bounds by step and shared offsets: section 3 again, limit by limit.
+
+`lsvi_new` has the plain case; here every limit has a space of its own, in which its rows are scaled and projected.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .lsvi_new import CostFit, Ellipsoid, Reference
+from .scale import largest_cost_norm
+from .tables import Tables, dot, norm
+
+KnownCost = tuple[list[float], list[float], list[float]]  # features, a cost per limit, a tolerance per limit
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What is declared beside the tables; a list per limit, or per layer."""
+
+    intervals: list[list[tuple[float, float]] | None]  # None: the norm alone
+    beside: list[bool]  # the norm is declared beside the prior
+    anchors: list[list[KnownCost]]
+    bounds: list[list[float]]  # per layer, per limit
+    shared: list[float]  # tau
+
+
+class PriorReference(Reference):
+    """The learner with bonuses, for problems that declare more than norms."""
+
+    def __init__(self, tables: Tables, declared: Declared, failure_probability: float, **options: Any) -> None:
+        self.k = declared
+        super().__init__(tables, failure_probability, **options)
+
+    def _check_stationary_anchors(self) -> None:
+        if self.t.stationary_costs and any(each != self.k.anchors[0] for each in self.k.anchors[: self._costed()]):
+            raise ValueError("stationary costs need the same anchors at all layers")
+
+    def _costed(self) -> int:
+        return self.H - 1 + (self.t.terminal_x is not None)
+
+    # ------------------------------------------------------------------ what is known before any data
+
+    def _centre(self, j: int | None) -> list[float]:
+        known = None if j is None else self.k.intervals[j]
+        return [0.0] * self.dc if known is None else [(low + high) / 2 for low, high in known]
+
+    def _width(self, j: int | None) -> list[float]:
+        known = None if j is None else self.k.intervals[j]
+        return [1.0] * self.dc if known is None else [(high - low) / 2 for low, high in known]
+
+    def _length(self, j: int) -> float:
+        if self.k.intervals[j] is None:
+            return self.t.limits[j].norm
+        return math.sqrt(sum(w > 0.0 for w in self._width(j)))
+
+    def _split(self, j: int | None, h: int, x: Sequence[float]) -> tuple[list[float], float, float, float]:
+        """z, the known part, the sum of |rho|, and the sum of |rho| t."""
+        centre, width = self._centre(j), self._width(j)
+        row = [w * xi for w, xi in zip(width, x, strict=True)]
+        known, size, blur = dot(centre, x), 0.0, 0.0
+        scaled = [[w * xi for w, xi in zip(width, x0, strict=True)] for x0, _, _ in self.k.anchors[h]]
+        z = row
+        for rho, x0, (raw, cost, tolerance) in zip(self._rho(scaled, row), scaled, self.k.anchors[h], strict=True):
+            z = [zi - rho * x0i for zi, x0i in zip(z, x0, strict=True)]
+            size += abs(rho)
+            if j is not None:
+                known += rho * (cost[j] - dot(centre, raw))
+                blur += abs(rho) * tolerance[j]
+        return z, known, size, blur
+
+    def _rho(self, scaled: list[list[float]], row: list[float]) -> list[float]:
+        """Coordinates in the anchors' span: least squares, of least norm among anchors of length one."""
+        lengths = [norm(x0) for x0 in scaled]
+        if not scaled or max(lengths) == 0.0:
+            return [0.0] * len(scaled)
+        units = np.array([[v / (size or 1.0) for v in x0] for x0, size in zip(scaled, lengths, strict=True)])
+        found = np.linalg.lstsq(units.T, np.array(row), rcond=1e-6)[0]
+        return [float(c) / size if size > 0.0 else 0.0 for c, size in zip(found, lengths, strict=True)]
+
+    def _scale_of(self, j: int | None) -> float:
+        """s: the mean square of z, at least 1e-6 of the longest scaled row's."""
+        rows = [(key[0], x) for key, x in self.t.x.items()]
+        rows += [(self.H - 1, x) for x in map(self.t.terminal_features, self.layers[-1]) if x is not None]
+        squares = [norm(self._split(j, h, x)[0]) ** 2 for h, x in rows]
+        longest = max(norm([w * xi for w, xi in zip(self._width(j), x, strict=True)]) for _, x in rows)
+        return max(sum(squares) / len(squares), 1e-6 * (longest or 1.0) ** 2)
+
+    def _ridges(self, given: Sequence[float] | None) -> list[float]:
+        assert given is None
+        s = self._scale_of(None)
+        self.ratios = [self._scale_of(j) / s if any(self._width(j)) else 1.0 for j in range(self.m)]
+        return [0.1 * s, s, 10.0 * s]
+
+    def _bound(self, h: int, j: int) -> float:
+        return self.k.bounds[h][j]
+
+    def _slack(self, given: Any) -> list[list[float]]:
+        return [
+            [self._bound(h, j) - self.k.anchors[h][0][1][j] if self.k.anchors[h] else 1.0 for j in range(self.m)]
+            for h in range(self.H)
+        ]
+
+    def _scales(self) -> list[float]:
+        rows = [*self.t.x.values(), *(x for x in (self.t.terminal_x or {}).values() if x is not None)]
+        scales = []
+        for j, limit in enumerate(self.t.limits):
+            most = limit.norm * largest_cost_norm(self.t)
+            if self.k.intervals[j] is not None:
+                box = max(abs(dot(self._centre(j), x)) + dot(self._width(j), [abs(xi) for xi in x]) for x in rows)
+                most = min(box, most) if self.k.beside[j] else box
+            scales.append(max(abs(self._bound(h, j)) for h in range(self.H)) + most)
+        return scales
+
+    # ------------------------------------------------------------------ (S3)
+
+    def _cost_fit(self, h: int) -> CostFit:
+        return CostFit([self._ellipsoids_of(h, j) for j in range(self.m)], np.eye(self.dc))
+
+    def _ellipsoids_of(self, h: int, j: int) -> list[Ellipsoid]:
+        limit, gram, b, square = self.t.limits[j], np.zeros((self.dc, self.dc)), np.zeros(self.dc), 0.0
+        for row in self._cost_rows_of(h):
+            z, known, size, blur = self._split(j, row.h, row.x)
+            gram += np.outer(z, z)
+            b += np.array(z) * (row.cost[j] - known)
+            square += (limit.misspecification * (1.0 + size) + blur) ** 2
+        length = self._length(j)
+        if length == 0.0:
+            return []
+        rows_of_an_episode = self._costed() if self.t.stationary_costs else 1
+        noise = math.sqrt(limit.noise**2 + rows_of_an_episode * self.k.shared[j] ** 2)
+        union = self.m * (1 if self.t.stationary_costs else self.H) * len(self.ridges)
+        e, basis = np.linalg.eigh(gram)
+        e, b = np.maximum(e, 0.0), basis.T @ b
+        found = []
+        for ridge in [ridge * self.ratios[j] for ridge in self.ridges]:
+            inside = float(np.log1p(e / ridge).sum()) + 2.0 * math.log(union / self.p)
+            R = max(noise * math.sqrt(inside) + math.sqrt(square), 1e-6 * length * math.sqrt(ridge))
+            for multiple in (0.1, 1.0, 10.0):
+                c = multiple * (R / length) ** 2
+                D = e * e + c * (e + ridge)
+                left = R * R + c * (length * length - float((b * b / D).sum()))
+                radius = math.sqrt(left) if left >= 0.0 else math.nan
+                found.append(Ellipsoid(basis, (e + ridge) / D, basis @ (e * b / D), radius))
+        return found
+
+    def _interval(self, fit: CostFit, h: int, x: Sequence[float]) -> tuple[list[float], list[float], float]:
+        upper: list[float] = []
+        lower: list[float] = []
+        for j, limit in enumerate(self.t.limits):
+            z, known, size, blur = self._split(j, h, x)
+            most = self._length(j) * norm(z)
+            if self.k.intervals[j] is not None:
+                most = min(most, sum(abs(zi) for zi in z))
+            high, low = most, -most
+            for one in fit.ellipsoids[j]:
+                mean, u = one.reach(np.array(z))
+                high, low = min(high, mean + one.radius * u), max(low, mean - one.radius * u)
+                if math.isnan(one.radius):
+                    high = low = math.nan
+                    break
+            off = limit.misspecification * (1.0 + size) + blur
+            high, low = known + high + off, known + low - off
+            if self.k.intervals[j] is not None and self.k.beside[j] and not math.isnan(high):
+                outer = limit.norm * norm(x) + limit.misspecification
+                high, low = min(high, outer), max(low, -outer)
+            upper.append(high)
+            lower.append(low)
+        return upper, lower, 0.0
+
+
+def random_declared(tables: Tables, rng: np.random.Generator) -> Declared:
+    """A true declaration of the tables' hidden costs: priors, anchors and bounds of all kinds."""
+    m, horizon = len(tables.limits), tables.horizon
+    costed = horizon - 1 + (tables.terminal_x is not None)
+    intervals: list[list[tuple[float, float]] | None] = []
+    common = [float(w) for w in rng.uniform(0.0, 0.6, len(tables.gamma[0][0]))]
+    for j in range(m):
+        kind = rng.choice(["norm", "own", "common"], p=[0.25, 0.5, 0.25])
+        truth = [[tables.gamma[h][j][i] for h in range(costed)] for i in range(len(common))]
+        if kind == "norm":
+            intervals.append(None)
+        elif kind == "common" and all(len(set(column)) == 1 for column in truth):
+            # The same half-widths as another limit: both learn from the same rows.
+            lows = [column[0] - w * rng.uniform(0.1, 0.9) for column, w in zip(truth, common, strict=True)]
+            intervals.append([(low, low + w) for low, w in zip(lows, common, strict=True)])
+        else:
+            intervals.append([_around(column, rng) for column in truth])
+    anchors = [_known_costs(tables, h, rng) for h in range(horizon)]
+    if tables.stationary_costs:
+        anchors = [anchors[0]] * horizon
+    if tables.terminal_x is None:
+        anchors[-1] = []
+    steps = rng.random() < 0.5
+    rises = [[float(rng.uniform(0.0, 0.2)) if steps else 0.0 for _ in range(m)] for _ in range(horizon)]
+    bounds = [[limit.bound + rise for limit, rise in zip(tables.limits, row, strict=True)] for row in rises]
+    shared = [float(rng.uniform(0.0, 0.05)) if rng.random() < 0.3 else 0.0 for _ in range(m)]
+    return Declared(intervals, [bool(rng.random() < 0.4) for _ in range(m)], anchors, bounds, shared)
+
+
+def _around(column: list[float], rng: np.random.Generator) -> tuple[float, float]:
+    """An interval that holds all of these, or the number that they are."""
+    if len(set(column)) == 1 and rng.random() < 0.35:
+        return column[0], column[0]
+    return min(column) - float(rng.uniform(0.0, 0.4)), max(column) + float(rng.uniform(0.01, 0.4))
+
+
+def _known_costs(tables: Tables, h: int, rng: np.random.Generator) -> list[KnownCost]:
+    """The tables' own anchor, and features of some triplets whose costs are known more or less."""
+    own = tables.anchor(h)
+    if own is None:
+        return []
+    found: list[KnownCost] = [(*own, [0.0] * len(own[1]))]
+    rows = [x for key, x in tables.x.items() if key[0] == h] or [own[0]]
+    for _ in range(int(rng.integers(0, 4))):
+        x = rows[int(rng.integers(len(rows)))]
+        if rng.random() < 0.2:  # one that tells nothing new
+            x = [2.0 * xi for xi in own[0]]
+        tolerance = [float(rng.uniform(0.0, 0.03)) if rng.random() < 0.6 else 0.0 for _ in own[1]]
+        cost = [dot(g, x) + float(rng.uniform(-t, t)) for g, t in zip(tables.gamma[h], tolerance, strict=True)]
+        found.append((list(x), cost, tolerance))
+    return found

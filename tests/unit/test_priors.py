@@ -1,0 +1,274 @@
+"""Priors, names of features, several anchors, bounds by step, shared offsets: what may be declared, and errors."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+from surefoot.errors import InvalidInput
+from surefoot.estimate.families import families
+
+NAMES = ["bias", "pressure", "speed"]
+ROWS = {"idle": [1.0, 0.1, 0.0], "half": [1.0, 0.4, 0.5], "full": [1.0, 0.9, 1.0]}
+TRUE = np.array([0.1, 0.3, 0.4])
+PRIOR = [(0.0, 0.2), (0.1, 0.6), 0.4]
+
+
+def press(limits: Any = None, **changes: Any) -> sf.Problem:
+    """One machine, three ways to run it, two decisions."""
+    limits = limits or sf.Limit("strain", bound=0.7, noise=0.05, prior=PRIOR)
+    declared: dict[str, Any] = {
+        "horizon": 3,
+        "start": "s",
+        "actions": lambda h, s: list(ROWS),
+        "successors": lambda h, s, a: ["s"],
+        "reward": lambda h, s, a: {"idle": 0.1, "half": 0.5, "full": 1.0}[a],
+        "cost_features": lambda h, s, a, s2: ROWS[a],
+        "transition_features": lambda h, s, a, s2: [1.0],
+        "fallback": lambda h, s: "idle",
+        "features": NAMES,
+        "limits": limits,
+    }
+    return sf.Problem.from_functions(**{**declared, **changes})
+
+
+def limit(**changes: Any) -> sf.Limit:
+    return sf.Limit("strain", **{"bound": 0.7, "noise": 0.05, "prior": PRIOR, **changes})
+
+
+def test_before_data_a_cost_lies_where_its_prior_says() -> None:
+    plan = sf.LsviNew(press()).plan
+    assert plan.upper(0, "s", "full", "s")[0] == pytest.approx(0.2 + 0.9 * 0.6 + 0.4, abs=1e-9)
+    assert plan.lower(0, "s", "full", "s")[0] == pytest.approx(0.0 + 0.9 * 0.1 + 0.4, abs=1e-9)
+    assert plan.certified(0, "s", "half") is (0.2 + 0.4 * 0.6 + 0.2 <= 0.7)
+
+
+def test_a_norm_beside_a_prior_joins_the_minimum() -> None:
+    alone, both = (sf.LsviNew(press(limit(**more))).plan for more in ({}, {"norm": 0.6}))
+    length = float(np.linalg.norm(ROWS["full"]))
+    assert both.upper(0, "s", "full", "s")[0] == pytest.approx(0.6 * length, abs=1e-9)
+    assert both.upper(0, "s", "full", "s")[0] < alone.upper(0, "s", "full", "s")[0]
+
+
+def test_coefficients_that_are_known_vanish_from_the_regression() -> None:
+    """Rows are those of the other features, as if the known part had been taken off every cost."""
+    known = [(0.0, 0.2), (0.1, 0.6), (0.4, 0.4)]
+    agent = sf.LsviNew(press(limit(prior=known)), replan_growth=0.0)
+    rest = press(
+        limit(prior=known[:2]), features=NAMES[:2], cost_features=lambda h, s, a, s2: ROWS[a][:2], transition_norm=1.0
+    )
+    other = sf.LsviNew(rest, replan_growth=0.0, ridges=agent.options.ridges)
+    ratio = agent.costs.families[0].ratio / other.costs.families[0].ratio
+    other = sf.LsviNew(rest, replan_growth=0.0, ridges=[ratio * ridge for ridge in agent.options.ridges])
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        action = str(rng.choice(list(ROWS)))
+        cost = float(TRUE @ ROWS[action]) + 0.05 * rng.standard_normal()
+        for learner, told in ((agent, cost), (other, cost - 0.4 * ROWS[action][2])):
+            learner.begin_episode()
+            for h in range(2):
+                learner.observe(h, "s", action, "s", told)
+            learner.end_episode()
+    gram = agent.costs.bank.state.squares[0][:9].reshape(3, 3)
+    assert gram[0, 0] > 0.0
+    assert not gram[2].any()
+    for a, x in ROWS.items():
+        mine, theirs = agent.plan.upper(0, "s", a, "s")[0], other.plan.upper(0, "s", a, "s")[0]
+        assert mine == pytest.approx(theirs + 0.4 * x[2], abs=1e-9)
+
+
+def test_all_known_leaves_nothing_to_learn() -> None:
+    plan = sf.LsviNew(press(limit(prior=TRUE.tolist()))).plan
+    for action, x in ROWS.items():
+        assert plan.upper(0, "s", action, "s")[0] == pytest.approx(float(TRUE @ x), abs=1e-9)
+        assert plan.lower(0, "s", action, "s")[0] == pytest.approx(float(TRUE @ x), abs=1e-9)
+
+
+def test_the_same_by_name_by_list_and_by_its_own_features() -> None:
+    listed = press(limit(prior=[(0.0, 0.2), 0.0, (0.1, 0.5)]))
+    named = press(limit(prior={"speed": (0.1, 0.5), "bias": (0.0, 0.2), "pressure": 0}))
+    own = press(limit(prior=[(0.1, 0.5), (0.0, 0.2)], features=["speed", "bias"]))
+    assert listed.digest == named.digest
+    assert own.limits[0].features == ("bias", "speed")
+    for problem in (named, own):
+        np.testing.assert_array_equal(problem.priors[0].width, listed.priors[0].width)
+        np.testing.assert_array_equal(problem.priors[0].centre, listed.priors[0].centre)
+
+
+def test_what_a_prior_leaves_out_the_norm_bounds() -> None:
+    problem = press(limit(prior={"bias": 0.1}, norm=0.5))
+    assert problem.limits[0].prior == ((0.1, 0.1), (-0.5, 0.5), (-0.5, 0.5))
+
+
+def test_limits_with_the_same_half_widths_are_one_family() -> None:
+    limits = [
+        sf.Limit("a", bound=2.0, noise=0.05, prior=[(0.0, 0.2), (0.1, 0.6), (0.3, 0.5)]),
+        sf.Limit("b", bound=2.0, noise=0.05, norm=1.0),
+        sf.Limit("c", bound=2.0, noise=0.05, prior=[(-0.2, 0.0), (0.1, 0.6), (0.0, 0.2)]),
+        sf.Limit("d", bound=2.0, noise=0.05, norm=2.0, misspecification=0.01),
+    ]
+    found = families(press(limits))
+    assert [family.members for family in found] == [(0,), (1, 3), (2,)] or [f.members for f in found] == [
+        (0, 2),
+        (1, 3),
+    ]
+    assert [family.members for family in families(press(limits[1::2]))] == [(0, 1)]
+
+
+WRONG: dict[str, tuple[Any, str]] = {
+    "two numbers without names": (lambda: sf.Limit("a", 0.7, bound=0.7, noise=0.1, norm=1.0), "by name"),
+    "nothing known": (lambda: sf.Limit("a", bound=0.7, noise=0.1), "nothing is known about the size"),
+    "upside down": (lambda: limit(prior=[(0.3, 0.1), 0, 0]), "lowest number is above its highest"),
+    "endless": (lambda: limit(prior=[(0.0, math.inf), 0, 0]), "prior is not finite"),
+    "no interval": (lambda: limit(prior=["0.1", 0, 0]), "an interval or a number"),
+    "too short": (lambda: press(limit(prior=[0.1])), "1 entries for 3 features"),
+    "left out": (lambda: press(limit(prior={"bias": 0.1})), "'pressure', 'speed'.*or norm"),
+    "unknown name": (lambda: press(limit(prior={"heat": 0.1}, norm=1.0)), "no such feature.*'heat'"),
+    "a feature twice": (lambda: limit(features=["bias", "bias"]), "listed twice"),
+    "names that are too few": (lambda: press(features=["a"]), "1 names for 3 features"),
+    "a prior beyond its norm": (lambda: press(limit(prior=[(2.0, 3.0), 0, 0], norm=1.0)), "impossible under the norm"),
+    "bounds that are too few": (lambda: press(limit(bound=[0.7, 0.7])), "2 numbers.*Give 3"),
+    "an anchor against the prior": (
+        lambda: press(anchor=lambda h: (ROWS["idle"], 0.5)),
+        "impossible under the prior.*cost 0.5",
+    ),
+    "anchors that contradict": (
+        lambda: press(limit(prior=None, norm=3.0), anchor=lambda h: [(ROWS["idle"], 0.1), ([2.0, 0.2, 0.0], 0.5)]),
+        "anchors contradict each other",
+    ),
+    "an anchor by unknown name": (lambda: press(anchor=lambda h: ({"heat": 1.0}, 0.1)), "no such feature"),
+    "a negative tolerance": (lambda: press(anchor=lambda h: (ROWS["idle"], 0.1, -0.1)), "tolerance is negative"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_declarations_say_what_to_do(case: str) -> None:
+    make, words = WRONG[case]
+    with pytest.raises(InvalidInput, match=words):
+        make()
+
+
+def test_anchors_that_contradict_within_their_tolerance_are_fine() -> None:
+    anchors = [(ROWS["idle"], 0.1, 0.2), ([2.0, 0.2, 0.0], 0.5, 0.2)]
+    problem = press(limit(prior=None, norm=3.0), anchor=lambda h: anchors)
+    assert sf.LsviNew(problem).plan.consistent
+
+
+def test_a_tolerance_widens_what_rests_on_the_anchor() -> None:
+    uppers = []
+    for tolerance in (0.0, 0.05):
+        problem = press(anchor=lambda h, t=tolerance: ({"bias": 1.0, "pressure": 0.1}, 0.13, t))
+        uppers.append(sf.LsviNew(problem).plan.upper(0, "s", "idle", "s")[0])
+    assert uppers == pytest.approx([0.13, 0.18], abs=1e-9)
+
+
+def test_bounds_by_step() -> None:
+    rising, listed = press(limit(bound=lambda h: 0.5 + 0.2 * h)), press(limit(bound=[0.5, 0.7, 0.9]))
+    assert rising.limits == listed.limits
+    assert listed.bounds[:, 0].tolist() == [0.5, 0.7, 0.9]
+    plan = sf.LsviNew(listed).plan
+    assert [plan.certified(h, "s", "half") for h in range(2)] == [False, True]
+    assert "limit is 0.5" in str(plan.why(0, "s", "half"))
+    world = sf.World(listed, transition=[1.0], cost=TRUE)
+    _, actions = sf.exact.safe_sets(world)
+    assert [int(mask.sum()) for mask in actions] == [2, 2]
+    assert world.env().reset()[1]["limits"].tolist() == [0.5]
+
+
+def test_a_bound_that_depends_on_the_state_is_a_known_coefficient() -> None:
+    """cost − headroom(s) ≤ 0, with the headroom as a feature whose coefficient is −1."""
+    rows = {action: [*x, 0.5 + 0.1 * i] for i, (action, x) in enumerate(ROWS.items())}
+    problem = press(
+        sf.Limit("room", bound=0.0, noise=0.05, prior=[*PRIOR, -1.0]),
+        features=[*NAMES, "headroom"],
+        cost_features=lambda h, s, a, s2: rows[a],
+    )
+    plan = sf.LsviNew(problem).plan
+    assert plan.upper(0, "s", "half", "s")[0] == pytest.approx(0.2 + 0.4 * 0.6 + 0.2 - 0.6, abs=1e-9)
+
+
+def test_files_keep_all_of_it(tmp_path: Any) -> None:
+    limits = [
+        limit(bound=[0.5, 0.7, 0.9], norm=2.0, episode_noise=0.01),
+        sf.Limit("wear", bound=2.0, noise=0.1, norm=1.0, features=["bias", "speed"]),
+    ]
+    anchors = [(ROWS["idle"], [0.13, 0.1], [0.01, 0.0]), (ROWS["half"], [0.4, 0.2], 0.1)]
+    problem = press(limits, anchor=lambda h: anchors)
+    for name in ("p.json", "p.npz"):
+        back = sf.Problem.load(problem.save(tmp_path / name))
+        assert (back.digest, back.limits, back.features) == (problem.digest, problem.limits, problem.features)
+    assert press(limits, anchor=lambda h: anchors[:1]).digest != problem.digest
+    assert press(limits[::-1], anchor=None).digest != press(limits, anchor=None).digest
+
+
+@pytest.mark.parametrize("name", ["centre", "width", "known", "outer", "bound", "tolerance", "episode_noise", "anchor"])
+def test_every_new_constant_counts(name: str) -> None:
+    """Each moves a bound, or what is certified by it."""
+    base = limit(norm=2.0)
+    changed = {
+        "centre": replace(base, prior=[(0.01, 0.21), *PRIOR[1:]]),
+        "width": replace(base, prior=[(-0.01, 0.21), *PRIOR[1:]]),
+        "known": replace(base, prior=[*PRIOR[:2], 0.41]),
+        "outer": replace(base, norm=0.6),
+        "bound": replace(base, bound=[0.7, 0.3, 0.7]),
+        "episode_noise": replace(base, episode_noise=0.3),
+    }.get(name, base)
+    anchors = [(ROWS["idle"], 0.13, 0.01)]
+    more = {"tolerance": [(ROWS["idle"], 0.13, 0.05)], "anchor": [*anchors, (ROWS["half"], 0.42, 0.01)]}.get(
+        name, anchors
+    )
+
+    def outcome(one: sf.Limit, known: Any) -> tuple[list[float], list[bool]]:
+        agent = sf.LsviNew(press(one, anchor=lambda h: known), replan_growth=0.0)
+        for k in range(6):
+            agent.begin_episode()
+            for h in range(2):
+                action = agent.act(h, "s")
+                agent.observe(h, "s", action, "s", float(TRUE @ ROWS[action]) + 0.01 * (-1) ** k)
+            agent.end_episode()
+        return (
+            [float(agent.plan.upper(h, "s", a, "s")[0]) for h in range(2) for a in ROWS],
+            [agent.plan.certified(h, "s", a) for h in range(2) for a in ROWS],
+        )
+
+    assert outcome(changed, more) != outcome(base, anchors)
+
+
+def test_offsets_shared_by_an_episode_widen_the_noise_as_stated() -> None:
+    noisy = limit(episode_noise=0.1)
+    assert press(noisy).noises[0] == pytest.approx(math.hypot(0.05, 0.1))
+    assert press(noisy, stationary_costs=True).noises[0] == pytest.approx(math.sqrt(0.05**2 + 2 * 0.1**2))
+    assert press(limit()).noises[0] == 0.05
+
+
+def test_after_another_choice_than_the_plans_an_episode_with_an_offset_is_not_learned_from() -> None:
+    for shared, rows in ((0.0, 2), (0.1, 0)):
+        agent = sf.LsviNew(press(limit(episode_noise=shared)))
+        agent.begin_episode()
+        played = agent.act(0, "s")
+        other = next(a for a in ROWS if a != played)
+        agent.observe(0, "s", other, "s", 0.3)
+        agent.observe(1, "s", agent.act(1, "s"), "s", 0.3)
+        agent.end_episode()
+        assert int(agent.costs.bank.rows.sum()) == rows
+
+
+def test_a_study_with_priors_and_overrides_is_clean_to_its_audit(tmp_path: Any) -> None:
+    problem = press(limit(episode_noise=0.02, bound=[0.7, 0.75, 0.7]), anchor=lambda h: (ROWS["idle"], 0.13, 0.01))
+    rng = np.random.default_rng(3)
+    with sf.Study.open(tmp_path / "s", problem) as study:
+        for k in range(15):
+            offset = 0.02 * rng.standard_normal()
+            with study.episode("s") as episode:
+                while not episode.done:
+                    offer = episode.ask()
+                    applied = "idle" if k % 4 == 3 and offer.step == 0 else offer.action
+                    cost = float(TRUE @ ROWS[applied]) + offset + 0.05 * rng.standard_normal()
+                    episode.tell("s", cost, action_applied=applied)
+    found = sf.audit(tmp_path / "s")
+    assert found.clean, str(found)
