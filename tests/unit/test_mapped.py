@@ -110,11 +110,15 @@ def test_any_rows_are_those_of_the_whole_table(chunk_rows: int, seed: int) -> No
         at = np.arange(len(rows)) % chunk + rows[:, 0]
         return np.stack([at, at + 1], 1), np.stack([-at, -at - 1], 1)
 
-    bounds = RowBounds(x, 2, bounding)
+    bounds = RowBounds(x, np.zeros((1, 2)), bounding)
     bounds.block = max(1, chunk_rows // bounds._chunk) * bounds._chunk
     upper, lower = bounding(x)
     table = BoundTable(bounds, 0)
     assert np.array_equal(np.asarray(table), upper)
+    limits = np.array([0.3, 1.4])
+    assert np.array_equal(table.kept(slice(0, len(x)), limits), (upper <= limits).all(axis=1))
+    assert bounds.look(np.full(2, np.inf))
+    assert np.array_equal(BoundTable(bounds, 1).kept(slice(0, len(x)), np.zeros(2)), (lower <= 0.0).all(axis=1))
     rows = rng.integers(0, len(x), 300)
     assert np.array_equal(table[rows], upper[rows])
     assert np.array_equal(BoundTable(bounds, 1)[rows], lower[rows])

@@ -198,7 +198,7 @@ def bound_costs(
             known[key[0]] = [data.ellipsoids(h, confidence, f) for f in range(len(data.families))]
         bounding = partial(_bound_all, anchors=graph.anchors[h], known=known[key[0]], data=data)
         if problem.mapped and h < len(graph.layers) and wanted is None:
-            later[key] = RowBounds(x, len(problem.limits), bounding)
+            later[key] = RowBounds(x, problem.bounds[:-1], bounding)
             done[key] = cast(Both, (BoundTable(later[key], 0), BoundTable(later[key], 1)))
         else:
             done[key] = bounding(x, rows=rows.get(key))
@@ -206,7 +206,7 @@ def bound_costs(
     last_upper, last_lower = (_where_costed(last, done.get(keys[-1]), i) for i in (0, 1))
     rounding = CONTRADICTION * problem.cost_scales
     consistent = all(kernels.possible(*both, rounding) for key, both in done.items() if key not in later)
-    consistent = consistent and all(each.possible(rounding) for each in later.values())
+    consistent = all([consistent, *(each.look(rounding) for each in later.values())])  # all are looked at
     return CostBounds(upper, lower, last_upper, last_lower, consistent)
 
 

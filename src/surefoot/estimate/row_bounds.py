@@ -15,7 +15,7 @@ import numpy as np
 from surefoot.estimate.kernels import chunk_of, possible
 from surefoot.estimate.update import rows_of
 from surefoot.model.features import Features
-from surefoot.model.graph import FloatArray, IntArray
+from surefoot.model.graph import BoolArray, FloatArray, IntArray
 
 BLOCK = 1 << 18  #: rows at a time, at least
 
@@ -25,12 +25,19 @@ Bounding = Callable[[Features], Both]
 
 
 class RowBounds:
-    """Upper and lower bounds of a table's rows. What was computed last is kept: the next to ask wants it, too."""
+    """Upper and lower bounds of a table's rows, ``limits`` (H, m).
 
-    def __init__(self, x: Features, limits: int, bounding: Bounding) -> None:
+    What was computed last is kept: the next to ask wants it, too. And of every row it is kept whether its upper and its
+    lower bounds are within the limits of a step, two bytes for each row and set of limits: steps that share the table
+    and their limits need no second look.
+    """
+
+    def __init__(self, x: Features, limits: FloatArray, bounding: Bounding) -> None:
         self._x, self._bounding = x, bounding
         self._chunk = int(chunk_of(rows_of(x[:1])))
-        self.shape = (len(x), limits)
+        self.shape = (len(x), limits.shape[1])
+        self._limits = {row.tobytes(): row for row in limits}
+        self._kept_rows: dict[bytes, tuple[BoolArray, BoolArray]] = {}
         self.block = max(1, BLOCK // self._chunk) * self._chunk
         self._kept: tuple[int, int, Both] | None = None
 
@@ -65,9 +72,25 @@ class RowBounds:
         for first in range(0, self.shape[0], self.block):
             yield self.between(first, min(self.shape[0], first + self.block))
 
-    def possible(self, rounding: FloatArray) -> bool:
-        """No lower bound lies above its upper by more than rounding (m,); False for a NaN."""
-        return all(possible(upper, lower, rounding) for upper, lower in self.blocks())
+    def look(self, rounding: FloatArray) -> bool:
+        """See all rows once. → True: no lower bound exceeds its upper by more than rounding (m,); False for a NaN."""
+        n, fine, first = self.shape[0], True, 0
+        self._kept_rows = {key: (np.empty(n, bool), np.empty(n, bool)) for key in self._limits}
+        for both in self.blocks():
+            fine &= possible(*both, rounding)
+            for key, masks in self._kept_rows.items():
+                for mask, table in zip(masks, both, strict=True):
+                    np.all(table <= self._limits[key], axis=1, out=mask[first : first + len(table)])
+            first += len(both[0])
+        return fine
+
+    def kept(self, side: int, rows: slice, limits: FloatArray) -> BoolArray:
+        """(n,) True where the bounds of one side keep the limits (m,) of a step; False for a NaN."""
+        known = self._kept_rows.get(limits.tobytes())
+        if known is not None:
+            return known[side][rows]
+        found: BoolArray = np.all(self.between(rows.start, rows.stop)[side] <= limits, axis=1)
+        return found
 
 
 def streamed(table: object) -> BoundTable | None:
@@ -87,6 +110,10 @@ class BoundTable:
     @property
     def block(self) -> int:
         return self._rows.block
+
+    def kept(self, rows: slice, limits: FloatArray) -> BoolArray:
+        """(n,) True where every limit (m,) is kept by the bounds of these rows; False for a NaN."""
+        return self._rows.kept(self._side, rows, limits)
 
     def __len__(self) -> int:
         return self.shape[0]

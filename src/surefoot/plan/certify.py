@@ -76,7 +76,8 @@ def _layer(layer: Layer, upper: FloatArray, limits: FloatArray, following: BoolA
     pairs, states = np.empty(layer.n_pairs, bool), np.empty(layer.n_states, bool)
     if (table := streamed(upper)) is not None:
         for own, its, rows, part in layer.parts(table.block):
-            pairs[its], states[own] = _layer(part, upper[rows], limits, following)
+            safe = np.where(table.kept(rows, limits), -np.inf, np.inf)[:, None]  # all that the kernel asks of a row
+            pairs[its], states[own] = _layer(part, safe, np.zeros(1), following)
         return pairs, states
     graph = (layer.state_ptr, layer.pair_ptr, layer.successor, layer.row_ptr)
     known = (layer.fallback, layer.forbidden)
