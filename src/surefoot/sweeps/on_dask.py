@@ -106,14 +106,14 @@ class _Flight:
         self._flying: dict[Any, Journey] = {}
         self._quit: list[Journey] = []  # begun in this session, and not gone on with
         self._told_at: float | None = None
-        self._counted_at, self._seen_at = 0.0, 0.0
+        self._counted_at, self._seen_at, self._full_at = 0.0, 0.0, 0.0
         self.landed = False
 
     def fly(self, client: Any) -> Results:
         """Until all have come home or the client lost its scheduler; then those that flew wait again."""
         name = f"surefoot-{id(self):x}-{time.monotonic_ns():x}"
         news: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._seen_at = time.monotonic()
+        self._seen_at = self._full_at = time.monotonic()
         if not self._introduced(client, name, news):
             return
         try:
@@ -177,9 +177,12 @@ class _Flight:
                 return False
             self._counted_at = time.monotonic()
             self._seen_at = self._counted_at if threads or self._engine.patient else self._seen_at
-            if threads < self._engine.workers:
+            if threads >= self._engine.workers:
+                self._full_at = self._counted_at
+            elif self._counted_at > self._full_at + EMPTY_SECONDS:  # sooner, Dask may still be replacing them itself
+                self._full_at = self._counted_at
                 client.cluster.scale(self._engine.workers)
-            elif self._counted_at > self._seen_at + EMPTY_SECONDS:
+            if not self._engine.workers and self._counted_at > self._seen_at + EMPTY_SECONDS:
                 return False
             room = max(LEAST, AHEAD * threads)
         while self._waiting and len(self._flying) < room:
