@@ -8,7 +8,7 @@ VENV  := .venv
 BIN   := $(VENV)/bin
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test soak mutants check format bench lock clean
+.PHONY: help setup demo test rl soak mutants check format bench lock clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,19 @@ test: export OPENBLAS_NUM_THREADS := 1
 test: $(VENV)/.test  ## run the tests (SEED=3 for another seed, ARGS='-k ridge' for pytest, ARGS=--thorough for ten seeds a claim)
 	@echo "test: two processes, seed $(SEED), one BLAS thread each"
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 10 --seed=$(SEED) $(ARGS)
+
+# Learners of other libraries bring torch, which is no part of ours: they have an environment of their own.
+rl: export OPENBLAS_NUM_THREADS := 1
+rl: $(VENV)-rl/.made  ## train learners of other libraries inside the shield (ARGS='-k dqn' for pytest)
+	@echo "rl: Stable-Baselines3, sb3-contrib and a single-file learner, seed $(SEED)"
+	$(VENV)-rl/bin/python -m pytest --durations 10 --seed=$(SEED) tests/rl $(ARGS)
+
+$(VENV)-rl/.made: pyproject.toml constraints.txt examples/rl/requirements.txt
+	@test -x $(VENV)-rl/bin/python || { echo "setup: creating $(VENV)-rl with $(PYTHON)"; "$(PYTHON)" -m venv $(VENV)-rl; }
+	@echo "setup: installing surefoot[plot,power] and the learners of examples/rl"
+	@$(VENV)-rl/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+	  -r examples/rl/requirements.txt -e '.[plot,power]' pytest hypothesis
+	@touch $@
 
 soak: $(VENV)/.test  ## crash studies and workers by the hundred and see that nothing is lost (ARGS='--kills 50')
 	@echo "soak: kill -9 and power cuts during studies and a sweep, seed $(SEED)"
@@ -76,5 +89,5 @@ lock:  ## resolve the newest allowed versions into constraints.txt
 	@echo "lock: wrote constraints.txt"
 
 clean:  ## remove .venv, build output and caches
-	rm -rf $(VENV) benchmarks/.envs build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-rl benchmarks/.envs build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

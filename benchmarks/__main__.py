@@ -36,6 +36,8 @@ PARTS = (
     "bench_foundation",
     "bench_first_call",
     "bench_study",
+    "bench_shield",
+    "bench_serve",
 )
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results.json"

@@ -1,4 +1,4 @@
-// An oven in another language. It knows nothing of Python: it starts `surefoot study serve`, writes one line of JSON per
+// An oven in another language. It knows nothing of Python: it starts `surefoot study pipe`, writes one line of JSON per
 // request, and reads one line per answer.
 //
 //     node examples/other_language/plant.mjs [FOLDER] [EPISODES] [SEED]
@@ -38,7 +38,7 @@ if (!existsSync(join(folder, "journal.jsonl"))) {
   const made = spawnSync(surefoot, ["study", "new", folder, "--problem", join(here, "oven.json")]);
   if (made.status !== 0) throw new Error(String(made.stderr));
 }
-const server = spawn(surefoot, ["study", "serve", folder], { stdio: ["pipe", "pipe", "inherit"] });
+const server = spawn(surefoot, ["study", "pipe", folder], { stdio: ["pipe", "pipe", "inherit"] });
 const answers = createInterface({ input: server.stdout })[Symbol.asyncIterator]();
 
 async function call(request) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -17,12 +18,16 @@ _HOMES = {
     "LsviNew": "surefoot.agents.lsvi_new",
     "LsviNewPaper": "surefoot.agents.lsvi_new_paper",
     "check": "surefoot.diagnosis",
-    "draw": "surefoot.report.draw",
+    "shield": "surefoot.shields.shield",
+    "Transition": "surefoot.shields.reading",
+    "draw": "surefoot.reports.draw",
     "Run": "surefoot.runs.run",
+    "report": "surefoot.reports.page",
     "run": "surefoot.runs.runner",
     "resume": "surefoot.runs.runner",
     "Ledger": "surefoot.runs.ledger",
     "Study": "surefoot.study.study",
+    "TensorBoard": "surefoot.runs.tensorboard",
     "audit": "surefoot.audits.audit",
     "sweep": "surefoot.sweeps.sweep",
 }
@@ -37,10 +42,14 @@ if TYPE_CHECKING:
     from surefoot.model.limit import Limit
     from surefoot.model.problem import Problem
     from surefoot.plan.plan import Plan
-    from surefoot.report.draw import draw
+    from surefoot.reports.draw import draw
+    from surefoot.reports.page import report
     from surefoot.runs.ledger import Ledger
     from surefoot.runs.run import Run
     from surefoot.runs.runner import resume, run
+    from surefoot.runs.tensorboard import TensorBoard
+    from surefoot.shields.reading import Transition
+    from surefoot.shields.shield import shield
     from surefoot.study.certificate import Offer
     from surefoot.study.study import Study
     from surefoot.sweeps.sweep import sweep
@@ -56,6 +65,8 @@ __all__ = [
     "Problem",
     "Run",
     "Study",
+    "TensorBoard",
+    "Transition",
     "World",
     "agents",
     "audit",
@@ -63,8 +74,10 @@ __all__ = [
     "draw",
     "errors",
     "exact",
+    "report",
     "resume",
     "run",
+    "shield",
     "sweep",
     "theory",
     "worlds",
@@ -83,3 +96,40 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+class _AfterGymnasium:
+    """Enters the named worlds into Gymnasium's registry as soon as somebody imports Gymnasium.
+
+    Importing it here would make `import surefoot` twenty times slower. This finder waits for the one import, lets the
+    others find the module, and goes away.
+    """
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name != "gymnasium":
+            return None
+        sys.meta_path.remove(self)
+        from importlib.util import find_spec
+
+        spec = find_spec(name)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_and_register(module: Any) -> None:
+                execute(module)
+                _register()
+
+            spec.loader.exec_module = execute_and_register  # type: ignore[method-assign]
+        return spec
+
+
+def _register() -> None:
+    from surefoot.worlds.ids import register_all
+
+    register_all()
+
+
+if "gymnasium" in sys.modules:
+    _register()
+else:
+    sys.meta_path.insert(0, _AfterGymnasium())

@@ -46,6 +46,13 @@ def whole(name: str, value: int, least: int) -> int:
     return int(value)
 
 
+def one_of(name: str, known: tuple[str, ...], value: str) -> str:
+    """One of the known words."""
+    if value not in known:
+        raise InvalidInput(f"no such {name}", got=f"{value!r:.100}", fix=f"It is one of {', '.join(known)}.")
+    return value
+
+
 def some_of(what: str, known: tuple[str, ...], given: Iterable[str]) -> tuple[str, ...]:
     """Some of the known names, in their own order; text may list them with commas or spaces."""
     chosen = tuple(given.replace(",", " ").split() if isinstance(given, str) else given)

@@ -6,7 +6,6 @@ Needs Chromium (Debian: apt-get install chromium); without one they are skipped,
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,8 +16,8 @@ import pytest
 
 import surefoot as sf
 from surefoot.plan.why import Explanation, Kind, explain
-from surefoot.report import page as html
-from surefoot.report.explorer import known_of, label_text, reasons_of
+from surefoot.reports import page as html
+from surefoot.reports.explorer import known_of, label_text, reasons_of
 from surefoot.runs import plans_kept as snapshots
 from surefoot.runs.plans_kept import Snapshot
 from tests.reports import make_runs
@@ -26,26 +25,6 @@ from tests.reports import make_runs
 pytestmark = pytest.mark.browser
 
 WORLDS = ("thermal/testing", "driving/testing")  # columns by step; a map with panels
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-dev-shm-usage",
-    "--disable-component-update",
-    "--no-first-run",
-]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is missing: pip install playwright")
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if found is None:
-        pytest.skip("no Chromium: install Debian's package with 'apt-get install chromium'")
-    with sync_api.sync_playwright() as play:
-        chromium = play.chromium.launch(executable_path=found, args=ARGUMENTS)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from tests.reference.generate import random_paper_tables, random_tables
 from tests.reference.tables import Tables
 
 RING = ["s", "z", "w"]
-SAFE_BY_PROMISE = {"lsvi-new", "lsvi-new-paper", "fallback"}
+SAFE_BY_PROMISE = {"lsvi-new", "lsvi-new-paper", "fallback", "static-shield"}
 
 # Every name with its defaults, and what else deserves the whole suite.
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, {}) for name in sf.agents.names()}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
+import json
 import os
 import re
 import shlex
@@ -45,14 +46,38 @@ def test_the_pages_with_programs_are_found() -> None:
     assert {"README.md", "tutorial.md", "howto.md"} <= {page.name for page in PAGES}
 
 
-def test_the_symbol_table_is_that_of_the_code() -> None:
-    spec = importlib.util.spec_from_file_location("make_symbols", ROOT / "docs" / "make_symbols.py")
+def made_by(script: str) -> Any:
+    """The module of a script in docs that writes a part of a page."""
+    spec = importlib.util.spec_from_file_location(script, ROOT / "docs" / f"{script}.py")
     assert spec is not None
     assert spec.loader is not None
-    symbols = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(symbols)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_symbol_table_is_that_of_the_code() -> None:
+    symbols = made_by("make_symbols")
     assert symbols.page() == symbols.PAGE.read_text(encoding="utf-8"), "run: python docs/make_symbols.py"
     assert "| β₁ |" in symbols.page()
+
+
+def test_the_tables_of_the_shield_are_what_was_measured() -> None:
+    made = made_by("make_shield")
+    assert made.page() == made.PAGE.read_text(encoding="utf-8"), "run: python docs/make_shield.py"
+    found = json.loads(made.MILLION.read_text(encoding="utf-8"))
+    assert sum(row["steps"] for row in found.values()) >= 1_000_000
+    assert sum(row["violations"] for row in found.values() if row["events"] == row["runs"]) == 0
+
+
+def test_a_foreign_environment_in_25_lines() -> None:
+    """Gymnasium's FrozenLake, not our copy: the random walker falls without the shield, and never inside."""
+    example = ROOT / "examples" / "frozen_lake.py"
+    source = example.read_text(encoding="utf-8")
+    assert len(source.splitlines()) <= 25
+    bare, shielded = printed_by(source, {}, example).splitlines()
+    assert int(bare.split()[1]) > 100
+    assert shielded == "shielded: 0 falls in 3000 steps"
 
 
 COMMANDS = re.compile(r"^surefoot .*$", re.MULTILINE)

@@ -12,7 +12,7 @@ from typing import Any
 
 import surefoot as sf
 from surefoot.audits.audit import audit
-from surefoot.report import study_page as page
+from surefoot.reports import study_page as page
 from tests.studies import Calm, Plant, Quick, go_on, kettle
 
 EPISODES = 40  #: of a study; then the next one begins

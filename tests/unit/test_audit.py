@@ -283,7 +283,7 @@ def test_bounds_and_sets_agree_with_the_engine(case: int, tmp_path: Path, seed: 
     world = certified_world(100 * seed + case)
     problem, agent = world.problem, sf.LsviNew(world.problem, 0.1)
     read = read_problem(problem.save(tmp_path / "problem.npz"))
-    data, sampler = Data(read), world.sampler(seed)
+    data, sampler = Data(read, paper=False), world.sampler(seed)
     for _ in range(40):
         start = int(rng.choice(problem.graph.starts))
         agent._begin(start)
@@ -792,7 +792,7 @@ def test_a_plan_older_than_one_that_was_surely_made(tmp_path: Path) -> None:
     begins = [record for record in records_of(tmp_path / "s") if record["kind"] == "begin"]
     before, last = begins[-2], begins[-1]
     assert last["made_after"] == last["n"] - 1
-    old = {key: before[key] for key in ("plan", "made_after")}
+    old = {key: before[key] for key in ("plan", "made_after", "certified")}
     forge(tmp_path / "s", lambda records: records[last["n"]].update(old))
     report = found(tmp_path / "s", f"the plan in force cannot be the one of record {old['made_after']}", at=last["n"])
     assert len(report.exceptions) == 1, str(report)

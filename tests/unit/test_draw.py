@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.report.classes import Class, classify
-from surefoot.report.pictures.order import state_rows
-from surefoot.report.style import DARK, LIGHT
+from surefoot.errors import InvalidInput
+from surefoot.reports.classes import Class, classify
+from surefoot.reports.pictures.order import state_rows
+from surefoot.reports.style import DARK, LIGHT
 from surefoot.worlds.registry import FAMILIES
 
 TESTING = [next(iter(family.ids())) for family in FAMILIES]
@@ -115,3 +117,17 @@ def test_the_registry_names_its_worlds() -> None:
     assert world.name == "thermal/testing"
     assert world.named("other").digest == world.digest
     assert world.name == "thermal/testing"
+
+
+def test_coordinates_make_a_map_of_ones_own_world(tmp_path: Path) -> None:
+    rover = sf.worlds.make("rover/testing")
+    own = sf.World(rover.problem, rover.transition, rover.cost_parameters, deviation=rover.deviation)
+    figure = sf.draw(own, coordinates=lambda cell: (cell[1], -cell[0]))
+    (axes,) = figure.axes
+    shown = {label for h in range(own.problem.horizon) for label in own.problem.states(h)[:]}
+    corners = {(round(patch.get_x(), 6), round(patch.get_y(), 6)) for patch in axes.patches}
+    assert len(corners) == len(shown)  # a square each
+    assert sf.draw(own, path=tmp_path / "map.svg", coordinates=lambda cell: (cell[1], -cell[0])).exists()
+    for wrong in (lambda cell: 3, lambda cell: (1, math.nan), lambda cell: ("x", "y"), lambda cell: (1, 2, 3)):
+        with pytest.raises(InvalidInput, match=r"coordinates are a pair .*state \("):
+            sf.draw(own, coordinates=wrong)  # type: ignore[arg-type]

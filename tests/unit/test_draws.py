@@ -163,7 +163,7 @@ def test_a_run_that_fails_on_the_way_draws_nothing_twice(compiled: bool, seed: i
             raise RuntimeError("the disk is full")
 
     with pytest.raises(RuntimeError, match="the disk is full"):
-        sf.run(agent, world, 60, seed, compiled=compiled, recorder=fail)
+        sf.run(agent, world, 60, seed, compiled=compiled, on_plan=fail)
     assert 5 < agent.episodes < 60
     sf.run(agent, world, 60 - agent.episodes)
     sf.run(whole, world, 60, seed)
@@ -181,7 +181,7 @@ def test_an_agent_is_in_one_run_at_a_time(seed: int) -> None:
             sf.run(agent, world, 3)
 
     with pytest.raises(OutOfOrder, match="used elsewhere during its run"):
-        sf.run(agent, world, 60, seed, recorder=meddle)
+        sf.run(agent, world, 60, seed, on_plan=meddle)
     assert agent.draws is not None
     assert (agent.draws.played, agent.draws.episodes) == (inner[0] + 3, inner[0] + 3)
 

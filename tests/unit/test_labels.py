@@ -162,7 +162,8 @@ def test_states_are_found_by_equality_numbered_or_listed(labels: Any, label: Any
 def test_an_unknown_state_is_an_error_never_a_guess(labels: Any, label: Any) -> None:
     with pytest.raises(UnknownLabel) as error:
         Names(3, labels).index(label, "step 4")
-    assert str(error.value) == f"no such state: step 4: {shown(label)}"
+    hint = ". Did you mean 1, a number, instead of '1', text?" if type(label) is str and label == "1" else ""
+    assert str(error.value) == f"no such state: step 4: {shown(label)}{hint}"
 
 
 def test_names_read_like_a_sequence() -> None:

@@ -15,7 +15,6 @@ from surefoot.errors import AssumptionBroken, InvalidInput, UnreadableFile, Unwr
 from surefoot.estimate import row_bounds
 from surefoot.estimate.row_bounds import BoundTable, RowBounds
 from surefoot.model import seals
-from surefoot.runs.last_policy import save_last_policy
 from surefoot.storage.disk import FileLayer
 
 WORLD = "rover/testing"
@@ -95,7 +94,7 @@ def test_check_and_export(folder: Path, tmp_path: Path) -> None:
     for i, each in enumerate((world.problem, problem)):
         there = sf.World(each, transition=world.transition, cost=world.cost_parameters)
         agent = sf.LsviNew(each)
-        save_last_policy(agent, sf.run(agent, there, episodes=60, seed=0), tmp_path / f"{i}.json")
+        sf.run(agent, there, episodes=60, seed=0).export(tmp_path / f"{i}.json")
     assert (tmp_path / "0.json").read_bytes() == (tmp_path / "1.json").read_bytes()
 
 

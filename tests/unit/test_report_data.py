@@ -16,12 +16,12 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import SurefootError, UnreadableFile
-from surefoot.report import data
-from surefoot.report import page as html
-from surefoot.report.bound import paper_bound
-from surefoot.report.chart import Chart, Curve
-from surefoot.report.explorer import explorer, label_text, reasons_of, thinned
-from surefoot.report.figures import plain
+from surefoot.reports import charts, data
+from surefoot.reports import page as html
+from surefoot.reports.bound import paper_bound
+from surefoot.reports.chart import Chart, Curve
+from surefoot.reports.explorer import explorer, label_text, reasons_of, thinned
+from surefoot.reports.figures import plain
 from surefoot.runs import plans_kept as snapshots
 from surefoot.runs.ledger import Ledger
 from tests.reports import EPISODES, SEEDS, make_runs
@@ -45,15 +45,36 @@ def chart_of(report: data.Report, name: str) -> Chart:
     return next(chart for chart in report.charts if chart.name == name)
 
 
+def test_the_price_of_safety_is_a_row_of_every_report(page: Path, tmp_path: Path) -> None:
+    row = "<tr class=price><td>price of safety</td>"
+    text = page.read_text(encoding="utf-8")
+    assert text.count(row) == 1
+    assert "lsvi-new: not measured; add the agent oracle-shield to the comparison" in text
+    priced = make_runs(tmp_path / "runs", "driving/testing", ("lsvi-new", "oracle-shield"))
+    (price,) = data.read_sweep(priced).prices
+    totals = [sum(each.manifest["summary"]["total_regret"] for each in ledgers(priced, name)) for name in
+              ("lsvi-new", "oracle-shield")]  # fmt: skip
+    assert price.ratio == pytest.approx(totals[0] / totals[1])
+    assert str(price) in html.write_page(priced).read_text(encoding="utf-8")
+
+
 def test_headlines_are_those_of_the_ledgers(runs: Path) -> None:
     report = data.read_sweep(runs)
     assert [each.label for each in report.headlines] == ["lsvi-new", "fallback", "slucb-qvi"]
     for each in report.headlines:
         ends = [ledger.manifest["summary"] for ledger in ledgers(runs, each.label)]
         assert each.runs == len(SEEDS)
-        assert each.value == pytest.approx(np.mean([end["last_value"] for end in ends]), abs=1e-12)
-        assert each.violations == sum(end["violations"] for end in ends)
-        assert each.gap_closed == pytest.approx(np.mean([end["gap_closed"] for end in ends]), abs=1e-12)
+        columns = {
+            "value": "last_value",
+            "violations": "violations",
+            "gap_closed": "gap_closed",
+            "regret": "total_regret",
+        }
+        for name, entry in columns.items():  # one statistic for the whole row, and over the same runs
+            numbers, shown = [end[entry] for end in ends], getattr(each, name)
+            assert shown.runs == len(SEEDS)
+            assert shown.mean == pytest.approx(np.mean(numbers), abs=1e-9)
+            assert min(numbers) - 1e-9 <= shown.low <= shown.mean <= shown.high <= max(numbers) + 1e-9
     learner, seed, _ = report.headlines
     assert (learner.guaranteed, learner.cost_event) == (True, 2)
     assert seed.cost_event is None
@@ -65,12 +86,16 @@ def test_curves_are_those_of_the_ledgers(runs: Path) -> None:
     for line in chart_of(report, "regret").lines:
         totals = np.cumsum([ledger.episodes["regret"] for ledger in ledgers(runs, line.label)], axis=1)
         at = np.array(line.episodes) - 1
-        np.testing.assert_allclose(line.low, totals.min(axis=0)[at])
-        np.testing.assert_allclose(line.middle, np.median(totals, axis=0)[at])
-        np.testing.assert_allclose(line.high, totals.max(axis=0)[at])
+        np.testing.assert_allclose(line.middle, totals.mean(axis=0)[at])
+        each = next(each for each in report.headlines if each.label == line.label)  # chart and table: one statistic
+        assert (line.low[-1], line.middle[-1], line.high[-1]) == pytest.approx(
+            (each.regret.low, each.regret.mean, each.regret.high)
+        )
         assert line.episodes[-1] == EPISODES
     (certified, *_) = chart_of(report, "certified").lines
-    assert certified.high[-1] == max(ledger.episodes["certified"][-1] for ledger in ledgers(runs, "lsvi-new"))
+    ends = [ledger.episodes["certified"][-1] for ledger in ledgers(runs, "lsvi-new")]
+    assert certified.middle[-1] == pytest.approx(np.mean(ends))
+    assert min(ends) <= certified.low[-1] <= certified.high[-1] <= max(ends)
     for line in chart_of(report, "margin-temperature").lines:
         least = min(ledger.episodes["margin_temperature"].min() for ledger in ledgers(runs, line.label))
         assert min(line.low) == pytest.approx(least, abs=1e-15)  # no episode falls between two points
@@ -82,16 +107,16 @@ def test_csv_holds_what_the_chart_shows(runs: Path) -> None:
     assert len(rows) == sum(len(line.episodes) for line in chart.lines)
     assert {row["line"] for row in rows} == {"lsvi-new", "fallback", "slucb-qvi"}
     last = next(line for line in chart.lines if line.label == "slucb-qvi")
-    assert float([row for row in rows if row["line"] == "slucb-qvi"][-1]["median"]) == last.middle[-1]
+    assert float([row for row in rows if row["line"] == "slucb-qvi"][-1]["mean"]) == last.middle[-1]
 
 
 def test_slopes_are_fitted_over_the_last_decade() -> None:
     at = tuple(range(1, 2001))
     for power in (0.5, 1.0):
         total = tuple(3.0 * k**power for k in at)
-        assert data.fitted_slope(Curve("x", "x", at, total, total, total)) == pytest.approx(power)
+        assert charts.fitted_slope(Curve("x", "x", at, total, total, total)) == pytest.approx(power)
     flat = (0.0,) * 2000
-    assert data.fitted_slope(Curve("x", "x", at, flat, flat, flat)) is None
+    assert charts.fitted_slope(Curve("x", "x", at, flat, flat, flat)) is None
 
 
 def test_the_papers_bound_is_drawn_or_the_reason_is_given() -> None:
@@ -156,7 +181,7 @@ def test_the_explorer_holds_the_plans(world: str, tmp_path: Path) -> None:
 def test_plans_that_do_not_fit_are_thinned(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = sf.worlds.make("thermal/testing")
     kept = snapshots.load_all(runs / "runs/lsvi-new/seed-0000/snapshots", place.problem)
-    monkeypatch.setattr("surefoot.report.explorer.BUDGET", 6000)
+    monkeypatch.setattr("surefoot.reports.explorer.BUDGET", 6000)
     found = explorer(place, kept)
     numbers_of = [plan["number"] for plan in found["plans"]]
     assert 2 <= len(numbers_of) < len(kept)
@@ -205,7 +230,7 @@ def test_ids_of_the_page_are_unique(page: Path) -> None:
 def test_the_page_says_what_the_data_say(page: Path) -> None:
     whole, report = page.read_text(encoding="utf-8"), data.read_sweep(page.parent)
     learner = report.headlines[0]
-    assert f"{learner.gap_closed:.0%} of the gap" in whole
+    assert f"{learner.gap_closed.text(percent=True)} of the gap" in whole
     assert "every step safe with probability ≥ 0.95" in whole
     assert "no safety guarantee" in whole
     for chart in report.charts:
@@ -214,8 +239,8 @@ def test_the_page_says_what_the_data_say(page: Path) -> None:
 
 def test_hostile_names_do_not_become_markup(page: Path) -> None:
     hostile = "</script><script>alert(1)</script>"
-    chart = data.Chart("x", hostile, hostile, hostile, ())
-    assert "<script>" not in html._figure(chart, "")
+    chart = Chart("x", hostile, hostile, hostile, ())
+    assert "<script>" not in html._figure(chart, "", files=True)
 
 
 def test_a_second_report_replaces_the_first(runs: Path, page: Path) -> None:

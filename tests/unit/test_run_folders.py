@@ -15,8 +15,8 @@ import pytest
 from surefoot.cli import export as exporting
 from surefoot.cli.sweeping import summaries
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile
-from surefoot.report import data
-from surefoot.report import page as html
+from surefoot.reports import data
+from surefoot.reports import page as html
 from surefoot.runs.record import EpisodeTable
 from surefoot.sweeps.sweep import Contender, Outcome, Spec, open_folder, resume, sweep
 
@@ -94,7 +94,7 @@ def test_every_edit_of_one_field_is_refused_clearly_or_works(
     reader: str, file: Path, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(html, "_write_figure", lambda draw, name, folder: "<svg/>")  # what is drawn was read before
-    monkeypatch.setattr(html, "_snapshots", lambda report: ([], "", 0))  # archives of their own
+    monkeypatch.setattr(data, "_kept_plans", lambda folder, world, done: data.Explored())  # archives of their own
     monkeypatch.setattr(os, "fsync", lambda handle: None)
     root = tmp_path / "runs"
     shutil.copytree(runs, root)

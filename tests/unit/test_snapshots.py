@@ -21,7 +21,7 @@ def recorded(world: sf.World, episodes: int, seed: int) -> dict[int, tuple[Plan,
     """Every plan of a run with its first episode."""
     plans: dict[int, tuple[Plan, int]] = {}
     agent = sf.LsviNew(world.problem)
-    sf.run(agent, world, episodes, seed, recorder=lambda plan, first: plans.update({plan.number: (plan, first)}))
+    sf.run(agent, world, episodes, seed, on_plan=lambda plan, first: plans.update({plan.number: (plan, first)}))
     return plans
 
 

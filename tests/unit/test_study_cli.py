@@ -94,10 +94,10 @@ def test_an_episode_by_commands_alone(cli: Cli, tmp_path: Path) -> None:
     log.write_text('{"step": 1, "state": "s", "action": "wait", "next_state": "s", "cost": 0.125, "episode": 1}\n')
     assert "cannot be told from others" in cli.refused("import", str(log))
     assert cli("import", str(log), "--different", "a coarse sensor")["repeated"] == 1
-    assert cli("status")["cost_rows"] == [2, 2, 1]
+    assert cli("status", "--json")["cost_rows"] == [2, 2, 1]
     policy = cli("policy")
     assert policy["format"] == "surefoot-policy"
-    assert cli("policy", str(tmp_path / "policy.py")) == {"path": str(tmp_path / "policy.py")}
+    assert cli("policy", "--out", str(tmp_path / "policy.py")) == {"path": str(tmp_path / "policy.py")}
 
 
 def test_an_alarm_by_commands(cli: Cli) -> None:
@@ -109,8 +109,8 @@ def test_an_alarm_by_commands(cli: Cli) -> None:
     assert "not finite" in receipt["alarm"]
     cli("abort")
     assert "give the reason" in cli.refused("acknowledge", "--reason", " ")
-    assert cli("acknowledge", "--reason", "a loose wire", "--discard")["next"] == "begin"
-    assert cli("status")["epoch"] == 1
+    assert cli("acknowledge", "--reason", "a loose wire", "--discard-data")["next"] == "begin"
+    assert cli("status", "--json")["epoch"] == 1
 
 
 def test_an_alarm_is_answered_by_commands(cli: Cli, tmp_path: Path) -> None:
@@ -122,25 +122,25 @@ def test_an_alarm_is_answered_by_commands(cli: Cli, tmp_path: Path) -> None:
         told = {"ask_id": offer["ask_id"], "next_state": after, "cost": cost, "action_applied": "heat"}
         told = told if after == "cold" else {**told, "action_applied": "wait"}
         assert cli("tell", stdin=json.dumps(told).encode())["alarm"]
-        if cli("status")["next"] == "ask":
+        if cli("status", "--json")["next"] == "ask":
             cli("abort")
 
     raised("s", 0.9)
     assert "noise of at least" in cli.refused("acknowledge", "--reason", "seen")
     assert "NAME=NUMBER" in cli.refused("acknowledge", "--reason", "seen", "--noise", "0.5")
     cli("acknowledge", "--reason", "a worse sensor", "--noise", "limit 0=0.5")
-    assert cli("status")["restored"]["by"] == ["larger noise"]
+    assert cli("status", "--json")["restored"]["by"] == ["larger noise"]
     raised("cold", 0.2)
     wider = kettle(wider=True).problem
     limits = (replace(wider.limits[0], noise=0.5),)
     file = replace(wider, limits=limits).save(tmp_path / "wider.json")
     assert "cannot be read" in cli.refused("acknowledge", "--reason", "x", "--problem", str(tmp_path / "none.json"))
     cli("acknowledge", "--reason", "it may stay cold", "--problem", str(file))
-    assert cli("status")["restored"]["by"] == ["wider support"]
+    assert cli("status", "--json")["restored"]["by"] == ["wider support"]
     raised("elsewhere", 0.1)
     assert "only when data are discarded" in cli.refused("acknowledge", "--reason", "x", "--trust-anchors")
-    cli("acknowledge", "--reason", "a slip", "--discard", "--trust-anchors")
-    assert cli("status")["restored"]["by"] == ["data discarded"]
+    cli("acknowledge", "--reason", "a slip", "--discard-data", "--trust-anchors")
+    assert cli("status", "--json")["restored"]["by"] == ["data discarded"]
 
 
 def test_refusals_are_one_line_and_exit_code_2(cli: Cli, tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_serve_answers_line_by_line(tmp_path: Path) -> None:
         {"call": "import_log", "path": "a\0b"},
     ]
     out = io.StringIO()
-    protocol.serve(study, io.BytesIO(b"\n".join(json.dumps(r).encode() for r in requests)), out)
+    protocol.answer_all(study, io.BytesIO(b"\n".join(json.dumps(r).encode() for r in requests)), out)
     replies = [json.loads(line) for line in out.getvalue().splitlines()]
     assert len(replies) == len(requests)
     assert replies[0] == {"episode": 1, "next": "ask", "id": 7}
@@ -219,7 +219,7 @@ def test_serve_answers_line_by_line(tmp_path: Path) -> None:
 
 
 def serving(path: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([*SUREFOOT, "study", "serve", str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    return subprocess.Popen([*SUREFOOT, "study", "pipe", str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 def say(server: subprocess.Popen[bytes], **request: Any) -> dict[str, Any]:
@@ -305,7 +305,7 @@ def test_paths_that_lead_nowhere_are_answered(tmp_path: Path) -> None:
         for suffix in kinds
     ]
     out = io.StringIO()
-    protocol.serve(study, io.BytesIO(b"\n".join(json.dumps(r).encode() for r in requests)), out)
+    protocol.answer_all(study, io.BytesIO(b"\n".join(json.dumps(r).encode() for r in requests)), out)
     replies = [json.loads(line) for line in out.getvalue().splitlines()]
     assert all("error" in reply for reply in replies)
     assert len(replies) == len(requests)

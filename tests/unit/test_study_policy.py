@@ -13,7 +13,6 @@ import pytest
 import surefoot as sf
 from surefoot.errors import InvalidInput, UnreadableFile, UnwritableFile
 from surefoot.plan.policy_document import load_policy, save_policy
-from surefoot.runs.last_policy import save_last_policy
 from surefoot.study.exporting import document
 from tests.saved_problems import labelled
 from tests.studies import Calm, Plant, Quick, go_on, kettle
@@ -37,7 +36,7 @@ def test_json_says_for_every_state_what_the_plan_says(study: sf.Study, tmp_path:
     assert study.export_policy(tmp_path / "policy.json") == tmp_path / "policy.json"
     policy = json.loads((tmp_path / "policy.json").read_text())
     problem, plan = study.problem, study.standing.agent.plan
-    assert (policy["format"], policy["version"], policy["problem"]) == ("surefoot-policy", 2, problem.digest)
+    assert (policy["format"], policy["version"], policy["problem"]) == ("surefoot-policy", 3, problem.digest)
     assert (policy["plan"], policy["source"]["epoch"], policy["safe_mode"]) == (plan.number, 0, False)
     assert policy["limits"] == [{"name": "limit 0", "bound": 0.5}]
     assert len(policy["steps"]) == 2
@@ -50,7 +49,8 @@ def test_json_says_for_every_state_what_the_plan_says(study: sf.Study, tmp_path:
                 continue
             assert entry is not None
             assert entry["action"] == plan.action(h, state)
-            assert entry["value"] == plan.value(h, state)
+            assert entry["value"] is None  # nobody knows the truth of a plant
+            assert entry["value_low"] <= entry["value_high"] <= plan.value(h, state) + 1e-12
             assert entry["certified"] is True
             assert entry["fallback"] == (entry["action"] == problem.fallback_action(h, state))
             uppers = [plan.upper(h, state, entry["action"], t) for t in problem.successors(h, state, entry["action"])]
@@ -116,14 +116,13 @@ def test_it_is_the_document_that_a_run_ends_with(study: sf.Study, tmp_path: Path
     """One format: what a study exports and what a run writes have the same entries, and one reader takes both."""
     study.export_policy(tmp_path / "policy.json")
     world = kettle()
-    agent = sf.LsviNew(world.problem)
-    save_last_policy(agent, sf.run(agent, world, 20, 0), tmp_path / "run.json")
+    sf.run(sf.LsviNew(world.problem), world, 20, 0).export(tmp_path / "run.json")
     ours, theirs = load_policy(tmp_path / "policy.json"), load_policy(tmp_path / "run.json")
     assert ours == document(study.standing)
     assert list(ours) == list(theirs)
     assert (ours["source"]["kind"], theirs["source"]["kind"]) == ("study", "run")
     assert {tuple(entry) for each in (ours, theirs) for step in each["steps"] for entry in step} == {
-        ("state", "action", "value", "margin", "certified", "fallback")
+        ("state", "action", "value", "value_low", "value_high", "margin", "certified", "fallback")
     }
     again = dict(ours)
     save_policy(tmp_path / "again.json", again, again.pop("steps"))
@@ -133,8 +132,8 @@ def test_it_is_the_document_that_a_run_ends_with(study: sf.Study, tmp_path: Path
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"version": 1}, "written by an older version: .*version 1.*export it again"),
-        ({"version": 3}, "written by a newer version: .*version 3.*Upgrade"),
+        ({"version": 2}, "written by an older version: .*version 2.*export it again"),
+        ({"version": 4}, "written by a newer version: .*version 4.*Upgrade"),
         ({"format": "surefoot-problem"}, "not a policy"),
         ({"layers": []}, "unknown entry.*layers"),
         ({"source": {"kind": "dream"}}, "run or study"),

@@ -18,7 +18,7 @@ import surefoot as sf
 from surefoot.audits import imports as audit_imports
 from surefoot.audits.audit import audit
 from surefoot.errors import InvalidInput
-from surefoot.report import study_page as page
+from surefoot.reports import study_page as page
 from surefoot.study import protocol, repeats
 from tests.forgery import Record, forge
 from tests.made_worlds import hand_world

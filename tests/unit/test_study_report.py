@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 
 import surefoot as sf
 from surefoot.cli import app
-from surefoot.report import study_page as page
+from surefoot.reports import study_page as page
+from surefoot.reports.history import History
 from tests.forgery import Record, forge
 from tests.studies import Calm, Plant, Quick, go_on, kettle
 
@@ -47,10 +48,47 @@ def test_the_history_is_that_of_the_journal(folder: Path) -> None:
         episode = record["episode"] if record["kind"] == "begin" else episode
         if record["kind"] == "tell":
             costs.setdefault(episode, []).extend(record["cost"])
-    assert history.episodes == [1, 2, 3, 4]
-    assert [row[0] for row in history.highest] == [max(costs[k]) for k in (1, 2, 3, 4)]
-    assert all(row[0] <= 0.6 + 1e-12 or share < 1 for row, share in zip(history.promised, history.learned, strict=True))
-    assert [kind for _, kind, _ in history.events] == ["abort"]
+    courses = history.courses
+    assert [course.number for course in courses] == [1, 2, 3, 4]
+    assert [course.highest[0] for course in courses] == [max(costs[k]) for k in (1, 2, 3, 4)]
+    assert all(course.promised[0] <= 0.6 + 1e-12 or course.own < course.asks for course in courses)
+    assert [course.ended for course in courses] == [True, True, False, True]
+    assert [event.kind for event in history.events] == ["abort"]
+
+
+def test_rewards_are_those_of_what_was_played(folder: Path) -> None:
+    problem = sf.worlds.make("thermal/testing").problem
+    history = page.read_history(folder / "journal.jsonl", 1, problem)
+    totals: dict[int, float] = {}
+    episode = 0
+    for line in (folder / "journal.jsonl").read_text("utf-8").splitlines():
+        record = json.loads(line)
+        episode = record["episode"] if record["kind"] == "begin" else episode
+        if record["kind"] == "tell":
+            h = record["step"]
+            pair = problem.pair_index(h, record["state"], record["action"])
+            totals[episode] = totals.get(episode, 0.0) + float(problem.graph.layers[h].reward[pair])
+    assert [course.reward for course in history.courses] == pytest.approx([totals[k] for k in (1, 2, 3, 4)])
+
+
+def test_a_history_reads_on_where_it_left_off(folder: Path, tmp_path: Path) -> None:
+    journal, part = folder / "journal.jsonl", tmp_path / "part.jsonl"
+    lines, history = journal.read_bytes().splitlines(keepends=True), History(1)
+    for line in lines:  # each in two writes: a reader may come in between
+        for piece in (line[:40], line[40:]):
+            with part.open("ab") as file:
+                file.write(piece)
+            history.read(part)
+    assert history.all == page.read_history(journal, 1).all
+
+
+def test_the_page_answers_three_questions(folder: Path) -> None:
+    text = page.write_study_page(folder).read_text("utf-8")
+    for question in ("Is it safe?", "Is it better?", "What next?"):
+        assert question in text
+    assert "earned" in text
+    assert "over</td>" in text  # what is closest to being certified, and by how much it misses
+    assert '"truth":false' in text  # the explorer, without a truth that nobody knows
 
 
 def test_the_command_writes_a_page_that_stands_alone(folder: Path) -> None:
@@ -126,7 +164,7 @@ def test_a_torn_tail_is_left_out_and_said(folder: Path) -> None:
     with journal.open("ab") as stream:
         stream.write(b'{"n":%d,"time":"20' % len(journal.read_bytes().splitlines()))
     size = journal.stat().st_size
-    assert page.read_history(journal, 1) == whole
+    assert page.read_history(journal, 1).all == whole.all
     done = CliRunner().invoke(app, ["study", "report", str(folder)])
     assert done.exit_code == 0, done.output
     text = (folder / "report.html").read_text("utf-8")
@@ -148,7 +186,7 @@ def test_numbers_without_end_have_a_page(tmp_path: Path) -> None:
         records[2]["certificate"]["successors"][0]["upper"] = [None]
 
     forge(tmp_path / "s", unknown)
-    assert page.read_history(tmp_path / "s" / "journal.jsonl", 1).promised[0] == [float("inf")]
+    assert page.read_history(tmp_path / "s" / "journal.jsonl", 1).courses[0].promised == [float("inf")]
 
 
 def test_a_clock_that_was_set_back_is_an_event(tmp_path: Path) -> None:

@@ -53,7 +53,13 @@ def test_the_directory(whole: Path) -> None:
     manifest = json.loads((whole / "sweep.json").read_text(encoding="utf-8"))
     world = sf.worlds.make(WORLD)
     assert manifest["format"] == "surefoot-sweep"
-    assert manifest["world"] == {"name": WORLD, "options": {}, "digest": world.digest, "problem": world.problem.digest}
+    assert manifest["world"] == {
+        "name": WORLD,
+        "options": {},
+        "file": None,
+        "digest": world.digest,
+        "problem": world.problem.digest,
+    }
     assert [each["label"] for each in manifest["agents"]] == ["lsvi-new", "blind", "ucrl-vtr"]
     assert manifest["agents"][1] == {"label": "blind", "agent": "lsvi-new", "options": {"ideas": ["II", "III", "IV"]}}
     assert (manifest["seeds"], manifest["episodes"]) == ([0, 3], 150)
@@ -380,8 +386,8 @@ def test_what_is_not_a_sweep_is_never_replaced(tmp_path: Path) -> None:
         ("{}", "not a sweep of surefoot"),
         ("[" * 100_000, "nested too deeply"),
         ('{"format": "other"}', "not a sweep of surefoot"),
-        ('{"format": "surefoot-sweep", "version": 2}', "written by a newer version"),
-        ('{"format": "surefoot-sweep", "version": 1}', "an entry is missing"),
+        ('{"format": "surefoot-sweep", "version": 3}', "written by a newer version"),
+        ('{"format": "surefoot-sweep", "version": 2}', "an entry is missing"),
     ],
 )
 def test_a_bad_manifest_is_named(text: str, words: str, copy: Path) -> None:

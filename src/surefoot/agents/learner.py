@@ -20,6 +20,7 @@ from surefoot.estimate.costs import CostData
 from surefoot.estimate.ellipsoids import CostConfidence
 from surefoot.estimate.families import Family, families
 from surefoot.estimate.values import ValueConfidence, ValueData, ValueEllipsoid
+from surefoot.estimate.waiting import Waiting
 from surefoot.model.features import Features
 from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
@@ -67,6 +68,8 @@ class Learner(Agent):
         self._replans, self._failed = 0, 0
         self.plan_failure = ""  #: why the plan that is due could not be made; empty when it was
         self._new_data = False  # since the last plan
+        self._waiting: Waiting | None = None  # what :meth:`take` was told, made when first needed
+        self.environment_seeds: set[int] = set()  # of environments whose episodes :meth:`take` was told
         self.shared_offsets = any(limit.episode_noise > 0.0 for limit in problem.limits)
         self.strayed = False  #: costs of the episode under way are no longer learned from
         self.replan()
@@ -105,6 +108,7 @@ class Learner(Agent):
 
     def _record(self, h: int, pair: int, edge: int, cost: FloatArray | None, features: Features | None = None) -> None:
         """Count one transition in both regressions; values are those of the plan in force."""
+        self._enter()
         layer = self.problem.graph.layers[h]
         if self.shared_offsets and int(self.policy()[h][under_way(self.place).state]) != pair:
             # Whoever chose otherwise may have seen the offset that this episode's measurements share (spec 3).
@@ -118,6 +122,7 @@ class Learner(Agent):
         super()._record(h, pair, edge, cost, features)
 
     def _record_terminal(self, cost: FloatArray | None) -> None:
+        self._enter()
         features = self.problem.graph.terminal.cost_features
         if cost is not None and features is not None and not self.strayed:
             state = under_way(self.place).state
@@ -133,8 +138,60 @@ class Learner(Agent):
         super().skip(episodes)
         self._new_data = self._new_data or episodes > 0
 
+    # --- episodes that somebody else plays, several at a time (surefoot.shields) -------------------------
+
+    def take(self, h: int, pair: int, edge: int, cost: FloatArray | None, features: Features | None = None) -> None:
+        """Count one transition of an episode that is not this learner's, and of which it keeps no place.
+
+        To be told in the order in which they happen. They may wait, and are counted before anything reads the data.
+        ``features``: those of the measured cost, a table of one row, where they are not the declared ones (spec 9).
+        """
+        layer = self.problem.graph.layers[h]
+        if features is not None and cost is not None:
+            self._enter()
+            self.costs.add(h, features, cost)
+            cost = None  # it is counted
+        row = edge if layer.per_triplet else layer.row_of(edge)
+        pointer = layer.pair_ptr
+        self._room().add(h, row, pointer[pair], pointer[pair + 1], edge, cost)
+
+    def take_terminal(self, state: int, cost: FloatArray | None) -> None:
+        """Count the measured cost of a last state."""
+        if cost is not None:
+            self._room().add(self.problem.horizon - 1, state, 0, 0, 0, cost)
+
+    def count_episodes(self, episodes: int) -> bool:
+        """So many of those episodes are over; → was a new plan made?
+
+        Looks whether one is due (spec 6) once a 64th of all observations is new, and after 256 in any case.
+        """
+        before = self._replans
+        super().skip(episodes)  # what they have told is known already
+        if self._waiting is not None and (self._waiting.many or self.replan_growth == 0):
+            self.replan_if_due()
+        return self._replans != before
+
+    def _room(self) -> Waiting:
+        if self._waiting is None:
+            self._waiting = Waiting(self.problem, self.costs, self.transitions)
+        if self._waiting.full:
+            self._enter()
+        self._new_data = True
+        return self._waiting
+
+    def _enter(self) -> None:
+        if self._waiting is not None and self._waiting.n:
+            self._waiting.enter(self.plan.targets)
+
+    # --- plans ------------------------------------------------------------------------------------------
+
     def _finish(self) -> None:
         super()._finish()
+        self.replan_if_due()
+
+    def replan_if_due(self) -> None:
+        """Make a plan between episodes if the data have grown enough (spec 6)."""
+        self._enter()
         if self._replan_is_due():
             self.replan()
 
@@ -145,6 +202,7 @@ class Learner(Agent):
         data stay counted, :attr:`plan_failure` says why, and the plan stays due.
         """
         refuse_inside(self.place, "a plan never changes inside an episode")
+        self._enter()
         self.problem.verify()  # of features that have changed no bound is true
         if self._replans == 0:
             self._replan()
@@ -228,6 +286,7 @@ class Learner(Agent):
 
     def _data(self) -> dict[str, NDArray[Any]]:
         """Every array that observations change, by name."""
+        self._enter()
         return {
             **{f"costs/{name}": array for name, array in self.costs.bank.arrays().items()},
             **{f"values/{name}": array for name, array in self.transitions.bank.arrays().items()},

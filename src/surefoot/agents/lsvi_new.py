@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from surefoot.agents.agent import check_problem
 from surefoot.agents.learner import Learner
 from surefoot.agents.look_ahead import IDEAS, LookAhead, LookAheadOptions, check_ideas
-from surefoot.checks import at_least, probability, whole
+from surefoot.checks import at_least, one_of, probability, whole
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds, bound_costs
 from surefoot.estimate.values import ValueEllipsoid
@@ -229,10 +229,7 @@ class LsviNew(LookAhead):
 def _exploration(given: str | None, with_bonuses: bool) -> str:
     if given is None:
         return "ideas" if with_bonuses else "directed"
-    if given not in EXPLORATIONS:
-        fix = f"It is one of {', '.join(EXPLORATIONS)}."
-        raise InvalidInput("no such exploration", got=repr(given), fix=fix)
-    if given == "directed" and with_bonuses:
+    if one_of("exploration", EXPLORATIONS, given) == "directed" and with_bonuses:
         fix = 'Leave them out, or give exploration="ideas".'
         raise InvalidInput("explore, ideas and literal_future are not for directed exploration", fix=fix)
     return given

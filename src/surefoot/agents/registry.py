@@ -18,6 +18,7 @@ _HOMES = {
     "fallback": ("surefoot.agents.fallback", "Fallback"),
     "ucrl-vtr": ("surefoot.agents.ucrl_vtr", "UcrlVtr"),
     "slucb-qvi": ("surefoot.agents.slucb_qvi", "SlucbQvi"),
+    "static-shield": ("surefoot.agents.static_shield", "StaticShield"),
 }
 
 
@@ -31,10 +32,10 @@ def names() -> tuple[str, ...]:
     return tuple(_HOMES)
 
 
-def kind(name: str) -> type[Agent]:
-    """The class behind a name."""
+def kind(name: str, among: tuple[str, ...] = tuple(_HOMES)) -> type[Agent]:
+    """The class behind a name; ``among``: the names that an unknown one is answered with."""
     if name not in _HOMES:
-        near = difflib.get_close_matches(name, _HOMES, n=3, cutoff=0.4) or list(_HOMES)
+        near = difflib.get_close_matches(name, among, n=3, cutoff=0.4) or list(among)
         raise InvalidInput("no such agent", got=repr(name), fix=f"Did you mean {', '.join(near)}?")
     module, attribute = _HOMES[name]
     found: type[Agent] = getattr(importlib.import_module(module), attribute)

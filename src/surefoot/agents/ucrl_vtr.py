@@ -12,27 +12,22 @@ from typing import ClassVar
 
 import numpy as np
 
-from surefoot.agents.baseline import Baseline
-from surefoot.estimate.costs import bound_costs
+from surefoot.agents.confined import Confined
+from surefoot.estimate.costs import CostBounds
 from surefoot.plan.certify import Certified, certify
-from surefoot.plan.plan import Plan
-from surefoot.plan.values import most_to_come, optimistic_values
 
 
-class UcrlVtr(Baseline):
+class UcrlVtr(Confined):
     """Learns fast, and breaks limits."""
 
     name: ClassVar[str] = "ucrl-vtr"
 
-    def _make_plan(self) -> Plan:
+    def _allowed(self, bounds: CostBounds) -> Certified:
         graph = self.problem.graph
-        bounds = bound_costs(self.problem, self.costs, self.cost_confidence)
-        known = self.value_ellipsoids()
-        everything = Certified(
+        return Certified(
             tuple(np.ones(layer.n_pairs, bool) for layer in graph.layers),
             tuple(np.ones(graph.n_states(h), bool) for h in range(graph.horizon)),
         )
-        no_bonus = [np.zeros(layer.n_pairs) for layer in graph.layers]
-        values = optimistic_values(graph, everything, no_bonus, known, most_to_come(graph))
-        certified = certify(graph, bounds, self.problem.bounds)
-        return Plan(self.problem, bounds, certified, values, known, self.replans)
+
+    def _certified(self, allowed: Certified, bounds: CostBounds) -> Certified:
+        return certify(self.problem.graph, bounds, self.problem.bounds)

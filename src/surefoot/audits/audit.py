@@ -170,6 +170,9 @@ def audit(path: str | Path) -> AuditReport:
         if n > report.records:
             wrong(report.records - 1, f"it is the last one, but there is a snapshot of record {n}: records are gone")
     report.remarks += replay.measurements.remarks
+    if replay.unacknowledged:
+        what = "; ".join(replay.unacknowledged)
+        report.remarks.append(f"an alarm is not acknowledged yet, and the study is in safe mode: {what}")
     report.counts, report.promise = dict(replay.counts), replay.promise
     return report
 

@@ -16,7 +16,7 @@ from typing import Any
 from surefoot.audits.declaration import Unreadable
 
 NAME = "journal.jsonl"
-VERSION = 3
+VERSION = 4
 
 Record = dict[str, Any]
 Say = Callable[[int, str], None]
@@ -24,7 +24,7 @@ Say = Callable[[int, str], None]
 
 ENTRIES = {
     "open": "version surefoot problem problem_file failure_probability false_alarm agent options share constants",
-    "begin": "episode start epoch plan made_after safe_mode",
+    "begin": "episode start epoch plan made_after safe_mode certified to_gain",
     "ask": "ask episode step state action certificate",
     "tell": "ask step state action override next_state cost raw_cost unused ends",
     "terminal": "episode state cost raw_cost",

@@ -100,6 +100,11 @@ class Replay:
 
     # --- records ----------------------------------------------------------------------------------------
 
+    @property
+    def unacknowledged(self) -> list[str]:
+        """The alarms that no person has answered, in words."""
+        return [str(alarm["message"]) for _, alarm in self._alarms]
+
     def apply(self, record: Record) -> None:
         """Take one record into account. One that cannot be understood raises."""
         kind, n = record["kind"], record["n"]
@@ -144,8 +149,20 @@ class Replay:
         self._expect(n, allowed, f"the plan in force cannot be the one of record {after}")
         epoch.plan = plan, after
         self._episode = Position(record["episode"], 0, state or 0)
+        self._check_progress(n, record, after)
         if not self._alarms and not self._plan(after).possibly_consistent:
             self._wrong(n, f"the bounds of the plan of record {after} contradict each other, and no alarm was raised")
+
+    def _check_progress(self, n: int, record: Record, after: int) -> None:
+        """How many pairs were certified, as far as rounding leaves it open; what is to be gained is no promise."""
+        left, count = record["to_gain"], record["certified"]
+        self._expect(n, left is None or type(left) in (int, float), f"to_gain is {left!r}")
+        self._expect(n, type(count) is int and count >= 0, f"certified is {count!r}")
+        constants = self._epoch.constants
+        if self.guaranteed and "I" in constants["ideas"] and not constants.get("skip_hopeless"):
+            plan = self._plan(after)
+            least, most = (sum(map(sum, masks.pairs)) for masks in (plan.sure, plan.possible))
+            self._expect(n, least <= count <= most, f"{count} pairs certified, where {least} to {most} are")
 
     def _on_ask(self, n: int, record: Record) -> None:
         here = self._here(n, record)

@@ -18,6 +18,7 @@ def ablate(
     seeds: options.Seeds = "0:3",
     out: Annotated[Path | None, typer.Option(help="Keep the runs in this directory.", show_default="not kept")] = None,
     world_option: options.WorldOptions = None,
+    truth: options.Truth = None,
     jobs: options.Jobs = None,
     force: options.Force = False,
 ) -> None:
@@ -34,7 +35,13 @@ def ablate(
     for idea in IDEAS:
         kept = [each for each in IDEAS if each != idea]
         variants.append(Contender("lsvi-new", {"ideas": kept}, f"without-{idea}"))
-    spec = Spec(world, variants, seeds_of(seeds), episodes, pairs_of(world_option or [], "--world-option"))
+    spec = Spec(
+        options.own_world(world, truth),
+        variants,
+        seeds_of(seeds),
+        episodes,
+        pairs_of(world_option or [], "--world-option"),
+    )
     if out is not None:
         finish(play(spec, out, jobs=jobs, force=force), strict=False, first="ideas")
         return

@@ -18,27 +18,35 @@ def export(
     policy: Annotated[Path, typer.Option(help="The .json or .py file to write.")] = Path("policy.json"),
     agent: Annotated[str, typer.Option(help="The label of the agent.", show_default="the safe learner")] = "",
     seed: Annotated[int | None, typer.Option(help="The random seed of the run.", show_default="the first")] = None,
+    exploit: Annotated[
+        bool, typer.Option("--exploit", help="Without exploration bonuses; certified all the same.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
 ) -> None:
-    """Write the learned policy: for each state its certified action, its value and its margin to each limit."""
+    """Write the learned policy: for each state its certified action, its exact value and its margin to each limit."""
     from surefoot.plan.policy_document import load_policy, save_policy
     from surefoot.storage.atomic import writing
+    from surefoot.sweeps.folder import EXPLOITING, POLICY
 
-    document = load_policy(_policy_of(folder, agent, seed))
+    document = load_policy(_run_of(folder, agent, seed) / (EXPLOITING if exploit else POLICY))
     steps = document.pop("steps")
     if policy.exists() and not force:
         raise InvalidInput("the file exists", got=str(policy), fix="Choose another, or use --force.")
     with writing(policy):
         save_policy(policy, document, steps)
     states, seed = sum(map(len, steps)), document["source"].get("seed")
+    known = [start for start in document["starts"] if start["value"] is not None]
+    worth = ", ".join(f"{start['value']:.4f} from {start['state']!r}" for start in known[:3]) or "not known"
+    more = ", …" if len(known) > 3 else ""
     typer.echo(f"{policy}: {document['agent']}, seed {seed}, {states} states; {document['promise']}")
+    typer.echo(f"exact value: {worth}{more}")
 
 
-def _policy_of(folder: Path, agent: str, seed: int | None) -> Path:
+def _run_of(folder: Path, agent: str, seed: int | None) -> Path:
     from surefoot.sweeps.folder import open_folder
 
     if not (folder / "sweep.json").exists() and (folder / "manifest.json").is_file():
-        return folder / "policy.json"
+        return folder
     found = open_folder(folder)
     label = _chosen(found, agent)
     places = [place for place in found.places() if place.label == label and seed in (None, place.seed)]
@@ -49,7 +57,7 @@ def _policy_of(folder: Path, agent: str, seed: int | None) -> Path:
     if not done:
         fix = f"Resume with: surefoot resume {folder}."
         raise SurefootError("the run is not finished", where=places[0].key, fix=fix)
-    return done[0].folder / "policy.json"
+    return done[0].folder
 
 
 def _chosen(found: Folder, agent: str) -> str:
@@ -73,6 +81,7 @@ def _chosen(found: Folder, agent: str) -> str:
 def _promises(place: RunPlace) -> bool:
     """A finished run of an agent that learns, with a guarantee."""
     from surefoot.plan.policy_document import load_policy
+    from surefoot.sweeps.folder import POLICY
 
-    document = load_policy(place.folder / "policy.json")
+    document = load_policy(place.folder / POLICY)
     return bool(document["guaranteed"]) and document["plan"] is not None

@@ -10,7 +10,7 @@ from surefoot.errors import SurefootError
 
 def report(folder: options.Folder) -> None:
     """Write one self-contained page about the runs of a directory, to open in a browser."""
-    from surefoot.report import page
+    from surefoot.reports import page
     from surefoot.sweeps.folder import open_folder
 
     found = open_folder(folder)

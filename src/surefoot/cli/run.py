@@ -19,7 +19,7 @@ def run(
     world: Annotated[
         str,
         typer.Argument(
-            help="A named world; see 'surefoot worlds'.",
+            help="A named world (see 'surefoot worlds'), a world's file, or with --world a problem's file.",
             autocompletion=options.world_names,
             show_default="the one in --config",
         ),
@@ -41,6 +41,7 @@ def run(
         typer.Option(metavar="[LABEL.]NAME=VALUE", help="An option of the agents, or of one; may be repeated."),
     ] = None,
     world_option: options.WorldOptions = None,
+    truth: options.Truth = None,
     config: Annotated[
         Path | None, typer.Option(help="A TOML file from 'surefoot config'; options given here take precedence.")
     ] = None,
@@ -65,7 +66,7 @@ def run(
 
     found = run_options.read_config(config) if config is not None else run_options.RunOptions()
     given: dict[str, Any] = {
-        "world": world or None,
+        "world": options.own_world(world, truth) or None,
         "agents": run_options.contenders_of(agent) if agent else None,
         "world_options": {**found.world_options, **run_options.pairs_of(world_option, "--world-option")}
         if world_option
@@ -89,5 +90,7 @@ def run(
 def _run(found: RunOptions, force: bool) -> Outcome:
     spec, out = found.spec(), found.folder()
     runs = len(spec.agents) * len(spec.seeds)
-    typer.echo(f"{spec.world}: {runs} run{'s' if runs > 1 else ''} of {spec.episodes:,} episodes → {out}", err=True)
+    typer.echo(
+        f"{spec.world_name}: {runs} run{'s' if runs > 1 else ''} of {spec.episodes:,} episodes → {out}", err=True
+    )
     return play(spec, out, jobs=found.jobs, on=found.on, force=force, pause=found.checkpoint_seconds)

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from surefoot.agents import registry as agents
 from surefoot.checks import check_options, nearest, options_of
 from surefoot.errors import InvalidInput, SurefootError
+from surefoot.exact import contenders
 from surefoot.storage.toml import read_toml
 from surefoot.sweeps.folder import Contender, Spec
+from surefoot.worlds.registry import is_file_name
+from surefoot.worlds.world import World
 
 MOST_SEEDS = 100_000
 
@@ -23,7 +25,7 @@ MOST_SEEDS = 100_000
 class RunOptions:
     """The options of 'surefoot run', from a file or the command line, with their defaults."""
 
-    world: str = ""
+    world: str | World = ""
     world_options: Mapping[str, Any] = field(default_factory=dict)
     agents: tuple[Contender, ...] = (Contender("lsvi-new"),)
     episodes: int = 20_000
@@ -41,7 +43,10 @@ class RunOptions:
         return Spec(self.world, self.agents, self.seeds, self.episodes, self.world_options, self.snapshots)
 
     def folder(self) -> Path:
-        return self.out if self.out is not None else Path("runs") / self.world.replace("/", "-")
+        if self.out is not None:
+            return self.out
+        name = self.world if isinstance(self.world, str) else self.world.name or "own"
+        return Path("runs") / (Path(name).stem if is_file_name(name) else name.replace("/", "-"))
 
 
 # --- words --------------------------------------------------------------------------------------------------
@@ -67,7 +72,7 @@ def contenders_of(words: Sequence[str]) -> tuple[Contender, ...]:
     found = []
     for word in words:
         label, equals, agent = word.partition("=")
-        agents.kind(agent if equals else label)  # refuses an unknown one, with the nearest names
+        contenders.kind(agent if equals else label)  # refuses an unknown one, with the nearest names
         found.append(Contender(agent, {}, label) if equals else Contender(label))
     return tuple(found)
 
@@ -118,7 +123,7 @@ def with_options(found: Sequence[Contender], given: Mapping[str, Any]) -> tuple[
 
 
 def _options_of(contender: Contender) -> Mapping[str, Any]:
-    return options_of(agents.kind(contender.agent), without=("problem",))
+    return options_of(contenders.kind(contender.agent), without=contenders.GIVEN)
 
 
 # --- TOML ---------------------------------------------------------------------------------------------------
@@ -177,13 +182,13 @@ def _contender(label: str, table: Any, path: Path, text: str) -> Contender:
     options = dict(table)
     agent = options.pop("agent", label)
     try:
-        kind = agents.kind(agent)
+        kind = contenders.kind(agent)
     except (InvalidInput, TypeError) as error:
         fix = error.fix if isinstance(error, InvalidInput) else ""
         raise InvalidInput("no such agent", where=place, got=repr(agent), fix=fix) from None
     for name, value in options.items():
         try:
-            check_options(agent, kind, {name: value}, without=("problem",))
+            check_options(agent, kind, {name: value}, without=contenders.GIVEN)
         except InvalidInput as error:
             place = f"{path}, line {_line(text, f'agents.{label}', name)}"
             raise InvalidInput(error.rule, where=place, got=error.got, fix=error.fix) from None

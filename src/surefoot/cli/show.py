@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def show(
     world: options.World,
     world_option: options.WorldOptions = None,
+    truth: options.Truth = None,
     picture: Annotated[
         Path | None, typer.Option(help="The picture to write, .png or .svg.", show_default="WORLD.png")
     ] = None,
@@ -26,21 +27,28 @@ def show(
     from surefoot import worlds
     from surefoot.diagnosis import check as diagnose
     from surefoot.exact import fallback_value, solve
+    from surefoot.worlds.registry import is_file_name
 
-    place = make_world(world, world_option)
+    place = make_world(world, world_option) if truth is None else options.own_world(world, truth)
     best, known = solve(place), fallback_value(place)
     states = sum(int(mask.sum()) for mask in best.safe_states)
     every = sum(len(mask) for mask in best.safe_states)
-    typer.echo(f"{world}: {worlds.names()[world]}")
+    typer.echo(f"{world}: {'a world of your own' if is_file_name(world) else worlds.names()[world]}")
     typer.echo(f"The fallback earns {known:.4g} per episode, the best safe policy {best.value:.4g}.")
     typer.echo(f"{states:,} of {every:,} states are truly safe.\n")
     typer.echo(str(diagnose(place.problem)))
     if draw:
-        _draw(place, picture or Path(f"{world.replace('/', '-')}.png"))
+        _draw(place, picture or _picture(world))
+
+
+def _picture(world: str) -> Path:
+    from surefoot.worlds.registry import is_file_name
+
+    return Path(f"{Path(world).stem if is_file_name(world) else world.replace('/', '-')}.png")
 
 
 def _draw(world: World, path: Path) -> None:
-    from surefoot.report import draw as drawing
+    from surefoot.reports import draw as drawing
 
     try:
         typer.echo(f"\npicture: {drawing.draw(world, path=path) or path}")

@@ -51,6 +51,7 @@ def new(
         agent=agent,
         failure_probability=failure_probability,
         false_alarm=false_alarm,
+        progress=True,
         **_options(option or []),
     ) as study:
         _say(study.status())
@@ -90,42 +91,60 @@ def abort(path: Folder, reason: Reason = "") -> None:
 
 
 @app.command(epilog="Example: surefoot study status pump.study")
-def status(path: Folder) -> None:
+def status(
+    path: Folder,
+    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
     """Print the state of the study; works while another process runs it."""
+    from surefoot.study.status import as_text
     from surefoot.study.study import Study
 
-    _say(Study.open(path, read_only=True).status())
+    found = Study.open(path, read_only=True).status()
+    if json:
+        _say(found)
+    else:
+        typer.echo(as_text(found))
 
 
 @app.command(epilog="Example: surefoot study acknowledge pump.study --reason 'cable replaced'")
 def acknowledge(
     path: Folder,
     reason: Reason,
-    discard: Annotated[bool, typer.Option(help="Drop all data, because the plant has changed.")] = False,
+    discard_data: Annotated[
+        bool, typer.Option("--discard-data", help="Drop all data, because the plant has changed.")
+    ] = False,
     noise: Annotated[
         list[str] | None, typer.Option(help="A larger noise scale of a limit, NAME=NUMBER; may be repeated.")
     ] = None,
     problem: Annotated[Path | None, typer.Option(help="A wider problem, .json or .npz; keeps the data.")] = None,
-    trust_anchors: Annotated[bool, typer.Option(help="With --discard: keep trusting the anchors.")] = False,
+    trust_anchors: Annotated[
+        bool, typer.Option("--trust-anchors", help="With --discard-data: keep trusting the anchors.")
+    ] = False,
 ) -> None:
     """Acknowledge an alarm and leave safe mode. 'answers' in the status says what the alarm requires."""
     scales = dict(_scale(item) for item in noise or [])
-    request = {"call": "acknowledge", "reason": reason, "discard_data": discard, "trust_anchors": trust_anchors}
+    request = {"call": "acknowledge", "reason": reason, "discard_data": discard_data, "trust_anchors": trust_anchors}
     request |= {"noise": scales} if scales else {}
     _call(path, request | ({} if problem is None else {"problem": str(problem)}))
 
 
-@app.command(epilog="Example: surefoot study policy pump.study policy.py")
+@app.command(epilog="Example: surefoot study policy pump.study --out policy.py")
 def policy(
     path: Folder,
-    out: Annotated[Path | None, typer.Argument(help="A .json or .py file; printed as JSON if left out.")] = None,
+    out: Annotated[Path | None, typer.Option(help="A .json or .py file.", show_default="printed as JSON")] = None,
+    exploit: Annotated[
+        bool, typer.Option("--exploit", help="Without exploration bonuses; certified all the same.")
+    ] = False,
 ) -> None:
     """Export the certified greedy policy; using the file does not need surefoot."""
     from surefoot.study.exporting import document
     from surefoot.study.study import Study
 
     study = Study.open(path, read_only=True)
-    _say(document(study.standing) if out is None else {"path": str(study.export_policy(out))})
+    if out is None:
+        _say(document(study.standing, exploit=exploit))
+    else:
+        _say({"path": str(study.export_policy(out, exploit=exploit))})
 
 
 @app.command(name="import", epilog="Example: surefoot study import pump.study log.csv")
@@ -145,15 +164,31 @@ def report(
     path: Folder,
 ) -> None:
     """Write one self-contained page about a study: its state, its limits, its alarms, its audit."""
-    from surefoot.report import study_page
+    from surefoot.reports import study_page
 
     typer.echo(f"report: {study_page.write_study_page(path)}")
 
 
-@app.command(epilog="Example: surefoot study serve pump.study < requests.jsonl")
-def serve(path: Folder) -> None:
+@app.command(epilog="Example: surefoot study serve pump.study")
+def serve(
+    path: Folder,
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 8765,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="A further name of this machine, for the Host header; may be repeated.")
+    ] = None,
+    new_tokens: Annotated[bool, typer.Option("--new-tokens", help="Replace the tokens.")] = False,
+) -> None:
+    """Serve a study over HTTP, with a live page for operators; until Ctrl-C. Tokens are printed the first time."""
+    from surefoot.serve.server import serve as serve_study
+
+    serve_study(path, host, port, allow_hosts=allow_host or (), new_tokens=new_tokens, say=_tell_user, progress=True)
+
+
+@app.command(epilog="Example: surefoot study pipe pump.study < requests.jsonl")
+def pipe(path: Folder) -> None:
     """Answer requests, one line of JSON each, until stdin ends: {"call": "ask"}, {"call": "tell", …}, …"""
-    from surefoot.study.protocol import serve as answer_all
+    from surefoot.study.protocol import answer_all
 
     with _open(path) as study:
         answer_all(study, sys.stdin.buffer, sys.stdout)
@@ -162,7 +197,7 @@ def serve(path: Folder) -> None:
 def _open(path: Path) -> Study:
     from surefoot.study.study import Study
 
-    study = Study.open(path)
+    study = Study.open(path, progress=True)
     for remark in study.recovered:
         typer.echo(f"surefoot: {remark}", err=True)
     return study
@@ -173,6 +208,10 @@ def _call(path: Path, request: dict[str, Any]) -> None:
 
     with _open(path) as study:
         _say(answer(study, request))
+
+
+def _tell_user(line: str) -> None:
+    print(line, flush=True)
 
 
 def _say(value: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 if TYPE_CHECKING:
-    from surefoot.report.summary import Summary
+    from surefoot.reports.summary import Summary
     from surefoot.sweeps.sweep import Outcome, Spec
 
 BROKEN = 1  # exit code: --strict was not satisfied
@@ -67,13 +67,14 @@ def finish(outcome: Outcome, strict: bool, first: str = "agent") -> None:
     from surefoot.cli.table import print_summaries
 
     print_summaries(found, first)
+    _print_prices(outcome)
     typer.echo(f"runs: {root}", err=True)
     if strict:
         _demand(found)
 
 
 def summaries(outcome: Outcome) -> list[Summary]:
-    from surefoot.report.summary import summarise
+    from surefoot.reports.summary import summarise
 
     found = []
     for label in outcome.folder.labels:
@@ -83,8 +84,22 @@ def summaries(outcome: Outcome) -> list[Summary]:
     return found
 
 
+def _print_prices(outcome: Outcome) -> None:
+    """Where the comparison has an oracle shield."""
+    from surefoot.reports.price import prices
+
+    folder = outcome.folder
+    runs = {
+        label: [folder.ledger(place).manifest for place in folder.places() if place.label == label]
+        for label in folder.labels
+    }
+    for price in prices(runs):
+        if price.oracle is not None:
+            typer.echo(f"Price of safety, {price}.")
+
+
 def _demand(found: list[Summary]) -> None:
-    broken = [row.label for row in found if row.violations]
+    broken = [row.label for row in found if row.broke_a_limit]
     void = [row.label for row in found if not row.guaranteed]
     for names, what in ((broken, "broke a limit"), (void, "without a guarantee")):
         if names:

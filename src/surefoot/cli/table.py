@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from surefoot.report.summary import Summary
+    from surefoot.reports.summary import Summary
 
 
 def print_table(head: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[str] = ()) -> None:
@@ -26,24 +26,33 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[str]], left: Sequen
 
 
 def print_summaries(summaries: Sequence[Summary], first: str = "agent") -> None:
-    """Value and violations side by side: neither says enough alone."""
+    """Value and violations side by side: neither says enough alone. All numbers are means over the runs."""
     print_table(
         [first, "value", "gap closed", "regret", "violations", "guarantee"],
         [
             [
                 row.label,
-                f"{row.value:.3f}",
-                f"{row.gap_closed:.0%}",
-                f"{row.regret:,.0f}",
-                f"[bold red]{row.violations:,}[/]" if row.violations else "[green]0[/]",
+                _lines(row.value.text(3)),
+                _lines(row.gap_closed.text(percent=True)),
+                _lines(row.regret.text(0)),
+                f"[bold red]{_lines(row.violations.text(1))}[/]" if row.broke_a_limit else "[green]0[/]",
                 row.promise,
             ]
             for row in summaries
         ],
         left=["guarantee"],
     )
-    if any(row.regret < 0 for row in summaries):
+    counts = sorted({row.runs for row in summaries})
+    over = f"{counts[0]} runs" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} runs"
+    each = f"Means over {over}, in brackets their 95% bootstrap intervals. " if counts[-1] > 1 else "One run each. "
+    typer.echo(f"{each}Value: exact, of the last policy. Regret and violations: of a whole run.")
+    if any(row.regret.mean < 0 for row in summaries):
         typer.echo("Regret is measured against the best safe policy; below 0 was earned by breaking a limit.")
+
+
+def _lines(text: str) -> str:
+    """The interval below its mean, so that a table fits 80 columns."""
+    return text.replace(" [", "\n[").replace(", ", ",\n")
 
 
 def number(value: float | None) -> str:

@@ -25,6 +25,9 @@ regret is never negative.
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from surefoot.exact.best import Solution, solve
 from surefoot.exact.evaluate import (
     Violations,
@@ -37,12 +40,18 @@ from surefoot.exact.evaluator import Evaluator
 from surefoot.exact.policies import Policy, fallback
 from surefoot.exact.safety import SafeSets, safe_sets
 
+if TYPE_CHECKING:
+    from surefoot.exact.oracle_shield import OracleShield
+    from surefoot.exact.witness import Witness
+
 __all__ = [
     "Evaluator",
+    "OracleShield",
     "Policy",
     "SafeSets",
     "Solution",
     "Violations",
+    "Witness",
     "evaluate",
     "evaluate_all",
     "fallback",
@@ -51,3 +60,12 @@ __all__ = [
     "solve",
     "violations",
 ]
+
+# Loaded when first used: one imports Gymnasium, the other the learners.
+_LATER = {"Witness": "witness", "OracleShield": "oracle_shield"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(importlib.import_module(f"surefoot.exact.{_LATER[name]}"), name)
+    raise AttributeError(f"module 'surefoot.exact' has no attribute {name!r}")

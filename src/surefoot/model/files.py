@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import resources
@@ -30,20 +31,18 @@ from surefoot.storage import archive as npz
 from surefoot.storage import disk, raw_arrays, strict_json
 from surefoot.storage.disk import FileLayer
 
-_RESTORE = "Restore it from a copy, or save the problem anew."
+_RESTORE = "Restore it from a copy, or save it anew."
 _LEAST_BUDGET = 1 << 20
+_JSON_ENTRIES = 200_000  # of arrays; a larger problem is kept as .npz
 _HASHED = 1 << 20  # numbers at a time: float32 becomes float64 to be hashed
 
 
 def save_problem(problem: Problem, path: Path, layer: FileLayer | None = None) -> Path:
     """Write the problem to ``path`` in the format of its suffix, whole or not at all; returns ``path``."""
-    suffix = _suffix(path)
-    document = to_document(problem)
-    if suffix == ".problem":
-        _save_folder(document, path, layer)
+    if _suffix(path) == ".problem":
+        _save_folder(to_document(problem), path, layer)
         return path
-    document["digest"] = problem.digest
-    (layer or disk.DISK).replace(path, _as_json(document) if suffix == ".json" else _as_archive(document))
+    write_document(path, {**to_document(problem), "digest": problem.digest}, layer)
     return path
 
 
@@ -52,18 +51,46 @@ def load_problem(path: Path, mapped: bool = False) -> Problem:
 
     ``mapped``: arrays of a ``.problem`` stay on the disk.
     """
-    suffix = _suffix(path)
-    if mapped and suffix != ".problem":
-        raise InvalidInput(
-            "only a .problem can be mapped", got=repr(path.name), fix="Save the problem as NAME.problem."
-        )
-    if path.exists() and not (path.is_dir() if suffix == ".problem" else path.is_file()):  # a pipe might never end
-        kind = "not a folder" if suffix == ".problem" else "not a regular file"
-        raise UnreadableFile(kind, where=str(path), fix="Give the path of a saved problem.")
-    try:
-        if suffix == ".problem":
+    if mapped and _suffix(path) != ".problem":
+        fix = "Save the problem as NAME.problem."
+        raise InvalidInput("only a .problem can be mapped", got=repr(path.name), fix=fix)
+    if _suffix(path) == ".problem":
+        with _naming(path):
             return _load_folder(path, mapped)
-        return _load_json(path) if suffix == ".json" else _load_archive(path)
+    with reading(path, check_version) as (document, stored, size):
+        return problem_from(document, stored, size)
+
+
+def write_document(path: Path, document: Document, layer: FileLayer | None = None) -> None:
+    """Write a document with arrays in it, in the format of the path's suffix, whole or not at all."""
+    write = _as_json if _suffix(path) == ".json" else _as_archive
+    (layer or disk.DISK).replace(path, write(document))
+
+
+Stored = tuple[Document, Mapping[str, object], int]
+"""A document, the arrays that it refers to by name, and the file's size in bytes."""
+
+
+@contextmanager
+def reading(path: Path, check: Callable[[object], Document]) -> Iterator[Stored]:
+    """What :func:`write_document` wrote; whatever is wrong with it is an UnreadableFile that names the file.
+
+    ``check``: the document if it is of the format and version that are read; it is asked before anything else.
+    """
+    suffix = _suffix(path)
+    if suffix == ".problem":
+        raise InvalidInput("a world is saved as .json or .npz", got=repr(path.name))
+    if path.exists() and not path.is_file():  # a pipe or device might never end
+        raise UnreadableFile("not a regular file", where=str(path), fix="Give the path of a saved file.")
+    with _naming(path), (_opened_json if suffix == ".json" else _opened_archive)(path, check) as found:
+        yield found
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Whatever is wrong with a file is an UnreadableFile that names it."""
+    try:
+        yield
     except (UnreadableFile, InvalidInput) as error:
         where = f"{path}, {error.where}" if error.where else str(path)
         fix = error.fix or _RESTORE
@@ -73,6 +100,13 @@ def load_problem(path: Path, mapped: bool = False) -> Problem:
     except MemoryError:
         fix = "Load it where more memory is free."
         raise UnreadableFile("the file does not fit in memory", where=str(path), fix=fix) from None
+
+
+def file_for(problem: Problem, stem: str) -> str:
+    """A file's name: text while it is small, for people to read."""
+    layers = problem.graph.layers
+    entries = sum(y.cost_features.size + y.transition_features.size + 2 * y.n_edges for y in layers)
+    return f"{stem}.json" if entries <= _JSON_ENTRIES else f"{stem}.npz"
 
 
 def schema() -> dict[str, Any]:
@@ -116,9 +150,9 @@ def _suffix(path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix not in (".json", ".npz", ".problem"):
         raise InvalidInput(
-            "a problem's file ends in .json, .npz or .problem",
+            "the file of a problem or a world ends in .json, .npz or .problem",
             got=repr(path.name),
-            fix="Use .json for a small problem, .npz for a large one, .problem for one larger than memory.",
+            fix="Use .json for a small one, .npz for a large one, .problem for a problem larger than memory.",
         )
     return suffix
 
@@ -168,9 +202,15 @@ def _checked_text(document: Document, write_array: Callable[[Any], object], suff
     def line(value: object) -> str:
         return json.dumps(value, default=write_array, ensure_ascii=False, allow_nan=False)
 
-    entries = {key: line(value) for key, value in document.items() if key != "layers"}
-    entries["layers"] = "[\n  " + ",\n  ".join(map(line, document["layers"])) + "\n]"
-    text = "{\n" + ",\n".join(f'"{key}": {entries[key]}' for key in document) + "\n}\n"
+    def lines(part: Document) -> str:
+        return "{\n" + ",\n".join(f'"{key}": {entry(key, value)}' for key, value in part.items()) + "\n}"
+
+    def entry(key: str, value: Any) -> str:
+        if key == "layers":
+            return "[\n  " + ",\n  ".join(map(line, value)) + "\n]"
+        return lines(value) if key == "problem" and isinstance(value, dict) else line(value)
+
+    text = lines(document) + "\n"
     try:
         data = text.encode("utf-8")
     except UnicodeEncodeError:
@@ -192,28 +232,32 @@ def _too_large(suffix: str) -> InvalidInput:
 # --- reading --------------------------------------------------------------------------------------------
 
 
-def _load_json(path: Path) -> Problem:
+@contextmanager
+def _opened_json(path: Path, check: Callable[[object], Document]) -> Iterator[Stored]:
     value, size = strict_json.read_json(path, fix="Save it as .npz.")
-    document = check_version(value)
+    document = check(value)
     stored = document.get("arrays", {})
     if not isinstance(stored, dict):
         raise checked.wrong("$.arrays", "an object", stored)
-    return _verified(document, stored, size)
+    yield document, stored, size
 
 
-def _load_archive(path: Path) -> Problem:
+@contextmanager
+def _opened_archive(path: Path, check: Callable[[object], Document]) -> Iterator[Stored]:
     with npz.opened(path) as (header, open_members):
-        document = check_version(header)
+        document = check(header)
         if "arrays" in document:
             raise UnreadableFile("unknown entry", where=f"{npz.HEADER}, $", got="'arrays'")
         members = open_members()
-        return _verified(document, members, members.size)
+        yield document, members, members.size
 
 
 def _load_folder(path: Path, mapped: bool) -> Problem:
+    if path.exists() and not path.is_dir():
+        raise UnreadableFile("not a folder", fix="Give the path of a saved problem.")
     document = check_version(raw_arrays.read_header(path))
     stored = raw_arrays.open_arrays(path, document.pop("arrays", None), mapped)
-    problem = _verified(document, stored, sum(array.nbytes for array in stored.values()))
+    problem = problem_from(document, stored, sum(array.nbytes for array in stored.values()))
     if not mapped:
         return problem
     names = {id(array): name for name, array in stored.items()}
@@ -222,7 +266,8 @@ def _load_folder(path: Path, mapped: bool) -> Problem:
     return replace(problem, seals=tuple(seals))
 
 
-def _verified(document: Document, stored: Mapping[str, object], size: int) -> Problem:
+def problem_from(document: Document, stored: Mapping[str, object], size: int) -> Problem:
+    """The problem in a document; its digest, where it has one, must be right."""
     problem = from_document(document, stored, max(size, _LEAST_BUDGET))
     expected = document.get("digest")
     if "digest" in document and expected != problem.digest:

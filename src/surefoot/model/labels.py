@@ -6,8 +6,9 @@ no tuples, but lists are not hashable and so can never be labels: a JSON array i
 
 from __future__ import annotations
 
+import ast
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, overload
 
 from surefoot.errors import InvalidInput, UnknownLabel
@@ -69,6 +70,29 @@ def same_label(a: Label, b: Label) -> bool:
     if type(a) is float:
         return a == b and math.copysign(1.0, a) == math.copysign(1.0, b)
     return bool(a == b)
+
+
+def other_spellings(label: Label) -> list[Label]:
+    """What may have been meant instead: ``0`` for ``"0"``, ``"0"`` for ``0``, ``(1, 2)`` for ``"(1, 2)"``."""
+    if type(label) is not str:
+        return [] if _fault(label) or type(label) not in (int, float, bool) else [str(label)]
+    if len(label) > 200:
+        return []
+    try:
+        found = ast.literal_eval(label.strip())
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return []
+    found = tuple(found) if type(found) is list else found
+    return [] if _fault(found) or type(found) is str else [found]
+
+
+def meant(label: Label, known: Callable[[Label], bool]) -> str:
+    """A hint for an unknown label whose other spelling is known; empty otherwise."""
+    other = next((each for each in other_spellings(label) if known(each)), None)
+    if other is None:
+        return ""
+    kinds = {str: "text", int: "a number", float: "a number", tuple: "a tuple", bool: "true or false"}
+    return f"Did you mean {shown(other)}, {kinds[type(other)]}, instead of {shown(label)}, {kinds[type(label)]}?"
 
 
 def hashable(label: Label) -> bool:
@@ -154,16 +178,20 @@ class Names:
 
     def index(self, label: Label, where: str) -> int:
         """The index of a label; an unknown one is an error, never a guess."""
-        found = None
-        if self._labels is None:
-            found = position(label, self._size)
-        elif hashable(label):
-            if self._index is None:
-                self._index = {name: i for i, name in enumerate(self._labels)}
-            found = self._index.get(label)
+        found = self._find(label)
         if found is None:
-            raise UnknownLabel("no such state", where=where, got=shown(label))
+            fix = meant(label, lambda other: self._find(other) is not None)
+            raise UnknownLabel("no such state", where=where, got=shown(label), fix=fix)
         return found
+
+    def _find(self, label: Label) -> int | None:
+        if self._labels is None:
+            return position(label, self._size)
+        if not hashable(label):
+            return None
+        if self._index is None:
+            self._index = {name: i for i, name in enumerate(self._labels)}
+        return self._index.get(label)
 
     def take(self, kept: Iterable[int]) -> Names:
         chosen = [self[i] for i in kept]

@@ -9,7 +9,7 @@ import numpy as np
 
 from surefoot.errors import UnknownLabel
 from surefoot.model.graph import BoolArray, Layer
-from surefoot.model.labels import Label, Names, hashable, position, shown
+from surefoot.model.labels import Label, Names, hashable, meant, position, shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +30,19 @@ class Naming:
     def pair(self, layer: Layer, h: int, state: int, action: Label) -> int:
         """The index of a pair, by linear search: a state has few actions."""
         first, end = int(layer.state_ptr[state]), int(layer.state_ptr[state + 1])
-        listed, number = self.actions[h], None
-        if listed is None:
-            number = position(action, end - first)
-        elif hashable(action):
-            number = next((i for i, label in enumerate(listed[first:end]) if label == action), None)
+        listed = self.actions[h]
+
+        def find(label: Label) -> int | None:
+            if listed is None:
+                return position(label, end - first)
+            if not hashable(label):
+                return None
+            return next((i for i, known in enumerate(listed[first:end]) if known == label), None)
+
+        number = find(action)
         if number is None:
-            raise UnknownLabel("no such action", where=self.at_state(h, state), got=shown(action))
+            fix = meant(action, lambda other: find(other) is not None)
+            raise UnknownLabel("no such action", where=self.at_state(h, state), got=shown(action), fix=fix)
         return first + number
 
     def at_state(self, h: int, state: int) -> str:

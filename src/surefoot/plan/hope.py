@@ -98,16 +98,42 @@ def same_play(graph: LayeredGraph, one: Sequence[IntArray], other: Sequence[IntA
 
 
 def worth_at_least(graph: LayeredGraph, action: Sequence[IntArray], known: Sequence[ValueEllipsoid]) -> FloatArray:
-    """(S,) no less is expected from a policy, from each state of the first layer, while its value ellipsoids hold.
+    """(S,) no less is expected from a policy, from each state of the first layer, while its value ellipsoids hold."""
+    return worth(graph, action, [replace(each, optimism=-each.optimism) for each in known])[0]
 
-    The expected next value of spec 6 with −radius, of the pairs that the policy plays; 0 where it has none.
+
+def worth(graph: LayeredGraph, action: Sequence[IntArray], known: Sequence[ValueEllipsoid]) -> tuple[FloatArray, ...]:
+    """H of (S,): what is expected from a policy, by the expected next value of spec 6 of the pairs that it plays.
+
+    With −radius at least that much, with +radius at most, while the ellipsoids hold; 0 where the policy has no pair.
     """
-    value = graph.terminal.reward
+    value = [graph.terminal.reward]
     for h in reversed(range(len(graph.layers))):
         layer, chosen = graph.layers[h], action[h]
         has = np.flatnonzero(chosen != NO_ACTION)
-        pairs, low = chosen[has], replace(known[h], optimism=-known[h].optimism)
+        pairs = chosen[has]
         here = np.zeros(layer.n_states)
-        here[has] = layer.reward[pairs] + expected_next_value(layer, value, low, np.sort(pairs))[pairs]
-        value = here
-    return value
+        here[has] = layer.reward[pairs] + expected_next_value(layer, value[0], known[h], np.sort(pairs))[pairs]
+        value.insert(0, here)
+    return tuple(value)
+
+
+def worth_between(
+    graph: LayeredGraph, action: Sequence[IntArray], known: Sequence[ValueEllipsoid]
+) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
+    """(low, high), each H of (S,): confidence bounds of a policy's value, both at the whole radius of spec 6.
+
+    They hold together, for every state and every policy, with probability 1 − p (the value event of spec 8), whatever
+    share of the radius the planner's optimism uses.
+    """
+    low, high = (
+        worth(graph, action, [replace(each, optimism=sign, clip=True) for each in known]) for sign in (-1.0, 1.0)
+    )
+    return low, high
+
+
+def exploiting(graph: LayeredGraph, certified: Certified, known: Sequence[ValueEllipsoid]) -> tuple[IntArray, ...]:
+    """H-1 of (S,): the greedy policy of the estimates alone, without bonus or optimism, over certified pairs only."""
+    nothing = [np.broadcast_to(0.0, layer.n_pairs) for layer in graph.layers]
+    plain = [replace(each, optimism=0.0) for each in known]
+    return optimistic_values(graph, certified, nothing, plain, most_to_come(graph)).action

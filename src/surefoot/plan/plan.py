@@ -15,7 +15,7 @@ from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, within_limits
 from surefoot.plan.directed import Directed
-from surefoot.plan.hope import Hope, hope, worth_at_least
+from surefoot.plan.hope import Hope, exploiting, hope, worth_at_least
 from surefoot.plan.segments import segment_all
 from surefoot.plan.values import Values
 from surefoot.plan.why import Explanation, why
@@ -79,6 +79,11 @@ class Plan:
         """
         low = worth_at_least(self.problem.graph, self.values.action, self.ellipsoids)
         return float((self.hope.best.value[0] - low)[self.problem.graph.starts].max())
+
+    @cached_property
+    def exploiting(self) -> tuple[IntArray, ...]:
+        """H-1 of (S,): what to play when nothing is to be explored: greedy by the estimates, certified still."""
+        return exploiting(self.problem.graph, self.certified_sets, self.ellipsoids)
 
     @cached_property
     def targets(self) -> tuple[FloatArray, ...]:

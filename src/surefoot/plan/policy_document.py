@@ -2,21 +2,27 @@
 
 ``.json``, which any language reads::
 
-    {"format": "surefoot-policy", "version": 2, "problem": digest, "agent": "lsvi-new",
+    {"format": "surefoot-policy", "version": 3, "problem": digest, "agent": "lsvi-new",
      "plan": 308,                                        its number; null for an agent without plans
-     "guaranteed": true, "promise": "every step safe with probability ≥ 0.95", "failure_probability": 0.05,
-     "safe_mode": false, "start": null, "states": "all", "limits": [{"name": "temperature", "bound": 0.6}],
+     "exploring": true, "guaranteed": true, "promise": "every step safe with probability ≥ 0.95",
+     "failure_probability": 0.05, "safe_mode": false, "start": null, "states": "all",
+     "limits": [{"name": "temperature", "bound": 0.6}],
      "source": {"kind": "run", "world": digest, "seed": 0, "episodes": 20000},
                 or {"kind": "study", "epoch": 0, "records": 451, "episodes": 150}
-     "steps": [[{"state": …, "action": …, "value": 3.48, "margin": [0.02], "certified": true, "fallback": false}, …],
-               …]}
+     "starts": [{"state": …, "value": 3.48, "value_low": 3.31, "value_high": 3.62}, …],
+     "steps": [[{"state": …, "action": …, "value": 3.48, "value_low": 3.31, "value_high": 3.62, "margin": [0.02],
+                 "certified": true, "fallback": false}, …], …]}
 
-``value``: optimistic, from here on. ``margin``: per limit, bound − upper bound, the least over the action's successors;
-null where nothing is proved (the fallback's action may be safe by assumption alone). ``certified``: proved safe, with
-all that may follow. ``fallback``: the fallback's own action. ``start``: the start state that the policy is for, null
-when it is for all. In safe mode every action is the fallback's. States without an action are left out: to ask for one
-is an error, never a guess. In a problem with more than ``MOST_STATES`` those that the policy never reaches are left out
-too (``"states": "reached"``).
+``value``: what this policy is worth from here on, exactly; null where no truth is known, as in a study. ``value_low``,
+``value_high``: confidence bounds of the same number, all of which hold together with probability 1 − p
+(:func:`surefoot.plan.hope.worth_between`); null for an agent without plans. The optimistic value that a plan chooses by
+is not the value of any policy, and is not written. ``exploring``: false for a policy without exploration bonuses
+(``--exploit``): greedy by the estimates, over certified actions still. ``margin``: per limit, bound − upper bound, the
+least over the action's successors; null where nothing is proved (the fallback's action may be safe by assumption
+alone). ``certified``: proved safe, with all that may follow. ``fallback``: the fallback's own action. ``start``: the
+start state that the policy is for, null when it is for all. In safe mode every action is the fallback's. States without
+an action are left out: to ask for one is an error, never a guess. In a problem with more than ``MOST_STATES`` those
+that the policy never reaches are left out too (``"states": "reached"``).
 
 ``.py``: a module that needs nothing but Python, with a function ``action(step, state)``.
 """
@@ -26,7 +32,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -34,14 +40,15 @@ import numpy as np
 
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.model import checked
-from surefoot.model.graph import NO_ACTION, BoolArray, IntArray
+from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray
 from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import margins
+from surefoot.plan.hope import worth_between
 from surefoot.plan.plan import Plan
 from surefoot.storage import disk, strict_json
 
-FORMAT, VERSION = "surefoot-policy", 2
+FORMAT, VERSION = "surefoot-policy", 3
 MOST_STATES = 100_000  #: of all decision steps
 
 Entry = dict[str, Any]
@@ -61,7 +68,20 @@ class Exported:
     failure_probability: float | None
     start: Label
     source: Mapping[str, Any]
+    exact: Sequence[FloatArray] | None = None  # H of (S,): what the policy is worth, where the truth is known
+    exploring: bool = True
     safe_mode: bool = False
+
+    @cached_property
+    def _bounds(self) -> tuple[Sequence[FloatArray] | None, Sequence[FloatArray] | None]:
+        if self.plan is None:
+            return None, None
+        return worth_between(self.problem.graph, self.chosen, self.plan.ellipsoids)
+
+    def _value(self, h: int, state: int) -> Entry:
+        low, high = self._bounds
+        columns = {"value": self.exact, "value_low": low, "value_high": high}
+        return {name: None if column is None else _finite(column[h][state]) for name, column in columns.items()}
 
     @property
     def everywhere(self) -> bool:
@@ -75,6 +95,7 @@ class Exported:
             "problem": self.problem.digest,
             "agent": self.agent,
             "plan": None if self.plan is None else self.plan.number,
+            "exploring": self.exploring,
             "guaranteed": self.guaranteed,
             "promise": self.promise,
             "failure_probability": self.failure_probability,
@@ -83,6 +104,10 @@ class Exported:
             "states": "all" if self.everywhere else "reached",
             "limits": [limit.told() for limit in self.problem.limits],
             "source": dict(self.source),
+            "starts": [
+                {"state": self.problem.naming.states[0][state], **self._value(0, state)}
+                for state in self.problem.graph.starts.tolist()
+            ],
         }
 
     def steps(self) -> Iterator[Iterator[Entry]]:
@@ -104,11 +129,16 @@ class Exported:
             yield {
                 "state": naming.states[h][state],
                 "action": naming.action(layer, h, pair),
-                "value": None if plan is None else float(plan.values.value[h][state]),
+                **self._value(h, state),
                 "margin": None if worst is None else margins(worst[pair], self.problem.bounds[h], certified),
                 "certified": certified,
                 "fallback": fallback,
             }
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no NaN: nothing is known where data have overflowed, or the policy has no action."""
+    return float(value) if np.isfinite(value) else None
 
 
 def states_reached(problem: Problem, chosen: Sequence[IntArray]) -> list[BoolArray]:
@@ -154,6 +184,7 @@ _BEGIN = '''"""A certified policy, exported by surefoot. It needs nothing but Py
 PROMISE = {promise!a}
 PROBLEM = {problem!a}
 PLAN = {plan!a}
+VALUES = {values!a}  # per start: exact where the truth is known, and confidence bounds
 
 _ACTIONS = (
 '''
@@ -169,8 +200,16 @@ def action(step, state):
 
 
 def _write_python(stream: BinaryIO, head: Document, steps: Iterable[Iterable[Entry]]) -> None:
-    plan = {"agent": head["agent"], "plan": head["plan"], "safe_mode": head["safe_mode"], **head["source"]}
-    stream.write(_BEGIN.format(promise=head["promise"], problem=head["problem"], plan=plan).encode())
+    plan = {
+        "agent": head["agent"],
+        "plan": head["plan"],
+        "exploring": head["exploring"],
+        "safe_mode": head["safe_mode"],
+        **head["source"],
+    }
+    stream.write(
+        _BEGIN.format(promise=head["promise"], problem=head["problem"], plan=plan, values=head["starts"]).encode()
+    )
     for step in steps:
         stream.write(b"    {\n")
         for entry in step:
@@ -182,10 +221,11 @@ def _write_python(stream: BinaryIO, head: Document, steps: Iterable[Iterable[Ent
 # --- reading --------------------------------------------------------------------------------------------
 
 _HEAD = (
-    *("format", "version", "problem", "agent", "plan", "guaranteed", "promise", "failure_probability"),
-    *("safe_mode", "start", "states", "limits", "source", "steps"),
+    *("format", "version", "problem", "agent", "plan", "exploring", "guaranteed", "promise", "failure_probability"),
+    *("safe_mode", "start", "states", "limits", "source", "starts", "steps"),
 )
-_ENTRY = ("state", "action", "value", "margin", "certified", "fallback")
+_VALUES = ("value", "value_low", "value_high")
+_ENTRY = ("state", "action", *_VALUES, "margin", "certified", "fallback")
 _SOURCES = {"run": ("kind", "world", "seed", "episodes"), "study": ("kind", "epoch", "records", "episodes")}
 
 
@@ -203,7 +243,7 @@ def _checked(found: object) -> Document:
     document = checked.mapping(found, "$", _HEAD)
     for name in ("problem", "agent", "promise", "states"):
         checked.string(document[name], f"$.{name}")
-    for name in ("guaranteed", "safe_mode"):
+    for name in ("exploring", "guaranteed", "safe_mode"):
         checked.flag(document[name], f"$.{name}")
     if document["plan"] is not None:
         checked.integer(document["plan"], "$.plan")
@@ -215,8 +255,25 @@ def _checked(found: object) -> Document:
             checked.finite(bound, f"$.limits[{i}].bound")
     _check_source(document["source"])
     (start,) = checked.labels([document["start"]], "$.start")
+    starts = _starts(document["starts"])
     limits, steps = len(document["limits"]), checked.sequence(document["steps"], "$.steps")
-    return {**document, "start": start, "steps": [_step(step, f"$.steps[{h}]", limits) for h, step in enumerate(steps)]}
+    entries = [_step(step, f"$.steps[{h}]", limits) for h, step in enumerate(steps)]
+    return {**document, "start": start, "starts": starts, "steps": entries}
+
+
+def _starts(value: object) -> list[Entry]:
+    found = [checked.mapping(each, f"$.starts[{i}]", ("state", *_VALUES))
+             for i, each in enumerate(checked.sequence(value, "$.starts"))]  # fmt: skip
+    states = checked.labels([each["state"] for each in found], "$.starts")
+    for i, each in enumerate(found):
+        _check_numbers([each[name] for name in _VALUES], f"$.starts[{i}]")
+    return [{**each, "state": state} for each, state in zip(found, states, strict=True)]
+
+
+def _check_numbers(values: Iterable[object], at: str) -> None:
+    for number in values:
+        if number is not None:
+            checked.finite(number, at)
 
 
 def _check_source(value: object) -> None:
@@ -238,7 +295,5 @@ def _step(value: object, at: str, limits: int) -> list[Entry]:
             checked.flag(entry[name], f"{at}[{i}].{name}")
         if (margin := entry["margin"]) is not None:
             checked.sequence(margin, f"{at}[{i}].margin", limits, "limits")
-        for number in (entry["value"], *(margin or ())):
-            if number is not None:
-                checked.finite(number, f"{at}[{i}]")
+        _check_numbers((*(entry[name] for name in _VALUES), *(margin or ())), f"{at}[{i}]")
     return [{**entry, "state": s, "action": a} for entry, s, a in zip(found, states, actions, strict=True)]

@@ -1,28 +1,32 @@
-"""The policy that a run ends with, as ``policy.json``; the format is :mod:`surefoot.plan.policy_document`."""
+"""The policy that a run ends with, as a file; the format is :mod:`surefoot.plan.policy_document`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from surefoot.agents.agent import Agent
+from surefoot.exact import evaluate_all
 from surefoot.plan.policy_document import Exported, save_policy
 from surefoot.runs.run import Run
 
 
-def save_last_policy(agent: Agent, run: Run, path: Path) -> None:
-    """Write the agent's last policy; the same run gives the same bytes."""
-    problem, manifest = agent.problem, run.manifest
-    agent.foresee(int(problem.graph.starts[0]))
-    plan = agent.plan
+def save_last_policy(run: Run, path: Path, exploit: bool = False) -> Path:
+    """Write the run's last policy, with its exact value in every state; the same run gives the same bytes.
+
+    ``exploit``: the one without exploration bonuses; an agent without plans has only one.
+    """
+    plan, manifest = run.plan, run.manifest
+    chosen = plan.exploiting if exploit and plan is not None else run.policy
     policy = Exported(
-        problem,
+        run.world.problem,
         plan,
-        chosen=agent.policy() if plan is None else plan.values.action,
+        chosen=chosen,
         agent=manifest["agent"],
         guaranteed=run.guaranteed,
         promise=run.promise,
         failure_probability=manifest["constants"].get("failure_probability"),
-        start=problem.starts[0] if agent.plans_by_start and len(problem.starts) > 1 else None,
+        start=run.policy_start,
         source={"kind": "run", "world": manifest["world"], "seed": manifest["seed"], "episodes": run.episodes},
+        exact=evaluate_all(run.world, chosen),
+        exploring=plan is not None and not exploit,
     )
-    save_policy(path, policy.head(), policy.steps())
+    return save_policy(path, policy.head(), policy.steps())

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.model import checked
-from surefoot.runs.record import EpisodeTable, PlanTable
+from surefoot.runs.record import EpisodeTable, PlanTable, by_limit
 from surefoot.runs.run import FORMAT, VERSION, Run
 from surefoot.storage import archive as npz
 from surefoot.storage import disk, strict_json
@@ -63,6 +63,11 @@ class Ledger:
         return self.episodes["violations"]
 
     @staticmethod
+    def of(run: Run) -> Ledger:
+        """A run that is still in memory, as it would be read back."""
+        return Ledger({**run.manifest, "summary": _summary(run)}, **run.tables())
+
+    @staticmethod
     def load(path: str | Path) -> Ledger:
         return load_ledger(Path(path))
 
@@ -79,9 +84,7 @@ def save_ledger(run: Run, path: Path, format: str | None) -> Path:
         disk.DISK.mkdir(path, new=True)
     except FileExistsError:
         raise InvalidInput("a ledger is there already", got=str(path), fix="Choose a new directory.") from None
-    limits = [limit["name"] for limit in run.manifest["limits"]]
-    tables = {"episodes": _by_limit(run.episodes_table.columns(), limits), "plans": run.plans_table.columns()}
-    for name, columns in tables.items():
+    for name, columns in run.tables().items():
         if format == "parquet":
             _write_parquet(path / f"{name}.parquet", columns)
         else:
@@ -107,17 +110,6 @@ def _summary(run: Run) -> dict[str, Any]:
         "value_event": run.value_event,
         "interrupted": run.interrupted,
     }
-
-
-def _by_limit(columns: Mapping[str, NDArray[Any]], limits: list[str]) -> dict[str, NDArray[Any]]:
-    """Columns of shape (K, m) become m columns, named after the limits."""
-    flat: dict[str, NDArray[Any]] = {}
-    for name, column in columns.items():
-        if column.ndim == 1:
-            flat[name] = column
-        else:
-            flat.update({f"{name}_{limit}": column[:, j] for j, limit in enumerate(limits)})
-    return flat
 
 
 def _write_parquet(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
@@ -196,7 +188,7 @@ def _expected(manifest: Mapping[str, Any]) -> dict[str, dict[str, np.dtype[Any]]
     names = [limit["name"] for limit in manifest["limits"]]
     tables = {"episodes": EpisodeTable.blank(0, len(names)).columns(), "plans": PlanTable().columns()}
     return {
-        table: {name: column.dtype for name, column in _by_limit(columns, names).items()}
+        table: {name: column.dtype for name, column in by_limit(columns, names).items()}
         for table, columns in tables.items()
     }
 

@@ -141,31 +141,46 @@ def _purpose(numbers: tuple[IntArray, ...], most: int) -> tuple[IntArray, ...]:
 # --- writing --------------------------------------------------------------------------------------------
 
 
+def snapshot_of(plan: Plan, first_episode: int) -> Snapshot:
+    """A plan in memory, as it would be read back."""
+    bounds, why = plan.bounds, purposes(plan)
+    return Snapshot(
+        number=plan.number,
+        first_episode=first_episode,
+        consistent=plan.consistent,
+        certified_pairs=plan.certified_sets.pairs,
+        certified_states=plan.certified_sets.states,
+        upper=bounds.upper,
+        lower=bounds.lower,
+        q=tuple(plan.q_row(h) for h in range(plan.problem.horizon - 1)),
+        value=plan.values.value,
+        action=plan.values.action,
+        purpose=why.number,
+        purposes=tuple(why.texts),
+        hope=why.hope,
+        terminal_upper=bounds.terminal_upper,
+        terminal_lower=bounds.terminal_lower,
+    )
+
+
 def save_snapshot(plan: Plan, first_episode: int, path: Path) -> None:
     """Write a plan, whole or not at all."""
-    graph, bounds, why = plan.problem.graph, plan.bounds, purposes(plan)
+    kept = snapshot_of(plan, first_episode)
     header = {
         "format": "surefoot-plan",
         "version": 2,
         "problem": plan.problem.digest,
-        "number": plan.number,
+        "number": kept.number,
         "first_episode": first_episode,
-        "consistent": plan.consistent,
-        "hope": why.hope,
-        "purposes": list(why.texts),
+        "consistent": kept.consistent,
+        "hope": kept.hope,
+        "purposes": list(kept.purposes),
     }
-    arrays = {
-        "certified_pairs": np.concatenate(plan.certified_sets.pairs),
-        "certified_states": np.concatenate(plan.certified_sets.states),
-        "upper": np.concatenate(bounds.upper),
-        "lower": np.concatenate(bounds.lower),
-        "q": np.concatenate([plan.q_row(h) for h in range(graph.horizon - 1)]),
-        "value": np.concatenate(plan.values.value),
-        "action": np.concatenate(plan.values.action).astype(np.int64),
-        "purpose": np.concatenate(why.number),
-    }
-    for name, table in (("terminal_upper", bounds.terminal_upper), ("terminal_lower", bounds.terminal_lower)):
-        if table is not None:
+    parts = ("certified_pairs", "certified_states", "upper", "lower", "q", "value", "action", "purpose")
+    arrays = {name: np.concatenate(getattr(kept, name)) for name in parts}
+    arrays["action"] = arrays["action"].astype(np.int64)
+    for name in ("terminal_upper", "terminal_lower"):
+        if (table := getattr(kept, name)) is not None:
             arrays[name] = table
     npz.save_archive(path, header, arrays)
 
@@ -179,16 +194,21 @@ class _Kept:
 
 
 class Recorder:
-    """Keeps some of the plans of one run, in memory until :meth:`flush` and then in a folder."""
+    """Keeps some of the plans of one run, in memory until :meth:`flush` and then in a folder, if it has one."""
 
-    def __init__(self, folder: Path, most: int = MOST) -> None:
-        self._folder, self._most = folder, most
+    def __init__(self, folder: Path | None = None, most: int = MOST) -> None:
+        self._folder, self._most = Path() if folder is None else folder, most
         self._kept: list[_Kept] = []
 
     @property
     def numbers(self) -> list[int]:
         """Of the plans that are kept."""
         return [kept.number for kept in self._kept]
+
+    def in_memory(self, last: Plan, episodes: int) -> tuple[tuple[Plan, int], ...]:
+        """The kept plans that are not yet written and the run's last one, and the episodes before each."""
+        found = self._ended(last, episodes)
+        return tuple((kept.plan, kept.first_episode) for kept in found if kept.plan is not None)
 
     def __call__(self, plan: Plan, first_episode: int) -> None:
         """The runner's hook: a new plan."""
@@ -218,16 +238,19 @@ class Recorder:
 
     def export(self, folder: Path, last: Plan, episodes: int) -> None:
         """The kept plans and the run's last one, which may have come after the last episode, into a new folder."""
-        ended = Recorder(self._folder, self._most)
-        ended._kept = list(self._kept)
-        ended(last, episodes)
         disk.DISK.mkdir(folder)
-        for kept in ended._kept:
+        for kept in self._ended(last, episodes):
             name = file_name(kept.number)
             if kept.plan is not None:
                 save_snapshot(kept.plan, kept.first_episode, folder / name)
             elif (self._folder / name).exists():
                 disk.DISK.replace(folder / name, (self._folder / name).read_bytes())
+
+    def _ended(self, last: Plan, episodes: int) -> list[_Kept]:
+        ended = Recorder(self._folder, self._most)
+        ended._kept = list(self._kept)
+        ended(last, episodes)
+        return ended._kept
 
     def _add(self, new: _Kept) -> None:
         self._kept.append(new)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,22 @@ from numpy.typing import NDArray
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import FloatArray, IntArray
 from surefoot.storage import archive as npz
+
+
+class EpisodeRow(NamedTuple):
+    """One episode, as a callback sees it; the entries are those of :class:`EpisodeTable`."""
+
+    episode: int  # from 1
+    plan: int  # its number
+    value: float
+    regret: float
+    reward: float
+    violations: int
+    certified: int
+    gap: float
+    to_gain: float
+    margin: FloatArray  # (m,)
+    highest: FloatArray  # (m,)
 
 
 @dataclass(eq=False)
@@ -52,6 +69,12 @@ class EpisodeTable:
     def columns(self) -> dict[str, NDArray[Any]]:
         return dict(vars(self))
 
+    def row(self, k: int) -> EpisodeRow:
+        """Of episode k, counted from 0."""
+        columns = {name: column[k] for name, column in self.columns().items() if name not in ("start", "plan")}
+        scalars = {name: value.item() if value.ndim == 0 else value.copy() for name, value in columns.items()}
+        return EpisodeRow(episode=k + 1, plan=int(self.plan[k]), **scalars)
+
     def first(self, n: int) -> EpisodeTable:
         """The first n rows."""
         return EpisodeTable(**{name: column[:n] for name, column in self.columns().items()})
@@ -90,3 +113,14 @@ class PlanTable:
     @classmethod
     def of(cls, columns: dict[str, NDArray[Any]]) -> PlanTable:
         return cls(**{name: column.tolist() for name, column in columns.items()})
+
+
+def by_limit(columns: Mapping[str, NDArray[Any]], limits: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Columns of shape (K, m) become m columns, named after the limits."""
+    flat: dict[str, NDArray[Any]] = {}
+    for name, column in columns.items():
+        if column.ndim == 1:
+            flat[name] = column
+        else:
+            flat.update({f"{name}_{limit}": column[:, j] for j, limit in enumerate(limits)})
+    return flat

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 import platform
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from surefoot.agents.agent import Agent
+from numpy.typing import NDArray
+
+import surefoot
+from surefoot.agents.agent import Agent, Policy
+from surefoot.errors import InvalidInput, SurefootError
 from surefoot.model.graph import FloatArray, IntArray
+from surefoot.model.labels import Label
 from surefoot.plan.plan import Plan
-from surefoot.runs.record import EpisodeTable, PlanTable
+from surefoot.runs.record import EpisodeTable, PlanTable, by_limit
 from surefoot.worlds.world import World
 
 FORMAT, VERSION = "surefoot-run", 4
@@ -40,6 +46,10 @@ class Run:
     interrupted: bool
     seconds: float  # wall time; kept out of the ledger, which is deterministic
     plan: Plan | None  # the last one
+    world: World
+    policy: Policy  # the last one
+    policy_start: Label  # the start that it is for, None when it is for all
+    kept: tuple[tuple[Plan, int], ...]  # some plans, and the episodes before each, for the report's explorer
 
     @property
     def episodes(self) -> int:
@@ -114,6 +124,53 @@ class Run:
         """Exact value of the last policy played; the fallback's before the first episode."""
         return float(self.value[-1]) if self.episodes else self.fallback_value
 
+    def tables(self) -> dict[str, dict[str, NDArray[Any]]]:
+        """The columns of "episodes" and of "plans"; what there is per limit has a column each, margin_NAME say."""
+        limits = [limit["name"] for limit in self.manifest["limits"]]
+        return {"episodes": by_limit(self.episodes_table.columns(), limits), "plans": self.plans_table.columns()}
+
+    def to_pandas(self, table: str = "episodes") -> Any:
+        """A table, "episodes" or "plans", as a pandas.DataFrame; needs the extra ``pandas``.
+
+        Examples:
+            >>> world = sf.worlds.make("thermal/testing")
+            >>> frame = sf.run(sf.LsviNew(world.problem), world, episodes=50, seed=0).to_pandas()
+            >>> frame[["value", "violations", "margin_temperature"]].shape
+            (50, 3)
+        """
+        pandas = _needed("pandas", "pandas")
+        return pandas.DataFrame(self._table(table))
+
+    def to_arrow(self, table: str = "episodes") -> Any:
+        """A table, "episodes" or "plans", as a pyarrow.Table; needs the extra ``parquet``."""
+        return _needed("pyarrow", "parquet").table(self._table(table))
+
+    def _table(self, name: str) -> dict[str, NDArray[Any]]:
+        tables = self.tables()
+        if name not in tables:
+            raise InvalidInput("no such table", got=repr(name), fix=f"There are {' and '.join(tables)}.")
+        return tables[name]
+
+    def report(self, path: str | Path) -> Path:
+        """Write the report of this run to one HTML file; of several runs: :func:`surefoot.report`.
+
+        Examples:
+            >>> world = sf.worlds.make("thermal/testing")
+            >>> run = sf.run(sf.LsviNew(world.problem), world, episodes=100, seed=0)
+            >>> run.report("run.html").name
+            'run.html'
+        """
+        return surefoot.report([self], path)
+
+    def export(self, path: str | Path, *, exploit: bool = False) -> Path:
+        """Write the last policy, ``.json`` or ``.py``, with its exact value: :mod:`surefoot.plan.policy_document`.
+
+        ``exploit``: without exploration bonuses; certified all the same.
+        """
+        from surefoot.runs.last_policy import save_last_policy
+
+        return save_last_policy(self, Path(path), exploit)
+
     def save(self, path: str | Path, *, format: str | None = None) -> Path:
         """Write the ledger to a new directory: Parquet where pyarrow is installed, else NPZ."""
         from surefoot.runs import ledger
@@ -131,6 +188,14 @@ class Run:
             f"Run({self.manifest['agent']}, episodes={self.episodes}, regret={self.regret.sum():.6g}, "
             f"violations={int(self.violations.sum())}, replans={self.replans}, {failed}{self.promise!r})"
         )
+
+
+def _needed(package: str, extra: str) -> Any:
+    try:
+        return importlib.import_module(package)
+    except ImportError:
+        fix = f"Install it with: pip install 'surefoot[{extra}]'"
+        raise SurefootError(f"this needs {package}", fix=fix) from None
 
 
 def describe(agent: Agent, world: World, seed: int, episodes: int, done: int, before: dict[str, int]) -> dict[str, Any]:

@@ -26,8 +26,9 @@ from surefoot.plan.plan import Plan
 from surefoot.runs import sources
 from surefoot.runs.events import cost_event, value_event
 from surefoot.runs.interrupt import Interrupt
+from surefoot.runs.plans_kept import Recorder, why_not_kept
 from surefoot.runs.progress import Progress
-from surefoot.runs.record import EpisodeTable, PlanTable
+from surefoot.runs.record import EpisodeRow, EpisodeTable, PlanTable
 from surefoot.runs.run import Run, describe
 from surefoot.worlds.world import World
 
@@ -36,8 +37,11 @@ if TYPE_CHECKING:
 
 CHUNK_SECONDS = 0.2  # how long compiled code runs between checks for progress and Ctrl-C
 
-Recorder = Callable[[Plan, int], None]
-"""Called with every plan that comes into force, and the number of episodes played before it."""
+OnPlan = Callable[[Plan, int], object]
+"""Called with every plan that comes into force, and the number of episodes played before it; True ends the run."""
+
+OnEpisode = Callable[[EpisodeRow], object]
+"""Called after every episode; True ends the run."""
 
 
 def run(
@@ -50,7 +54,8 @@ def run(
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int | None = None,
-    recorder: Recorder | None = None,
+    on_plan: OnPlan | None = None,
+    on_episode: OnEpisode | None = None,
 ) -> Run:
     """Let an agent play a number of episodes on a world, and measure it.
 
@@ -65,18 +70,24 @@ def run(
         progress: show a bar; by default on a terminal, when it takes more than two seconds.
         checkpoint: a file to keep the run in: written at the end, on Ctrl-C, and every ``checkpoint_every``
             episodes. :func:`resume` continues from it.
-        recorder: called with every new plan and the number of episodes before it.
+        on_plan: called with every new plan, before its first episode, and the number of episodes before it. When it
+            returns True the run ends there.
+        on_episode: called after every episode with its :class:`~surefoot.runs.record.EpisodeRow`. When it returns True
+            the run ends there. Episodes are then played one at a time: the same result, but slower.
 
-    Ctrl-C ends the run early and keeps what is done; ``run.interrupted`` says so.
+    Ctrl-C ends the run early and keeps what is done; ``run.interrupted`` says so, as it does after a callback's True.
 
     Examples:
         >>> world = sf.worlds.make("thermal/testing")
         >>> run = sf.run(sf.LsviNew(world.problem), world, episodes=50, seed=0)
         >>> run.episodes, int(run.violations.sum())
         (50, 0)
+        >>> stopped = sf.run(sf.LsviNew(world.problem), world, 500, 0, on_episode=lambda row: row.to_gain < 1.2)
+        >>> stopped.interrupted, stopped.episodes < 500
+        (True, True)
     """
     session = Session(agent, world, episodes, seed)
-    session.recorder = recorder
+    session.call(on_plan, on_episode)
     return session.play(compiled, progress, checkpoint, checkpoint_every)
 
 
@@ -89,7 +100,8 @@ def resume(
     compiled: bool = True,
     progress: bool | None = None,
     checkpoint_every: int | None = None,
-    recorder: Recorder | None = None,
+    on_plan: OnPlan | None = None,
+    on_episode: OnEpisode | None = None,
 ) -> Run:
     """Resume from a checkpoint; the result is that of an uninterrupted run.
 
@@ -106,7 +118,7 @@ def resume(
 
     saved = checkpoints.load_checkpoint(Path(path), agent, world)
     session = Session.resumed(saved, agent, world, saved.episodes if episodes is None else episodes)
-    session.recorder = recorder
+    session.call(on_plan, on_episode)
     return session.play(compiled, progress, path, checkpoint_every)
 
 
@@ -130,7 +142,10 @@ class Session:
         self._evaluator = Evaluator(world)
         self._values: dict[int, float] = {}  # of the policy in force, by start
         self._policy: Policy | None = None
-        self.recorder: Recorder | None = None
+        self.recorder = None if why_not_kept(world.problem) else Recorder()
+        self.on_plan: OnPlan | None = None
+        self.on_episode: OnEpisode | None = None
+        self._ended = False  # by a callback
         self.watch: Callable[[], bool] | None = None  # asked several times a second: shall the run stop here?
         if saved is not None:
             for name, column in self.table.columns().items():
@@ -147,6 +162,12 @@ class Session:
         agent.restore(saved.agent)
         return cls(agent, world, episodes, None, saved)
 
+    def call(self, on_plan: OnPlan | None, on_episode: OnEpisode | None) -> None:
+        for name, given in (("on_plan", on_plan), ("on_episode", on_episode)):
+            if given is not None and not callable(given):
+                raise InvalidInput(f"{name} is a function", got=f"a {type(given).__name__}")
+        self.on_plan, self.on_episode = on_plan, on_episode
+
     @property
     def seed(self) -> int:
         return self.draws.seeds[-1]
@@ -162,9 +183,12 @@ class Session:
         with self._drawing(), Interrupt() as stop, bar:
             while self.done < episodes and not stop.requested:
                 before, started = self.done, time.perf_counter()
-                last = min(episodes, self.done + chunk, self._next_save(every), self._next_policy())
+                step = chunk if self.on_episode is None else 1
+                last = min(episodes, self.done + step, self._next_save(every), self._next_policy())
                 self._note_plan()
                 self._check_alone()
+                if self._ended:
+                    break
                 due = False
                 if rollout is not None and not self._differs_by_start:
                     reached, due = rollout.play(self.table, self.done, last)
@@ -184,6 +208,8 @@ class Session:
                 bar.advance(self.done - before)
                 if checkpoint is not None and every is not None and self.done % every == 0:
                     self.save(Path(checkpoint))
+                if self.on_episode is not None and self.on_episode(self.table.row(self.done - 1)) is True:
+                    break
                 if self.watch is not None and self.watch():
                     break
         if checkpoint is not None:
@@ -206,7 +232,7 @@ class Session:
         agent.draws = self.draws
 
     def _check_alone(self) -> None:
-        """A recorder, or another thread, may have played the agent on: the same draws would then come again here."""
+        """A callback, or another thread, may have played the agent on: the same draws would then come again here."""
         if self.agent.draws is not self.draws or self.agent.episodes != self.draws.episodes:
             raise OutOfOrder("the agent was used elsewhere during its run", fix="Use it when the run has ended.")
 
@@ -301,6 +327,8 @@ class Session:
         self.plans.value_event.append(value_event(self.world, plan.ellipsoids))
         if self.recorder is not None:
             self.recorder(plan, self.done)
+        if self.on_plan is not None:
+            self._ended = self.on_plan(plan, self.done) is True
 
     def _value(self, start: int) -> float:
         if start not in self._values:
@@ -328,16 +356,23 @@ class Session:
         return f"regret {self.table.regret[done - 1]:.3g}, violations {int(self.table.violations[: self.done].sum())}"
 
     def _finished(self, seconds: float) -> Run:
+        problem, agent = self.world.problem, self.agent
+        agent.foresee(int(problem.graph.starts[0]))
+        plan = agent.plan
         return Run(
             episodes_table=self.table.first(self.done),
             plans_table=self.plans,
             manifest=self.manifest(),
             best_values=self.best,
-            fallback_value=fallback_value(self.world, self.world.problem.starts[0]),
+            fallback_value=fallback_value(self.world, problem.starts[0]),
             replans=self.agent.replans,
             interrupted=self.done < len(self.table.start),
             seconds=seconds,
-            plan=self.agent.plan,
+            plan=plan,
+            world=self.world,
+            policy=agent.policy() if plan is None else plan.values.action,
+            policy_start=problem.starts[0] if agent.plans_by_start and len(problem.starts) > 1 else None,
+            kept=() if self.recorder is None or plan is None else self.recorder.in_memory(plan, self.done),
         )
 
     # --- checkpoints ------------------------------------------------------------------------------------

@@ -12,9 +12,9 @@ from surefoot.study.records import label_of
 from surefoot.study.standing import Standing
 
 
-def export(standing: Standing, path: Path, start: Label) -> Path:
+def export(standing: Standing, path: Path, start: Label, exploit: bool = False) -> Path:
     """Write the policy in the format of the path's suffix, whole or not at all; returns the path."""
-    head = document(standing, start)
+    head = document(standing, start, exploit)
     steps = head.pop("steps")
     try:
         return save_policy(path, head, steps)
@@ -24,7 +24,7 @@ def export(standing: Standing, path: Path, start: Label) -> Path:
         raise UnwritableFile("the policy could not be written", where=str(path), got=str(error)) from error
 
 
-def document(standing: Standing, start: Label = None) -> dict[str, Any]:
+def document(standing: Standing, start: Label = None, exploit: bool = False) -> dict[str, Any]:
     """All that is exported, as plain JSON (labels may be tuples). In safe mode only the fallback's actions."""
     agent, problem = standing.agent, standing.problem
     if agent.plans_by_start and start is None and len(problem.graph.starts) > 1:
@@ -34,10 +34,11 @@ def document(standing: Standing, start: Label = None) -> dict[str, Any]:
     if elsewhere:
         agent.foresee(problem.state_index(0, label_of(start)))
     try:
+        learned = agent.plan.exploiting if exploit else agent.plan.values.action
         return Exported(
             problem,
             agent.plan,
-            chosen=known if standing.safe_mode else agent.plan.values.action,
+            chosen=known if standing.safe_mode else learned,
             agent=agent.name,
             guaranteed=agent.guaranteed and not standing.safe_mode,
             promise=standing.promise,
@@ -49,6 +50,7 @@ def document(standing: Standing, start: Label = None) -> dict[str, Any]:
                 "records": standing.applied,
                 "episodes": standing.episodes,
             },
+            exploring=not (exploit or standing.safe_mode),
             safe_mode=standing.safe_mode,
         ).document()
     finally:

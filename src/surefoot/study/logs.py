@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import InvalidInput, UnreadableFile
-from surefoot.model.labels import shown
+from surefoot.model.labels import other_spellings, shown
 from surefoot.storage.strict_json import parse_line
 from surefoot.study import records
 
@@ -110,6 +110,8 @@ def readings(value: object) -> list[object]:
     """What a label's cell may mean. A CSV cell ``3`` is the number or the text; the problem knows which."""
     if not isinstance(value, Text):
         return [value]
+    if value.startswith("("):  # a tuple as Python writes it
+        return [*(each for each in other_spellings(str(value)) if repr(each) == value), str(value)]
     try:
         parsed = json.loads(value)
     except (ValueError, RecursionError):

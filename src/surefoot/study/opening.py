@@ -35,7 +35,6 @@ FAILURE_PROBABILITY = 0.05
 FALSE_ALARM = 0.01
 AUDITED = ("fallback", "radius", "guard")  # deviations of LsviNewPaper that the audit's bounds have
 
-_JSON_ENTRIES = 200_000  # of arrays; a larger problem is kept as .npz
 _PROBLEM_FILE = re.compile(r"problem(-[1-9]\d{0,17})?\.(json|npz)\Z")
 _OURS = frozenset({journals.NAME, "lock", "problem.json", "problem.npz", snapshots.FOLDER})
 
@@ -155,7 +154,7 @@ def first_record(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorF
     options = plain_options(wishes.options)
     agent = wishes.agent or LsviNew.name
     promised: Record = {"failure_probability": p, "false_alarm": alpha, "agent": agent, "options": options}
-    declared: Record = {"problem": problem.digest, "problem_file": problem_file(problem)}
+    declared: Record = {"problem": problem.digest, "problem_file": files.file_for(problem, "problem")}
     try:
         standing = Standing(problem, {**declared, **promised}, monitor, partial(declaration, path))
     except SurefootError:
@@ -214,16 +213,9 @@ def _or(value: float | None, default: float) -> float:
     return default if value is None else value
 
 
-def problem_file(problem: Problem, stem: str = "problem") -> str:
-    """Text while it is small, for people to read."""
-    layers = problem.graph.layers
-    entries = sum(y.cost_features.size + y.transition_features.size + 2 * y.n_edges for y in layers)
-    return f"{stem}.json" if entries <= _JSON_ENTRIES else f"{stem}.npz"
-
-
 def keep_problem(path: Path, problem: Problem, layer: FileLayer, stem: str = "problem") -> str:
     """Put the problem beside the journal, on disk for good; returns the file's name."""
-    name = problem_file(problem, stem)
+    name = files.file_for(problem, stem)
     other = f"{stem}.npz" if name.endswith(".json") else f"{stem}.json"
     with writing(path / name):
         files.save_problem(problem, path / name, layer)

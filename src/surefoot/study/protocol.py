@@ -5,7 +5,7 @@
     {"call": "tell", "ask_id": …, "next_state": …, "cost": …}      → {"repeated": false, "done": false, …}
         with "action_applied": … when something else was done than was offered
     {"call": "tell_terminal", "cost": …, "episode": …}             → as tell; "episode" makes a repetition harmless
-    {"call": "abort", "reason": …}                                 → {"next": "begin"}
+    {"call": "abort", "reason": …, "episode": …}                   → {"next": "begin"}; "episode" as in tell_terminal
     {"call": "acknowledge", "reason": …, "discard_data": false}    → {"next": "begin"}
         with "noise": {limit: scale, …}, "problem": a file's path, or "trust_anchors": true, as the alarm asks for
     {"call": "import_log", "path": …}                              → {"rows": …, …}
@@ -79,7 +79,7 @@ def answer(study: Study, request: dict[str, Any]) -> dict[str, Any]:
     return {**result, "next": study.next_call}
 
 
-def serve(study: Study, requests: IO[bytes], answers: IO[str]) -> None:
+def answer_all(study: Study, requests: IO[bytes], answers: IO[str]) -> None:
     """Answer requests, a line each, until there are no more."""
     while line := requests.readline(LONGEST_REQUEST + 1):
         if not line.strip():
@@ -127,22 +127,21 @@ def _tell(study: Study, ask_id: Any, next_state: Any, cost: Any, action_applied:
 
 
 def _tell_terminal(study: Study, cost: Any, episode: Any) -> dict[str, Any]:
-    if episode is not None and type(episode) is not int:
-        raise InvalidInput("an episode is a whole number", got=shown(episode))
+    _whole_or_none("episode", episode)
     return study.tell_terminal(cost, episode).to_dict()
 
 
-def _abort(study: Study, reason: Any) -> dict[str, Any]:
-    study.abort(reason)
+def _abort(study: Study, reason: Any, episode: Any) -> dict[str, Any]:
+    _whole_or_none("episode", episode)
+    study.abort(reason, episode)
     return {}
 
 
 def _acknowledge(
     study: Study, reason: Any, discard_data: Any, noise: Any, problem: Any, trust_anchors: Any
 ) -> dict[str, Any]:
-    for name, value in (("discard_data", discard_data), ("trust_anchors", trust_anchors)):
-        if type(value) is not bool:
-            raise InvalidInput(f"{name} is true or false", got=shown(value))
+    _flag("discard_data", discard_data)
+    _flag("trust_anchors", trust_anchors)
     declared = None if problem is None else _problem(_path(problem))
     study.acknowledge(reason, discard_data=discard_data, noise=noise, problem=declared, trust_anchors=trust_anchors)
     return {}
@@ -152,12 +151,23 @@ def _import_log(study: Study, path: Any, different: Any) -> dict[str, Any]:
     return study.import_log(_path(path), different=different).to_dict()
 
 
-def _export_policy(study: Study, path: Any, start: Any) -> dict[str, Any]:
-    return {"path": str(study.export_policy(_path(path), start=start))}
+def _export_policy(study: Study, path: Any, start: Any, exploit: Any) -> dict[str, Any]:
+    _flag("exploit", exploit)
+    return {"path": str(study.export_policy(_path(path), start=start, exploit=exploit))}
 
 
 def _status(study: Study) -> dict[str, Any]:
     return study.status()
+
+
+def _whole_or_none(name: str, value: Any) -> None:
+    if value is not None and type(value) is not int:
+        raise InvalidInput(f"{name} is a whole number", got=shown(value))
+
+
+def _flag(name: str, value: Any) -> None:
+    if type(value) is not bool:
+        raise InvalidInput(f"{name} is true or false", got=shown(value))
 
 
 def _problem(path: str) -> Problem:
@@ -182,12 +192,12 @@ _CALLS: dict[str, tuple[Callable[..., dict[str, Any]], dict[str, Any]]] = {
     "ask": (_ask, {}),
     "tell": (_tell, {"ask_id": _REQUIRED, "next_state": _REQUIRED, "cost": _REQUIRED, "action_applied": AS_OFFERED}),
     "tell_terminal": (_tell_terminal, {"cost": _REQUIRED, "episode": None}),
-    "abort": (_abort, {"reason": ""}),
+    "abort": (_abort, {"reason": "", "episode": None}),
     "acknowledge": (
         _acknowledge,
         {"reason": _REQUIRED, "discard_data": False, "noise": None, "problem": None, "trust_anchors": False},
     ),
     "import_log": (_import_log, {"path": _REQUIRED, "different": None}),
-    "export_policy": (_export_policy, {"path": _REQUIRED, "start": None}),
+    "export_policy": (_export_policy, {"path": _REQUIRED, "start": None, "exploit": False}),
     "status": (_status, {}),
 }

@@ -1,4 +1,4 @@
-"""The journal's records: what is written, in which form, and what each entry means. Version 3.
+"""The journal's records: what is written, in which form, and what each entry means. Version 4.
 
 ``journal.jsonl`` holds one record per line: compact JSON (no spaces, ASCII, no NaN, no key twice) and ``\\n``::
 
@@ -17,7 +17,7 @@ written as a JSON array. A cost is a list of one number per limit, in the order 
 was not measured.
 
 **open** (first record, and only there)
-    ``version`` 3 · ``surefoot`` its version · ``problem`` digest of the Problem · ``problem_file`` its file beside the
+    ``version`` 4 · ``surefoot`` its version · ``problem`` digest of the Problem · ``problem_file`` its file beside the
     journal · ``failure_probability`` p of the whole study · ``false_alarm`` α of the whole study · ``agent`` its name,
     "lsvi-new" or "lsvi-new-paper" · ``options`` of the agent, as given · ``share`` the failure probability of epoch 0,
     p/2 · ``constants`` of the agent of epoch 0 (``agent.constants``: failure_probability = share, ridges,
@@ -25,7 +25,9 @@ was not measured.
 **begin** (an episode; none is under way)
     ``episode`` 1, 2, 3, … · ``start`` label · ``epoch`` · ``plan`` number of the plan in force, from 1 in each epoch ·
     ``made_after`` number of the record after which that plan was made: it rests on the rows of the epoch that stand in
-    records up to and including this one · ``safe_mode`` true when only the fallback's actions are offered.
+    records up to and including this one · ``safe_mode`` true when only the fallback's actions are offered ·
+    ``certified`` how many pairs that plan certifies · ``to_gain`` what is still to be gained at most by its own bounds
+    (``plan.to_gain``), null where that is not finite.
 **ask** (an action is offered; no other ask is pending)
     ``ask`` its id, ``"<n>-<first 8 of previous>"`` · ``episode`` · ``step`` · ``state`` · ``action`` ·
     ``certificate``, see :mod:`surefoot.study.certificate`.
@@ -91,7 +93,7 @@ from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.model.labels import Label, check_label
 from surefoot.storage.strict_json import parse_line
 
-VERSION = 3
+VERSION = 4
 FIRST = "0" * 64  #: what stands before the first record
 
 Record = dict[str, Any]
@@ -101,7 +103,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
         *("version", "surefoot", "problem", "problem_file", "failure_probability", "false_alarm"),
         *("agent", "options", "share", "constants"),
     ),
-    "begin": ("episode", "start", "epoch", "plan", "made_after", "safe_mode"),
+    "begin": ("episode", "start", "epoch", "plan", "made_after", "safe_mode", "certified", "to_gain"),
     "ask": ("ask", "episode", "step", "state", "action", "certificate"),
     "tell": ("ask", "step", "state", "action", "override", "next_state", "cost", "raw_cost", "unused", "ends"),
     "terminal": ("episode", "state", "cost", "raw_cost"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from surefoot.plan.plan import Plan
 from surefoot.study.certificate import Offer
 from surefoot.study.declaring import DISCARDING, unanswered
 from surefoot.study.standing import Standing
@@ -35,12 +37,46 @@ def status(standing: Standing) -> dict[str, Any]:
         "plan": agent.replans,
         "made_after": standing.made_after,
         "certified_pairs": agent.plan.n_certified(),
+        "to_gain": progress_of(agent.plan)["to_gain"],
         "pairs": sum(layer.n_pairs for layer in standing.problem.graph.layers),
         "cost_rows": agent.costs.bank.rows.tolist(),
         "transition_rows": agent.transitions.bank.rows.tolist(),
         "vouched": list(standing.vouched),
         "problem": standing.problem.digest,
     }
+
+
+def progress_of(plan: Plan) -> dict[str, Any]:
+    """How far a plan has come: pairs certified, and what is still to be gained at most (null: not finite)."""
+    left = plan.to_gain
+    return {"certified": plan.n_certified(), "to_gain": left if math.isfinite(left) else None}
+
+
+def as_text(found: dict[str, Any]) -> str:
+    """A status for a person: is it safe, how far has it come, what is due."""
+    lines = [f"{found['path']}: " + ("SAFE MODE, an alarm waits for a person" if found["safe_mode"] else "normal")]
+    for alarm in found["alarms"]:
+        lines.append(f"  alarm ({alarm['alarm']}): {alarm['message']}")
+    for words in found["answers"]:
+        lines.append(f"  acknowledge with {words}")
+    share = found["certified_pairs"] / max(1, found["pairs"])
+    lines.append(f"promise: {found['promise']}")
+    lines.append(
+        f"{found['episodes']:,} episodes begun, {found['tells']:,} measurements told, {found['records']:,} records"
+    )
+    lines.append(
+        f"certified: {found['certified_pairs']:,} of {found['pairs']:,} actions ({share:.0%}), plan {found['plan']}"
+    )
+    if found["to_gain"] is not None:
+        lines.append(f"still to be gained: {found['to_gain']:.3g} an episode at most, by the learner's own bounds")
+    place = found["episode"]
+    if place is not None:
+        lines.append(f"under way: episode {place['number']}, step {place['step']}, state {place['state']!r}")
+    if found["pending"] is not None:
+        lines.append(f"offered: {found['pending']['action']!r} (ask {found['pending']['ask_id']})")
+    lines.append(f"due: {found['next']}")
+    lines += [f"note: {remark}" for remark in found["recovered"]]
+    return "\n".join(lines)
 
 
 def next_call(standing: Standing) -> str:

@@ -40,8 +40,9 @@ from surefoot.study.importing import Imported, prepare
 from surefoot.study.journal import Journal
 from surefoot.study.logs import Log
 from surefoot.study.records import Record, label_of
+from surefoot.study.rehearsal import rehearse
 from surefoot.study.standing import Standing
-from surefoot.study.status import next_call, status
+from surefoot.study.status import next_call, progress_of, status
 from surefoot.study.telling import AS_OFFERED, Receipt, tell_entries, told_before
 
 
@@ -81,6 +82,7 @@ class Study:
         snapshot_every: int | None = None,
         files: FileLayer | None = None,
         monitor_factory: MonitorFactory | None = None,
+        progress: bool | None = None,
         **agent_options: Any,
     ) -> Study:
         """Begin a study in a new folder, or continue one exactly where it was, including a pending ask.
@@ -97,6 +99,8 @@ class Study:
             clock: seconds since 1970. One that goes back is noted in the journal and stops nothing.
             snapshot_every: rows, told or imported, between two snapshots; by default as many as keep their cost small.
             files, monitor_factory: in place of the disk and of :class:`surefoot.monitor.monitor.Monitor`, for tests.
+            progress: say on standard error when compiling takes long; by default on a terminal. All that the study will
+                need is compiled here, so that no tell waits for it.
             agent_options: of :class:`surefoot.LsviNew` or :class:`surefoot.LsviNewPaper`. On an existing study leave
                 them all out, or give the same.
         """
@@ -122,6 +126,7 @@ class Study:
                 study = cls(path, layer, standing, journal, lock)
                 study._snapshots.every = snapshot_every
                 study._write_alarms()
+                rehearse(standing.problem, standing.agent_name, progress)
                 undo.pop_all()
         study.recovered = tuple(filter(None, remarks))
         return study
@@ -199,6 +204,7 @@ class Study:
                     "plan": standing.agent.replans,
                     "made_after": standing.made_after,
                     "safe_mode": standing.safe_mode,
+                    **progress_of(standing.agent.plan),
                 },
             )
             return standing.episodes
@@ -267,10 +273,19 @@ class Study:
             entries = {"episode": place.episode, "state": place.label, "cost": numbers, "raw_cost": raw}
             return Receipt.of(standing, self._do("terminal", entries))
 
-    def abort(self, reason: str = "") -> None:
-        """End the episode early, whatever is pending; what was told before counts."""
+    def abort(self, reason: str = "", episode: int | None = None) -> None:
+        """End the episode early, whatever is pending; what was told before counts.
+
+        With ``episode`` given, aborting one that is over changes nothing: a caller that lost the answer may repeat it.
+        """
         with self._calls:
-            standing, place = self._ready(), under_way(self._standing.place)
+            standing = self._ready()
+            over = standing.place is None or standing.place.episode != episode
+            if episode is not None and over and 1 <= episode <= standing.episodes:
+                return
+            place = under_way(standing.place)
+            if episode not in (None, place.episode):
+                raise OutOfOrder("no such episode", got=str(episode), where=standing.where())
             self._do(
                 "abort",
                 {
@@ -326,12 +341,15 @@ class Study:
             found, partly = prepare(self.problem, rows, source, different, journal, self._layer, standing.discarded_at)
             return Imported.of(self._do("import", found), partly, standing)
 
-    def export_policy(self, path: str | Path, *, start: Label = None) -> Path:
-        """The certified greedy policy, ``.json`` or ``.py``; it needs no surefoot: :mod:`…plan.policy_document`."""
+    def export_policy(self, path: str | Path, *, start: Label = None, exploit: bool = False) -> Path:
+        """The certified greedy policy, ``.json`` or ``.py``; it needs no surefoot: :mod:`…plan.policy_document`.
+
+        ``exploit``: without exploration bonuses, for a plant that shall not explore any more; certified all the same.
+        """
         from surefoot.study import exporting
 
         with self._calls:
-            return exporting.export(self._standing, Path(path), start)
+            return exporting.export(self._standing, Path(path), start, exploit)
 
     # --- inside -----------------------------------------------------------------------------------------
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from surefoot.agents.measured import Cost, measured
 from surefoot.agents.place import Place
-from surefoot.errors import OutOfOrder, UnknownLabel
+from surefoot.errors import InvalidInput, OutOfOrder, UnknownLabel
 from surefoot.model.labels import Label, same_label
+from surefoot.model.problem import Problem
 from surefoot.storage.disk import FileLayer
 from surefoot.study import journal as journals
 from surefoot.study.records import Record, label_of
@@ -50,7 +51,8 @@ def tell_entries(standing: Standing, ask: Record, next_state: Label, cost: Cost,
         given = label_of(applied, where)
         try:
             known = problem.naming.action(problem.graph.layers[h], h, problem.pair_index(h, state, given))
-        except UnknownLabel:
+        except UnknownLabel as error:
+            _refuse_other_spelling(error, "the applied action", where)
             if given is not None:  # None says "as offered", unless it is an action's own name
                 action, override, unused = given, True, "action"
         else:
@@ -59,6 +61,7 @@ def tell_entries(standing: Standing, ask: Record, next_state: Label, cost: Cost,
         try:
             edge = problem.edge_index(h, state, action, after)
         except UnknownLabel:
+            _refuse_misspelt(problem, h + 1, after, where)
             unused, ends = "successor", True
         else:
             reached = int(problem.graph.layers[h].successor[edge])
@@ -76,6 +79,20 @@ def tell_entries(standing: Standing, ask: Record, next_state: Label, cost: Cost,
         "unused": unused,
         "ends": ends,
     }
+
+
+def _refuse_misspelt(problem: Problem, h: int, state: Label, where: str) -> None:
+    """``"0"`` where ``0`` is a state: no plant does that, so it is refused, not taken for a new successor."""
+    try:
+        problem.state_index(h, state)
+    except UnknownLabel as error:
+        _refuse_other_spelling(error, "the next state", where)
+
+
+def _refuse_other_spelling(error: UnknownLabel, what: str, where: str) -> None:
+    if error.fix:
+        rule = f"{what} is told in another spelling than it was declared"
+        raise InvalidInput(rule, where=where, got=error.got, fix=f"{error.fix} Nothing was recorded.") from None
 
 
 def told_before(

@@ -100,13 +100,23 @@ class _Go:
         return now - self._begun >= self._longest or self._stop()
 
 
-def world_of(manifest: dict[str, Any]) -> World:
+def world_file(folder: Folder) -> bytes | None:
+    """The file of a world that no registry can make; it travels once to every worker."""
+    name = folder.manifest["world"]["file"]
+    return None if name is None else (folder.root / name).read_bytes()
+
+
+def world_of(manifest: dict[str, Any], file: bytes | None) -> World:
     """The sweep's world, made where the run is played; refused when it, or this package, is another there."""
     asked, here = manifest["versions"]["surefoot"], version("surefoot")
     if asked != here:
         fix = "Install the same version on every machine of the cluster."
         raise InvalidInput("a worker has another version of surefoot", got=f"{here}, the sweep {asked}", fix=fix)
-    return Folder(Path("the sweep"), manifest).world()
+    if file is None:
+        return Folder(Path("the sweep"), manifest).world()
+    with tempfile.TemporaryDirectory(prefix="surefoot-") as folder:
+        (Path(folder) / manifest["world"]["file"]).write_bytes(file)
+        return Folder(Path(folder), manifest).world()
 
 
 # --- files ----------------------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ TELL_SECONDS = 0.5  # between two messages of a run on how it goes
 class Playing(WorkerPlugin):  # type: ignore[misc, unused-ignore]
     """Given to every worker once: what the sweep is, its world once it is made, and whether all shall stop."""
 
-    def __init__(self, name: str, manifest: dict[str, Any]) -> None:
-        self.name, self.manifest, self.stopped = name, manifest, False
+    def __init__(self, name: str, manifest: dict[str, Any], file: bytes | None) -> None:
+        self.name, self.manifest, self.file, self.stopped = name, manifest, file, False
         self._world: World | None = None
 
     def setup(self, worker: Any) -> None:
@@ -29,7 +29,7 @@ class Playing(WorkerPlugin):  # type: ignore[misc, unused-ignore]
     def world(self) -> World:
         with self._lock:  # a worker with several threads makes it once
             if self._world is None:
-                self._world = world_of(self.manifest)
+                self._world = world_of(self.manifest, self.file)
             return self._world
 
 

@@ -13,20 +13,23 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surefoot.agents import registry as agents
 from surefoot.checks import check_options, whole
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile
+from surefoot.exact import contenders
 from surefoot.model import checked
 from surefoot.storage import disk, strict_json
 from surefoot.storage.atomic import write_text, writing
 from surefoot.worlds import registry as worlds
+from surefoot.worlds.files import save_world
 from surefoot.worlds.world import World
 
 if TYPE_CHECKING:
     from surefoot.runs.ledger import Ledger
 
 MANIFEST, TIMES, RUNS = "sweep.json", "times.json", "runs"
-FORMAT, VERSION = "surefoot-sweep", 1
+POLICY, EXPLOITING = "policy.json", "policy-exploit.json"  # of a finished run
+WORLD_FILES = ("world.json", "world.npz")
+FORMAT, VERSION = "surefoot-sweep", 2
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}\Z")
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
@@ -51,7 +54,7 @@ class Contender:
 class Spec:
     """All that decides a sweep, checked; only whether the world takes its options shows when it is made."""
 
-    world: str
+    world: str | World  # a name, a file, or a world of your own
     agents: Sequence[Contender]
     seeds: Sequence[int]
     episodes: int
@@ -59,30 +62,48 @@ class Spec:
     snapshot_seeds: int = 1  # how many of the seeds, the first ones, keep snapshots of plans
 
     def __post_init__(self) -> None:
-        check_world_options(self.world, self.world_options)
+        if isinstance(self.world, World):
+            worlds.refuse_options(self.world_name, self.world_options)
+        else:
+            check_world_options(self.world, self.world_options)
         _below("episodes", whole("episodes", self.episodes, 1))
         whole("snapshot_seeds", self.snapshot_seeds, 0)
         if not self.agents:
-            raise InvalidInput("a sweep needs an agent", fix=f"Choose from {', '.join(agents.names())}.")
+            raise InvalidInput("a sweep needs an agent", fix=f"Choose from {', '.join(contenders.names())}.")
         if not self.seeds:
             raise InvalidInput("a sweep needs a seed")
         for seed in self.seeds:
             _below("seed", whole("seed", seed, 0))
         _refuse_twice("seed", [str(seed) for seed in self.seeds])
         for each in self.agents:
-            kind = agents.kind(each.agent)
+            kind = contenders.kind(each.agent)
             if not _LABEL.match(each.name):
                 fix = "Use up to 64 letters, digits, dots, dashes, plus signs and underscores."
                 raise InvalidInput("a label cannot name a folder", got=repr(each.name), fix=fix)
-            check_options(each.agent, kind, each.options, without=("problem",))
+            check_options(each.agent, kind, each.options, without=contenders.GIVEN)
         _refuse_twice("label", [each.name.lower() for each in self.agents])
+
+    @property
+    def world_name(self) -> str:
+        """As the manifest and titles have it."""
+        if isinstance(self.world, World):
+            return self.world.name or "a world of your own"
+        return Path(self.world).name if worlds.is_file_name(self.world) else self.world
+
+    @property
+    def own_world(self) -> bool:
+        """True when no registry can make it again, and so a copy is kept with the runs."""
+        return isinstance(self.world, World) or worlds.is_file_name(self.world)
+
+    def make_world(self) -> World:
+        return self.world if isinstance(self.world, World) else worlds.make(self.world, **self.world_options)
 
     def document(self) -> dict[str, Any]:
         """The part of the manifest that the user decides."""
         return {
             "format": FORMAT,
             "version": VERSION,
-            "world": {"name": self.world, "options": dict(self.world_options)},
+            "world": {"name": self.world_name, "options": dict(self.world_options), "file": None},
             "agents": [{"label": c.name, "agent": c.agent, "options": dict(c.options)} for c in self.agents],
             "seeds": list(self.seeds),
             "episodes": self.episodes,
@@ -95,7 +116,9 @@ def _below(name: str, value: int) -> None:
 
 
 def check_world_options(world: str, options: Mapping[str, Any]) -> None:
-    """Refuse an unknown world, and a option that it does not have."""
+    """Refuse an unknown world, and an option that it does not have."""
+    if worlds.is_file_name(world):
+        return worlds.refuse_options(world, options)
     worlds.family_of(world)
     if options:
         makes, given = world_function(world)
@@ -178,14 +201,15 @@ class Folder:
         part = self.manifest
         contenders = [Contender(each["agent"], each["options"], each["label"]) for each in part["agents"]]
         world, kept = part["world"], len(part["snapshots"]["seeds"])
-        return Spec(world["name"], contenders, part["seeds"], part["episodes"], world["options"], kept)
+        which = world["name"] if world["file"] is None else str(self.root / world["file"])
+        return Spec(which, contenders, part["seeds"], part["episodes"], world["options"], kept)
 
     def world(self) -> World:
         """Made again; refused when it is no longer the one of these runs."""
         known, source = self.manifest["world"], str(self.root / MANIFEST)
         try:
-            world = worlds.make(known["name"], **known["options"])
-        except (SurefootError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError) as error:
+            world = self.spec.make_world().named(known["name"])
+        except (SurefootError, OSError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError) as error:
             raise UnreadableFile("the world cannot be made again", where=source, got=str(error)[:300]) from error
         if world.digest != known["digest"]:
             raise UnreadableFile(
@@ -292,7 +316,11 @@ def _checked(document: object) -> dict[str, Any]:
     checked.of_format(document, "a sweep", FORMAT, VERSION, "Run anew.")
     keys = ("world", "agents", "seeds", "episodes", "snapshots", "versions")
     manifest = checked.entries(document, "$", keys)
-    world = checked.entries(manifest["world"], "$.world", ("name", "options", "digest"))
+    world = checked.entries(manifest["world"], "$.world", ("name", "options", "digest", "file"))
+    if world["file"] not in (None, *WORLD_FILES):
+        raise checked.wrong("$.world.file", f"null or {' or '.join(WORLD_FILES)}", world["file"])
+    if world["file"] is None and worlds.is_file_name(world["name"]):
+        raise checked.wrong("$.world.file", "the copy of a world that is a file", None)
     checked.entries(world["options"], "$.world.options", ())
     checked.string(world["name"], "$.world.name")
     if not _DIGEST.match(checked.string(world["digest"], "$.world.digest")):
@@ -347,12 +375,15 @@ def _content(root: Path) -> list[str]:
     return [path.name for path in root.iterdir() if path.name not in (".lock", ".workers")]
 
 
-def create(root: Path, manifest: dict[str, Any]) -> Folder:
-    """Write the manifest; runs that were there are taken away first, in a step that cannot be halfway."""
+def create(root: Path, manifest: dict[str, Any], world: World) -> Folder:
+    """Write the manifest, and a world that no registry can make; runs that were there go first, in one step."""
     with writing(root):
         if (root / RUNS).exists():
             disk.DISK.move(root / RUNS, root / f".old-{secrets.token_hex(4)}")
-        (root / TIMES).unlink(missing_ok=True)
+        for name in (TIMES, *WORLD_FILES):
+            (root / name).unlink(missing_ok=True)
+        if manifest["world"]["file"] is not None:
+            save_world(world, root / manifest["world"]["file"])
         write_text(root / MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
         disk.DISK.mkdir(root / RUNS)
     return Folder(root, manifest)

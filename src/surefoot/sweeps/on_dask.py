@@ -19,7 +19,7 @@ from typing import Any
 
 from surefoot.errors import InvalidInput, SurefootError
 from surefoot.runs.interrupt import Interrupt
-from surefoot.sweeps.away import Journey
+from surefoot.sweeps.away import Journey, world_file
 from surefoot.sweeps.display import Display
 from surefoot.sweeps.engines import MOST_DEATHS, Lost, Results, refuse_jobs
 from surefoot.sweeps.folder import Folder
@@ -138,7 +138,9 @@ class _Flight:
 
         for _ in range(TRIES):
             try:
-                client.register_plugin(dask_worker.Playing(name, self._folder.manifest), name=name)
+                client.register_plugin(
+                    dask_worker.Playing(name, self._folder.manifest, world_file(self._folder)), name=name
+                )
                 client.subscribe_topic(name, lambda event: news.put(event[1]))
                 return True
             except OSError:  # a worker died at that very moment: the others know it, the next one will

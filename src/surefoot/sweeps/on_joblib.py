@@ -66,29 +66,29 @@ class Joblib:
         package = joblib()
         options = {"backend": self.backend} if self.backend else {}
         parallel = package.Parallel(self.jobs, return_as="generator_unordered", batch_size=1, **options)
-        manifest = json.dumps(folder.manifest)
+        manifest, file = json.dumps(folder.manifest), away.world_file(folder)
 
         def calls() -> Iterator[Any]:
             for journey in journeys:
                 if stop.requested:
                     return
-                yield package.delayed(_play)(manifest, journey.task, journey.files)
+                yield package.delayed(_play)(manifest, file, journey.task, journey.files)
 
         yield from parallel(calls())
 
 
-def _play(manifest: str, task: Task, files: Files) -> tuple[str, Any]:
+def _play(manifest: str, file: bytes | None, task: Task, files: Files) -> tuple[str, Any]:
     try:
-        world = _world(manifest)
+        world = _world(manifest, file)
     except Exception as error:
         return task.place.key, worker.packed(error)
     return task.place.key, away.play_go(task, files, world, None, lambda done, headline: None, lambda: False)
 
 
 @lru_cache(maxsize=1)
-def _world(manifest: str) -> World:
+def _world(manifest: str, file: bytes | None) -> World:
     """Made once by each process."""
-    return away.world_of(json.loads(manifest))
+    return away.world_of(json.loads(manifest), file)
 
 
 def joblib() -> Any:

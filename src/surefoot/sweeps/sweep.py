@@ -4,12 +4,14 @@
 
     OUT/
       sweep.json                        the manifest: what is run (below)
+      world.json (or .npz)              only for a world of your own: a copy of it
       times.json                        wall times, apart from the ledgers, which are deterministic (below)
       runs/LABEL/seed-0003/             a finished run; it appears whole, by one rename
         manifest.json                   ┐ the ledger, exactly as ``Run.save`` writes it
         episodes.parquet (or .npz)      │ (surefoot.runs.ledger; read it with ``Ledger.load``)
         plans.parquet (or .npz)         ┘
         policy.json                     the last policy (surefoot.plan.policy_document)
+        policy-exploit.json             the same without exploration bonuses
         snapshots/plan-000017.npz       some of its plans, for the explorer (surefoot.runs.plans_kept)
       runs/LABEL/seed-0003.checkpoint   a run under way; gone when it is finished
       runs/LABEL/seed-0003.snapshots/   its snapshots so far; they move into the finished run
@@ -17,14 +19,15 @@
 
 ``sweep.json``::
 
-    {"format": "surefoot-sweep", "version": 1,
-     "world": {"name": "thermal/small", "options": {}, "digest": "…", "problem": "…"},     digests: sha256, in hex
+    {"format": "surefoot-sweep", "version": 2,
+     "world": {"name": "thermal/small", "options": {}, "file": null, "digest": "…", "problem": "…"},     sha256, in hex
      "agents": [{"label": "lsvi-new", "agent": "lsvi-new", "options": {}}, …],             label = name of its folder
      "seeds": [0, 1, 2], "episodes": 20000,
      "snapshots": {"seeds": [0], "note": ""},      the seeds whose runs keep snapshots; why none, if none
      "versions": {"python": …, "surefoot": …, "numpy": …, …}}
 
-The world is made again by ``worlds.make(name, **options)``; its digest must be the one in the manifest. A label is the
+The world is made again by ``worlds.make(name, **options)``, or, one of your own, read from its ``file``, a copy beside
+the manifest; its digest must be the one in the manifest. A label is the
 agent's own name unless the user chose another, to compare an agent with itself under other options. Folders are
 ``seed-`` and the seed in four digits or more. A run is finished when its folder is there; see :func:`open_folder`.
 
@@ -52,6 +55,7 @@ from typing import Any
 
 from surefoot.checks import at_least
 from surefoot.errors import InvalidInput
+from surefoot.model.files import file_for
 from surefoot.runs import plans_kept as snapshots
 from surefoot.runs.interrupt import Interrupt
 from surefoot.storage import disk
@@ -63,7 +67,6 @@ from surefoot.sweeps.engines import Engine, Lost, engine_of
 from surefoot.sweeps.folder import Contender, Folder, Spec, open_folder
 from surefoot.sweeps.pool import Here, Local
 from surefoot.sweeps.task import Played, Task, make_agent
-from surefoot.worlds import registry as worlds
 from surefoot.worlds.world import World
 
 __all__ = ["Contender", "Folder", "Outcome", "Spec", "open_folder", "resume", "sweep"]
@@ -123,7 +126,7 @@ def sweep(
     engine = engine_of(on, jobs)
     pause = at_least("checkpoint_seconds", checkpoint_seconds, 0.0)
     folders.refuse_taken(root, force)
-    world = worlds.make(spec.world, **spec.world_options)
+    world = spec.make_world()
     notes = _try_agents(spec, world)
     with writing(root):
         disk.DISK.mkdir(root)
@@ -132,7 +135,7 @@ def sweep(
             stack.enter_context(locks.alone(root))
         folders.refuse_taken(root, force)  # again, now that nobody else can come between
         manifest, more = _manifest(spec, world)
-        found = folders.create(root, manifest)
+        found = folders.create(root, manifest, world)
         engine = _without_processes(engine, world, len(found.places()))
         del world  # workers make their own; a copy here would be one too many
         return _play_missing(found, engine, pause, progress, (*notes, *more))
@@ -174,7 +177,7 @@ def _try_agents(spec: Spec, world: World) -> list[str]:
     for each in spec.agents:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            agent = make_agent(each, world.problem, spec.episodes)
+            agent = make_agent(each, world, spec.episodes)
         notes += [f"{each.name}: {warning.message}" for warning in caught]
         left = agent.episodes_left()
         if left is not None and left < spec.episodes:
@@ -192,6 +195,8 @@ def _manifest(spec: Spec, world: World) -> tuple[dict[str, Any], list[str]]:
     kept = [] if note else list(spec.seeds[: spec.snapshot_seeds])
     document = spec.document()
     document["world"] |= {"digest": world.digest, "problem": world.problem.digest}
+    if spec.own_world:
+        document["world"]["file"] = file_for(world.problem, "world")
     document["snapshots"] = {"seeds": kept, "note": note}
     packages = ("surefoot", "numpy", "scipy", "numba")
     document["versions"] = {"python": platform.python_version(), **{name: version(name) for name in packages}}

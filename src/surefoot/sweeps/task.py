@@ -9,10 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from surefoot.agents import registry as agents
 from surefoot.agents.agent import Agent
 from surefoot.errors import UnreadableFile
-from surefoot.model.problem import Problem
+from surefoot.exact import contenders
 from surefoot.runs import checkpoint as checkpoints
 from surefoot.runs.last_policy import save_last_policy
 from surefoot.runs.plans_kept import Recorder
@@ -20,7 +19,7 @@ from surefoot.runs.run import Run
 from surefoot.runs.runner import Session
 from surefoot.storage import disk
 from surefoot.storage.atomic import writing
-from surefoot.sweeps.folder import Contender, RunPlace
+from surefoot.sweeps.folder import EXPLOITING, POLICY, Contender, RunPlace
 from surefoot.worlds.world import World
 
 MOST_MARKS = 120
@@ -53,12 +52,12 @@ Tell = Callable[[int, str], None]  # episodes done, a line on how it goes
 Stop = Callable[[], bool]
 
 
-def make_agent(contender: Contender, problem: Problem, episodes: int) -> Agent:
+def make_agent(contender: Contender, world: World, episodes: int) -> Agent:
     """The contender; the paper's constants are for the run's own number of episodes unless another is given."""
     options: dict[str, Any] = dict(contender.options)
     if contender.agent == "lsvi-new-paper":
         options.setdefault("episodes", episodes)
-    return agents.make(contender.agent, problem, **options)
+    return contenders.make(contender.agent, world, **options)
 
 
 def play_task(task: Task, world: World, tell: Tell, stop: Stop) -> Played:
@@ -68,7 +67,7 @@ def play_task(task: Task, world: World, tell: Tell, stop: Stop) -> Played:
         disk.DISK.mkdir(place.folder.parent)
     with warnings.catch_warnings():  # they were said once, before the sweep began
         warnings.simplefilter("ignore")
-        agent = make_agent(task.contender, world.problem, task.episodes)
+        agent = make_agent(task.contender, world, task.episodes)
     session = _resumed(task, agent, world) if place.begun else Session(agent, world, task.episodes, place.seed)
     recorder = Recorder(place.snapshots) if task.snapshots else None
     if place.begun and recorder is not None:
@@ -81,7 +80,7 @@ def play_task(task: Task, world: World, tell: Tell, stop: Stop) -> Played:
         watch.keep()
     else:
         try:
-            finish_run(run, agent, place, recorder)
+            finish_run(run, place, recorder)
         except OSError:
             with contextlib.suppress(OSError):
                 watch.keep()
@@ -156,10 +155,11 @@ class _Watch:
         return f"regret {session.table.regret[session.done - 1]:.3g}, violations {self._violations}"
 
 
-def finish_run(run: Run, agent: Agent, place: RunPlace, recorder: Recorder | None) -> None:
+def finish_run(run: Run, place: RunPlace, recorder: Recorder | None) -> None:
     """Write the run's folder beside its place and move it there."""
     with writing(place.folder), place.appearing() as beside:
         run.save(beside)
-        save_last_policy(agent, run, beside / "policy.json")
+        save_last_policy(run, beside / POLICY)
+        save_last_policy(run, beside / EXPLOITING, exploit=True)
         if recorder is not None and run.plan is not None:
             recorder.export(beside / "snapshots", run.plan, run.episodes)

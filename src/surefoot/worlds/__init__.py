@@ -16,12 +16,12 @@ from surefoot.worlds.registry import make, names
 
 if TYPE_CHECKING:
     from surefoot.worlds.adapters import from_gymnasium
-    from surefoot.worlds.env import register_all
+    from surefoot.worlds.ids import register_all
     from surefoot.worlds.world import World
 
 __all__ = ["World", "from_gymnasium", "make", "names", "register_all"]
 
-_LATER = {"World": "world", "from_gymnasium": "adapters", "register_all": "env"}
+_LATER = {"World": "world", "from_gymnasium": "adapters", "register_all": "ids"}
 
 
 def __getattr__(name: str) -> Any:

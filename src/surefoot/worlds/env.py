@@ -1,66 +1,89 @@
 """A world as a Gymnasium environment, for learners that surefoot did not write.
 
-Observation ``(step, state index)``; action: an index into the state's own actions, in declaration order.
+    env = gymnasium.make("surefoot/thermal-small-v0", observation="features")
+
+**Observation.** ``"index"`` (the default), ``"onehot"`` or ``"features"``: :mod:`surefoot.worlds.observing`.
+**Action.** An index into the state's own actions, in declaration order. One that does not exist plays the fallback's
+action (where it has none, the first), or, with ``unknown_action="error"``, is an error.
+
 ``info`` holds what a learner may know, never the truth:
 
     state          label of the state                      limits        (m,) bounds: safe means cost ≤ bound
     step           0 … H-1                                 action_mask   (n,) int8, 1 where the action exists
-    action         label of the action that was played     cost          (m,) measured, noise included
-    forbidden      the state is one that must not be entered
-    invalid_action the index did not exist; the fallback's action (where it has none, the first) was played
-    terminal_cost  (m,) measured, after the last step, where the last state has a cost
+    index          number of the state in its step         measured      (m,) measured costs, noise included
+    action         label of the action that was played     cost          what ``cost`` asks for, see below
+    played         index of the action that was played     terminal_cost (m,) measured, where the last state has a cost
+    forbidden      the state must not be entered; that it was is a violation
+    invalid_action the index did not exist; another action was played
 
-``reset`` gives state, step, forbidden, limits and action_mask. The last step adds the terminal reward.
+``reset`` gives state, step, index, forbidden, limits and action_mask. The last step adds the terminal reward.
+
+``cost`` is ``"vector"`` (the default; then ``info["cost"]`` is ``info["measured"]``), or, for libraries that want one
+number which is 0 where all is well, ``"excess"`` or ``"sum"``: with e_j = max(0, cost_j − bound_j) / |bound_j| (or / 1
+for a bound of 0), the largest e_j, or their sum. The last step's number counts the cost of the last state, too; a
+forbidden state counts as an excess of 1.
 
 Pass a seed to the first ``reset`` only. Gymnasium asks that the same seed gives the same episode, so ``reset(seed=0)``
 before every episode draws the same noise each time: the bounds of a learner that counts it as new evidence do not hold,
 and an environment cannot detect that. For the same reason, give :func:`surefoot.run` a seed that no environment was
 reset with if its agent has played here.
-
-Importing this module registers every named world with Gymnasium, so that this works:
-``gymnasium.make("surefoot.worlds.env:surefoot/thermal-small-v0")``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
 import numpy as np
-from numpy.typing import NDArray
 
+from surefoot.checks import one_of
 from surefoot.errors import InvalidInput, OutOfOrder
-from surefoot.model.graph import NO_ACTION
+from surefoot.model.graph import NO_ACTION, FloatArray
+from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
-from surefoot.worlds import registry
+from surefoot.worlds import painting, registry
+from surefoot.worlds.ids import environment_id, register_all
+from surefoot.worlds.observing import Observation, Observer
 from surefoot.worlds.sampler import Sampler
 from surefoot.worlds.world import World
 
-Observation = NDArray[np.int64]
+__all__ = ["SurefootEnv", "environment_id", "make_env", "register_all"]
+
+COSTS = ("vector", "excess", "sum")
+UNKNOWN_ACTIONS = ("fallback", "error")
 
 
 class SurefootEnv(gymnasium.Env[Observation, np.int64]):
     """One episode walks the H steps of a world's problem once."""
 
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012, declared so by Gymnasium
+    metadata: dict[str, Any] = {"render_modes": list(painting.MODES), "render_fps": 4}  # noqa: RUF012, as Gymnasium has it
 
-    def __init__(self, world: World, render_mode: str | None = None) -> None:
-        if render_mode is not None:
-            raise InvalidInput(
-                "this environment has no render mode",
-                got=f"render_mode {render_mode!r}",
-                fix="Use surefoot's reports for pictures.",
-            )
-        self.render_mode = render_mode
+    def __init__(
+        self,
+        world: World,
+        render_mode: str | None = None,
+        *,
+        observation: str = "index",
+        cost: str = "vector",
+        unknown_action: str = "fallback",
+    ) -> None:
+        self.render_mode = render_mode if render_mode is None else one_of("render_mode", painting.MODES, render_mode)
+        self._painter: painting.Painter | None = None
         self._world = world
-        graph = world.problem.graph
-        most_states = max(graph.n_states(h) for h in range(graph.horizon))
+        problem, graph = world.problem, world.problem.graph
+        self._observer = Observer(problem, observation)
+        self._cost = one_of("cost", COSTS, cost)
+        self._unknown_action = one_of("unknown_action", UNKNOWN_ACTIONS, unknown_action)
         most_actions = max(int(np.diff(layer.state_ptr).max()) for layer in graph.layers)
-        self.observation_space = gymnasium.spaces.MultiDiscrete([graph.horizon, most_states])
+        self.observation_space = self._observer.space
         self.action_space = gymnasium.spaces.Discrete(most_actions)
+        self._state_label = stackable({type(label) for names in problem.naming.states for label in names[:]})
+        self._action_label = stackable({type(label) for names in problem.naming.actions for label in names or (0,)})
         self._sampler: Sampler | None = None
         self._layer = 0
         self._state = NO_ACTION  # until reset
+        self._walked = painting.Walked()
 
     @property
     def problem(self) -> Problem:
@@ -77,8 +100,9 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
             # The world's own streams, from Gymnasium's seed: env.reset(seed=3) draws as world.sampler(3).
             self._sampler = self._world.sampler(self.np_random_seed)
         self._sampler.begin_episode()
-        self._layer, self._state = 0, start
-        return self._observation(), self._info()
+        self._layer, self._state, self._walked = 0, start, painting.Walked([start])
+        self._show()
+        return self._observer.see(0, start), self._info()
 
     def _start(self, options: dict[str, Any]) -> int:
         unknown = sorted(set(options) - {"state"})
@@ -104,19 +128,25 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
         pair, valid = self._pair(action)
         edge = sampler.step(h, pair)
         reward = float(layer.reward[pair])
-        result = {
-            "action": problem.naming.action(layer, h, pair),
-            "cost": sampler.measure(h, edge),
+        measured, last_cost = sampler.measure(h, edge), None
+        result: dict[str, Any] = {
+            "action": self._action_label(problem.naming.action(layer, h, pair)),
+            "played": pair - int(layer.state_ptr[self._state]),
+            "measured": measured,
             "invalid_action": not valid,
         }
         self._layer, self._state = h + 1, int(layer.successor[edge])
+        self._walked.states.append(self._state)
+        self._walked.pairs.append(pair)
         terminated = self._layer == problem.horizon - 1
         if terminated:
             last = problem.graph.terminal
             reward += float(last.reward[self._state])
             if last.has_cost[self._state]:
-                result["terminal_cost"] = sampler.measure_terminal(self._state)
-        return self._observation(), reward, terminated, False, self._info() | result
+                last_cost = result["terminal_cost"] = sampler.measure_terminal(self._state)
+        result["cost"] = measured if self._cost == "vector" else self._number(measured, last_cost)
+        self._show()
+        return self._observer.see(self._layer, self._state), reward, terminated, False, self._info() | result
 
     def _pair(self, action: np.int64 | int) -> tuple[int, bool]:
         """The pair to play, and whether it is the requested one."""
@@ -126,11 +156,20 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
         first, end = int(layer.state_ptr[state]), int(layer.state_ptr[state + 1])
         if 0 <= action < end - first:
             return first + int(action), True
+        if self._unknown_action == "error":
+            where = self._world.problem.naming.at_state(self._layer, state)
+            raise InvalidInput("no such action", where=where, got=repr(int(action)), fix=f"It has {end - first}.")
         fallback = int(layer.fallback[state])
         return (first if fallback == NO_ACTION else fallback), False
 
-    def _observation(self) -> Observation:
-        return np.array([self._layer, self._state], dtype=np.int64)
+    def _number(self, *costs: FloatArray | None) -> float:
+        """The excess over all limits in one number, see above."""
+        problem = self._world.problem
+        measured = np.array([cost for cost in costs if cost is not None])
+        bounds = problem.bounds[self._layer - 1 : self._layer - 1 + len(measured)]  # of the step, and of the last state
+        excess = np.maximum(measured - bounds, 0.0) / np.where(bounds == 0, 1.0, np.abs(bounds))
+        entered = float(problem.graph.forbidden(self._layer)[self._state])
+        return max(float(excess.max()), entered) if self._cost == "excess" else float(excess.sum()) + entered
 
     def _info(self) -> dict[str, Any]:
         problem = self._world.problem
@@ -139,40 +178,67 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
             pointer = problem.graph.layers[self._layer].state_ptr
             mask[: int(pointer[self._state + 1] - pointer[self._state])] = 1
         return {
-            "state": problem.naming.states[self._layer][self._state],
+            "state": self._state_label(problem.naming.states[self._layer][self._state]),
             "step": self._layer,
+            "index": self._state,
             "forbidden": bool(problem.graph.forbidden(self._layer)[self._state]),
             "limits": problem.bounds[self._layer].copy(),
             "action_mask": mask,
         }
 
+    # --- pictures ---------------------------------------------------------------------------------------
 
-def make_env(name: str, render_mode: str | None = None, **options: Any) -> SurefootEnv:
-    """The environment of a named world; what ``gymnasium.make`` calls."""
-    return SurefootEnv(registry.make(name, **options), render_mode=render_mode)
+    def render(self) -> Any:
+        """With ``render_mode="rgb_array"`` a picture, (height, width, 3) uint8, of the way walked so far; else None."""
+        if self.render_mode is None:
+            gymnasium.logger.warn("render is called without a render_mode; give one to gymnasium.make or world.env")
+            return None
+        if not self._walked.states:
+            raise OutOfOrder("render before reset", fix="Call reset first.")
+        return self._paint() if self.render_mode == "rgb_array" else None
+
+    def _show(self) -> None:
+        """With ``render_mode="human"`` every step is shown in a window."""
+        if self.render_mode == "human":
+            self._paint()
+
+    def _paint(self) -> Any:
+        if self._painter is None:
+            self._painter = painting.painter(self._world, window=self.render_mode == "human")
+        return self._painter.frame(self._walked)
+
+    def close(self) -> None:
+        """Close the window, where there is one."""
+        if self._painter is not None:
+            self._painter.close()
+            self._painter = None
 
 
-def environment_id(name: str) -> str:
-    """``thermal/small`` is ``surefoot/thermal-small-v0`` in Gymnasium, whose names hold one slash at most."""
-    return f"surefoot/{name.replace('/', '-')}-v0"
+class _Whole(int):
+    """A number that is a name. Gymnasium's vector environments stack plain numbers into arrays of numbers, which do not
+    take the names of other states; anything else they leave as it is."""
 
 
-def register_all() -> None:
-    """Enter every named world into Gymnasium's registry; those already there stay.
-
-    Examples:
-        >>> import gymnasium
-        >>> sf.worlds.register_all()
-        >>> gymnasium.make("surefoot/thermal-testing-v0").action_space
-        Discrete(3)
-    """
-    for name in registry.names():
-        if environment_id(name) not in gymnasium.registry:
-            gymnasium.register(
-                id=environment_id(name),
-                entry_point="surefoot.worlds.env:make_env",
-                kwargs={"name": name},
-            )
+class _Real(float):
+    __doc__ = _Whole.__doc__
 
 
-register_all()
+def stackable(kinds: set[type]) -> Callable[[Label], Label]:
+    """What makes a label fit for a vector environment's infos, where a problem has labels of these types."""
+    if len(kinds) == 1:
+        return lambda label: label
+    special: dict[type, Callable[[Label], Label]] = {int: _Whole, float: _Real}
+    return lambda label: special[type(label)](label) if type(label) in special else label
+
+
+def make_env(
+    name: str,
+    render_mode: str | None = None,
+    observation: str = "index",
+    cost: str = "vector",
+    unknown_action: str = "fallback",
+    **options: Any,
+) -> SurefootEnv:
+    """The environment of a named world; what ``gymnasium.make`` calls. Further ``options`` are those of the world."""
+    world = registry.make(name, **options)
+    return SurefootEnv(world, render_mode, observation=observation, cost=cost, unknown_action=unknown_action)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surefoot.errors import InvalidInput
@@ -132,6 +133,23 @@ FAMILIES: tuple[Family, ...] = (
 )
 
 
+def is_file_name(name: object) -> bool:
+    """True for what names a file rather than a world of the registry."""
+    return Path(str(name)).suffix.lower() in (".json", ".npz")
+
+
+def refuse_options(name: str, options: Mapping[str, Any]) -> None:
+    """A world in a file is as it is."""
+    if options:
+        got = ", ".join(options)
+        raise InvalidInput("a world in a file takes no options", where=str(name), got=got, fix="Leave them out.")
+
+
+def described(name: str) -> str:
+    """What a world shows, in a few words."""
+    return "a world of your own" if is_file_name(name) else family_of(name).description
+
+
 def names() -> dict[str, str]:
     """Every world's id, with one line on what it is.
 
@@ -152,18 +170,23 @@ def family_of(name: str) -> Family:
     if name not in known:
         near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.4)
         offer = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(known)}."
-        own = "" if near else " With a world of your own, call surefoot.run in Python."
+        own = "" if near else " A world of your own is a file, .json or .npz (world.save)."
         raise InvalidInput("no such world", got=repr(name), fix=offer + own)
     return next(family for family in FAMILIES if name in family.ids())
 
 
 def make(name: str, **options: Any) -> World:
-    """The named world; its function documents the ``options``.
+    """The named world, whose function documents the ``options``; or the one in a file, ``.json`` or ``.npz``.
 
     Examples:
         >>> sf.worlds.make("thermal/testing", bound=0.62).problem.limits[0].bound
         0.62
     """
+    if is_file_name(name):
+        from surefoot.worlds.files import load_world
+
+        refuse_options(name, options)
+        return load_world(Path(name))
     family = family_of(name)
     sized = {"size": family.ids()[name]} if family.sizes else {}
     return family.maker()(**sized, **options).named(name)

@@ -14,6 +14,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,7 +58,7 @@ class World:
     terminal_costs: FloatArray | None  # (S, m), -inf in states without a cost; None without any
     noise: str  # "gaussian", "uniform" or "rademacher", with each limit's scale
     misspecified_beyond_declaration: bool  # some deviation exceeds its limit's misspecification
-    name: str | None = None  # its id in the registry, used by pictures and titles only
+    name: str | None = None  # its id in the registry, or its file's name; used by pictures and titles only
     exact_digest: str | None = None  # of the world with exact features, where those of the problem are rounded
 
     def __init__(
@@ -107,7 +108,7 @@ class World:
             object.__setattr__(self, name, value)
 
     def named(self, name: str) -> World:
-        """The same world, sharing every array, under the registry's id."""
+        """The same world, sharing every array, under another name."""
         twin = object.__new__(World)
         twin.__dict__.update(self.__dict__)
         twin._set(name=name)
@@ -150,15 +151,34 @@ class World:
             known.update(f" {self.exact_digest}".encode())
         return known.hexdigest()
 
+    def save(self, path: str | Path) -> Path:
+        """Write problem and truth to a file, ``.json`` or ``.npz``, exactly; returns the path.
+
+        Examples:
+            >>> world = sf.worlds.make("thermal/testing")
+            >>> sf.World.load(world.save("truth.json")).digest == world.digest
+            True
+        """
+        from surefoot.worlds.files import save_world
+
+        return save_world(self, Path(path))
+
+    @staticmethod
+    def load(path: str | Path, problem: Problem | None = None) -> World:
+        """A world from its file; ``problem`` is needed by one that holds the truth alone (:mod:`…worlds.files`)."""
+        from surefoot.worlds.files import load_world
+
+        return load_world(Path(path), problem)
+
     def sampler(self, seed: int) -> Sampler:
         """A source of transitions and noisy measurements; the same seed gives the same draws."""
         return Sampler(self, seed)
 
-    def env(self) -> SurefootEnv:
-        """The world as a Gymnasium environment."""
+    def env(self, render_mode: str | None = None, **options: str) -> SurefootEnv:
+        """The world as a Gymnasium environment; its options are in :mod:`surefoot.worlds.env`."""
         from surefoot.worlds.env import SurefootEnv
 
-        return SurefootEnv(self)
+        return SurefootEnv(self, render_mode, **options)
 
     def __repr__(self) -> str:
         return f"World({self.problem!r}, noise={self.noise!r})"

@@ -1,0 +1,136 @@
+"""Observations that wait, and enter both regressions together, in their order, by one compiled call.
+
+Bit for bit what :meth:`CostData.add` and :meth:`ValueData.add` do one by one, for a fraction of the time: a call of
+compiled code takes longer than the few numbers that an observation changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.estimate.costs import CostData
+from surefoot.estimate.update import CostState, Rows, ValueState, count_cost, count_value, rows_of
+from surefoot.estimate.values import ValueData
+from surefoot.model.graph import NO_ROW, FloatArray, IntArray, pool
+from surefoot.model.problem import Problem
+
+ROOM = 256  #: observations that may wait
+SHARE = 64  #: until they are a 64th of those that were counted, it does not pay to look at them
+NOT_MEASURED = -1
+# Columns of an observation: its step, its row of cost features, the edges of its pair and the one that was taken.
+STEP, ROW, FIRST, END, EDGE = range(5)
+# Columns of the table of offsets.
+COSTS, TRANSITIONS, SUCCESSORS, STATES = range(4)
+
+
+class Tables(NamedTuple):
+    """The steps one after the other; row h of the offsets says where each array's part of step h begins."""
+
+    offsets: IntArray  # (H, 4)
+    cost_features: Rows
+    transition_features: Rows
+    successor: IntArray
+    terminal_features: Rows
+
+
+@numba.njit(cache=True)
+def enter(
+    seen: NDArray[np.int64],  # (n, 5)
+    costs: FloatArray,  # (n or more, m)
+    tables: Tables,
+    value: FloatArray,  # of all states, step after step
+    cost_state: CostState,
+    value_state: ValueState,
+) -> None:
+    """Count n observations."""
+    offsets, cost_rows, transition_rows, successor, last_rows = tables
+    last = offsets.shape[0] - 1
+    for i in range(seen.shape[0]):
+        h, row = seen[i, STEP], seen[i, ROW]
+        if row != NOT_MEASURED:
+            if h == last:
+                count_cost(last_rows, row, costs[i], h, cost_state)
+            else:
+                count_cost(cost_rows, offsets[h, COSTS] + row, costs[i], h, cost_state)
+        if h < last:
+            count_value(
+                transition_rows,
+                offsets[h, TRANSITIONS],
+                successor,
+                offsets[h, SUCCESSORS],
+                seen[i, FIRST],
+                seen[i, END],
+                seen[i, EDGE],
+                value,
+                offsets[h + 1, STATES],
+                h,
+                value_state,
+            )
+
+
+class Waiting:
+    """Up to ``ROOM`` observations that are not yet counted."""
+
+    def __init__(self, problem: Problem, costs: CostData, transitions: ValueData) -> None:
+        graph = problem.graph
+        self._costs, self._transitions = costs, transitions
+        pools = {
+            COSTS: pool(layer.cost_features for layer in graph.layers),
+            TRANSITIONS: pool(layer.transition_features for layer in graph.layers),
+            SUCCESSORS: pool(layer.successor for layer in graph.layers),
+        }
+        offsets = np.zeros((graph.horizon, len(pools) + 1), np.int64)
+        for column, (_, where) in pools.items():
+            offsets[:-1, column] = where
+        sizes = [graph.n_states(h) for h in range(graph.horizon)]
+        offsets[:, STATES] = np.concatenate([[0], np.cumsum(sizes)])[:-1]
+        last = graph.terminal.cost_features
+        self._tables = Tables(
+            offsets,
+            rows_of(pools[COSTS][0]),
+            rows_of(pools[TRANSITIONS][0]),
+            pools[SUCCESSORS][0],
+            rows_of(graph.layers[0].cost_features[:1] if last is None else last),
+        )
+        self._seen: list[tuple[int, int, int, int, int]] = []
+        self._measured = np.zeros((ROOM, len(problem.limits)))
+        self._targets: Sequence[FloatArray] | None = None
+        self._value = np.empty(0)
+        self._entered = 0
+
+    @property
+    def n(self) -> int:
+        """How many wait."""
+        return len(self._seen)
+
+    @property
+    def many(self) -> bool:
+        """True when they may have changed what is known by a few percent."""
+        return SHARE * len(self._seen) >= min(self._entered, SHARE * ROOM)
+
+    @property
+    def full(self) -> bool:
+        return len(self._seen) == ROOM
+
+    def add(self, step: int, row: int, first: int, end: int, edge: int, cost: FloatArray | None) -> None:
+        """One more: its row of cost features, the edges first … end-1 of its pair, the one taken; cost (m,) or None."""
+        if cost is None or row == NO_ROW:
+            row = NOT_MEASURED
+        else:
+            self._measured[len(self._seen)] = cost  # a copy: the caller's array may change
+        self._seen.append((step, row, first, end, edge))
+
+    def enter(self, targets: Sequence[FloatArray]) -> None:
+        """Count them; ``targets``: H of (S,), the values that transitions are learned from."""
+        if targets is not self._targets:
+            self._targets, self._value = targets, np.concatenate(targets)
+        seen = np.array(self._seen, np.int64)
+        self._seen.clear()
+        self._entered += len(seen)
+        states = self._costs.state, self._transitions.state
+        enter(seen, self._measured, self._tables, self._value, *states)

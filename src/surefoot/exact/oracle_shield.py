@@ -1,0 +1,66 @@
+"""A shield that knows the truth: UCRL-VTR over the truly safe pairs. No learner can be allowed more.
+
+What a published shield would permit if its model of the costs were exact, which nobody has; the transitions it learns
+as the others do. LSVI-NEW's regret over this one's is the price of safety: what it costs to have to find out what is
+safe. An agent may not see the truth, so it lives here and takes a World.
+May violate: never; it cannot be built without knowing the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from surefoot.agents.confined import Confined
+from surefoot.errors import InvalidInput
+from surefoot.estimate.costs import CostBounds
+from surefoot.exact.safety import safe_sets
+from surefoot.plan.certify import Certified
+from surefoot.worlds.world import World
+
+
+class OracleShield(Confined):
+    """The unreachable comparison.
+
+    Examples:
+        >>> world = sf.worlds.make("thermal/testing")
+        >>> run = sf.run(sf.exact.OracleShield(world), world, episodes=200, seed=0)
+        >>> int(run.violations.sum()), run.promise
+        (0, 'every step safe, by knowing the truth')
+    """
+
+    name: ClassVar[str] = "oracle-shield"
+
+    def __init__(
+        self,
+        world: World,
+        failure_probability: float = 0.05,
+        *,
+        ridges: Sequence[float] | None = None,
+        value_ridge: float = 1.0,
+        optimism: float = 1.0,
+        replan_growth: float = 0.1,
+    ) -> None:
+        if not isinstance(world, World):
+            raise InvalidInput("the oracle shield needs a World", got=f"a {type(world).__name__}")
+        states, pairs = safe_sets(world)
+        self._safe = Certified(pairs, states)
+        super().__init__(
+            world.problem,
+            failure_probability,
+            ridges=ridges,
+            value_ridge=value_ridge,
+            optimism=optimism,
+            replan_growth=replan_growth,
+        )
+
+    @property
+    def guaranteed(self) -> bool:
+        return True
+
+    @property
+    def promise(self) -> str:
+        return "every step safe, by knowing the truth"
+
+    def _allowed(self, bounds: CostBounds) -> Certified:
+        return self._safe

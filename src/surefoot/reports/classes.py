@@ -1,0 +1,133 @@
+"""The class of every state and action: certified, truly safe but not yet certified, truly unsafe. No drawing here."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+
+import numpy as np
+
+from surefoot.exact import safe_sets
+from surefoot.model.graph import NO_ACTION, BoolArray, IntArray
+from surefoot.model.labels import Label
+from surefoot.plan.certify import Certified, fallback_only
+from surefoot.plan.plan import Plan
+from surefoot.plan.segments import spread
+from surefoot.runs.plans_kept import Snapshot
+from surefoot.worlds.world import World
+
+
+class Class(IntEnum):
+    """Of a state or an action."""
+
+    CERTIFIED = 0  # and truly safe
+    OPEN = 1  # truly safe, not yet certified
+    UNSAFE = 2  # truly unsafe, and not certified
+    WRONG = 3  # truly unsafe, and certified all the same: the confidence event failed, or nothing was promised
+    FORBIDDEN = 4  # a forbidden state, or an action in one
+
+
+NAMES = {
+    Class.CERTIFIED: "certified",
+    Class.OPEN: "truly safe, not yet certified",
+    Class.UNSAFE: "truly unsafe",
+    Class.WRONG: "allowed, but truly unsafe",
+    Class.FORBIDDEN: "forbidden",
+}
+NAMES_WITHOUT_TRUTH = {**NAMES, Class.OPEN: "not yet certified", Class.UNSAFE: "proved unsafe"}
+NAMES_OF_FALLBACK = {**NAMES, Class.CERTIFIED: "the fallback's, safe by assumption", Class.OPEN: "truly safe"}
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A world at one moment of learning."""
+
+    world: World
+    pairs: tuple[IntArray, ...]  # H-1 of (N,) a Class
+    states: tuple[IntArray, ...]  # H of (S,) a Class
+    action: tuple[IntArray, ...]  # H-1 of (S,) the pair that is played; NO_ACTION: none
+    learned: bool  # False: there is no plan, what is certified is the fallback
+
+    @property
+    def names(self) -> dict[Class, str]:
+        return NAMES if self.learned else NAMES_OF_FALLBACK
+
+    @property
+    def path_name(self) -> str:
+        """What the path is, for legends."""
+        return "most likely path of the plan" if self.learned else "most likely path of the fallback"
+
+    @cached_property
+    def path(self) -> list[tuple[int, int]]:
+        """(step, state) along the most likely way of the policy from the first start."""
+        graph = self.world.problem.graph
+        way = [(0, int(graph.starts[0]))]
+        for h, layer in enumerate(graph.layers):
+            pair = int(self.action[h][way[-1][1]])
+            if pair == NO_ACTION:
+                break
+            first, end = int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1])
+            edge = first + int(self.world.probabilities[h][first:end].argmax())
+            way.append((h + 1, int(layer.successor[edge])))
+        return way
+
+    def edge(self, at: int) -> int:
+        """The edge from the at-th to the next place of the path."""
+        (h, state), (_, after) = self.path[at], self.path[at + 1]
+        layer, pair = self.world.problem.graph.layers[h], int(self.action[h][state])
+        edges = np.arange(layer.pair_ptr[pair], layer.pair_ptr[pair + 1])
+        return int(edges[layer.successor[edges] == after][0])
+
+    def at_first_sight(self) -> dict[Label, int]:
+        """By label the Class at the first step at which a state can occur: there, most lies ahead of it."""
+        found: dict[Label, int] = {}
+        for h, classes in enumerate(self.states[:-1]):
+            names = self.world.problem.naming.states[h]
+            for i, kind in enumerate(classes.tolist()):
+                found.setdefault(names[i], kind)
+        return found
+
+    def csv(self) -> str:
+        """A row per action: step, state, action, class."""
+        text, problem = io.StringIO(), self.world.problem
+        rows = csv.writer(text, lineterminator="\n")
+        rows.writerow(["step", "state", "action", "class"])
+        for h, layer in enumerate(problem.graph.layers):
+            for pair, state in enumerate(layer.pair_state().tolist()):
+                kind = self.names[Class(int(self.pairs[h][pair]))]
+                rows.writerow([h, problem.naming.states[h][state], problem.naming.action(layer, h, pair), kind])
+        return text.getvalue()
+
+    def count(self) -> dict[Class, int]:
+        """Pairs by class, all steps together."""
+        everything = np.concatenate(self.pairs)
+        return {kind: int((everything == kind).sum()) for kind in Class}
+
+
+def classify(world: World, plan: Plan | Snapshot | None = None) -> View:
+    """Of a plan, or of a plan that was kept; without one, of the fallback."""
+    graph = world.problem.graph
+    if plan is None:
+        return _compare(world, fallback_only(graph), graph.fallback, False)
+    if isinstance(plan, Snapshot):
+        return _compare(world, Certified(plan.certified_pairs, plan.certified_states), plan.action, True)
+    return _compare(world, plan.certified_sets, plan.values.action, True)
+
+
+def _compare(world: World, known: Certified, action: tuple[IntArray, ...], learned: bool) -> View:
+    safe_states, safe_pairs = safe_sets(world)
+    graph = world.problem.graph
+    banned = [graph.forbidden(h) for h in range(graph.horizon)]
+    inside = [spread(mask, layer.state_ptr) for mask, layer in zip(banned, graph.layers, strict=False)]
+    pairs = tuple(_classes(c, s, f & ~c) for c, s, f in zip(known.pairs, safe_pairs, inside, strict=True))
+    states = tuple(_classes(c, s, f) for c, s, f in zip(known.states, safe_states, banned, strict=True))
+    return View(world, pairs, states, action, learned)
+
+
+def _classes(certified: BoolArray, safe: BoolArray, forbidden: BoolArray) -> IntArray:
+    marks = [forbidden, certified & safe, safe, ~certified]
+    kinds: IntArray = np.select(marks, [Class.FORBIDDEN, Class.CERTIFIED, Class.OPEN, Class.UNSAFE], Class.WRONG)
+    return kinds.astype(np.int64)

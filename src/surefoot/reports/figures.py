@@ -1,0 +1,132 @@
+"""Charts (:mod:`surefoot.reports.chart`) as figures. Matplotlib (extra ``plot``) is loaded when something is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surefoot.errors import SurefootError
+from surefoot.reports.chart import Chart, Curve
+from surefoot.reports.charts import moments
+from surefoot.reports.statistics import band
+from surefoot.reports.style import LIGHT, Paper, literal, look_of, parameters
+from surefoot.runs.ledger import Ledger
+
+
+def chart_figure(plt: Any, chart: Chart, paper: Paper) -> Any:
+    """One chart. Made for the width of a phone, so that its text can be read there."""
+    result, axes = plt.subplots(figsize=(5.6, 3.7), layout="constrained")
+    for n, line in enumerate(chart.lines):
+        _draw(axes, line, n, paper)
+    for name, level in chart.levels:
+        axes.axhline(level, color=paper.ink, linewidth=0.9, linestyle=(0, (2, 2)), zorder=1)
+        place = {"ha": "left", "va": "center", "transform": axes.get_yaxis_transform()}
+        axes.text(1.01, level, literal(name).replace(" ", "\n"), fontsize=8.5, color=paper.ink, **place)
+    _scales(axes, chart)
+    axes.set_xlabel("episode")
+    axes.set_ylabel(literal(chart.y))
+    axes.margins(x=0.02)
+    if chart.floor is not None:
+        axes.set_ylim(bottom=chart.floor)
+        axes.axhline(0, color=paper.ink, linewidth=0.8, zorder=0)
+    if chart.lines:
+        result.legend(loc="outside lower center", ncols=min(4, len(chart.lines)), fontsize=9.5, columnspacing=1.2)
+    else:
+        axes.text(0.5, 0.5, "nothing to show", ha="center", transform=axes.transAxes)
+    return result
+
+
+def comparison(runs: Mapping[str, Sequence[Ledger]], title: str, path: Path, paper: Paper = LIGHT) -> Path:
+    """Regret and violations over episodes, side by side; never one without the other.
+
+    ``runs``: per agent, its runs over seeds. Lines are means over runs, bands their 95% bootstrap intervals.
+    """
+    plt, context = pyplot(paper)
+    with context:
+        figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
+        for n, (agent, group) in enumerate(runs.items()):
+            at = moments(min(len(run.regret) for run in group))
+            for axes, columns in ((left, [run.regret for run in group]), (right, [run.violations for run in group])):
+                totals = [np.cumsum(column, dtype=np.float64)[at - 1] for column in columns]
+                _draw(axes, band(agent, agent, at, totals), n, paper)
+        for axes, label, best in (
+            (left, "cumulative regret", "lower is better; below 0 only by breaking limits"),
+            (right, "cumulative violations", "0 is the promise"),
+        ):
+            axes.set_xscale("log")
+            axes.set_yscale("symlog", linthresh=10)
+            axes.set_xlabel("episode")
+            axes.set_title(f"{label.capitalize()}\n", pad=4)
+            axes.text(0, 1.02, best, transform=axes.transAxes, fontsize=9.5, alpha=0.8)
+            axes.axhline(0, color=paper.ink, linewidth=0.8, zorder=0)
+            axes.margins(x=0.02)
+        right.set_ylim(bottom=-3)
+        figure.suptitle(title, x=0.01, ha="left", fontsize=12.5)
+        handles, labels = left.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        return save_figure(plt, figure, path)
+
+
+def _scales(axes: Any, chart: Chart) -> None:
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    if chart.log_x:
+        axes.set_xscale("log")
+    if chart.y_scale == "symlog":
+        axes.set_yscale("symlog", linthresh=10)
+        axes.set_ylim(-2, max(12.0, axes.get_ylim()[1]))
+    elif chart.y_scale == "log" and any(value > 0 for line in chart.lines for value in line.high):
+        axes.set_yscale("log", nonpositive="mask")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
+        axis.set_minor_formatter(NullFormatter())
+
+
+def plain(value: float) -> str:
+    """A number on an axis: 0.01, 500, 20k, 3M, 1e+12."""
+    for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if unit <= abs(value) < 1000 * unit:
+            return f"{value / unit:g}{name}".replace("-", "−")
+    return f"{value:g}".replace("-", "−")
+
+
+def _draw(axes: Any, line: Curve, n: int, paper: Paper) -> None:
+    colour, dashes, marker = look_of(line.agent, n) if line.agent else (paper.ink, (0, (1, 1)), "")
+    if line.label != line.agent and line.agent:  # the same agent twice: its options differ, and so must its look
+        colour, dashes, marker = look_of(line.label, n)
+    axes.fill_between(line.episodes, line.low, line.high, color=colour, alpha=0.18, linewidth=0)
+    every = max(1, len(line.episodes) // 6)
+    axes.plot(
+        line.episodes,
+        line.middle,
+        color=colour,
+        linestyle=dashes,
+        marker=marker,
+        markevery=(n * every // 4, every),
+        markersize=4.5,
+        linewidth=1.8,
+        label=literal(line.label),
+    )
+
+
+def save_figure(plt: Any, figure: Any, path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    metadata = {"Date": None} if path.suffix == ".svg" else None  # the same picture, the same bytes
+    figure.savefig(path, dpi=150, metadata=metadata)
+    plt.close(figure)
+    return path
+
+
+def pyplot(paper: Paper) -> tuple[Any, Any]:
+    try:
+        import matplotlib
+    except ModuleNotFoundError:
+        raise SurefootError("drawing needs matplotlib", fix="Install it with: pip install 'surefoot[plot]'") from None
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    settings: Any = parameters(paper)
+    return plt, plt.rc_context(settings)

@@ -1,0 +1,122 @@
+"""How a study went, read from its journal, record by record; a live page reads on where it left off."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from surefoot.errors import SurefootError
+from surefoot.model.problem import Problem
+from surefoot.storage.disk import FileLayer
+from surefoot.study import journal as journals
+from surefoot.study.records import label_of
+
+
+@dataclass
+class Course:
+    """One episode."""
+
+    number: int
+    certified: int  # pairs, of the plan in force
+    to_gain: float | None
+    reward: float = 0.0
+    ended: bool = False  # it came to its end; not aborted, and no alarm ended it
+    highest: list[float] = field(default_factory=list)  # measured, per limit
+    promised: list[float] = field(default_factory=list)  # largest certified upper bound, per limit
+    asks: int = 0
+    own: int = 0  # asks that were not the fallback's
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that a person should know of."""
+
+    time: str
+    kind: str
+    words: str
+
+
+class History:
+    """What the journal says, a :class:`Course` per episode that was asked or told anything."""
+
+    def __init__(self, n_limits: int, problem: Problem | None = None) -> None:
+        """Without the problem, rewards stay 0."""
+        self._low, self._problem = [-math.inf] * n_limits, problem
+        self._offset, self._n = 0, 0
+        self.all: list[Course] = []
+        self.events: list[Event] = []
+
+    @property
+    def courses(self) -> list[Course]:
+        """Those of which something is known."""
+        return [course for course in self.all if course.asks]
+
+    def read(self, journal: Path, layer: FileLayer | None = None) -> History:
+        """Read on, as far as the journal is intact; the audit reports what is wrong with the rest."""
+        layer = layer or FileLayer()
+        end = journals.scan(journal, layer).size if self._offset == 0 else None
+        for line in journals.read_lines(journal, layer, offset=self._offset, end=end, n=self._n):
+            if not line.text.endswith(b"\n"):
+                break  # being written
+            self.add(line.record(journal))
+            self._offset, self._n = line.end, line.n + 1
+        return self
+
+    def add(self, record: dict[str, Any]) -> None:
+        kind = record["kind"]
+        if kind == "begin":
+            course = Course(record["episode"], record["certified"], record["to_gain"])
+            course.highest, course.promised = list(self._low), list(self._low)
+            self.all.append(course)
+        elif kind == "ask":
+            self._ask(record["certificate"])
+        elif kind in ("tell", "terminal"):
+            self._tell(record)
+        elif kind == "import" and record["repeated"]:
+            words = f"{record['repeated']} of {len(record['rows'])} rows are like others, said to be different: "
+            self._event(record, words + str(record["different"]))
+        elif kind in ("alarm", "acknowledge", "abort"):
+            words = str(record.get("message") or record.get("reason") or "")
+            changed = ", ".join(record.get("changes", ()))
+            self._event(record, f"{words} ({changed})" if changed else words)
+        elif kind == "clock":
+            self._event(record, f"the clock went back, from {record['expected']}")
+
+    def _event(self, record: dict[str, Any], words: str) -> None:
+        self.events.append(Event(record["time"], record["kind"], words))
+
+    def _ask(self, certificate: dict[str, Any]) -> None:
+        course = self.all[-1]
+        course.asks += 1
+        course.own += not certificate["fallback"]
+        for row in certificate["successors"]:
+            upper = [math.inf if value is None else value for value in row["upper"]]
+            course.promised = [max(a, b) for a, b in zip(course.promised, upper, strict=True)]
+
+    def _tell(self, record: dict[str, Any]) -> None:
+        course = self.all[-1]
+        if record["cost"] is not None:
+            course.highest = [max(a, b) for a, b in zip(course.highest, record["cost"], strict=True)]
+        if record["kind"] == "terminal":
+            course.ended = True
+            return
+        if record["unused"] is not None:
+            return
+        course.ended = course.ended or bool(record["ends"])
+        if self._problem is None:
+            return
+        problem, h = self._problem, record["step"]
+        with contextlib.suppress(SurefootError):  # a label that a wider declaration has and this one has not
+            pair = problem.pair_index(h, label_of(record["state"]), label_of(record["action"]))
+            course.reward += float(problem.graph.layers[h].reward[pair])
+            if h == problem.horizon - 2:
+                last = problem.state_index(h + 1, label_of(record["next_state"]))
+                course.reward += float(problem.graph.terminal.reward[last])
+
+
+def read_history(journal: Path, n_limits: int, problem: Problem | None = None) -> History:
+    """The whole journal, as far as it is intact."""
+    return History(n_limits, problem).read(journal)

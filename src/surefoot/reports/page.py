@@ -1,0 +1,332 @@
+"""The report: one HTML file that opens from disk and needs no network, with every figure and table beside it.
+
+Charts are drawn by matplotlib, once, and put into the page as SVG whose ink and paper follow the reader's light or dark
+setting; the page's own script only moves the explorer. ``report.html`` stands in the directory of the runs, and
+``report/`` beside it holds each figure as SVG and PNG and its numbers as CSV. The report of runs in memory
+(:func:`report`) is the page alone.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from html import escape
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from surefoot.errors import InvalidInput
+from surefoot.model.limit import Limit
+from surefoot.reports import figures as drawing
+from surefoot.reports.chart import Chart
+from surefoot.reports.classes import NAMES, NAMES_WITHOUT_TRUTH, classify
+from surefoot.reports.data import Explored, Headline, Report, Runs, read_runs, read_sweep
+from surefoot.reports.draw import figure_of
+from surefoot.reports.explorer import explorer
+from surefoot.reports.figures import pyplot
+from surefoot.reports.statistics import Interval
+from surefoot.reports.style import LIGHT, Paper
+from surefoot.storage.atomic import write_text, writing
+
+PAGE, BESIDE = "report.html", "report"
+SCRIPTED = "; script-src 'unsafe-inline'; img-src data:"  #: what a page with the explorer may do, too
+
+# Colours that occur nowhere else: in the page each becomes a variable that light and dark set.
+_MARKED = Paper("page", background="#fdfcfb", ink="#010203", faint="#c9c8c7")
+_MARKS = {"background": _MARKED.background, "ink": _MARKED.ink, "faint": _MARKED.faint}
+
+
+def write_page(directory: str | Path) -> Path:
+    """Write the report of a directory of runs; an older one is replaced. → the page."""
+    report, root = read_sweep(directory), Path(directory)
+    with writing(root):
+        (root / BESIDE).mkdir(exist_ok=True)
+        drawn = {chart.name: _write_chart(chart, root / BESIDE) for chart in report.charts}
+        world = _write_world(report, root / BESIDE)
+        write_text(root / PAGE, _page(report, drawn, world, files=True))
+    return root / PAGE
+
+
+def report(runs: Runs, path: str | Path) -> Path:
+    """Write the report of runs on one world to one HTML file, that opens from disk and needs no network.
+
+    Args:
+        runs: one, several, or several by label: ``{"careful": [run, …], "bold": [run, …]}``. Without labels, runs of
+            one agent with the same options are summed up together.
+        path: the file, which ends in ``.html``; an older one is replaced.
+
+    Examples:
+        >>> world = sf.worlds.make("thermal/testing")
+        >>> runs = [sf.run(sf.LsviNew(world.problem), world, episodes=100, seed=seed) for seed in range(3)]
+        >>> sf.report(runs, "thermal.html").name
+        'thermal.html'
+    """
+    target = Path(path)
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise InvalidInput("a report is an .html file", got=repr(target.name))
+    found = read_runs(runs)
+    shown = [chart for chart in found.charts if chart.shown]
+    drawn = {each.name: svg_of(partial(_chart, chart=each), each.name) for each in shown}
+    view = classify(found.world, found.explored.plans[-1] if found.explored.plans else None)
+    world = svg_of(lambda plt, paper: figure_of(plt, view, paper), "world")
+    with writing(target):
+        write_text(target, _page(found, drawn, world, files=False))
+    return target
+
+
+def _chart(plt: Any, paper: Paper, chart: Chart) -> Any:
+    return drawing.chart_figure(plt, chart, paper)
+
+
+# --- figures --------------------------------------------------------------------------------------------
+
+
+def _write_chart(chart: Chart, folder: Path) -> str:
+    write_text(folder / f"{chart.name}.csv", chart.csv())
+    return _write_figure(partial(_chart, chart=chart), chart.name, folder)
+
+
+def _write_world(report: Report, folder: Path) -> str:
+    plans = report.explored.plans
+    view = classify(report.world, plans[-1] if plans else None)
+    write_text(folder / "world.csv", view.csv())
+    return _write_figure(lambda plt, paper: figure_of(plt, view, paper), "world", folder)
+
+
+def _write_figure(draw: Callable[[Any, Paper], Any], name: str, folder: Path) -> str:
+    """Write a figure as SVG and PNG; → the SVG for the page, which is the same but for its colours."""
+    plt, context = pyplot(LIGHT)
+    with context:
+        figure = draw(plt, LIGHT)
+        figure.savefig(folder / f"{name}.png", dpi=150)
+        plt.close(figure)
+    svg = _marked(draw)
+    write_text(folder / f"{name}.svg", _recoloured(svg, {mark: getattr(LIGHT, part) for part, mark in _MARKS.items()}))
+    return inline(svg, name)
+
+
+def svg_of(draw: Callable[[Any, Paper], Any], name: str) -> str:
+    """A figure as part of a page."""
+    return inline(_marked(draw), name)
+
+
+def _marked(draw: Callable[[Any, Paper], Any]) -> str:
+    plt, context = pyplot(_MARKED)
+    with context:
+        figure = draw(plt, _MARKED)
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None})
+        plt.close(figure)
+    return text.getvalue()
+
+
+def inline(svg: str, name: str) -> str:
+    """An SVG file as part of a page: no header, no fixed size, ids of its own, colours that follow the page."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    head = rf'<svg viewBox="\1" role="img" aria-label="{escape(name)}">'
+    svg = re.sub(r'<svg\b[^>]*?viewBox="([^"]*)"[^>]*>', head, svg, count=1)
+    svg = re.sub(r'<g id="[a-zA-Z0-9_.]*_\d+">', "<g>", svg)
+    mark = re.sub(r"\W", "", name)
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{mark}-\1"', svg)
+    svg = re.sub(r'(xlink:)?href="#([^"]+)"', rf'href="#{mark}-\2"', svg).replace("xlink:href", "href")
+    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{mark}-\1)", svg)
+    svg = _recoloured(
+        svg, {mark: f"var(--{name})" for name, mark in zip(("paper", "ink", "faint"), _MARKS.values(), strict=True)}
+    )
+    return re.sub(r"\n\s*", "\n", svg).strip()
+
+
+def _recoloured(svg: str, colours: dict[str, str]) -> str:
+    for mark, colour in colours.items():
+        svg = re.sub(re.escape(mark), colour, svg, flags=re.IGNORECASE)
+    return svg
+
+
+# --- the page -------------------------------------------------------------------------------------------
+
+
+def _page(report: Report, drawn: dict[str, str], world: str, files: bool) -> str:
+    """``files``: each figure is in files beside the page, too."""
+    data: dict[str, Any] = {"headlines": [asdict(each) for each in report.headlines], "explorer": None}
+    if report.explored.plans:
+        data["explorer"] = explorer(report.world, report.explored.plans)
+    parts = {
+        "headline": _headline(report),
+        "world": _world(report, world, files),
+        "explorer": _explorer(report.explored, data["explorer"]),
+        "charts": "\n".join(_figure(chart, drawn[chart.name], files) for chart in report.charts if chart.shown),
+        "runs": _runs(report),
+        "script": shipped("page.js"),
+        "data": json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
+    }
+    return whole_page("page.html", report.name, "surefoot report", _lead(report), parts, SCRIPTED)
+
+
+def whole_page(body: str, name: str, what: str, lead: str, parts: dict[str, str], allowed: str = "") -> str:
+    """A shipped body with its parts, below the head that all pages share; ``allowed``: what it may load, too."""
+    head = {
+        "title": escape(f"{name}: {what}"),
+        "heading": f"{escape(name)} <small class='quiet'>{what}</small>",
+        "lead": lead,
+        "style": shipped("page.css"),
+        "allowed": allowed,
+    }
+    footer = f"Made by surefoot {escape(version('surefoot'))}; opens without a network."
+    return filled("head.html", head) + filled(body, {**parts, "footer": footer})
+
+
+def filled(name: str, parts: dict[str, str]) -> str:
+    """A shipped page with its {{parts}} put in; once, so that a part may itself contain braces."""
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], shipped(name))
+
+
+def shipped(name: str) -> str:
+    return files("surefoot.reports").joinpath(name).read_text(encoding="utf-8")
+
+
+def _lead(report: Report) -> str:
+    best = next((each for each in report.headlines if each.guaranteed), report.headlines[0])
+    runs = f"{best.runs} run{'s' if best.runs != 1 else ''} of {report.episodes:,} episodes"
+    broke = "without a violation" if not best.broke_a_limit else f"with {best.violations.text(1)} violations per run"
+    gap = best.gap_closed.text(percent=True)
+    text = f"{escape(best.label)} closed {gap} of the gap between the fallback "
+    text += f"({report.fallback_value:.3f}) and the best safe policy ({report.best_value:.3f}), {broke}, in {runs}."
+    return f"{escape(report.description[:1].upper() + report.description[1:])}. <strong>{text}</strong>"
+
+
+_HEADS = ("agent", "guarantee", "violations", "value", "gap closed", "regret", "slope", "bounds held", "runs", "time")
+
+
+def _headline(report: Report) -> str:
+    head = "".join(f"<th scope=col{' class=left' if name == 'guarantee' else ''}>{name}</th>" for name in _HEADS)
+    rows = "\n".join(_row(each) for each in report.headlines)
+    rows += "".join(_price(str(price)) for price in report.prices)
+    notes = "".join(f"<p class=bad>{escape(note)}</p>" for note in report.notes)
+    several = max(each.runs for each in report.headlines) > 1
+    legend = (
+        f"Fallback {report.fallback_value:.4f}, best safe policy {report.best_value:.4f}. "
+        + ("Every number is a mean over the runs; below it, its 95% bootstrap interval. " if several else "")
+        + "Violations, regret and time are those of a whole run; value: of its last policy, exactly. Gap closed: 0% is "
+        "the fallback, 100% the best safe policy; more than that was earned by breaking limits. Slope: of log regret "
+        "over the last decade of episodes. Bounds held: runs in which every true cost lay within its bounds in "
+        "every plan (the confidence event). Price of safety: regret over that of the oracle shield, the same kind of "
+        "learner confined to the truly safe actions, which it is told."
+    )
+    table = f"<table class=headline><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return f"{notes}<div class=scroll>{table}</div><p class=quiet>{legend}</p>"
+
+
+def _row(each: Headline) -> str:
+    if each.broke_a_limit:
+        where = f"<small>in {each.runs_with_violations} of {each.runs} runs</small>"
+        broken = f"<span class=bad>✗ {_number(each.violations, 1)}</span>{where}"
+    else:
+        broken = "<span class=good>✓ 0</span>"
+    stamp, sign = ("good", "✓") if each.guaranteed else ("bad", "✗")
+    cells = {
+        "agent": escape(each.label),
+        "guarantee": f'<span class="stamp {stamp}">{sign} {escape(each.promise)}</span>',
+        "violations": broken,
+        "value": _number(each.value, 4),
+        "gap closed": _number(each.gap_closed, percent=True),
+        "regret": _number(each.regret, 0),
+        "slope": "–" if each.slope is None else f"{each.slope:.2f}".replace("-0.00", "0.00").replace("-", "−"),
+        "bounds held": "–" if each.cost_event is None else f"{each.cost_event} of {each.runs}",
+        "runs": str(each.runs),
+        "time": "–" if each.seconds is None else f"{each.seconds.mean:,.1f} s",
+    }
+    body = "".join(
+        f"<td data-name='{name}'{' class=left' if name == 'guarantee' else ''}>{cell}</td>"
+        for name, cell in cells.items()
+    )
+    return f"<tr data-agent='{escape(each.label)}'>{body}</tr>"
+
+
+def _number(value: Interval, digits: int = 3, percent: bool = False) -> str:
+    """The mean, and below it, in small print, its interval."""
+    middle, bracket, rest = value.text(digits, percent).partition(" [")
+    return middle + (f"<small>{escape(bracket.strip() + rest)}</small>" if bracket else "")
+
+
+def _price(text: str) -> str:
+    across = f"<td class=left colspan={len(_HEADS) - 1}>{escape(text)}</td>"
+    return f"<tr class=price><td>price of safety</td>{across}</tr>"
+
+
+def _files(name: str) -> str:
+    links = " ".join(f'<a href="{BESIDE}/{escape(name)}.{kind}">{kind.upper()}</a>' for kind in ("svg", "png", "csv"))
+    return f"<span class=files>{links}</span>"
+
+
+def _figure(chart: Chart, svg: str, files: bool) -> str:
+    runs = max((line.runs for line in chart.lines), default=1)
+    means = " Means over runs; bands: their 95% bootstrap intervals." if chart.statistic == "mean" and runs > 1 else ""
+    caption = f"<figcaption>{escape(chart.caption + means)} {_files(chart.name) if files else ''}</figcaption>"
+    return f"<figure id='chart-{escape(chart.name)}'><h3>{escape(chart.title)}</h3>{svg}{caption}</figure>"
+
+
+def _bound(limit: Limit) -> str:
+    if isinstance(limit.bound, tuple):
+        return f"{min(limit.bound):g} … {max(limit.bound):g}, by step"
+    return f"{limit.bound:g}"
+
+
+def _world(report: Report, svg: str, files: bool) -> str:
+    problem = report.world.problem
+    pairs = sum(layer.n_pairs for layer in problem.graph.layers)
+    edges = sum(layer.n_edges for layer in problem.graph.layers)
+    limits = ", ".join(f"{escape(limit.name)} ≤ {_bound(limit)}" for limit in problem.limits)
+    text = f"{problem.horizon} steps, {pairs:,} actions over all states, {edges:,} triplets. Limits: {limits}."
+    narrow = " narrow" if not report.name.startswith(("power", "driving", "figure1")) else ""
+    caption = f"<figcaption>At the end of the run. {_files('world') if files else ''}</figcaption>"
+    return f"<p>{text}</p><figure class='world{narrow}'><div class=scroll>{svg}</div>{caption}</figure>"
+
+
+def _explorer(explored: Explored, data: Any) -> str:
+    if data is None:
+        return f"<p class=quiet>Nothing to explore: {escape(explored.why_none)}.</p>"
+    return explorer_html(data, f"Plans of {explored.label}, seed {explored.seed}.")
+
+
+def explorer_html(data: Any, note: str) -> str:
+    """The explorer without its data: controls, legend, and room for the picture and the reasons."""
+    view = data["view"]
+    maps = view["kind"] == "map"
+    left = f" {data['left_out']} more plans were kept than fit into the page." if data["left_out"] else ""
+    axes = f"Across: {view['x_label']}. Down: {view['y_label']}. " if maps else ""
+    names = NAMES if data["truth"] else NAMES_WITHOUT_TRUTH
+    parts = {
+        **{f"name{int(kind)}": escape(name) for kind, name in names.items()},
+        "one": "hidden" if len(data["plans"]) == 1 else "",
+        "columns": "" if maps else ", in columns by step",
+        "maps": "" if maps else "hidden",
+        "way": "" if len(view["panels"]) == 1 and data["truth"] else "hidden",
+        "wrong": "" if data["wrong"] else "hidden",
+        "forbidden": "" if data["any_forbidden"] else "hidden",
+        "note": f"{escape(axes)}{escape(note)}{left}",
+    }
+    return filled("explorer.html", parts)
+
+
+def _runs(report: Report) -> str:
+    rows = "".join(
+        f"<tr><td>{escape(label)}</td><td class=left>{escape(agent)}</td>"
+        f"<td class=left>{escape(json.dumps(dict(options)) if options else 'default')}</td></tr>"
+        for label, agent, options in report.agents
+    )
+    options = json.dumps(dict(report.world_options)) if report.world_options else "default"
+    versions = ", ".join(f"{name} {number}" for name, number in report.versions.items())
+    seeds = ", ".join(map(str, report.seeds)) if len(report.seeds) <= 20 else f"{len(report.seeds)} of them"
+    head = "<tr><th>label</th><th class=left>agent</th><th class=left>options</th></tr>"
+    world = escape(report.world.digest[:12])
+    return (
+        f"<div class=scroll><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>"
+        f"<p class=quiet>Seeds {escape(seeds)}; {report.episodes:,} episodes each; world options: {escape(options)}; "
+        f"world {world}…; {escape(versions)}.</p>"
+    )

@@ -1,0 +1,95 @@
+"""The report of a study: is it safe, is it better, what next; its explorer, its alarms, and what the audit says.
+
+One HTML file beside the journal, ``report.html``, that opens from disk; all of it follows from the journal. The parts
+are those of the live page (:mod:`surefoot.serve`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from surefoot.audits.audit import AuditReport, Unreadable, audit
+from surefoot.reports import study_parts as parts_of
+from surefoot.reports.history import History, read_history
+from surefoot.reports.page import SCRIPTED, shipped, whole_page
+from surefoot.reports.study_explorer import explorer_part
+from surefoot.reports.style import encodable
+from surefoot.storage.atomic import write_text, writing
+from surefoot.study.study import Study
+
+__all__ = ["read_history", "write_study_page"]
+
+PAGE = "report.html"
+
+
+def write_study_page(path: str | Path) -> Path:
+    """Write the report of a study, also while another process runs it. → the page."""
+    folder = Path(path)
+    study = Study.open(folder, read_only=True)
+    status = study.status()
+    history = read_history(folder / "journal.jsonl", len(study.problem.limits), study.problem)
+    explorer, data = explorer_part(study)
+    parts = {
+        **live_parts(study, status, history),
+        **plan_parts(study),
+        "acknowledge": _how_to_acknowledge(folder) if status["safe_mode"] else "",
+        "audit": _audit(folder, study.recovered),
+        "explorer": explorer,
+        "live": "",
+        "data": json.dumps({"explorer": data}, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
+        "script": f"<script>\n{shipped('page.js')}\n</script>",
+    }
+    with writing(folder):
+        page = whole_page("study.html", folder.name, "surefoot study", parts.pop("lead"), parts, SCRIPTED)
+        write_text(folder / PAGE, encodable(page))
+    return folder / PAGE
+
+
+def live_parts(study: Study, status: dict[str, Any], history: History) -> dict[str, str]:
+    """What changes with every call."""
+    problem = study.problem
+    figures = parts_of.charts(parts_of.limit_charts(problem, history)) if history.courses else ""
+    return {
+        "lead": parts_of.lead(status),
+        "alarms": parts_of.alarms(status),
+        "offer": parts_of.offer(status, problem),
+        "margins": parts_of.margins(history, problem),
+        "limits": figures,
+        "better": parts_of.better(history, status),
+        "events": parts_of.events(history),
+        "details": parts_of.details(status),
+    }
+
+
+def plan_parts(study: Study) -> dict[str, str]:
+    """What changes with every plan."""
+    return {"next": parts_of.following(study.standing.agent.plan)}
+
+
+def _how_to_acknowledge(folder: Path) -> str:
+    command = f"surefoot study acknowledge {folder} --reason '…'"
+    return f"<p>A person acknowledges with: <code>{escape(command)}</code></p>"
+
+
+def _audit(folder: Path, found: Sequence[str]) -> str:
+    """The audit's verdict, and notes from reading: a torn tail, a clock that was set back."""
+    try:
+        report = audit(folder)
+    except Unreadable as error:
+        return f"<p><b>Not audited:</b> {escape(str(error))}</p>"
+    notes = "".join(f"<li>{escape(note)}</li>" for note in [*found, *report.remarks])
+    return _verdict(report) + (f"<p>Notes:</p><ul>{notes}</ul>" if notes else "")
+
+
+def _verdict(report: AuditReport) -> str:
+    if report.clean:
+        return (
+            f"<p><b class=good>✓ Clean.</b> {report.records} records verify, and every action was certified when it "
+            f"was offered, or is the fallback's. Last hash: <code>{escape(report.last_hash)}</code></p>"
+        )
+    rows = "".join(f"<li>{escape(str(finding))}</li>" for finding in report.exceptions)
+    return f"<p><b class=bad>{len(report.exceptions)} exceptions:</b></p><ul>{rows}</ul>"

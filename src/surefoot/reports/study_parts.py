@@ -1,0 +1,364 @@
+"""The parts of a study's page, as HTML: is it safe, is it better, what next. The same for a file and for a live page.
+
+Every word that comes from a problem, a journal or a person goes through :func:`_words`, so that it stays text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from surefoot.model.graph import FloatArray
+from surefoot.model.labels import Label
+from surefoot.model.problem import Problem
+from surefoot.plan.hope import reached
+from surefoot.plan.plan import Plan
+from surefoot.plan.why import Explanation, Kind, explain, reasons
+from surefoot.reports.chart import Chart, Curve
+from surefoot.reports.history import Course, History
+from surefoot.reports.statistics import interval
+from surefoot.reports.style import encodable
+from surefoot.reports.svg import line_chart
+
+RECENT = 20  #: episodes that count as "now" and as "at first"
+NEAREST = 5  #: actions that are shown as next
+MOST_LOOKED_AT = 2000  #: pairs, in the order of the steps
+EVENTS_SHOWN = 50
+
+_DRAWN = 1e150  # a cost beyond this is in the journal and in the alarm, but no axis can hold it
+
+
+def _words(value: object) -> str:
+    return escape(encodable(str(value)), quote=True)
+
+
+def _label(label: Label) -> str:
+    """A label as a person reads it."""
+    if isinstance(label, (tuple, list)):
+        return "(" + ", ".join(map(_label, label)) + ")"
+    return _words(label)
+
+
+def _number(value: float | None, digits: int = 4) -> str:
+    if value is None or not math.isfinite(value):
+        return "not known"
+    return f"{value:.{digits}g}".replace("-", "−")
+
+
+# --- is it safe? ----------------------------------------------------------------------------------------
+
+
+def lead(status: dict[str, Any]) -> str:
+    """One sentence that answers for the moment."""
+    if status["safe_mode"]:
+        return (
+            "<b class=bad>⚠ Safe mode:</b> nothing is promised, and only the fallback's actions are offered (where it "
+            "has none, what the last plan before the alarm certified), until a person acknowledges the alarm."
+        )
+    share = status["certified_pairs"] / max(1, status["pairs"])
+    return (
+        f"<b class=good>✓ Normal.</b> {status['episodes']:,} episodes, {status['tells']:,} measurements told; "
+        f"{share:.0%} of all actions certified. Promise: <b>{_words(status['promise'])}</b>, given what the problem "
+        "declares."
+    )
+
+
+def alarms(status: dict[str, Any]) -> str:
+    """The alarms that wait for a person, and what answers them."""
+    if not status["alarms"]:
+        return "<p class=good>✓ No alarm.</p>"
+    rows = "".join(
+        f"<li><b>{_words(item['alarm'])}</b> (record {item['record']}): {_words(item['message'])}</li>"
+        for item in status["alarms"]
+    )
+    needed = "".join(f"<li>{_words(words)}</li>" for words in status["answers"])
+    answer = f"<p>To acknowledge takes:</p><ul>{needed}</ul>" if needed else "<p>A reason is all that it takes.</p>"
+    count = f"<p class=bad>⚠ {len(status['alarms'])} not acknowledged</p>"
+    return f"<div role=alert class=alarm>{count}<ul>{rows}</ul>{answer}</div>"
+
+
+def offer(status: dict[str, Any], problem: Problem) -> str:
+    """The action that is offered now, with its certificate."""
+    pending = status["pending"]
+    if pending is None:
+        place = status["episode"]
+        where = (
+            ""
+            if place is None
+            else f" Episode {place['number']}, step {place['step']}, state {_label(place['state'])}."
+        )
+        return f"<p>No offer is pending; due is <b>{_words(status['next'])}</b>.{where}</p>"
+    known = pending["certificate"]
+    here = problem.bounds[pending["step"]]
+    names = zip(problem.limits, here.tolist(), strict=True)
+    head = "".join(f"<th scope=col>{_words(limit.name)} ≤ {bound:g}</th>" for limit, bound in names)
+    rows = "".join(_successor(row, here.tolist()) for row in known["successors"])
+    by = {"estimate": "certified by estimate", "assumption": "safe by your assumption: the fallback's"}
+    why = by.get(known["safe_by"], f"rests on {known['safe_by']}")
+    return (
+        f"<p class=offer>Episode {pending['episode']}, step {pending['step']}, state "
+        f"<b>{_label(pending['state'])}</b>: take <b class=act>{_label(pending['action'])}</b></p>"
+        f"<p>{_words(why)}. Whatever follows:</p><div class=scroll><table><thead>"
+        f"<tr><th scope=col>may follow</th>{head}<th class=left scope=col>then</th></tr>"
+        f"</thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _successor(row: dict[str, Any], bounds: Sequence[float]) -> str:
+    cells = []
+    for upper, bound in zip(row["upper"], bounds, strict=True):
+        kept = upper is not None and upper <= bound
+        sign = "<span class=good>✓</span>" if kept else "<span class=bad>!</span>"
+        cells.append(f"<td>{sign} at most {_number(upper)}</td>")
+    following = "the end" if row["next_action"] is None else _label(row["next_action"])
+    return f"<tr><td>{_label(row['state'])}</td>{''.join(cells)}<td class=left>{following}</td></tr>"
+
+
+def margins(history: History, problem: Problem) -> str:
+    """Per limit: how close the certificates and the measurements came, lately and ever."""
+    courses = history.courses
+    if not courses:
+        return "<p>Nothing was told yet.</p>"
+    rows = []
+    for j, limit in enumerate(problem.limits):
+        late, ever = _highest(courses[-RECENT:], j), _highest(courses, j)
+        levels = _levels(problem.bounds[:, j])
+        said = " … ".join(f"{level:g}" for _, level in levels)
+        beyond = "" if ever is None or ever <= levels[0][1] else " <small>(with noise)</small>"
+        bound = _largest(course.promised[j] for course in courses[-RECENT:] if course.own == course.asks)
+        rows.append(
+            f"<tr><td>{_words(limit.name)}</td><td>{said}</td><td>{_number(bound)}</td>"
+            f"<td>{_number(late)}</td><td>{_number(ever)}{beyond}</td></tr>"
+        )
+    head = (
+        "<tr><th scope=col>limit</th><th scope=col>bound</th><th scope=col>certified at most, lately</th>"
+        "<th scope=col>measured at most, lately</th><th scope=col>ever</th></tr>"
+    )
+    note = (
+        f"Lately: the last {min(RECENT, len(courses))} episodes. Measurements carry noise, so that one may lie above a "
+        "limit although the cost does not. Episodes in which the fallback acted are left out of the certified bound: "
+        "the fallback's actions are safe by your assumption, whatever their bound."
+    )
+    table = f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+    return f"<div class=scroll>{table}</div><p class=quiet>{note}</p>"
+
+
+def _highest(courses: Sequence[Course], j: int) -> float | None:
+    return _largest(course.highest[j] for course in courses)
+
+
+def _largest(values: Any) -> float | None:
+    return max((value for value in values if math.isfinite(value)), default=None)
+
+
+def limit_charts(problem: Problem, history: History) -> list[Chart]:
+    """Per limit: the highest measured cost and the largest certified bound, episode by episode."""
+    courses = history.courses
+    at = tuple(course.number for course in courses)
+
+    def line(label: str, values: list[float]) -> Curve:
+        numbers = tuple(value if abs(value) < _DRAWN else math.nan for value in values)
+        return Curve(label, "", at, numbers, numbers, numbers)
+
+    caption = (
+        "The highest measured cost of each episode, and the largest upper bound among the certificates of its offers. "
+        "Measurements carry noise, so they may lie above the limit although the cost does not. The fallback's actions "
+        "are safe by your assumption, whatever their bound."
+    )
+    return [
+        Chart(
+            name=f"limit-{j}",
+            title=f"Limit: {limit.name}",
+            y=limit.name,
+            caption=caption,
+            lines=(
+                line("measured", [course.highest[j] for course in courses]),
+                line("certified upper bound", [course.promised[j] for course in courses]),
+            ),
+            levels=_levels(problem.bounds[:, j]),
+            statistic="value",
+        )
+        for j, limit in enumerate(problem.limits)
+    ]
+
+
+def _levels(bounds: FloatArray) -> tuple[tuple[str, float], ...]:
+    """The bound of a limit, or the lowest and highest of its steps."""
+    low, high = float(bounds.min()), float(bounds.max())
+    return (("limit", low),) if low == high else (("lowest limit", low), ("highest limit", high))
+
+
+def charts(drawn: Sequence[Chart]) -> str:
+    return "\n".join(
+        f"<figure><h3>{_words(chart.title)}</h3>{line_chart(chart)}<figcaption>{_words(chart.caption)}</figcaption></figure>"
+        for chart in drawn
+    )
+
+
+# --- is it better? --------------------------------------------------------------------------------------
+
+
+def better(history: History, status: dict[str, Any]) -> str:
+    """Whether the plant earns more than at first, in a sentence and three charts."""
+    ended = [course for course in history.courses if course.ended]
+    if not ended:
+        return "<p>No episode has come to its end yet.</p>"
+    first, last = ended[:RECENT], ended[-RECENT:]
+    now = interval([course.reward for course in last])
+    text = f"The last {len(last)} episodes earned {now.text(3)} each (mean, 95% bootstrap interval)"
+    if len(ended) >= 2 * RECENT:
+        then = interval([course.reward for course in first])
+        change = now.mean - then.mean
+        verdict = "It is better" if now.low > then.high else "It is worse" if now.high < then.low else "No clear change"
+        text += f", the first {len(first)} {then.text(3)}. <b>{verdict}: {change:+.3g} an episode.</b>".replace(
+            "-", "−"
+        )
+    else:
+        text += f"; a trend is shown from {2 * RECENT} episodes on."
+    left = status.get("to_gain")
+    gain = (
+        f" At most {_number(left, 3)} an episode is still to be gained, by the learner's own bounds."
+        if left is not None
+        else ""
+    )
+    return f"<p>{text}{gain}</p><div class=grid>{charts(progress_charts(history, ended, status['pairs']))}</div>"
+
+
+def progress_charts(history: History, ended: Sequence[Course], pairs: int) -> list[Chart]:
+    """Reward with its trend, the share certified, and what is still to be gained."""
+    at = tuple(course.number for course in ended)
+    rewards = tuple(course.reward for course in ended)
+    trend = tuple(
+        np.convolve(rewards, np.ones(n := min(RECENT, len(rewards))) / n, mode="full")[: len(rewards)].tolist()
+    )
+    trend = tuple(value if i >= n - 1 else math.nan for i, value in enumerate(trend))
+    every = tuple(course.number for course in history.courses)
+    shares = tuple(100 * course.certified / max(1, pairs) for course in history.courses)
+    gains = tuple(math.nan if course.to_gain is None else course.to_gain for course in history.courses)
+
+    def chart(
+        name: str, title: str, y: str, caption: str, *lines: tuple[str, tuple[int, ...], tuple[float, ...]]
+    ) -> Chart:
+        curves = tuple(Curve(label, "", x, v, v, v) for label, x, v in lines)
+        return Chart(name, title, y, caption, curves, floor=0.0, statistic="value")
+
+    return [
+        chart(
+            "reward",
+            "Reward per episode",
+            "reward",
+            f"Of episodes that came to their end; the trend is the mean of {n}.",
+            ("reward", at, rewards),
+            ("trend", at, trend),
+        ),
+        chart(
+            "share",
+            "Actions certified",
+            "% of all actions",
+            "Share of all actions, over all states and steps, that the plan in force certifies.",
+            ("certified", every, shares),
+        ),
+        chart(
+            "to-gain",
+            "Still to be gained",
+            "reward, at most",
+            "No safe policy earns more than the present one by more than this, by the learner's own bounds.",
+            ("to gain", every, gains),
+        ),
+    ]
+
+
+# --- what next? -----------------------------------------------------------------------------------------
+
+
+def following(plan: Plan) -> str:
+    """What is closest to being certified, and what blocks it."""
+    found = nearest(plan)
+    if not found:
+        return "<p>Every action that a certified one may lead to is certified, or is proved unsafe.</p>"
+    rows = "".join(_blocked(each) for each in found)
+    head = (
+        "<tr><th scope=col>nearest</th><th class=left scope=col>step, state, action</th>"
+        "<th class=left scope=col>what blocks it</th></tr>"
+    )
+    return (
+        "<p>The actions closest to being certified, among those that certified ones may lead to; it takes data that "
+        f"narrow the bound.</p><div class=scroll><table class=next><thead>{head}</thead>"
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def nearest(plan: Plan, most: int = NEAREST) -> list[Explanation]:
+    """The actions that miss their certificate by least, each with its chain of reasons."""
+    problem, graph = plan.problem, plan.problem.graph
+    if not plan.consistent:
+        return []
+    along = reached(graph, plan.certified_sets.pairs)
+    here = [np.zeros(graph.n_states(h), bool) for h in range(graph.horizon)]
+    here[0][graph.starts] = True
+    for h, layer in enumerate(graph.layers):
+        here[h + 1][layer.successor[along[h]]] = True
+    found = reasons(problem, plan.bounds, plan.certified_sets)
+    looked: list[tuple[float, int, Explanation]] = []
+    for h, layer in enumerate(graph.layers):
+        open_to = ~plan.certified_sets.pairs[h] & here[h][layer.pair_state()]
+        open_to &= np.isin(found.kinds[h], [Kind.COST, Kind.FUTURE])
+        for pair in np.flatnonzero(open_to).tolist():
+            if len(looked) >= MOST_LOOKED_AT:
+                break
+            why = explain(problem, plan.bounds, plan.certified_sets, found, h, pair)
+            excess = why.cause.upper - why.cause.bound
+            if math.isfinite(excess) and not why.cause.lower > why.cause.bound:
+                looked.append((excess, len(looked), why))
+    return [why for _, _, why in sorted(looked)[:most]]
+
+
+def _blocked(why: Explanation) -> str:
+    first, cause = why.chain[0], why.cause
+    place = "" if cause is first else f"at step {cause.step}, in state {_label(cause.state)}, "
+    to = "" if cause.kind == Kind.LAST else f" towards {_label(cause.successor)}"
+    what = f"{place}{_words(cause.limit)} may be {_number(cause.upper)}{to}; the limit is {_number(cause.bound)}"
+    return (
+        f"<tr><td>{_number(cause.upper - cause.bound, 2)} over</td><td class=left>step {first.step}, state "
+        f"{_label(first.state)}, action <b>{_label(first.action)}</b></td><td class=left>{what}</td></tr>"
+    )
+
+
+# --- the rest -------------------------------------------------------------------------------------------
+
+
+def events(history: History) -> str:
+    """Alarms, acknowledgements, aborts and odd times, the newest first."""
+    if not history.events:
+        return "<p>No alarm, no abort, nothing to acknowledge.</p>"
+    rows = "".join(
+        f"<tr><td>{_words(event.time)}</td><td class=left>{_words(event.kind)}</td>"
+        f"<td class=left>{_words(event.words)}</td></tr>"
+        for event in reversed(history.events[-EVENTS_SHOWN:])
+    )
+    older = len(history.events) - EVENTS_SHOWN
+    note = f"<p class=quiet>{older} older ones are in the journal.</p>" if older > 0 else ""
+    head = "<tr><th>time</th><th class=left>what</th><th class=left>words</th></tr>"
+    return f"<div class=scroll><table class=events><thead>{head}</thead><tbody>{rows}</tbody></table></div>{note}"
+
+
+def details(status: dict[str, Any]) -> str:
+    """Numbers for who wants them."""
+    rows = {
+        "next call": status["next"],
+        "plan in force": f"number {status['plan']}, made after record {status['made_after']}",
+        "certified actions": f"{status['certified_pairs']} of {status['pairs']}",
+        "failure probability": f"{status['failure_probability']:g}; {status['share']:g} in epoch {status['epoch']}",
+        "promise": status["promise"],
+        "false-alarm probability": f"{status['false_alarm']:g}",
+        "records": f"{status['records']:,}",
+        "problem": status["problem"],
+    }
+    cells = "".join(
+        f"<tr><th scope=row>{_words(n)}</th><td class=left>{_words(text)}</td></tr>" for n, text in rows.items()
+    )
+    return f"<table class=details>{cells}</table>"

@@ -1,0 +1,73 @@
+"""How plots look: colours that a colour-blind person can tell apart, on light and on dark paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+# Okabe and Ito's palette, with a dash pattern and a marker each, so that no plot relies on colour alone.
+LOOKS: dict[str, tuple[str, Any, str]] = {
+    "lsvi-new": ("#0072B2", "-", "o"),
+    "fallback": ("#8a8a8a", (0, (1, 1.5)), "s"),
+    "ucrl-vtr": ("#D55E00", (0, (5, 2)), "^"),
+    "slucb-qvi": ("#CC79A7", (0, (6, 2, 1, 2)), "D"),
+    "oracle-shield": ("#009E73", (0, (3, 1)), "P"),
+    "static-shield": ("#E69F00", (0, (2, 1)), "X"),
+}
+OTHERS = ("#009E73", "#E69F00", "#56B4E9", "#F0E442")
+
+
+@dataclass(frozen=True)
+class Paper:
+    """Colours of one background."""
+
+    name: str
+    background: str
+    ink: str
+    faint: str
+
+
+LIGHT = Paper("light", "#ffffff", "#1f2328", "#d0d7de")
+DARK = Paper("dark", "#0d1117", "#e6edf3", "#30363d")
+
+
+def look_of(agent: str, others: int = 0) -> tuple[str, Any, str]:
+    """Colour, dash pattern and marker of an agent; unknown ones take turns."""
+    return LOOKS.get(agent, (OTHERS[others % len(OTHERS)], "-", "v"))
+
+
+def encodable(text: str) -> str:
+    """Text that UTF-8 can hold; half a character (an unpaired surrogate) becomes its number."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def literal(text: str) -> str:
+    """A name as matplotlib draws it literally: no formula between dollar signs, no character without a glyph."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text).replace("$", r"\$")
+
+
+def parameters(paper: Paper) -> dict[str, Any]:
+    """Matplotlib settings."""
+    return {
+        "figure.facecolor": paper.background,
+        "axes.facecolor": paper.background,
+        "savefig.facecolor": paper.background,
+        "axes.edgecolor": paper.ink,
+        "axes.labelcolor": paper.ink,
+        "axes.titlecolor": paper.ink,
+        "text.color": paper.ink,
+        "xtick.color": paper.ink,
+        "ytick.color": paper.ink,
+        "axes.grid": True,
+        "grid.color": paper.faint,
+        "grid.linewidth": 0.6,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "font.size": 11,
+        "axes.titlesize": 12,
+        "axes.titleweight": "bold",
+        "axes.titlelocation": "left",
+        "legend.frameon": False,
+        "svg.fonttype": "none",
+        "svg.hashsalt": "surefoot",
+    }

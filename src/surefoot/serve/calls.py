@@ -1,0 +1,115 @@
+"""The study's calls over HTTP. One thread does them all, one after the other, as the study demands.
+
+A call is the one of :mod:`surefoot.study.protocol`, its arguments a JSON object. Whatever was answered is on disk. A
+request whose answer was lost may be sent again: a tell, a last cost and an abort count once, an ask gives the same
+offer, a begin before the first ask the same episode.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from surefoot.errors import AssumptionBroken, InvalidInput, OutOfOrder, SurefootError, UnwritableFile
+from surefoot.model import files
+from surefoot.model.document import check_version
+from surefoot.model.labels import shown
+from surefoot.model.problem import Problem
+from surefoot.serve.guard import Refused
+from surefoot.serve.tokens import OPERATOR, PLANT
+from surefoot.study.protocol import answer, parse_request
+from surefoot.study.study import Study
+
+T = TypeVar("T")
+
+#: Which role may make which call. Calls that name files of the server's are not here.
+ALLOWED: dict[str, tuple[str, ...]] = {
+    "begin": (PLANT,),
+    "ask": (PLANT,),
+    "tell": (PLANT,),
+    "tell_terminal": (PLANT,),
+    "abort": (PLANT, OPERATOR),
+    "acknowledge": (OPERATOR,),
+}
+
+
+class Desk:
+    """Where calls are made; everything that touches the study goes through here."""
+
+    def __init__(self, study: Study, changed: Callable[[], None]) -> None:
+        self.study, self._changed = study, changed
+        self._thread = ThreadPoolExecutor(1, "study")
+
+    async def do(self, work: Callable[[], T]) -> T:
+        """Do something on the study's own thread; a caller that goes away does not stop it."""
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, work))
+
+    async def call(self, name: str, body: bytes) -> dict[str, Any]:
+        """A call and its answer; refusals are :class:`Refused`, and then nothing was changed."""
+        try:
+            request = parse_request(body or b"{}")
+            reply = await self.do(lambda: self._answer(name, request))
+        except SurefootError as error:
+            raise Refused(status_of(error), str(error), type(error).__name__) from None
+        self._changed()
+        return reply
+
+    def _answer(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
+        if "call" in request:
+            raise InvalidInput("the call is in the path", got=shown(request["call"]), fix="Leave 'call' out.")
+        if name == "acknowledge":
+            request = self._acknowledging(request)
+            study = self.study
+            study.acknowledge(**request)
+            return {"next": study.next_call}
+        return answer(self.study, {**request, "call": name})
+
+    def _acknowledging(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The arguments, checked. ``alarms``: those that the operator has seen; if others came since, it is refused."""
+        known = {"reason", "discard_data", "noise", "problem", "trust_anchors", "alarms"}
+        for key in request:
+            if key not in known:
+                raise InvalidInput(
+                    "acknowledge does not take this", got=shown(key), fix=f"It takes {', '.join(sorted(known))}."
+                )
+        if type(request.get("reason")) is not str:
+            raise InvalidInput("acknowledge needs a reason, which is text", got=shown(request.get("reason")))
+        for name in ("discard_data", "trust_anchors"):
+            if type(request.get(name, False)) is not bool:
+                raise InvalidInput(f"{name} is true or false", got=shown(request[name]))
+        seen = request.pop("alarms", None)
+        waiting = [item["record"] for item in self.study.status()["alarms"]]
+        if seen is not None and seen != waiting:
+            fix = "Look again, and acknowledge what is there now."
+            raise OutOfOrder("these are not the alarms that wait", got=f"{shown(seen)}, waiting are {waiting}", fix=fix)
+        if request.get("problem") is not None:
+            request["problem"] = _declaration(request["problem"])
+        return request
+
+    def close(self) -> None:
+        """When the calls under way are done."""
+        self._thread.shutdown(wait=True)
+        self.study.close()
+
+
+def _declaration(document: Any) -> Problem:
+    """A wider problem, sent as the document that ``problem.save`` writes as JSON; never a path of the server's."""
+    if not isinstance(document, dict):
+        raise InvalidInput(
+            "problem is the document of a problem", got=shown(document), fix="Send the JSON that problem.save writes."
+        )
+    stored = document.get("arrays", {})
+    if not isinstance(stored, dict):
+        raise InvalidInput("arrays is an object", got=shown(stored))
+    return files.problem_from(check_version(document), stored, 1 << 20)
+
+
+def status_of(error: SurefootError) -> int:
+    """The HTTP status of a refusal."""
+    if isinstance(error, OutOfOrder):
+        return 409
+    if isinstance(error, AssumptionBroken):  # nothing certified where the plant is: a person must act
+        return 409
+    return 503 if isinstance(error, UnwritableFile) else 422

@@ -1,0 +1,190 @@
+"""Follows one episode of an environment: which actions are certified now, what is played, what was learned.
+
+One plan is in force from an episode's first step to its last, also when the learner, which may follow several episodes
+at a time, makes a new one in between: a state that this plan's certified actions lead to has a certified action in this
+plan, and another plan need not know it.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from surefoot.agents.learner import Learner
+from surefoot.agents.place import Place, refuse_inside, under_way
+from surefoot.errors import AssumptionBroken, InvalidInput, UnknownLabel
+from surefoot.model.graph import NO_ACTION, BoolArray, freeze
+from surefoot.plan.plan import Plan
+from surefoot.shields.reading import Masks, Reader, Transition
+
+OUTSIDE = ("fallback", "nearest")
+
+
+class Allowed:
+    """What one plan certifies, as masks over an environment's actions, made step by step when they are asked for."""
+
+    def __init__(self, learner: Learner, reader: Reader) -> None:
+        self.plan: Plan = learner.plan
+        self._reader = reader
+        self._masks: list[Masks | None] = [None] * len(learner.problem.graph.layers)
+        self.certificate: dict[str, Any] = {
+            "plan": self.plan.number,
+            "certified_actions": self.plan.n_certified(),
+            "consistent": self.plan.consistent,
+            "guaranteed": learner.guaranteed,
+            "promise": learner.promise,
+            "counted": True,
+        }
+
+    def masks(self, h: int) -> Masks:
+        """By state, (n,) the certified actions of step h."""
+        found = self._masks[h]
+        if found is None:
+            found = self._masks[h] = self._reader.masks(h, self.plan.certified_sets.pairs[h])
+        return found
+
+    @cached_property
+    def existing(self) -> list[Masks]:
+        """By step and state, (n,) the actions that exist."""
+        layers = self.plan.problem.graph.layers
+        return [self._reader.masks(h, np.ones(layer.n_pairs, bool)) for h, layer in enumerate(layers)]
+
+
+class Follower:
+    """Of one environment; the learner may be shared."""
+
+    def __init__(self, learner: Learner, reader: Reader, n_actions: int, outside: str) -> None:
+        self.learner, self.reader, self.outside = learner, reader, outside
+        self.place: Place | None = None
+        self.replaced = False  # the last action
+        self.replacements = 0  # all of them
+        self._nothing: BoolArray = freeze(np.zeros(n_actions, bool))
+        self.mask, self.exists = self._nothing, self._nothing  # (n,) read-only: what may be played, what there is
+        self._allowed = Allowed(learner, reader)
+        self._existing = self._allowed.existing
+        self._layers, self._last = learner.problem.graph.layers, learner.problem.horizon - 1
+        self._counts = True
+        self._strayed = False  # costs of this episode are no longer learned from
+        self._lost = ""
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """What is promised of this episode, and by which plan."""
+        plain = self._allowed.certificate
+        if self._lost:
+            return plain | {"guaranteed": False, "promise": self._lost, "counted": False}
+        return plain if self._counts else plain | {"counted": False}
+
+    # --- an episode -------------------------------------------------------------------------------------
+
+    def begin(self, observation: Any, info: dict[str, Any], counts: bool) -> None:
+        """A new episode; one under way is given up. ``counts``: may the learner use what is seen?"""
+        learner = self.learner
+        if self.place is not None:
+            learner.count_episodes(self.end())
+        refuse_inside(learner.place, "the learner of a shield has an episode of its own under way")
+        learner.refuse_beyond()
+        start = self.reader.start(observation, info)
+        if learner.plan is not self._allowed.plan:
+            self._allowed = Allowed(learner, self.reader)
+        self._counts, self._lost, self.replaced, self._strayed = counts, "", False, False
+        self.place = Place(learner.problem, learner.episodes + 1, 0, start)
+        self._look(0, start)
+
+    def choose(self, action: int) -> int:
+        """The action itself where it is certified, else the one that is played in its place."""
+        self.replaced = not (0 <= action < len(self.mask) and self.mask[action])
+        if not self.replaced:
+            return action
+        self.replacements += 1
+        return self._instead(action)
+
+    def arrive(self, step: Transition) -> bool:
+        """What the action has done; → is the episode over?"""
+        place = under_way(self.place)
+        h, pair = place.step, self.reader.pair(place.step, place.state, step.action)
+        try:
+            state = self.reader.arrival(h + 1, step)
+        except UnknownLabel as error:
+            raise AssumptionBroken(
+                "the environment has come to a state that the problem does not know",
+                where=str(place),
+                got=error.got,
+                fix="Declare it among the successors: without it nothing that follows is certified.",
+            ) from error
+        layer = self._layers[h]
+        first, end = layer.pair_ptr[pair : pair + 2].tolist()
+        following = layer.successor[first:end].tolist()
+        if self._lost or state not in following:
+            self._stray(h + 1, state)
+        else:
+            edge = first + following.index(state)
+            if self.learner.shared_offsets and int(self._allowed.plan.values.action[h][place.state]) != pair:
+                self._strayed = True  # whoever chose otherwise may have seen the offset of this episode (spec 3)
+            place.move(edge)
+            if self._counts:
+                cost, last = (None, None) if self._strayed else self.reader.costs(step)
+                self.learner.take(h, pair, edge, cost, self.reader.features(h, edge, step))
+                if h + 1 == self._last and place.due == "terminal":
+                    self.learner.take_terminal(state, last)
+        if step.terminated or step.truncated or h + 1 == self._last:
+            return True
+        self._look(h + 1, state)
+        return False
+
+    def end(self) -> int:
+        """The episode is over; → how many episodes the learner is to count: 1, or 0 if it may not use it."""
+        self.place, self.mask, self.exists = None, self._nothing, self._nothing
+        return int(self._counts)
+
+    # --- what is certified ------------------------------------------------------------------------------
+
+    def _look(self, h: int, state: int) -> None:
+        self.exists = self._existing[h][state]
+        if self._lost:
+            alone = np.zeros(self._layers[h].n_pairs, bool)
+            alone[self._fallback(h, state)] = True
+            self.mask = self.reader.masks(h, alone)[state]
+        else:
+            self.mask = self._allowed.masks(h)[state]
+
+    def _instead(self, action: int) -> int:
+        place = under_way(self.place)
+        h, state = place.step, place.state
+        if self.outside == "nearest" and self.mask.any():
+            certified = np.flatnonzero(self.mask)
+            return int(certified[np.abs(certified - action).argmin()])
+        pair = int(self._layers[h].fallback[state])
+        return self.reader.action(h, state, self._allowed.plan.pair(h, state) if pair == NO_ACTION else pair)
+
+    def _stray(self, h: int, state: int) -> None:
+        """What was declared impossible has happened: from here on the fallback alone, and nothing is learned."""
+        place = under_way(self.place)
+        if not self._lost:
+            where, to = str(place), place.problem.naming.states[h][state]
+            self._lost = f"no guarantee: {where} led to {to!r}, which was declared impossible; the fallback plays on"
+            self._counts = False
+        place.step, place.state = h, state
+
+    def _fallback(self, h: int, state: int) -> int:
+        pair = int(self._layers[h].fallback[state])
+        if pair == NO_ACTION:
+            raise AssumptionBroken(
+                "the environment has left the declared support, and the fallback has no action here",
+                where=self.learner.problem.naming.at_state(h, state),
+                fix="Declare every successor that is possible.",
+            )
+        return pair
+
+
+def check_action(action: Any) -> int:
+    """A whole number, as Gymnasium's Discrete spaces have it."""
+    if type(action) is int:
+        return action
+    if isinstance(action, np.ndarray) and action.ndim == 0:
+        action = action.item()
+    if isinstance(action, bool) or not isinstance(action, (int, np.integer)):
+        raise InvalidInput("action must be a whole number", got=repr(action))
+    return int(action)
