@@ -44,8 +44,8 @@ $(VENV)-rl/.made: pyproject.toml constraints.txt examples/rl/requirements.txt
 	  -r examples/rl/requirements.txt -e '.[plot,power]' pytest hypothesis
 	@touch $@
 
-soak: $(VENV)/.test  ## crash studies by the hundred and see that nothing is lost (ARGS='--kills 50')
-	@echo "soak: kill -9 and power cuts during a study, seed $(SEED)"
+soak: $(VENV)/.test  ## crash studies and workers by the hundred and see that nothing is lost (ARGS='--kills 50')
+	@echo "soak: kill -9 and power cuts during studies and a sweep, seed $(SEED)"
 	$(BIN)/python -m tests.soak --seed $(SEED) $(ARGS)
 
 # The tool has an environment of its own, which is thrown away: it is no part of ours.

@@ -180,9 +180,9 @@ def test_the_digest_sees_every_part() -> None:
 
 @pytest.mark.parametrize("name", ["p", "p.txt", "p.npy", "p.json.gz"])
 def test_another_suffix_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InvalidInput, match=r"\.json or \.npz"):
+    with pytest.raises(InvalidInput, match=r"\.json, \.npz or \.problem"):
         template().save(tmp_path / name)
-    with pytest.raises(InvalidInput, match=r"\.json or \.npz"):
+    with pytest.raises(InvalidInput, match=r"\.json, \.npz or \.problem"):
         Problem.load(tmp_path / name)
     assert not os.listdir(tmp_path)
 

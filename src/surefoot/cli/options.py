@@ -35,6 +35,13 @@ Truth = Annotated[
 ]
 Folder = Annotated[Path, typer.Argument(help="A directory that 'surefoot run' wrote.", show_default=False)]
 Jobs = Annotated[int | None, typer.Option(min=1, help="Number of processes.", show_default="one per core")]
+On = Annotated[
+    str | None,
+    typer.Option(
+        help="Where runs are played: local, dask, joblib, a Dask scheduler's address, or a TOML file of a cluster.",
+        show_default="local",
+    ),
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit code 1 when a limit was broken or a guarantee is void.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the runs in the directory.")]
 SEEDS = "Random seeds: first:end, a number, or several with commas."

@@ -9,6 +9,7 @@ from surefoot.cli.sweeping import finish, stopped_at_once
 def resume(
     folder: options.Folder,
     jobs: options.Jobs = None,
+    on: options.On = None,
     checkpoint_seconds: options.Pause = 10.0,
     strict: options.Strict = False,
 ) -> None:
@@ -16,7 +17,7 @@ def resume(
     from surefoot.sweeps import sweep
 
     try:
-        outcome = sweep.resume(folder, jobs=jobs, checkpoint_seconds=checkpoint_seconds)
+        outcome = sweep.resume(folder, jobs=jobs, on=on, checkpoint_seconds=checkpoint_seconds)
     except KeyboardInterrupt:
         stopped_at_once(folder)
     finish(outcome, strict)

@@ -46,6 +46,7 @@ def run(
         Path | None, typer.Option(help="A TOML file from 'surefoot config'; options given here take precedence.")
     ] = None,
     jobs: options.Jobs = None,
+    on: options.On = None,
     snapshots: Annotated[
         int | None, typer.Option(min=0, help="How many seeds keep plans for the report's explorer.", show_default="1")
     ] = None,
@@ -74,6 +75,7 @@ def run(
         "seeds": None if seeds is None else run_options.seeds_of(seeds),
         "out": out,
         "jobs": jobs,
+        "on": on,
         "snapshots": snapshots,
         "checkpoint_seconds": checkpoint_seconds,
         "strict": strict or None,
@@ -91,4 +93,4 @@ def _run(found: RunOptions, force: bool) -> Outcome:
     typer.echo(
         f"{spec.world_name}: {runs} run{'s' if runs > 1 else ''} of {spec.episodes:,} episodes → {out}", err=True
     )
-    return play(spec, out, jobs=found.jobs, force=force, pause=found.checkpoint_seconds)
+    return play(spec, out, jobs=found.jobs, on=found.on, force=force, pause=found.checkpoint_seconds)

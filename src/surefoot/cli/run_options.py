@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.checks import check_options, nearest, options_of
-from surefoot.errors import InvalidInput, SurefootError, UnreadableFile
+from surefoot.errors import InvalidInput, SurefootError
 from surefoot.exact import contenders
+from surefoot.storage.toml import read_toml
 from surefoot.sweeps.folder import Contender, Spec
 from surefoot.worlds.registry import is_file_name
 from surefoot.worlds.world import World
 
 MOST_SEEDS = 100_000
-MAX_CONFIG = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class RunOptions:
     seeds: tuple[int, ...] = (0, 1, 2)
     out: Path | None = None
     jobs: int | None = None
+    on: str | None = None
     snapshots: int = 1
     checkpoint_seconds: float = 10.0
     strict: bool = False
@@ -135,6 +136,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "seeds": ((str, int, list), "text such as '0:10', a number or a list of numbers"),
     "out": ((str,), "text"),
     "jobs": ((int,), "a whole number"),
+    "on": ((str,), "text"),
     "snapshots": ((int,), "a whole number"),
     "checkpoint_seconds": ((int, float), "a number"),
     "strict": ((bool,), "true or false"),
@@ -143,20 +145,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 
 def read_config(path: Path) -> RunOptions:
     """The options in a file; an error names the line."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_CONFIG + 1)
-    except OSError as error:
-        raise UnreadableFile("the file cannot be read", where=str(path), got=error.strerror or "") from error
-    if len(data) > MAX_CONFIG:
-        raise UnreadableFile("the file is too large", where=str(path))
-    try:
-        text = data.decode("utf-8")
-        document = tomllib.loads(text)
-    except UnicodeDecodeError as error:
-        raise UnreadableFile("not UTF-8 text", where=str(path), got=f"byte {error.start}") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UnreadableFile("not valid TOML", where=str(path), got=str(error)) from None
+    document, text = read_toml(path)
     found = RunOptions()
     for key, value in document.items():
         place = f"{path}, line {_line(text, '', key)}"

@@ -12,10 +12,18 @@ if TYPE_CHECKING:
     from surefoot.sweeps.sweep import Outcome, Spec
 
 BROKEN = 1  # exit code: --strict was not satisfied
+GIVEN_UP = 2  # exit code: a run killed every process that played it
 
 
 def play(
-    spec: Spec, out: Path, *, jobs: int | None, force: bool = False, pause: float = 10.0, again: bool = False
+    spec: Spec,
+    out: Path,
+    *,
+    jobs: int | None,
+    on: str | None = None,
+    force: bool = False,
+    pause: float = 10.0,
+    again: bool = False,
 ) -> Outcome:
     """The sweep. ``again``: a directory that already holds this very sweep is resumed."""
     from surefoot.sweeps import sweep
@@ -24,8 +32,8 @@ def play(
         if again and not force and (out / "sweep.json").is_file():
             there = sweep.open_folder(out)
             if there.spec.document() == spec.document():
-                return sweep.resume(out, jobs=jobs, checkpoint_seconds=pause)
-        return sweep.sweep(spec, out, jobs=jobs, force=force, checkpoint_seconds=pause)
+                return sweep.resume(out, jobs=jobs, on=on, checkpoint_seconds=pause)
+        return sweep.sweep(spec, out, jobs=jobs, on=on, force=force, checkpoint_seconds=pause)
     except KeyboardInterrupt:
         stopped_at_once(out)
 
@@ -40,6 +48,12 @@ def finish(outcome: Outcome, strict: bool, first: str = "agent") -> None:
     root = outcome.folder.root
     for note in outcome.notes:
         typer.secho(f"note: {note}", fg="yellow", err=True)
+    for each in outcome.lost:
+        typer.secho(f"given up: {each}", fg="red", err=True)
+    if outcome.lost and not outcome.signal:
+        what = f"{outcome.finished} of {outcome.total} runs are finished. If memory ran out, use fewer processes"
+        typer.secho(f"surefoot: {what}; try again with: surefoot resume {root}", fg="red", err=True)
+        raise typer.Exit(GIVEN_UP)
     if outcome.interrupted:
         kept = sum(place.begun for place in outcome.folder.places())
         typer.secho(

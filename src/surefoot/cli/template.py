@@ -21,6 +21,7 @@ episodes = {episodes}
 seeds = "0:3"  # first:end, or a list such as [0, 5, 7]
 out = {out}  # a new directory; nothing is overwritten without --force
 # jobs = 2  # number of processes; by default one per core
+# on = "dask"  # where runs are played: local, dask, joblib, a scheduler's address, or a TOML file of a cluster
 # snapshots = {snapshots}  # how many seeds keep plans for the report's explorer
 # checkpoint_seconds = {pause}  # seconds between two checkpoints of a run
 # strict = true  # exit code 1 when a limit was broken or a guarantee is void

@@ -20,6 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import cast
 
 import numpy as np
 
@@ -28,6 +30,7 @@ from surefoot.estimate.bank import Bank, Basis, Lens
 from surefoot.estimate.blocks import cost_blocks
 from surefoot.estimate.ellipsoids import CostConfidence, CostEllipsoids, Spread, cost_ellipsoids
 from surefoot.estimate.families import Family, Known
+from surefoot.estimate.row_bounds import Both, BoundTable, RowBounds
 from surefoot.estimate.update import CostState, Frames, count_cost, rows_of
 from surefoot.model.features import FeatureArray, Features
 from surefoot.model.graph import Anchors, BoolArray, FloatArray, IntArray, LayeredGraph, Terminal
@@ -170,7 +173,7 @@ def split(x: FeatureArray, family: Family, known: Known | None) -> tuple[FloatAr
 class CostBounds:
     """What is known of every row's cost at one moment."""
 
-    upper: tuple[FloatArray, ...]  # H-1 of (R, m)
+    upper: tuple[FloatArray, ...]  # H-1 of (R, m); of a mapped problem a BoundTable, which reads like an array
     lower: tuple[FloatArray, ...]
     terminal_upper: FloatArray | None  # (S, m); −∞ in states without a cost
     terminal_lower: FloatArray | None
@@ -198,20 +201,36 @@ def bound_costs(
     keys = [(data.regression(h), id(x)) for h, x in enumerate(tables)]
     known: dict[int, list[CostEllipsoids]] = {}
     done: dict[tuple[int, int], tuple[FloatArray, FloatArray]] = {}
+    later: dict[tuple[int, int], RowBounds] = {}
     for h, (x, key) in enumerate(zip(tables, keys, strict=True)):
         if x is None or key in done:
             continue
         if key[0] not in known:
             known[key[0]] = [data.ellipsoids(h, confidence, f) for f in range(len(data.families))]
-        done[key] = _by_limit(
-            [bound_rows(x, graph.anchors[h], each, rows.get(key)) for each in known[key[0]]], data.families
-        )
+        bounding = partial(_bound_all, anchors=graph.anchors[h], known=known[key[0]], families=data.families)
+        if problem.mapped and h < len(graph.layers) and wanted is None:
+            later[key] = RowBounds(x, problem.bounds[:-1], bounding)
+            done[key] = cast(Both, (BoundTable(later[key], 0), BoundTable(later[key], 1)))
+        else:
+            done[key] = bounding(x, rows=rows.get(key))
     upper, lower = (tuple(done[key][i] for key in keys[:-1]) for i in (0, 1))
     last_upper, last_lower = (_where_costed(last, done.get(keys[-1]), i) for i in (0, 1))
     rounding = CONTRADICTION * problem.cost_scales
-    consistent = all(kernels.possible(*both, rounding) for both in done.values())
+    consistent = all(kernels.possible(*both, rounding) for key, both in done.items() if key not in later)
+    consistent = all([consistent, *(each.look(rounding) for each in later.values())])  # all are looked at
     found = tuple(known.get(data.regression(h)) for h in range(graph.horizon))
     return CostBounds(upper, lower, last_upper, last_lower, consistent, found, graph.anchors)
+
+
+def _bound_all(
+    x: Features,
+    anchors: Anchors | None,
+    known: list[CostEllipsoids],
+    families: Sequence[Family],
+    rows: IntArray | None = None,
+) -> Both:
+    """:func:`bound_rows` for the limits of all families."""
+    return _by_limit([bound_rows(x, anchors, each, rows) for each in known], families)
 
 
 def _by_limit(parts: list[tuple[FloatArray, FloatArray]], families: Sequence[Family]) -> tuple[FloatArray, FloatArray]:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.model.features import Features, product, row_norms
+from surefoot.model.features import Features, parts_of, product, row_norms
 from surefoot.model.graph import Anchors, FloatArray, LayeredGraph
 from surefoot.model.limit import Limit
 from surefoot.model.priors import Prior, longest_scaled, scaled
@@ -138,13 +138,13 @@ def mean_square(graph: LayeredGraph, family: Family) -> float:
             x = x[last.has_cost]
         key = id(x), id(anchors)
         if key not in done:
-            done[key] = _squares(x, family, family.known(anchors))
+            done[key] = sum(_squares(part, family, family.known(anchors)) for part in parts_of(x))
         total, rows = total + done[key], rows + len(x)
     return max(total, 0.0) / max(rows, 1)
 
 
 def _squares(x: Features, family: Family, known: Known | None) -> float:
-    """Σ ‖z‖² over the rows of a table."""
+    """Σ ‖z‖² over some rows."""
     lengths = row_norms(x if (family.width == 1.0).all() else scaled(x, family.width))
     if known is None:
         return float((lengths**2).sum())

@@ -29,6 +29,15 @@ def pieces(x: FeatureArray) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         yield rows, np.asarray(x[rows], np.float64)
 
 
+def parts_of(x: Features) -> Iterator[Features]:
+    """The rows of a table, some at a time, as they are stored."""
+    if isinstance(x, SparseRows) or not len(x):
+        yield x
+        return
+    for rows, _ in pieces(x):
+        yield x[rows]
+
+
 def product(x: Features, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """x @ matrix, of a matrix (d, m) or a vector (d,), in float64."""
     if isinstance(x, SparseRows):
@@ -47,6 +56,13 @@ def row_norms(x: Features) -> NDArray[np.float64]:
     for rows, piece in pieces(x):
         np.einsum("ij,ij->i", piece, piece, out=result[rows])  # unlike a norm it makes no copy
     return np.sqrt(result, out=result)
+
+
+def largest_norm(x: Features) -> float:
+    """The length of the longest row, without one number per row in memory."""
+    if isinstance(x, SparseRows):
+        return float(x.norms().max())
+    return max(float(np.sqrt(np.einsum("ij,ij->i", piece, piece).max())) for _, piece in pieces(x))
 
 
 def row_distances(x: Features, some: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float64]:

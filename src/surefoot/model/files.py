@@ -1,6 +1,7 @@
-"""Save and load a problem: JSON (``.json``) for small ones, an archive of arrays (``.npz``) for large ones.
+"""Save and load a problem: JSON (``.json``) for small ones, an archive of arrays (``.npz``) for large ones, a folder of
+arrays (``.problem``) for those that are larger than memory.
 
-Both hold the same document (:mod:`surefoot.model.document`, ``problem.schema.json``). Round trips are exact,
+All hold the same document (:mod:`surefoot.model.document`, ``problem.schema.json``). Round trips are exact,
 arrays that layers share come back shared, a write replaces the file at once or not at all, and a file that
 is truncated, corrupted, hostile or too new is refused without running or unfolding anything in it.
 """
@@ -12,6 +13,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -24,8 +26,9 @@ from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.model import checked
 from surefoot.model.document import Document, arrays_in, check_version, from_document, to_document
 from surefoot.model.problem import Problem
+from surefoot.model.seals import FileSeal
 from surefoot.storage import archive as npz
-from surefoot.storage import disk, strict_json
+from surefoot.storage import disk, raw_arrays, strict_json
 from surefoot.storage.disk import FileLayer
 
 _RESTORE = "Restore it from a copy, or save it anew."
@@ -36,12 +39,24 @@ _HASHED = 1 << 20  # numbers at a time: float32 becomes float64 to be hashed
 
 def save_problem(problem: Problem, path: Path, layer: FileLayer | None = None) -> Path:
     """Write the problem to ``path`` in the format of its suffix, whole or not at all; returns ``path``."""
+    if _suffix(path) == ".problem":
+        _save_folder(to_document(problem), path, layer)
+        return path
     write_document(path, {**to_document(problem), "digest": problem.digest}, layer)
     return path
 
 
-def load_problem(path: Path) -> Problem:
-    """Read what :func:`save_problem` wrote, every rule checked anew; anything else raises UnreadableFile."""
+def load_problem(path: Path, mapped: bool = False) -> Problem:
+    """Read what :func:`save_problem` wrote, every rule checked anew; anything else raises UnreadableFile.
+
+    ``mapped``: arrays of a ``.problem`` stay on the disk.
+    """
+    if mapped and _suffix(path) != ".problem":
+        fix = "Save the problem as NAME.problem."
+        raise InvalidInput("only a .problem can be mapped", got=repr(path.name), fix=fix)
+    if _suffix(path) == ".problem":
+        with _naming(path):
+            return _load_folder(path, mapped)
     with reading(path, check_version) as (document, stored, size):
         return problem_from(document, stored, size)
 
@@ -63,11 +78,19 @@ def reading(path: Path, check: Callable[[object], Document]) -> Iterator[Stored]
     ``check``: the document if it is of the format and version that are read; it is asked before anything else.
     """
     suffix = _suffix(path)
+    if suffix == ".problem":
+        raise InvalidInput("a world is saved as .json or .npz", got=repr(path.name))
     if path.exists() and not path.is_file():  # a pipe or device might never end
         raise UnreadableFile("not a regular file", where=str(path), fix="Give the path of a saved file.")
+    with _naming(path), (_opened_json if suffix == ".json" else _opened_archive)(path, check) as found:
+        yield found
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Whatever is wrong with a file is an UnreadableFile that names it."""
     try:
-        with (_opened_json if suffix == ".json" else _opened_archive)(path, check) as found:
-            yield found
+        yield
     except (UnreadableFile, InvalidInput) as error:
         where = f"{path}, {error.where}" if error.where else str(path)
         fix = error.fix or _RESTORE
@@ -125,11 +148,11 @@ def digest(problem: Problem) -> str:
 
 def _suffix(path: Path) -> str:
     suffix = path.suffix.lower()
-    if suffix not in (".json", ".npz"):
+    if suffix not in (".json", ".npz", ".problem"):
         raise InvalidInput(
-            "the file of a problem or a world ends in .json or .npz",
+            "the file of a problem or a world ends in .json, .npz or .problem",
             got=repr(path.name),
-            fix="Use .json for a small one, .npz for a large one.",
+            fix="Use .json for a small one, .npz for a large one, .problem for a problem larger than memory.",
         )
     return suffix
 
@@ -160,6 +183,17 @@ def _as_archive(document: Document) -> Callable[[BinaryIO], None]:
         raise _too_large(".npz")
     members = {names[key]: array for key, array in arrays.items()}
     return partial(npz.write_archive, header=header, arrays=members)
+
+
+def _save_folder(document: Document, path: Path, layer: FileLayer | None) -> None:
+    """No digest is written: to compute one takes longer than to write the arrays, whose checksums are in the header."""
+    arrays = {id(array): array for array in arrays_in(document)}
+    names = {key: f"a{i}" for i, key in enumerate(arrays)}
+
+    def header(said: dict[str, Any]) -> bytes:
+        return _checked_text({**document, "arrays": said}, lambda array: {"array": names[id(array)]}, ".problem")
+
+    raw_arrays.save_folder(path, {names[key]: array for key, array in arrays.items()}, header, layer)
 
 
 def _checked_text(document: Document, write_array: Callable[[Any], object], suffix: str) -> bytes:
@@ -218,11 +252,25 @@ def _opened_archive(path: Path, check: Callable[[object], Document]) -> Iterator
         yield document, members, members.size
 
 
+def _load_folder(path: Path, mapped: bool) -> Problem:
+    if path.exists() and not path.is_dir():
+        raise UnreadableFile("not a folder", fix="Give the path of a saved problem.")
+    document = check_version(raw_arrays.read_header(path))
+    stored = raw_arrays.open_arrays(path, document.pop("arrays", None), mapped)
+    problem = problem_from(document, stored, sum(array.nbytes for array in stored.values()))
+    if not mapped:
+        return problem
+    names = {id(array): name for name, array in stored.items()}
+    used = {id(array): array for array in problem.graph.arrays() if id(array) in names}
+    seals = [FileSeal.of(names[key], used[key], raw_arrays.file_of(path, names[key])) for key in used]
+    return replace(problem, seals=tuple(seals))
+
+
 def problem_from(document: Document, stored: Mapping[str, object], size: int) -> Problem:
     """The problem in a document; its digest, where it has one, must be right."""
     problem = from_document(document, stored, max(size, _LEAST_BUDGET))
-    expected = document.get("digest", problem.digest)
-    if expected != problem.digest:
+    expected = document.get("digest")
+    if "digest" in document and expected != problem.digest:
         raise UnreadableFile(
             "the content does not match its digest",
             where="$.digest",

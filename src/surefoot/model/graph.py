@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.model.features import Features, row_distances, row_norms
+from surefoot.model.features import Features, largest_norm, row_distances, row_norms
 from surefoot.model.sparse_rows import SparseRows, arrays_of, stacked
 
 IntArray = NDArray[np.integer[Any]]
@@ -37,6 +37,7 @@ BoolArray = NDArray[np.bool_]
 AnyArray = TypeVar("AnyArray", bound=NDArray[Any] | SparseRows)
 
 NO_ACTION = -1  #: where the fallback does not go, and where nothing is certified
+PART = 1 << 20  #: rows of a layer that is looked at part by part
 NO_ROW = -1  #: of a pair with several cost rows: none of them is the row of what was measured
 
 
@@ -111,6 +112,37 @@ class Layer:
     def edge_pair(self) -> IntArray:
         """(E,) the pair that each edge belongs to."""
         return np.repeat(np.arange(self.n_pairs, dtype=np.int64), np.diff(self.pair_ptr))
+
+    def parts(self, rows: int) -> Iterator[tuple[slice, slice, slice, Layer]]:
+        """The layer in parts of so many cost rows and edges, or one state with more: its states, its pairs, its cost
+        rows, and itself, with pairs, edges and rows counted from the part's own first."""
+        sizes = [self.edge_ptr] if self.per_triplet else [self.edge_ptr, self.row_ptr[self.state_ptr]]
+        first = 0
+        while first < self.n_states:
+            ends = [int(np.searchsorted(size, size[first] + rows, side="right")) - 1 for size in sizes]
+            end = min(self.n_states, max(first + 1, min(ends)))
+            yield self._part(first, end)
+            first = end
+
+    def _part(self, first: int, end: int) -> tuple[slice, slice, slice, Layer]:
+        pairs = slice(int(self.state_ptr[first]), int(self.state_ptr[end]))
+        edges, rows = (slice(int(p[pairs.start]), int(p[pairs.stop])) for p in (self.pair_ptr, self.row_ptr))
+        pair_ptr = self.pair_ptr[pairs.start : pairs.stop + 1] - edges.start
+        cost_features = self.cost_features[rows]
+        shared = self.transition_features is self.cost_features
+        fallback = self.fallback[first:end]
+        part = Layer(
+            state_ptr=self.state_ptr[first : end + 1] - pairs.start,
+            pair_ptr=pair_ptr,
+            successor=self.successor[edges],
+            reward=self.reward[pairs],
+            cost_features=cost_features,
+            transition_features=cost_features if shared else self.transition_features[edges],
+            fallback=np.where(fallback == NO_ACTION, NO_ACTION, fallback - pairs.start),
+            row_ptr=pair_ptr if self.per_triplet else self.row_ptr[pairs.start : pairs.stop + 1] - rows.start,
+            forbidden=self.forbidden[first:end],
+        )
+        return slice(first, end), pairs, rows, part
 
     def fallback_pairs(self) -> IntArray:
         """Pairs that the fallback plays."""
@@ -230,7 +262,11 @@ class LayeredGraph:
 
     def largest_feature_sum(self) -> float:
         """max over pairs of Σ_{s′} ‖φ(s,a,s′)‖; H times this bounds ‖φ_V‖ (the paper's D)."""
-        return max(float(np.add.reduceat(row_norms(y.transition_features), y.pair_ptr[:-1]).max()) for y in self.layers)
+        return max(
+            float(np.add.reduceat(row_norms(part.transition_features), part.pair_ptr[:-1]).max())
+            for layer in {(id(y.transition_features), id(y.pair_ptr)): y for y in self.layers}.values()
+            for *_, part in layer.parts(PART)
+        )
 
     def largest_cost_norm(self) -> float:
         """max ‖x‖ over all cost rows and last states."""
@@ -241,7 +277,7 @@ class LayeredGraph:
         tables = {id(layer.cost_features): layer.cost_features for layer in self.layers}
         if self.terminal.cost_features is not None:
             tables[id(self.terminal.cost_features)] = self.terminal.cost_features
-        return max(float(row_norms(x).max()) for x in tables.values())
+        return max(largest_norm(x) for x in tables.values())
 
     def pruned(self) -> LayeredGraph:
         """The graph without the states that nothing can reach; layers that keep all stay shared."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from surefoot.errors import InvalidInput
 from surefoot.model.feature_names import listed
-from surefoot.model.features import Features, pieces, row_norms
+from surefoot.model.features import Features, parts_of, pieces, row_norms
 from surefoot.model.graph import FloatArray, LayeredGraph, freeze
 from surefoot.model.limit import Feature, Interval, Limit
 from surefoot.model.reals import constant
@@ -184,7 +184,9 @@ def longest_scaled(graph: LayeredGraph, width: FloatArray) -> float:
     tables = {id(layer.cost_features): layer.cost_features for layer in graph.layers}
     if graph.terminal.cost_features is not None:
         tables[id(graph.terminal.cost_features)] = graph.terminal.cost_features
-    return max(float(np.max(row_norms(scaled(x, width)), initial=0.0)) for x in tables.values())
+    return max(
+        float(np.max(row_norms(scaled(part, width)), initial=0.0)) for x in tables.values() for part in parts_of(x)
+    )
 
 
 def scaled(x: Features, width: FloatArray) -> Features:

@@ -43,7 +43,7 @@ from surefoot.model.rules import (
     check_scales,
     follow_fallback,
 )
-from surefoot.model.seals import Seal, check_seals, taken_over
+from surefoot.model.seals import FileSeal, Seal, check_seals, taken_over
 from surefoot.model.sparse_rows import Taker
 
 
@@ -334,17 +334,26 @@ class Problem(Lookup):
     # --- files ------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> Path:
-        """Write the problem to ``path``: JSON for ``.json``, arrays for ``.npz``; exact, versioned, no pickle."""
+        """Write the problem to ``path``: JSON for ``.json``, arrays for ``.npz``, a new folder for ``.problem``; exact,
+        versioned, no pickle."""
         from surefoot.model import files
 
         return files.save_problem(self, Path(path))
 
     @staticmethod
-    def load(path: str | Path) -> Problem:
-        """Read and validate a problem that :meth:`save` wrote; a bad file is an error and never runs code."""
+    def load(path: str | Path, *, mapped: bool = False) -> Problem:
+        """Read and validate a problem that :meth:`save` wrote; a bad file is an error and never runs code.
+
+        ``mapped``: the arrays of a ``.problem`` stay on the disk, and plans are made without holding it in memory.
+        """
         from surefoot.model import files
 
-        return files.load_problem(Path(path))
+        return files.load_problem(Path(path), mapped)
+
+    @cached_property
+    def mapped(self) -> bool:
+        """True when arrays lie on the disk: then nothing of their size is kept in memory."""
+        return any(isinstance(seal, FileSeal) for seal in self.seals)
 
     @cached_property
     def digest(self) -> str:

@@ -18,6 +18,7 @@ from surefoot.model.feature_names import feature_name
 from surefoot.model.features import Features, pieces
 from surefoot.model.graph import (
     NO_ACTION,
+    PART,
     BoolArray,
     FloatArray,
     IntArray,
@@ -138,13 +139,17 @@ def _check_structure(layer: Layer, h: int, naming: Naming) -> None:
 
 
 def _check_successors(layer: Layer, h: int, n_next: int, naming: Naming) -> None:
+    for _, pairs, _, part in layer.parts(PART):
+        _check_successors_of(part, h, n_next, naming, lambda p, first=pairs.start: naming.at_pair(layer, h, first + p))  # type: ignore[misc]
+
+
+def _check_successors_of(layer: Layer, h: int, n_next: int, naming: Naming, place: Callable[[int], str]) -> None:
     outside = np.flatnonzero((layer.successor < 0) | (layer.successor >= n_next))
     if len(outside):
         edge = int(outside[0])
-        pair = int(np.searchsorted(layer.pair_ptr, edge, side="right")) - 1
         raise InvalidInput(
             "successor does not exist",
-            where=naming.at_pair(layer, h, pair),
+            where=place(int(np.searchsorted(layer.pair_ptr, edge, side="right")) - 1),
             got=f"index {int(layer.successor[edge])}, but step {h + 1} has {n_next} states",
         )
     key = layer.edge_pair() * n_next + layer.successor
@@ -154,7 +159,7 @@ def _check_successors(layer: Layer, h: int, n_next: int, naming: Naming) -> None
         pair, successor = divmod(int(key[twice[0]]), n_next)
         raise InvalidInput(
             "duplicate successors",
-            where=naming.at_pair(layer, h, pair),
+            where=place(pair),
             got=f"{naming.states[h + 1][successor]!r} is listed twice",
             fix="List each possible next state once.",
         )

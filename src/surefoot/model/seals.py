@@ -8,9 +8,11 @@ a problem of 10⁶ triplets a twentieth of the time of a plan) is compared befor
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,33 @@ class Seal:
     name: str  # of the argument
     array: NDArray[Any]
     checksum: int
+
+    def broken(self) -> bool:
+        return _checksum(self.array) != self.checksum
+
+
+@dataclass(frozen=True, eq=False)
+class FileSeal(Seal):
+    """Of an array that is mapped from a file: which file it was. To sum it up before every plan would take longer than
+    the plan, so what a program does that writes into the file and sets its clock back is not noticed."""
+
+    path: Path
+    stamp: tuple[int, ...]
+
+    @classmethod
+    def of(cls, name: str, array: NDArray[Any], path: Path) -> FileSeal:
+        return cls(name, array, 0, path, _stamp(path))
+
+    def broken(self) -> bool:
+        try:
+            return _stamp(self.path) != self.stamp
+        except OSError:
+            return True
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    found = os.stat(path)
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def taken_over(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Seal, ...]]:
@@ -72,7 +101,7 @@ def taken_over(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Seal
 def check_seals(seals: Iterable[Seal]) -> None:
     """Raise if a sealed array is no longer what was declared."""
     for seal in seals:
-        if _checksum(seal.array) != seal.checksum:
+        if seal.broken():
             raise AssumptionBroken(
                 "an array of the problem was changed after it was declared",
                 where=seal.name,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot.estimate.costs import CostBounds
+from surefoot.estimate.row_bounds import streamed
 from surefoot.model.graph import BoolArray, FloatArray, Layer, LayeredGraph
 from surefoot.plan import kernels as sweeps
 from surefoot.plan.segments import first_marked, segment_any, segment_max, spread
@@ -77,6 +78,11 @@ def _layer(layer: Layer, upper: FloatArray, limits: FloatArray, following: BoolA
     """(N,) pairs whose every cost row keeps all limits and every successor is among ``following`` (S',), or that the
     fallback plays, outside of forbidden states; (S,) states with such a pair."""
     pairs, states = np.empty(layer.n_pairs, bool), np.empty(layer.n_states, bool)
+    if (table := streamed(upper)) is not None:
+        for own, its, rows, part in layer.parts(table.block):
+            safe = np.where(table.kept(rows, limits), -np.inf, np.inf)[:, None]  # all that the kernel asks of a row
+            pairs[its], states[own] = _layer(part, safe, np.zeros(1), following)
+        return pairs, states
     graph = (layer.state_ptr, layer.pair_ptr, layer.successor, layer.row_ptr)
     known = (layer.fallback, layer.forbidden)
     sweeps.certified(layer.n_edges, *graph, upper, limits, following, *known, pairs, states)

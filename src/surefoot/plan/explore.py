@@ -16,6 +16,7 @@ import numpy as np
 
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds
+from surefoot.estimate.row_bounds import streamed
 from surefoot.model.graph import BoolArray, FloatArray, LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.plan import kernels as sweeps
@@ -54,7 +55,12 @@ def pair_uncertainty(graph: LayeredGraph, bounds: CostBounds, slack: FloatArray)
     """Per layer (N,): ω(s,a), the largest relative uncertainty over the cost rows."""
     result = tuple(np.empty(layer.n_pairs) for layer in graph.layers)
     for h, (layer, omega) in enumerate(zip(graph.layers, result, strict=True)):
-        sweeps.widths(layer.n_rows, layer.row_ptr, bounds.upper[h], bounds.lower[h], slack[h], omega)
+        upper, lower = bounds.upper[h], bounds.lower[h]
+        if (table := streamed(upper)) is not None:
+            for _, pairs, rows, part in layer.parts(table.block):
+                sweeps.widths(part.n_rows, part.row_ptr, upper[rows], lower[rows], slack[h], omega[pairs])
+        else:
+            sweeps.widths(layer.n_rows, layer.row_ptr, upper, lower, slack[h], omega)
     return result
 
 

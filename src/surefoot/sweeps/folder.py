@@ -170,6 +170,18 @@ class RunPlace:
     def begun(self) -> bool:
         return self.checkpoint.exists()
 
+    @contextlib.contextmanager
+    def appearing(self) -> Iterator[Path]:
+        """A folder to fill, which is moved to the run's place, whole; then what only a restart needs is dropped."""
+        beside = self.folder.with_name(f".{self.folder.name}-{secrets.token_hex(4)}")
+        try:
+            yield beside
+            disk.DISK.move(beside, self.folder)
+        except BaseException:
+            shutil.rmtree(beside, ignore_errors=True)
+            raise
+        self.remove_leftovers()
+
     def remove_leftovers(self) -> None:
         """What a finished run no longer needs."""
         self.checkpoint.unlink(missing_ok=True)

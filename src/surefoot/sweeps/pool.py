@@ -1,4 +1,4 @@
-"""Runs in several processes. Spawned, never forked: neither threads nor locks of the parent come along.
+"""Runs on this machine. Processes are spawned, never forked: neither threads nor locks of the parent come along.
 
 The order in which runs end has no influence on any of them: each has its own seed, agent and files.
 """
@@ -7,23 +7,54 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
-from surefoot.errors import SurefootError
 from surefoot.runs.interrupt import Interrupt
 from surefoot.sweeps import spawned, worker
 from surefoot.sweeps.display import Display
-from surefoot.sweeps.task import Played, Task
+from surefoot.sweeps.engines import MOST_DEATHS, Lost, Result, Results
+from surefoot.sweeps.folder import Folder
+from surefoot.sweeps.task import Task, play_task
+from surefoot.worlds.world import World
 
 GRACE = 30.0  # seconds for a worker to end by itself
 
-Entered = Callable[[Task, Played], None]  # called with every run that ends or stops
+
+@dataclass(frozen=True)
+class Here:
+    """The engine without any other process: one run after the other, in this one."""
+
+    world: World
+
+    def map(self, tasks: Sequence[Task], folder: Folder, display: Display, stop: Interrupt) -> Results:
+        for task in tasks:
+            if stop.requested:
+                return
+            yield task, play_task(task, self.world, partial(display.advance, task.place.key), lambda: stop.requested)
+
+
+@dataclass(frozen=True)
+class Local:
+    """The engine of so many processes, which make the world themselves."""
+
+    jobs: int
+
+    def map(self, tasks: Sequence[Task], folder: Folder, display: Display, stop: Interrupt) -> Results:
+        pool = _Pool(folder.root, deque(tasks))
+        try:
+            for _ in range(min(self.jobs, len(tasks))):
+                pool.begin_worker()
+            yield from pool.attend(display, stop)
+            pool.join()
+        finally:
+            pool.kill()
 
 
 @dataclass(eq=False)
@@ -41,80 +72,87 @@ class _Worker:
         with contextlib.suppress(OSError):  # a dead worker shows when its connection is read
             self.connection.send(message)
 
+    def end(self) -> None:
+        if self.process.is_alive():
+            self.process.kill()
+        self.process.join()
+        self.connection.close()
 
-def play_all(tasks: Sequence[Task], jobs: int, root: Path, entered: Entered, display: Display, stop: Interrupt) -> None:
-    """Play the tasks in ``jobs`` processes, which make the world themselves; returns when all have ended or stopped."""
-    waiting = deque(tasks)
-    workers: list[_Worker] = []
-    try:
-        for _ in range(min(jobs, len(tasks))):
-            workers.append(_start(root))
-        for each in workers:
-            each.give(waiting)
-        _attend(workers, waiting, entered, display, stop)
-        for each in workers:
+
+class _Pool:
+    """The processes, the tasks that wait for one, and how often each task's process died."""
+
+    def __init__(self, root: Path, waiting: deque[Task]) -> None:
+        self._root, self._waiting = root, waiting
+        self._busy: dict[Any, _Worker] = {}
+        self._idle: list[_Worker] = []
+        self._deaths = Counter[str]()
+
+    def begin_worker(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        here, there = context.Pipe()
+        process = context.Process(target=spawned.work, args=(there, self._root), daemon=True)
+        process.start()
+        there.close()  # so that its end, however it comes, is seen here
+        begun = _Worker(process, here)
+        self._busy[here] = begun
+        begun.give(self._waiting)
+
+    def attend(self, display: Display, stop: Interrupt) -> Results:
+        """Until no process has a task."""
+        told = False
+        while self._busy:
+            if stop.requested and not told:
+                told = True
+                self._waiting.clear()
+                for each in self._busy.values():
+                    each.send(worker.STOP)
+            for connection in wait(list(self._busy), timeout=0.1):
+                each = self._busy[connection]
+                if (answer := self._answer(each, display)) is None or each.task is None:
+                    continue
+                task = each.task
+                if isinstance(answer, Lost) and answer.deaths < MOST_DEATHS:
+                    self._waiting.appendleft(task)
+                else:
+                    yield task, answer
+                if stop.requested:
+                    self._waiting.clear()
+                self._next(each, answer)
+            display.refresh()
+
+    def _answer(self, each: _Worker, display: Display) -> Result | None:
+        """What became of a process's task; None while it goes on."""
+        try:
+            message = each.connection.recv()
+        except (EOFError, OSError):
             each.process.join(GRACE)
-    finally:
-        for each in workers:
-            if each.process.is_alive():
-                each.process.kill()
-                each.process.join()
-            each.connection.close()
+            key = each.task.place.key if each.task is not None else ""
+            self._deaths[key] += 1
+            return Lost(self._deaths[key], f"exit code {each.process.exitcode}")
+        if message[0] == worker.ADVANCED and each.task is not None:
+            display.advance(each.task.place.key, message[1], message[2])
+            return None
+        result: Result = message[1] if message[0] == worker.ENDED else worker.unpacked(message)
+        return result
 
+    def _next(self, each: _Worker, answer: Result) -> None:
+        """A process that answered takes the next task; one that died is replaced while there is something to do."""
+        dead = isinstance(answer, Lost)
+        if not dead:
+            each.give(self._waiting)
+        if dead or each.task is None:
+            del self._busy[each.connection]
+            self._idle.append(each)
+        if dead:
+            each.end()
+            if self._waiting:
+                self.begin_worker()
 
-def _start(root: Path) -> _Worker:
-    context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe()
-    process = context.Process(target=spawned.work, args=(there, root), daemon=True)
-    process.start()
-    there.close()  # so that its end, however it comes, is seen here
-    return _Worker(process, here)
+    def join(self) -> None:
+        for each in self._idle:
+            each.process.join(GRACE)
 
-
-def _attend(
-    workers: Sequence[_Worker], waiting: deque[Task], entered: Entered, display: Display, stop: Interrupt
-) -> None:
-    told = False
-    busy: dict[Any, _Worker] = {each.connection: each for each in workers}
-    failure: Exception | None = None
-    while busy:
-        if (stop.requested or failure is not None) and not told:
-            told = True
-            waiting.clear()
-            for each in busy.values():
-                each.send(worker.STOP)
-        for connection in wait(list(busy), timeout=0.1):
-            each = busy[connection]
-            message = _received(each)
-            if message[0] == worker.ADVANCED and each.task is not None:
-                display.advance(each.task.place.key, message[1], message[2])
-                continue
-            if message[0] == worker.ENDED and each.task is not None:
-                played: Played = message[1]
-                display.end(each.task.place.key, played.done)
-                entered(each.task, played)
-                if not played.finished:
-                    stop.requested = True  # someone told that worker alone to stop
-                each.give(waiting)
-            else:
-                failure = failure or worker.unpacked(message)
-                each.give(deque())
-            if each.task is None:
-                del busy[each.connection]
-        display.refresh()
-    if failure is not None:
-        raise failure
-
-
-def _received(each: _Worker) -> tuple[Any, ...]:
-    try:
-        message: tuple[Any, ...] = each.connection.recv()
-        return message
-    except (EOFError, OSError):
-        each.process.join(GRACE)
-        error = SurefootError(
-            "a worker process died",
-            got=f"exit code {each.process.exitcode}",
-            fix="What is done is kept. If memory ran out, go on with fewer jobs.",
-        )
-        return worker.packed(error)
+    def kill(self) -> None:
+        for each in (*self._busy.values(), *self._idle):
+            each.end()

@@ -45,18 +45,15 @@ it was interrupted.
 
 from __future__ import annotations
 
-import os
 import platform
 import warnings
-from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from surefoot.checks import at_least, whole
+from surefoot.checks import at_least
 from surefoot.errors import InvalidInput
 from surefoot.model.files import file_for
 from surefoot.runs import plans_kept as snapshots
@@ -64,10 +61,12 @@ from surefoot.runs.interrupt import Interrupt
 from surefoot.storage import disk
 from surefoot.storage.atomic import writing
 from surefoot.sweeps import folder as folders
-from surefoot.sweeps import locks, pool
+from surefoot.sweeps import locks
 from surefoot.sweeps.display import Display
+from surefoot.sweeps.engines import Engine, Lost, engine_of
 from surefoot.sweeps.folder import Contender, Folder, Spec, open_folder
-from surefoot.sweeps.task import Played, Task, make_agent, play_task
+from surefoot.sweeps.pool import Here, Local
+from surefoot.sweeps.task import Played, Task, make_agent
 from surefoot.worlds.world import World
 
 __all__ = ["Contender", "Folder", "Outcome", "Spec", "open_folder", "resume", "sweep"]
@@ -84,6 +83,7 @@ class Outcome:
     total: int
     signal: int  # that stopped it; 0: it ran to its end
     notes: tuple[str, ...]  # what the user should know
+    lost: tuple[str, ...] = ()  # runs that were given up, and why: their workers died, one after the other
 
     @property
     def interrupted(self) -> bool:
@@ -95,6 +95,7 @@ def sweep(
     out: str | Path,
     *,
     jobs: int | None = None,
+    on: str | Engine | None = None,
     force: bool = False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     progress: bool | None = None,
@@ -105,7 +106,10 @@ def sweep(
         spec: what to run.
         out: a directory that is new or empty; one that holds runs only with ``force``, which replaces them.
         jobs: processes; by default one per core. The result does not depend on it. A script that uses more than one
-            needs ``if __name__ == "__main__":``, as always with spawned processes.
+            needs ``if __name__ == "__main__":``, as always with spawned processes. One that dies is replaced.
+        on: where runs are played: "local" (the default), "dask" or "joblib" on this machine, a Dask scheduler's
+            address, or a TOML file that describes a cluster (:mod:`surefoot.sweeps.engines`). The result does not
+            depend on it, and :func:`resume` may use another.
         checkpoint_seconds: how often a run under way is kept.
         progress: show a display; by default on a terminal, when it takes more than two seconds.
 
@@ -119,7 +123,7 @@ def sweep(
         (4, ['lsvi-new/seed-0000', 'lsvi-new/seed-0001'])
     """
     root = Path(out)
-    workers = _jobs(jobs)
+    engine = engine_of(on, jobs)
     pause = at_least("checkpoint_seconds", checkpoint_seconds, 0.0)
     folders.refuse_taken(root, force)
     world = spec.make_world()
@@ -132,20 +136,21 @@ def sweep(
         folders.refuse_taken(root, force)  # again, now that nobody else can come between
         manifest, more = _manifest(spec, world)
         found = folders.create(root, manifest, world)
-        here = world if workers == 1 else None
+        engine = _without_processes(engine, world, len(found.places()))
         del world  # workers make their own; a copy here would be one too many
-        return _play_missing(found, here, workers, pause, progress, (*notes, *more))
+        return _play_missing(found, engine, pause, progress, (*notes, *more))
 
 
 def resume(
     out: str | Path,
     *,
     jobs: int | None = None,
+    on: str | Engine | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     progress: bool | None = None,
 ) -> Outcome:
     """Go on with a sweep that was interrupted, to the same bytes; nothing happens to one that is finished."""
-    workers = _jobs(jobs)
+    engine = engine_of(on, jobs)
     pause = at_least("checkpoint_seconds", checkpoint_seconds, 0.0)
     found = open_folder(out)
     with ExitStack() as stack:
@@ -156,17 +161,14 @@ def resume(
         for place in found.finished():
             found.ledger(place)  # a damaged one is found before hours are spent on the others
         notes = tuple(_try_agents(spec, world))
-        here = world if workers == 1 else None
+        engine = _without_processes(engine, world, len(found.places()) - len(found.finished()))
         del world
-        return _play_missing(found, here, workers, pause, progress, notes)
+        return _play_missing(found, engine, pause, progress, notes)
 
 
-def _jobs(jobs: int | None) -> int:
-    if jobs is not None:
-        return whole("jobs", jobs, 1)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def _without_processes(engine: Engine, world: World, tasks: int) -> Engine:
+    """One run, or one process, needs no other than this one."""
+    return Here(world) if isinstance(engine, Local) and min(engine.jobs, tasks) <= 1 else engine
 
 
 def _try_agents(spec: Spec, world: World) -> list[str]:
@@ -202,7 +204,7 @@ def _manifest(spec: Spec, world: World) -> tuple[dict[str, Any], list[str]]:
 
 
 def _play_missing(
-    found: Folder, world: World | None, jobs: int, pause: float, progress: bool | None, notes: tuple[str, ...]
+    found: Folder, engine: Engine, pause: float, progress: bool | None, notes: tuple[str, ...]
 ) -> Outcome:
     folders.clean(found)
     spec, keeping = found.spec, found.manifest["snapshots"]["seeds"]
@@ -213,28 +215,23 @@ def _play_missing(
         for place in places
         if not place.finished
     ]
-
-    def enter(task: Task, played: Played) -> None:
-        with writing(found.root):
-            found.add_time(task.place, played.seconds, played.marks)
-
-    with Interrupt() as stop, Display(len(tasks), spec.episodes, progress) as display:
-        if min(jobs, len(tasks)) > 1:
-            with writing(found.root):
-                pool.play_all(tasks, jobs, found.root, enter, display, stop)
-        elif tasks:
-            _play_here(tasks, world or found.world(), enter, display, stop)
+    lost, failure = list[str](), None
+    with ExitStack() as stack:
+        stack.enter_context(writing(found.root))
+        stop = stack.enter_context(Interrupt())
+        display = stack.enter_context(Display(len(tasks), spec.episodes, progress))
+        results = stack.enter_context(closing(engine.map(tasks, found, display, stop))) if tasks else ()
+        for task, result in results:
+            display.end(task.place.key, result.done if isinstance(result, Played) else 0)
+            if isinstance(result, Played):
+                found.add_time(task.place, result.seconds, result.marks)
+                stop.requested |= not result.finished  # it was told to stop, maybe alone
+            elif isinstance(result, Lost):
+                lost.append(f"{task.place.key}: {result}")
+            else:
+                failure = failure or result
+                stop.requested = True
+    if failure is not None:
+        raise failure
     finished = len(found.finished())
-    return Outcome(found, finished, len(places), stop.number if finished < len(places) else 0, notes)
-
-
-def _play_here(tasks: Sequence[Task], world: World, enter: pool.Entered, display: Display, stop: Interrupt) -> None:
-    """One after the other, in this process."""
-    for task in tasks:
-        if stop.requested:
-            return
-        played = play_task(task, world, partial(display.advance, task.place.key), lambda: stop.requested)
-        display.end(task.place.key, played.done)
-        enter(task, played)
-        if not played.finished:
-            return
+    return Outcome(found, finished, len(places), stop.number if finished < len(places) else 0, notes, tuple(lost))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
-import shutil
 import time
 import warnings
 from collections.abc import Callable
@@ -158,17 +156,10 @@ class _Watch:
 
 
 def finish_run(run: Run, place: RunPlace, recorder: Recorder | None) -> None:
-    """Write the run's folder beside its place and move it there, whole; then drop what only a restart needs."""
-    beside = place.folder.with_name(f".{place.folder.name}-{secrets.token_hex(4)}")
-    with writing(place.folder):
-        try:
-            run.save(beside)
-            save_last_policy(run, beside / POLICY)
-            save_last_policy(run, beside / EXPLOITING, exploit=True)
-            if recorder is not None and run.plan is not None:
-                recorder.export(beside / "snapshots", run.plan, run.episodes)
-            disk.DISK.move(beside, place.folder)
-        except BaseException:
-            shutil.rmtree(beside, ignore_errors=True)
-            raise
-        place.remove_leftovers()
+    """Write the run's folder beside its place and move it there."""
+    with writing(place.folder), place.appearing() as beside:
+        run.save(beside)
+        save_last_policy(run, beside / POLICY)
+        save_last_policy(run, beside / EXPLOITING, exploit=True)
+        if recorder is not None and run.plan is not None:
+            recorder.export(beside / "snapshots", run.plan, run.episodes)

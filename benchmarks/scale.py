@@ -1,0 +1,146 @@
+"""A plan of a problem larger than memory: its time against reading the bytes, under a limit that the system enforces.
+
+python -m benchmarks.scale [--triplets 2e7] [--limit 4e9] [--folder DIR] [--memory]
+
+A problem of so many triplets a step, 16 features in float32, is written block by block. A process of its own, which
+may have no more than the limit in memory of its own (``RLIMIT_DATA``: mapped files do not count, all else does), maps
+it, learns from some episodes and plans. With ``--memory`` another process loads all of it; the plans must be the same
+bit for bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import surefoot as sf
+
+DIM, ACTIONS, BRANCHES, HORIZON = 16, 2, 5, 4
+BLOCK = 1 << 20
+EPISODES = 30
+
+
+def build(folder: Path, triplets: int) -> Path:
+    """A problem whose steps share one table; nothing of its size is ever in memory."""
+    states = triplets // (ACTIONS * BRANCHES)
+    triplets, rng = states * ACTIONS * BRANCHES, np.random.default_rng(0)
+    x = np.memmap(folder / "x.raw", np.float32, "w+", shape=(triplets, DIM))
+    following = np.memmap(folder / "s.raw", np.int32, "w+", shape=(triplets,))
+    for first in range(0, triplets, BLOCK):
+        end = min(triplets, first + BLOCK)
+        rows = rng.random((end - first, DIM), np.float32) - np.float32(0.5)
+        rows[:, 0] = 1.0
+        rows *= (rng.uniform(0.3, 1.0, (end - first, 1)) / np.linalg.norm(rows, axis=1, keepdims=True)).astype("f4")
+        x[first:end] = rows
+        edge = np.arange(first, end)
+        following[first:end] = (edge // (ACTIONS * BRANCHES) * 7 + edge % BRANCHES * 31 + edge // BRANCHES % 2) % states
+    problem = sf.Problem.from_arrays(
+        horizon=HORIZON,
+        start=0,
+        state_ptr=np.arange(0, states * ACTIONS + 1, ACTIONS),
+        pair_ptr=np.arange(0, triplets + 1, BRANCHES),
+        successors=following,
+        reward=np.tile([0.1, 0.9], states),
+        cost_features=x,
+        fallback=np.zeros(states, np.int64),
+        limits=sf.Limit("load", bound=0.6, noise=0.05, norm=1.0),
+        stationary_costs=True,
+        stationary_transitions=True,
+    )
+    path = problem.save(folder / "big.problem")
+    del problem, x, following
+    for name in ("x.raw", "s.raw"):
+        (folder / name).unlink()
+    return path
+
+
+def measure(path: Path, limit: float, mapped: bool) -> dict[str, Any]:
+    """In this process, with this limit: load, learn a little, plan."""
+    resource.setrlimit(resource.RLIMIT_DATA, (int(limit), int(limit)))
+    began = time.perf_counter()
+    problem = sf.Problem.load(path, mapped=mapped)
+    loaded = time.perf_counter()
+    agent = sf.LsviNew(problem, replan_growth=1e9)
+    ready = time.perf_counter()
+    for _ in range(EPISODES):
+        agent.begin_episode(0)
+        state = 0
+        for h in range(HORIZON - 1):
+            action = agent.act(h, state)
+            following = problem.successors(h, state, action)[0]
+            agent.observe(h, state, action, following, 0.3)
+            state = following
+        agent.end_episode()
+    began_plan, began_work = time.perf_counter(), time.process_time()
+    agent.replan()
+    planned, worked = time.perf_counter(), time.process_time()
+    read = time.perf_counter()
+    total = 0.0
+    layer = problem.graph.layers[0]
+    for first in range(0, layer.n_edges, BLOCK):
+        total += float(layer.cost_features[first : first + BLOCK].sum())
+    once = time.perf_counter() - read
+    plan, told = agent.plan, hashlib.sha256()
+    for part in (*plan.values.value, *plan.values.action, *plan.certified_sets.pairs):
+        told.update(np.ascontiguousarray(part).view(np.uint8))
+    return {
+        "mapped": mapped,
+        "triplets": layer.n_edges,
+        "feature_bytes": layer.cost_features.nbytes,
+        "limit_bytes": int(limit),
+        "load_seconds": round(loaded - began, 2),
+        "first_plan_seconds": round(ready - loaded, 2),
+        "plan_seconds": round(planned - began_plan, 2),
+        "plan_processor_seconds": round(worked - began_work, 2),
+        "read_seconds": round(once, 2),
+        "certified": plan.n_certified(),
+        "own_memory_peak": _peak(),
+        "plan": told.hexdigest(),
+    }
+
+
+def _peak() -> int:
+    """Bytes of memory of its own that this process has had at most, as far as the system tells: data and stack now."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmData"):
+            return int(line.split()[1]) << 10
+    return 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--triplets", type=float, default=2e7)
+    parser.add_argument("--limit", type=float, default=4e9, help="bytes of its own that the planning process may have")
+    parser.add_argument("--folder", type=Path, default=None)
+    parser.add_argument("--memory", action="store_true", help="plan in memory too, and compare")
+    parser.add_argument("--child", type=Path, default=None, help=argparse.SUPPRESS)
+    parser.add_argument("--mapped", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.child is not None:
+        print(json.dumps(measure(given.child, given.limit, given.mapped)))
+        return
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        began = time.perf_counter()
+        path = build(Path(folder), int(given.triplets))
+        print(f"built in {time.perf_counter() - began:.0f} s", flush=True)
+        found = []
+        for mapped in (True, False) if given.memory else (True,):
+            words = ["--child", str(path), "--limit", str(given.limit if mapped else 1e12)]
+            command = [sys.executable, "-m", "benchmarks.scale", *words, *(["--mapped"] if mapped else [])]
+            found.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+            print(json.dumps(found[-1]), flush=True)
+    assert len({each["plan"] for each in found}) == 1, "the plans differ"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Bounds of a table that is too large to keep them: computed where they are asked for, some rows at a time.
+
+The compiled code turns rows chunk by chunk, and the last digits of a row may depend on the chunk that it is in. So
+whatever rows are asked for, whole chunks are computed, cut from the table where they always are: the numbers are those
+of a table in memory, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from surefoot.estimate.kernels import chunk_of, possible
+from surefoot.estimate.update import rows_of
+from surefoot.model.features import Features
+from surefoot.model.graph import BoolArray, FloatArray, IntArray
+
+BLOCK = 1 << 18  #: rows at a time, at least
+
+Both = tuple[FloatArray, FloatArray]
+Bounding = Callable[[Features], Both]
+"""Rows of features (n, dc) → their upper and lower bounds, each (n, m)."""
+
+
+class RowBounds:
+    """Upper and lower bounds of a table's rows, ``limits`` (H, m).
+
+    What was computed last is kept: the next to ask wants it, too. And of every row it is kept whether its upper and its
+    lower bounds are within the limits of a step, two bytes for each row and set of limits: steps that share the table
+    and their limits need no second look.
+    """
+
+    def __init__(self, x: Features, limits: FloatArray, bounding: Bounding) -> None:
+        self._x, self._bounding = x, bounding
+        self._chunk = int(chunk_of(rows_of(x[:1])))
+        self.shape = (len(x), limits.shape[1])
+        self._limits = {row.tobytes(): row for row in limits}
+        self._kept_rows: dict[bytes, tuple[BoolArray, BoolArray]] = {}
+        self.block = max(1, BLOCK // self._chunk) * self._chunk
+        self._kept: tuple[int, int, Both] | None = None
+
+    def between(self, first: int, end: int) -> Both:
+        """Of the rows first … end-1."""
+        if self._kept is None or not (self._kept[0] <= first and end <= self._kept[1]):
+            low = first - first % self._chunk
+            high = min(self.shape[0], -(-end // self._chunk) * self._chunk)
+            self._kept = low, high, self._bounding(self._x[low:high])
+        low, _, (upper, lower) = self._kept
+        return upper[first - low : end - low], lower[first - low : end - low]
+
+    def of(self, rows: IntArray) -> Both:
+        """Of some rows, in any order."""
+        result = np.empty((len(rows), self.shape[1])), np.empty((len(rows), self.shape[1]))
+        order = np.argsort(rows, kind="stable")
+        chunks = rows[order] // self._chunk
+        most = self.block // self._chunk  # chunks at a time
+        distinct = np.unique(chunks)
+        for part in range(0, len(distinct), most):
+            some = distinct[part : part + most]
+            mine = order[np.searchsorted(chunks, some[0]) : np.searchsorted(chunks, some[-1], side="right")]
+            own = (some[:, None] * self._chunk + np.arange(self._chunk)).reshape(-1)
+            own = own[own < self.shape[0]]  # only the table's last chunk may be shorter, and it comes last
+            found = self._bounding(self._x[own])
+            at = np.searchsorted(own, rows[mine])
+            for table, values in zip(result, found, strict=True):
+                table[mine] = values[at]
+        return result
+
+    def blocks(self) -> Iterator[Both]:
+        for first in range(0, self.shape[0], self.block):
+            yield self.between(first, min(self.shape[0], first + self.block))
+
+    def look(self, rounding: FloatArray) -> bool:
+        """See all rows once. → True: no lower bound exceeds its upper by more than rounding (m,); False for a NaN."""
+        n, fine, first = self.shape[0], True, 0
+        self._kept_rows = {key: (np.empty(n, bool), np.empty(n, bool)) for key in self._limits}
+        for both in self.blocks():
+            fine &= possible(*both, rounding)
+            for key, masks in self._kept_rows.items():
+                for mask, table in zip(masks, both, strict=True):
+                    np.all(table <= self._limits[key], axis=1, out=mask[first : first + len(table)])
+            first += len(both[0])
+        return fine
+
+    def kept(self, side: int, rows: slice, limits: FloatArray) -> BoolArray:
+        """(n,) True where the bounds of one side keep the limits (m,) of a step; False for a NaN."""
+        known = self._kept_rows.get(limits.tobytes())
+        if known is not None:
+            return known[side][rows]
+        found: BoolArray = np.all(self.between(rows.start, rows.stop)[side] <= limits, axis=1)
+        return found
+
+
+def streamed(table: object) -> BoundTable | None:
+    """The table if it is one that must be read in parts; None for an array."""
+    return table if isinstance(table, BoundTable) else None
+
+
+class BoundTable:
+    """One side of :class:`RowBounds`, to be read like an array (rows, m)."""
+
+    ndim = 2
+
+    def __init__(self, rows: RowBounds, side: int) -> None:
+        self._rows, self._side = rows, side
+        self.shape = rows.shape
+
+    @property
+    def block(self) -> int:
+        return self._rows.block
+
+    def kept(self, rows: slice, limits: FloatArray) -> BoolArray:
+        """(n,) True where every limit (m,) is kept by the bounds of these rows; False for a NaN."""
+        return self._rows.kept(self._side, rows, limits)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> Any:
+        """By a row, a slice, row numbers or a mask; with a second index, a limit's column of that."""
+        if isinstance(key, tuple):
+            return self[key[0]][..., key[1]]
+        if isinstance(key, slice):
+            first, end, step = key.indices(self.shape[0])
+            return self._rows.between(first, max(first, end))[self._side][:: step or 1]
+        if isinstance(key, (int, np.integer)):
+            row = range(self.shape[0])[int(key)]
+            return self._rows.between(row, row + 1)[self._side][0]
+        rows = np.asarray(key)
+        return self._rows.of(np.flatnonzero(rows) if rows.dtype == bool else rows)[self._side]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
+        """All of it in memory, for what is small after all, such as a snapshot."""
+        whole = np.concatenate([both[self._side] for both in self._rows.blocks()])
+        return whole.astype(dtype, copy=False) if dtype is not None else whole

@@ -1,0 +1,107 @@
+"""Runs on joblib: its own processes, or a backend that someone registered (Ray, Spark, …).
+
+joblib has no way to talk to a task under way and does not say which task a dead worker had. So a run is played in short
+goes, and after a death each of those that were not home is played alone: then it is known who did it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from surefoot.errors import InvalidInput
+from surefoot.runs.interrupt import Interrupt
+from surefoot.sweeps import away, worker
+from surefoot.sweeps.away import Files, Journey
+from surefoot.sweeps.display import Display
+from surefoot.sweeps.engines import MOST_DEATHS, Lost, Results
+from surefoot.sweeps.folder import Folder
+from surefoot.sweeps.task import Task
+from surefoot.worlds.world import World
+
+
+@dataclass(frozen=True)
+class Joblib:
+    """The engine; the backend by its name in joblib, by default the one that joblib would take."""
+
+    jobs: int
+    backend: str = ""
+
+    def __post_init__(self) -> None:
+        joblib()  # said now, before anything is made
+
+    def map(self, tasks: Sequence[Task], folder: Folder, display: Display, stop: Interrupt) -> Results:
+        left = {task.place.key: Journey.of(task) for task in tasks}
+        deaths, suspects = Counter[str](), list[str]()
+        while left and not stop.requested:
+            together = [suspects[0]] if suspects else list(left)
+            home = set[str]()
+            try:
+                for key, answer in self._played([left[key] for key in together], folder, stop):
+                    home.add(key)
+                    found = left[key].came_home(answer)
+                    if isinstance(found, Exception) or found.finished:
+                        yield left.pop(key).task, found
+                    else:
+                        display.advance(key, found.done, "")
+                    display.refresh()
+            except _deadly() as error:
+                missing = [key for key in together if key not in home]
+                deaths.update(missing if len(missing) == 1 else ())
+                for key in missing:
+                    if deaths[key] >= MOST_DEATHS:
+                        yield left.pop(key).task, Lost(deaths[key], type(error).__name__)
+                suspects += [key for key in missing if key not in suspects]
+            suspects = [key for key in suspects if key in left and key not in home]
+        for journey in left.values():
+            if journey.last is not None:
+                yield journey.task, journey.last
+
+    def _played(self, journeys: list[Journey], folder: Folder, stop: Interrupt) -> Iterator[tuple[str, Any]]:
+        """One go of each, as they come; once all shall stop, those that are not begun stay where they are."""
+        package = joblib()
+        options = {"backend": self.backend} if self.backend else {}
+        parallel = package.Parallel(self.jobs, return_as="generator_unordered", batch_size=1, **options)
+        manifest, file = json.dumps(folder.manifest), away.world_file(folder)
+
+        def calls() -> Iterator[Any]:
+            for journey in journeys:
+                if stop.requested:
+                    return
+                yield package.delayed(_play)(manifest, file, journey.task, journey.files)
+
+        yield from parallel(calls())
+
+
+def _play(manifest: str, file: bytes | None, task: Task, files: Files) -> tuple[str, Any]:
+    try:
+        world = _world(manifest, file)
+    except Exception as error:
+        return task.place.key, worker.packed(error)
+    return task.place.key, away.play_go(task, files, world, None, lambda done, headline: None, lambda: False)
+
+
+@lru_cache(maxsize=1)
+def _world(manifest: str, file: bytes | None) -> World:
+    """Made once by each process."""
+    return away.world_of(json.loads(manifest), file)
+
+
+def joblib() -> Any:
+    """The package, or how to get it."""
+    try:
+        import joblib as found
+    except ImportError as error:
+        fix = "Install it with: pip install joblib."
+        raise InvalidInput("this engine needs joblib, which is not installed", fix=fix) from error
+    return found
+
+
+def _deadly() -> tuple[type[BaseException], ...]:
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    return (BrokenProcessPool,)

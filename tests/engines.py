@@ -1,0 +1,128 @@
+"""Sweeps on clusters for tests: processes that can be killed, tasks that kill, and the state of both."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surefoot.sweeps import on_dask, spawned
+from surefoot.sweeps.sweep import Contender, Spec
+from tests.sweeps import WORLD
+
+DEADLY = 3  # the seed whose run ends the process that plays it
+
+
+def many(seeds: int = 8, episodes: int = 400) -> Spec:
+    """Quick runs by the dozen."""
+    return Spec(WORLD, [Contender("lsvi-new")], range(seeds), episodes, snapshot_seeds=1)
+
+
+def end_with_the_deadly_seed() -> None:
+    """In a worker: from now on, the run of one seed ends the process, as one that takes all memory would."""
+    from surefoot.sweeps import away, worker
+
+    for module in (away, worker):
+        real = module.play_task
+
+        def play(task: Any, *words: Any, real: Any = real) -> Any:
+            if task.place.seed == DEADLY:
+                os._exit(7)
+            return real(task, *words)
+
+        module.play_task = play
+
+
+def deadly_work(connection: Any, root: Path) -> None:
+    """A process of the local pool."""
+    spawned.one_thread()
+    end_with_the_deadly_seed()
+    spawned.work(connection, root)
+
+
+@contextlib.contextmanager
+def cluster(workers: int = 2, **options: Any) -> Iterator[Any]:
+    """On this machine, as ``--on dask`` starts it."""
+    import distributed
+
+    with (
+        on_dask.configured(),
+        on_dask.quiet(),
+        distributed.LocalCluster(**{**on_dask.small_cluster(workers), **options}) as found,
+    ):
+        yield found
+
+
+def _running(nanny: Any) -> bool:
+    """A worker is at work; Dask gives up one that dies while it starts."""
+    return nanny.process is not None and nanny.process.status.name == "running" and nanny.pid is not None
+
+
+@contextlib.contextmanager
+def killing(found: Any, seed: int, most: int, pause: float) -> Iterator[list[int]]:
+    """Workers of a cluster are killed at random moments while the block runs; → those that were."""
+    rng, killed, enough = np.random.default_rng(seed), list[int](), threading.Event()
+
+    def kill() -> None:
+        while len(killed) < most and not enough.wait(float(rng.uniform(0.2, 1.0)) * pause):
+            alive = [nanny.pid for nanny in found.workers.values() if _running(nanny)]
+            if alive:
+                pid = int(rng.choice(alive))
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        enough.set()
+        thread.join()
+
+
+class Separate:
+    """A scheduler and a worker in processes of their own, at an address that stays."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+        self._folder = folder
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> None:
+        port = self.address.rpartition(":")[2]
+        scheduler = ["scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard"]
+        worker = ["worker", self.address, "--nthreads", "1", "--no-dashboard", "--local-directory", str(self._folder)]
+        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        for words in (scheduler, worker):
+            log = (self._folder / f"{words[0]}.log").open("ab")
+            begun = [sys.executable, "-m", "dask", *words]
+            self._processes.append(subprocess.Popen(begun, stdout=log, stderr=log, env=environ, start_new_session=True))
+            log.close()
+
+    def kill(self) -> None:
+        """All at once, as when the machine goes down."""
+        for process in self._processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        self._processes.clear()
+
+
+def wait_until(happened: Any, seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

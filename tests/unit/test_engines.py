@@ -1,0 +1,354 @@
+"""Sweeps on clusters: the bytes of the local pool, whatever dies on the way."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import importlib.util
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+import types
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import surefoot as sf
+from surefoot.errors import InvalidInput, SurefootError, UnreadableFile, UnwritableFile
+from surefoot.storage.disk import FileLayer
+from surefoot.sweeps import away, display, engines, jobqueue, on_dask, pool, sweep
+from surefoot.sweeps import task as play
+from surefoot.sweeps.sweep import Contender, Spec
+from tests import engines as made
+from tests.sweeps import WORLD, command, contents, left_over, small, wait_for
+from tests.unit.test_sweep import LONG, stopping_after
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:unclosed:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _sockets() -> Iterator[None]:
+    """Dask leaves sockets to the dead among its workers unclosed."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    with made.cluster() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def on(cluster: Any) -> str:
+    return str(cluster.scheduler_address)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("whole") / "sweep"
+    sweep.sweep(small(), root, jobs=1)
+    return root
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("many") / "sweep"
+    sweep.sweep(made.many(), root, jobs=1)
+    return root
+
+
+# ---------------------------------------------------------------- the same bytes
+
+
+def test_dask_gives_the_same_bytes_and_shows_how_it_goes(
+    on: str, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(display, "PATIENCE", 0.0)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    outcome = sweep.sweep(small(), tmp_path / "s", on=on, progress=True)
+    assert (outcome.finished, outcome.lost) == (6, ())
+    assert contents(tmp_path / "s") == contents(whole)
+    assert left_over(tmp_path / "s") == []
+    assert set(outcome.folder.times()) == {place.key for place in outcome.folder.places()}
+    assert "all episodes" in capsys.readouterr().err
+
+
+def test_a_run_of_many_goes(on: str, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every go ends after some looks, comes home, and is gone on with by another worker."""
+    goes = list[bool]()
+    real = away.write_home
+    monkeypatch.setattr(away, "write_home", lambda place, files, done: goes.append(done) or real(place, files, done))
+    with made.cluster(
+        preload=["from surefoot.sweeps import away, task; away.SHORTEST = 1e-3; away.SAVE_SHARE = 0"]
+    ) as c:
+        outcome = sweep.sweep(made.many(1, 300), tmp_path / "s", on=c.scheduler_address, checkpoint_seconds=0)
+    assert outcome.finished == 1
+    assert goes.count(False) > 1
+    assert goes.count(True) == 1
+    sweep.sweep(made.many(1, 300), tmp_path / "here", jobs=1)
+    assert contents(tmp_path / "s") == contents(tmp_path / "here")
+    assert left_over(tmp_path / "s") == []
+    for times in outcome.folder.times().values():
+        assert [mark[0] for mark in times["marks"]] == sorted(mark[0] for mark in times["marks"])
+
+
+if importlib.util.find_spec("joblib"):  # of the extra "test"; without it there is no such test
+
+    def test_joblib_gives_the_same_bytes(whole: Path, tmp_path: Path) -> None:
+        assert sweep.sweep(small(), tmp_path / "s", on="joblib", jobs=2).finished == 6
+        assert contents(tmp_path / "s") == contents(whole)
+        assert left_over(tmp_path / "s") == []
+
+
+def test_what_was_begun_here_is_finished_on_a_cluster(
+    on: str, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(play._Watch, "__call__", stopping_after(20))
+        assert sweep.sweep(small(), tmp_path / "s", jobs=1, checkpoint_seconds=0).interrupted
+    assert sweep.resume(tmp_path / "s", on=on).finished == 6
+    assert contents(tmp_path / "s") == contents(whole)
+
+
+def test_a_world_of_one_s_own_travels(on: str, tmp_path: Path) -> None:
+    spec = Spec(sf.worlds.make(WORLD), [Contender("lsvi-new")], (0, 1), 60)
+    sweep.sweep(spec, tmp_path / "here", jobs=1)
+    assert sweep.sweep(spec, tmp_path / "there", on=on).finished == 2
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+
+
+def test_workers_use_one_thread(cluster: Any) -> None:
+    """Dask sets those of BLAS; numba's we set ourselves."""
+    import distributed
+
+    def threads() -> tuple[int, int, str]:
+        import numba
+
+        from surefoot.threads import usable_threads
+
+        return usable_threads(), numba.config.NUMBA_NUM_THREADS, os.environ["OPENBLAS_NUM_THREADS"]
+
+    with distributed.Client(cluster) as client:
+        assert client.submit(threads).result() == (1, 1, "1")
+
+
+# ---------------------------------------------------------------- what dies
+
+
+def test_workers_killed_at_random(many: Path, seed: int, tmp_path: Path) -> None:
+    """A small one of ``make soak``: nothing lost, nothing twice, the same bytes."""
+    root = tmp_path / "s"
+    with made.cluster() as cluster, made.killing(cluster, seed, most=3, pause=1.5) as killed:
+        outcome = sweep.sweep(made.many(), root, on=on_dask.of_cluster(cluster, 2), checkpoint_seconds=0.5)
+    assert killed
+    while outcome.interrupted:  # chance may have killed one run three times
+        outcome = sweep.resume(root, jobs=1)
+    assert contents(root) == contents(many)
+    assert left_over(root) == []
+
+
+def test_a_run_that_kills_its_worker_is_given_up_and_the_rest_goes_on(
+    many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "from tests.engines import end_with_the_deadly_seed; end_with_the_deadly_seed()"
+    with made.cluster(preload=[text]) as cluster:
+        outcomes = [sweep.sweep(made.many(), tmp_path / "dask", on=cluster.scheduler_address)]
+    with monkeypatch.context() as patch:
+        patch.setattr(pool.spawned, "work", made.deadly_work)
+        outcomes.append(sweep.sweep(made.many(), tmp_path / "local", jobs=2))
+    for outcome in outcomes:
+        assert (outcome.finished, outcome.total, outcome.signal) == (7, 8, 0)
+        (lost,) = outcome.lost
+        assert "lsvi-new/seed-0003: its worker died 3 times" in lost
+    assert "exit code 7" in outcomes[1].lost[0]
+    for name in ("dask", "local"):
+        assert sweep.resume(tmp_path / name, jobs=1).finished == 8
+        assert contents(tmp_path / name) == contents(many)
+
+
+def test_the_scheduler_is_killed_and_comes_back(many: Path, tmp_path: Path) -> None:
+    root, separate = tmp_path / "s", made.Separate(tmp_path)
+    separate.start()
+
+    def crash() -> None:
+        made.wait_until(lambda: any(root.glob("runs/*/seed-????")))
+        separate.kill()
+        time.sleep(1.0)
+        separate.start()
+
+    thread = threading.Thread(target=crash)
+    thread.start()
+    try:
+        outcome = sweep.sweep(made.many(), root, on=separate.address, checkpoint_seconds=0.2)
+    finally:
+        thread.join()
+        separate.kill()
+    assert (outcome.finished, outcome.lost) == (8, ())
+    assert contents(root) == contents(many)
+
+
+def test_a_scheduler_that_does_not_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_dask, "CONNECT", 0.3)
+    with pytest.raises(SurefootError, match=r"the cluster does not answer.*tcp://127.0.0.1:9.*surefoot resume"):
+        sweep.sweep(small(), tmp_path / "s", on="tcp://127.0.0.1:9")
+    assert sweep.resume(tmp_path / "s", jobs=1).finished == 6
+
+
+@pytest.mark.parametrize("call", ["fsync", "move"])
+def test_a_full_disk_at_home(call: str, on: str, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, left = getattr(FileLayer, call), [5]
+
+    def fails(self: FileLayer, *words: Any) -> None:
+        left[0] -= "runs" in str(words[0]) or call == "fsync"
+        if left[0] < 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(self, *words)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FileLayer, call, fails)
+        with pytest.raises(UnwritableFile, match="the disk is full"):
+            sweep.sweep(small(), tmp_path / "s", on=on)
+    outcome = sweep.resume(tmp_path / "s", on=on)
+    assert outcome.finished == 6
+    assert contents(tmp_path / "s") == contents(whole)
+    assert left_over(tmp_path / "s") == []
+
+
+def test_an_error_in_a_run_comes_home(on: str, copied: Path) -> None:
+    shutil.rmtree(copied / "runs/blind/seed-0003")
+    (copied / "runs/blind/seed-0003.checkpoint").write_bytes(b"not one")
+    with pytest.raises(UnreadableFile, match="Delete it") as error:
+        sweep.resume(copied, on=on)
+    assert "In a worker process" in error.value.__notes__[0]
+
+
+@pytest.fixture
+def copied(whole: Path, tmp_path: Path) -> Path:
+    shutil.copytree(whole, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
+    """It reaches the whole group, workers too; what came home is finished here."""
+    root = tmp_path / "s"
+    words = [
+        *("run", LONG.world, "--agent", "lsvi-new", "--agent", "slucb-qvi", "--option", "lsvi-new.replan_growth=0.03"),
+        *("--episodes", LONG.episodes, "--seeds", "0:2", "--out", root, "--on", "dask", "--jobs", 2),
+        *("--checkpoint-seconds", 1),
+    ]
+    process = command(*words)
+    wait_for(process, lambda: any(root.glob("runs/*/*")))
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 128 + signal.SIGINT, (out, err)
+    assert "Traceback" not in err
+    assert sweep.resume(root, jobs=1).finished == 4
+    sweep.sweep(LONG, tmp_path / "long", jobs=1)
+    assert contents(root) == contents(tmp_path / "long")
+    assert left_over(root) == []
+
+
+def test_ctrl_c_reaches_runs_under_way(on: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their go would take ten minutes; they bring home what they have when they are told to."""
+    shown = dict[str, int]()
+    real = display.Display.advance
+
+    def advance(self: Any, name: str, done: int, headline: str) -> None:
+        real(self, name, done, headline)
+        if not shown:
+            os.kill(os.getpid(), signal.SIGINT)
+        shown[name] = done
+
+    monkeypatch.setattr(display.Display, "advance", advance)
+    began = time.monotonic()
+    outcome = sweep.sweep(made.many(3, 2_000_000), tmp_path / "s", on=on, checkpoint_seconds=600)
+    assert time.monotonic() - began < on_dask.GRACE
+    assert (outcome.finished, outcome.signal, outcome.lost) == (0, signal.SIGINT, ())
+    begun = [place.key for place in outcome.folder.places() if place.begun]
+    assert begun
+    assert set(shown) <= set(begun) == set(outcome.folder.times())
+
+
+# ---------------------------------------------------------------- what is asked for
+
+
+@pytest.mark.parametrize(
+    ("on", "jobs", "words"),
+    [
+        ("dusk", None, "no such engine: 'dusk'. Did you mean dask"),
+        ("tcp://host:1", 3, "decided by the cluster: tcp://host:1: jobs=3"),
+        ("nowhere.toml", None, "cannot be read: nowhere.toml"),
+        ("dask", 0, "jobs must be a whole number, at least 1: 0"),
+    ],
+)
+def test_an_engine_that_is_none(on: str, jobs: int | None, words: str, tmp_path: Path) -> None:
+    with pytest.raises(SurefootError, match=words):
+        sweep.sweep(small(), tmp_path / "s", on=on, jobs=jobs)
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("package", ["distributed", "joblib"])
+def test_a_package_that_is_missing(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(InvalidInput, match=r"which is not installed. Install it with: pip install"):
+        engines.engine_of("dask" if package == "distributed" else package, 2)
+
+
+def test_a_batch_system(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """dask-jobqueue is given what the file says, and one thread for every process; here its place is taken."""
+    import distributed
+
+    asked: dict[str, Any] = {}
+
+    class SLURMCluster(distributed.LocalCluster):  # type: ignore[misc, unused-ignore]
+        def __init__(self, **options: Any) -> None:
+            asked.update(options)
+            super().__init__(n_workers=0, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0")
+
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", types.SimpleNamespace(SLURMCluster=SLURMCluster))
+    path = tmp_path / "slurm.toml"
+    path.write_text('cluster = "slurm"\nworkers = 2\n[options]\nqueue = "short"\ncores = 16\nmemory = "32GB"\n')
+    spec = small(seeds=[0], agents=[Contender("lsvi-new"), Contender("ucrl-vtr")])
+    assert sweep.sweep(spec, tmp_path / "s", on=str(path)).finished == 2
+    assert asked["processes"] == asked["cores"] == 16
+    assert "export NUMBA_NUM_THREADS=1" in asked["job_script_prologue"]
+    for label in ("lsvi-new", "ucrl-vtr"):
+        there, here = (root / f"runs/{label}/seed-0000/manifest.json" for root in (tmp_path / "s", whole))
+        assert there.read_bytes() == here.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("cluster = 3", "cluster names no batch system: .*: 3"),
+        ('cluster = "slurn"\nworkers = 1', "names no batch system.*Did you mean slurm"),
+        ('cluster = "slurm"', "workers must be a whole number, at least 1"),
+        ('cluster = "slurm"\nworker = 3', "unknown key.*'worker'. Did you mean workers"),
+        ('cluster = "slurm"\nworkers = 1\noptions = 3', "options must be a table"),
+        ("cluster = ", "not valid TOML"),
+    ],
+)
+def test_a_file_that_describes_no_cluster(text: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text(text)
+    with pytest.raises(SurefootError, match=words):
+        jobqueue.read(path)
+
+
+def test_workers_of_another_version_are_refused(whole: Path) -> None:
+    manifest = sweep.open_folder(whole).manifest
+    assert away.world_of(manifest, None).digest == manifest["world"]["digest"]
+    with pytest.raises(InvalidInput, match="another version of surefoot"):
+        away.world_of({**manifest, "versions": {"surefoot": "0.0.0"}}, None)

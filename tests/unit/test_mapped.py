@@ -1,0 +1,238 @@
+"""Problems as folders of arrays: what is mapped from the disk gives the bits of what is in memory, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+from surefoot.errors import AssumptionBroken, InvalidInput, UnreadableFile, UnwritableFile
+from surefoot.estimate import row_bounds
+from surefoot.estimate.row_bounds import BoundTable, RowBounds
+from surefoot.model import seals
+from surefoot.storage.disk import FileLayer
+
+WORLD = "rover/testing"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A saved problem; small as it is, nothing of it is copied, and blocks have a chunk or two."""
+    monkeypatch.setattr(seals, "COPIED", 0)
+    monkeypatch.setattr(row_bounds, "BLOCK", 8)
+    return sf.worlds.make(WORLD).problem.save(tmp_path / "big.problem")
+
+
+def mapped(folder: Path) -> sf.Problem:
+    problem = sf.Problem.load(folder, mapped=True)
+    assert problem.mapped
+    assert all(isinstance(layer.cost_features, np.memmap) for layer in problem.graph.layers)
+    return problem
+
+
+def test_round_trips(folder: Path) -> None:
+    declared = sf.worlds.make(WORLD).problem
+    whole = sf.Problem.load(folder)
+    assert not whole.mapped
+    assert declared.digest == whole.digest == mapped(folder).digest
+    assert len({id(layer.cost_features) for layer in mapped(folder).graph.layers}) == len(
+        {id(layer.cost_features) for layer in declared.graph.layers}
+    )  # what steps share is stored once and shared again
+    assert mapped(folder).save(folder.with_name("again.problem"))
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+        path.name: path.read_bytes() for path in folder.with_name("again.problem").iterdir()
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("lsvi-new", {}),
+        ("lsvi-new", {"exploration": "ideas"}),
+        ("lsvi-new", {"ideas": ["II", "III", "IV"]}),
+        ("slucb-qvi", {}),
+    ],
+)
+def test_the_same_bits(name: str, options: dict[str, Any], folder: Path) -> None:
+    from surefoot.agents import registry
+
+    world = sf.worlds.make(WORLD)
+    found = []
+    for problem in (world.problem, mapped(folder)):
+        there = sf.World(problem, transition=world.transition, cost=world.cost_parameters)
+        agent = registry.make(name, problem, **options)
+        found.append((agent.plan, sf.run(agent, there, episodes=120, seed=3), agent.plan))
+    (first, run, plan), (other_first, other_run, other) = found
+    assert isinstance(other.bounds.upper[0], BoundTable)
+    assert np.array_equal(run.regret, other_run.regret)
+    for one, two in ((first, other_first), (plan, other)):
+        for h in range(world.problem.horizon - 1):
+            assert np.array_equal(one.bounds.upper[h], np.asarray(two.bounds.upper[h]))
+            assert np.array_equal(one.bounds.lower[h], np.asarray(two.bounds.lower[h]))
+            assert np.array_equal(one.certified_sets.pairs[h], two.certified_sets.pairs[h])
+            assert np.array_equal(one.values.q[h], two.values.q[h], equal_nan=True)
+            assert np.array_equal(one.values.action[h], two.values.action[h])
+    assert plan.gap == other.gap
+    problem = world.problem
+    for h in (0, 2):
+        s = problem.states(h)[0]
+        for a in problem.actions(h, s):
+            assert str(plan.why(h, s, a)) == str(other.why(h, s, a))
+            s2 = problem.successors(h, s, a)[-1]
+            assert np.array_equal(plan.upper(h, s, a, s2), other.upper(h, s, a, s2))
+            assert np.array_equal(plan.condition_1(h), other.condition_1(h))
+
+
+def test_check_and_export(folder: Path, tmp_path: Path) -> None:
+    world, problem = sf.worlds.make(WORLD), mapped(folder)
+    assert str(sf.check(problem)) == str(sf.check(world.problem))
+    for i, each in enumerate((world.problem, problem)):
+        there = sf.World(each, transition=world.transition, cost=world.cost_parameters)
+        agent = sf.LsviNew(each)
+        sf.run(agent, there, episodes=60, seed=0).export(tmp_path / f"{i}.json")
+    assert (tmp_path / "0.json").read_bytes() == (tmp_path / "1.json").read_bytes()
+
+
+@pytest.mark.parametrize("chunk_rows", [1, 40, 500])
+def test_any_rows_are_those_of_the_whole_table(chunk_rows: int, seed: int) -> None:
+    """A stand-in that shows which chunk a row was computed in."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(int(rng.integers(1, 3000)), 16))
+
+    def bounding(rows: Any) -> tuple[Any, Any]:
+        chunk = rows_in_chunk(rows)
+        at = np.arange(len(rows)) % chunk + rows[:, 0]
+        return np.stack([at, at + 1], 1), np.stack([-at, -at - 1], 1)
+
+    bounds = RowBounds(x, np.zeros((1, 2)), bounding)
+    bounds.block = max(1, chunk_rows // bounds._chunk) * bounds._chunk
+    upper, lower = bounding(x)
+    table = BoundTable(bounds, 0)
+    assert np.array_equal(np.asarray(table), upper)
+    limits = np.array([0.3, 1.4])
+    assert np.array_equal(table.kept(slice(0, len(x)), limits), (upper <= limits).all(axis=1))
+    assert bounds.look(np.full(2, np.inf))
+    assert np.array_equal(BoundTable(bounds, 1).kept(slice(0, len(x)), np.zeros(2)), (lower <= 0.0).all(axis=1))
+    rows = rng.integers(0, len(x), 300)
+    assert np.array_equal(table[rows], upper[rows])
+    assert np.array_equal(BoundTable(bounds, 1)[rows], lower[rows])
+    mask = rng.random(len(x)) < 0.3
+    assert np.array_equal(table[mask], upper[mask])
+    first, end = sorted(rng.integers(0, len(x) + 1, 2).tolist())
+    assert np.array_equal(table[first:end], upper[first:end])
+    assert np.array_equal(table[len(x) - 1], upper[-1])
+    assert table[len(x) - 1, 1] == upper[-1, 1]
+
+
+def rows_in_chunk(x: Any) -> int:
+    from surefoot.estimate.kernels import chunk_of
+    from surefoot.estimate.update import rows_of
+
+    return int(chunk_of(rows_of(x[:1])))
+
+
+def test_the_parts_of_a_layer_are_the_layer(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for name in (WORLD, "thermal/testing"):
+        for layer in sf.worlds.make(name).problem.graph.layers:
+            parts = list(layer.parts(int(rng.integers(1, 60))))
+            assert parts[0][0].start == 0
+            assert parts[-1][0].stop == layer.n_states
+            for states, pairs, rows, part in parts:
+                assert np.array_equal(
+                    part.pair_ptr + layer.pair_ptr[pairs.start], layer.pair_ptr[pairs.start : pairs.stop + 1]
+                )
+                assert np.array_equal(part.cost_features, layer.cost_features[rows])
+                assert np.array_equal(part.fallback >= 0, layer.fallback[states] >= 0)
+            assert np.array_equal(np.concatenate([part.successor for *_, part in parts]), layer.successor)
+
+
+# ---------------------------------------------------------------- files that are not as they were
+
+
+def test_a_file_that_changes_under_a_plan(folder: Path) -> None:
+    agent = sf.LsviNew(mapped(folder))
+    agent.replan()
+    path = max(folder.glob("*.bin"), key=lambda path: path.stat().st_size)
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(AssumptionBroken, match=f"changed after it was declared: {path.stem}"):
+        agent.replan()
+
+
+def test_damage_is_found(folder: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for path in sorted(folder.glob("*.bin")):
+        data = path.read_bytes()
+        if not data:
+            continue
+        at = int(rng.integers(len(data)))
+        for broken, words in (
+            (data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :], "damaged or altered"),
+            (data[:-1], "wrong size"),
+            (data + b"x", "wrong size"),
+        ):
+            path.write_bytes(broken)
+            for how in (True, False):
+                with pytest.raises(UnreadableFile, match=rf"{words}.*{folder}, \$.arrays.{path.stem}"):
+                    sf.Problem.load(folder, mapped=how)
+        path.write_bytes(data)
+    assert sf.Problem.load(folder).horizon
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"version": 99}, "newer version"),
+        ({"format": "other"}, "not a saved problem"),
+        ({"arrays": 3}, "does not describe the arrays"),
+        ({"arrays": {}}, "missing, or not one of the arrays"),
+        ({"horizon": 1}, "horizon is below 2"),
+        ({"extra": 1}, "unknown entry"),
+    ],
+)
+def test_a_header_that_lies(change: dict[str, Any], words: str, folder: Path) -> None:
+    header = json.loads((folder / "header.json").read_text(encoding="utf-8"))
+    (folder / "header.json").write_text(json.dumps({**header, **change}), encoding="utf-8")
+    with pytest.raises(UnreadableFile, match=words):
+        sf.Problem.load(folder, mapped=True)
+
+
+@pytest.mark.parametrize("entry", [{"dtype": "|O"}, {"shape": [-1]}, {"shape": [1 << 70]}, {"crc32": "xyz"}])
+def test_an_array_that_is_described_wrongly(entry: dict[str, Any], folder: Path) -> None:
+    header = json.loads((folder / "header.json").read_text(encoding="utf-8"))
+    header["arrays"]["a0"].update(entry)
+    (folder / "header.json").write_text(json.dumps(header), encoding="utf-8")
+    with pytest.raises(UnreadableFile, match=r"does not describe an array: .*\$.arrays.a0"):
+        sf.Problem.load(folder, mapped=True)
+
+
+def test_what_cannot_be_mapped_or_written(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = sf.Problem.load(folder)
+    with pytest.raises(InvalidInput, match="there is something already"):
+        problem.save(folder)
+    with pytest.raises(InvalidInput, match=r"only a .problem can be mapped"):
+        sf.Problem.load(problem.save(tmp_path / "x.npz"), mapped=True)
+    (tmp_path / "empty.problem").mkdir()
+    with pytest.raises(UnreadableFile, match=r"no header.json"):
+        sf.Problem.load(tmp_path / "empty.problem")
+    (tmp_path / "file.problem").write_text("x")
+    with pytest.raises(UnreadableFile, match="not a folder"):
+        sf.Problem.load(tmp_path / "file.problem")
+
+    def full(self: Any, file: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(FileLayer, "fsync", full)
+    with pytest.raises(UnwritableFile, match="the disk is full"):
+        problem.save(tmp_path / "other.problem")
+    assert not [
+        path for path in tmp_path.iterdir() if path.name.startswith(".surefoot") or path.name == "other.problem"
+    ]
