@@ -16,10 +16,9 @@ from typing import Any
 import httpx
 
 import surefoot as sf
-from surefoot.model.labels import Label
+from surefoot.model.labels import Label, label_of
 from surefoot.serve.server import serve
 from surefoot.serve.tokens import tokens_of
-from surefoot.study.records import label_of
 from tests.studies import Plant
 
 PATIENCE = 60.0  # seconds for a server to answer, on a machine that does much else

@@ -14,7 +14,7 @@ import surefoot as sf
 from surefoot import exact
 from surefoot.errors import InvalidInput
 from surefoot.runs.run import Run
-from surefoot.worlds.truth_tables import edge_ranges
+from surefoot.worlds.truth_tables import ranges
 
 EPISODES = 2000
 CASES: dict[str, dict[str, Any]] = {
@@ -77,7 +77,7 @@ def test_it_deviates_by_no_more_and_where_it_hurts(name: str, declared: bool) ->
         off = world.deviation[h][:, 0]
         np.testing.assert_allclose(true - linear, off, rtol=0, atol=1e-12)
         seed = np.zeros(layer.n_edges, bool)
-        seed[edge_ranges(layer, layer.fallback_pairs())] = True
+        seed[ranges(layer.pair_ptr, layer.fallback_pairs())] = True
         anchor = problem.graph.anchors[h]
         assert anchor is not None
         known = (layer.cost_features == anchor.features[0]).all(axis=1)
