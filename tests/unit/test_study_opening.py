@@ -23,7 +23,7 @@ from surefoot.errors import (
     UnwritableFile,
 )
 from surefoot.study import journal as journals
-from surefoot.study import opening, records, snapshots
+from surefoot.study import records, snapshots
 from tests.drawn_worlds import paper_world
 from tests.studies import (
     Calm,
@@ -557,7 +557,7 @@ def test_a_problem_is_kept_as_text_while_it_is_small(
     layers = world.problem.graph.layers
     entries = sum(y.cost_features.size + y.transition_features.size + 2 * y.n_edges for y in layers)
     for room, kind, other in ((entries, "json", "npz"), (entries - 1, "npz", "json")):
-        monkeypatch.setattr(opening, "_JSON_ENTRIES", room)
+        monkeypatch.setattr("surefoot.model.files._JSON_ENTRIES", room)
         sf.Study.open(tmp_path / kind, world.problem, files=Quick(), monitor_factory=Calm).close()
         assert (tmp_path / kind / f"problem.{kind}").exists()
         assert not (tmp_path / kind / f"problem.{other}").exists()

@@ -126,8 +126,9 @@ class Calibration:
         """All fields but the residuals, as JSON-able values."""
         found = {name: getattr(self, name) for name in ("level", "rows", "unmeasured", "episodes", "limits", "support")}
         found |= {name: getattr(self, name) for name in ("findings", "changes")}
+        found["proposal"] = [{"name": limit.name, **_fields(limit)} for limit in self.proposal]
         result: dict[str, Any] = _plain(found)
-        return result | {"proposal": [{"name": limit.name, **_fields(limit)} for limit in self.proposal]}
+        return result
 
     def __str__(self) -> str:
         return lay_out_calibration(self)
