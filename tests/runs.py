@@ -41,7 +41,7 @@ def record(run: Run) -> dict[str, Any]:
 def plan_arrays(plan: Plan) -> dict[str, Any]:
     return {
         "number": plan.number,
-        "bounds": vars(plan.bounds),
+        "bounds": {key: value for key, value in vars(plan.bounds).items() if key not in ("known", "anchors")},
         "certified": vars(plan.certified_sets),
         "values": vars(plan.values),
         "ellipsoids": {str(h): ellipsoid(known) for h, known in enumerate(plan.ellipsoids)},

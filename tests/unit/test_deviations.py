@@ -45,7 +45,7 @@ def test_verbatim_leaves_out_all_of_them() -> None:
     assert agent.options.deviations == ()
     assert agent.options.replan_growth == 0.0
     assert not agent.value_confidence.clip
-    assert agent.cost_confidence.radius(1e9, 2.0, LIMIT) == agent.options.beta  # whatever the data
+    assert agent.cost_confidence.radius(1e9, 2.0, LIMIT, 1.0) == agent.options.beta  # whatever the data
     assert learner(deviations="guard, clip").options.deviations == ("clip", "guard")
     assert learner().options.deviations == DEVIATIONS
     assert learner().options.replan_growth == 0.1

@@ -50,11 +50,11 @@ JSON_DAMAGE: dict[str, tuple[Edit, str]] = {
     "anchors": (lambda d: d["anchors"].pop(), r"\$\.anchors.*3 where horizon = 4"),
     "anchor": (lambda d: d["anchors"].__setitem__(0, [1]), r"\$\.anchors\[0\].*an object"),
     "anchor length": (
-        lambda d: d["anchors"].__setitem__(0, {"features": [1.0], "cost": [0.0]}),
+        lambda d: d["anchors"].__setitem__(0, {"features": [[1.0]], "cost": [[0.0]], "tolerance": [[0.0]]}),
         "anchor feature has the wrong length.*anchor of step 0",
     ),
     "last anchor": (
-        lambda d: d["anchors"].__setitem__(3, {"features": [1.0, 0.0], "cost": [0.0]}),
+        lambda d: d["anchors"].__setitem__(3, {"features": [[1.0, 0.0]], "cost": [[0.0]], "tolerance": [[0.0]]}),
         r"anchor but no cost.*\$\.anchors\[3\]",
     ),
     "no limits": (lambda d: d.update(limits=[]), "needs a limit"),
