@@ -1,4 +1,5 @@
-"""Every family of worlds has the option ``mismatch``, and declaring it keeps the promise."""
+"""Every family of worlds has the option ``mismatch``, and declaring it keeps the promise. (``heights`` has a model error
+of its own, what its features leave of the map, and declares it.)"""
 
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ from surefoot.worlds.registry import FAMILIES
 SIZE = 0.004  # small enough for every world to be built with it
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+@pytest.mark.parametrize(
+    "family", [each for each in FAMILIES if each.name != "heights"], ids=lambda family: family.name
+)
 def test_a_declared_mismatch_breaks_nothing_and_an_undeclared_one_is_stamped(family) -> None:  # type: ignore[no-untyped-def]
     name = next(iter(family.ids()))
     told = sf.worlds.make(name, mismatch=SIZE, declared=True)

@@ -297,8 +297,9 @@ def configured() -> Iterator[None]:
     """Of clusters that we start: one thread for every library, and three deaths at most."""
     import dask
 
-    environ = {**dask.config.get("distributed.nanny.pre-spawn-environ", {}), **dict.fromkeys(ONE_THREAD, 1)}
-    with dask.config.set({**CONFIG, "distributed.nanny.pre-spawn-environ": environ}):
+    # Not pre-spawn-environ: Dask sets that in our own process, where numba would see another number of threads.
+    environ = {**dask.config.get("distributed.nanny.environ", {}), **dict.fromkeys(ONE_THREAD, 1)}
+    with dask.config.set({**CONFIG, "distributed.nanny.environ": environ}):
         yield
 
 
