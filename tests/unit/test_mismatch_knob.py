@@ -1,5 +1,7 @@
-"""Every family of worlds has the option ``mismatch``, and declaring it keeps the promise. (``heights`` has a model error
-of its own, what its features leave of the map, and declares it.)"""
+"""Every family of worlds has the option ``mismatch``, and declaring it keeps the promise.
+
+(``heights`` has a model error of its own, what its features leave of the map, and declares it.)
+"""
 
 from __future__ import annotations
 
