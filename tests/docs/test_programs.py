@@ -101,8 +101,15 @@ COMMANDS = re.compile(r"^surefoot .*$", re.MULTILINE)
     [path for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")] if COMMANDS.search(path.read_text("utf-8"))],
     ids=lambda page: page.name,
 )
-def test_every_command_of_a_page_runs(page: Path, tmp_path: Path) -> None:
-    for command in COMMANDS.findall(page.read_text(encoding="utf-8")):
+def test_every_command_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """(Lines behind a ``$`` are shown, not run: they take long, or hold what only their reader has.)"""
+    text = page.read_text(encoding="utf-8")
+    if any(".json" in command for command in COMMANDS.findall(text)):  # which a program of the page has written
+        monkeypatch.chdir(tmp_path)
+        names: dict[str, Any] = {}
+        for source, _ in PROGRAM.findall(text):
+            printed_by(source, names, page)
+    for command in COMMANDS.findall(text):
         words = shlex.split(command, comments=True)
         done = subprocess.run(
             [sys.executable, "-m", *words], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False

@@ -65,7 +65,7 @@ def test_the_directory(whole: Path) -> None:
     assert (manifest["seeds"], manifest["episodes"]) == ([0, 3], 150)
     assert manifest["snapshots"] == {"seeds": [0], "note": ""}
     assert sorted(path.name for path in (whole / "runs" / "lsvi-new").iterdir()) == ["seed-0000", "seed-0003"]
-    names = ["episodes.parquet", "manifest.json", "plans.parquet", "policy.json"]
+    names = ["episodes.parquet", "manifest.json", "plans.parquet", "policy-exploit.json", "policy.json"]
     assert sorted(path.name for path in (whole / "runs/lsvi-new/seed-0003").iterdir()) == names
     assert sorted(path.name for path in (whole / "runs/lsvi-new/seed-0000").iterdir()) == [*names, "snapshots"]
     assert left_over(whole) == []
@@ -86,7 +86,7 @@ def test_snapshots_are_plans_of_the_run(whole: Path) -> None:
     world = sf.worlds.make(WORLD)
     plans: dict[int, Any] = {}
     run = sf.run(
-        sf.LsviNew(world.problem), world, 150, 0, recorder=lambda plan, first: plans.update({plan.number: plan})
+        sf.LsviNew(world.problem), world, 150, 0, on_plan=lambda plan, first: plans.update({plan.number: plan})
     )
     assert run.plan is not None
     plans[run.plan.number] = run.plan
@@ -102,7 +102,8 @@ def test_snapshots_are_plans_of_the_run(whole: Path) -> None:
 def test_the_policy_is_that_of_the_last_plan(whole: Path) -> None:
     world = sf.worlds.make(WORLD)
     problem = world.problem
-    plan = sf.run(sf.LsviNew(problem), world, 150, 3).plan
+    run = sf.run(sf.LsviNew(problem), world, 150, 3)
+    plan = run.plan
     assert plan is not None
     document = json.loads((whole / "runs/lsvi-new/seed-0003/policy.json").read_text(encoding="utf-8"))
     assert document["plan"] == plan.number
@@ -113,13 +114,14 @@ def test_the_policy_is_that_of_the_last_plan(whole: Path) -> None:
         for entry in entries:
             s, a = entry["state"], entry["action"]
             assert a == plan.action(h, s)
-            assert entry["value"] == plan.value(h, s)
+            assert entry["value_low"] <= entry["value"] <= entry["value_high"]  # exact, since the truth is known
             assert entry["certified"] is plan.certified(h, s, a) is True
             assert entry["fallback"] == (a == problem.fallback_action(h, s))
             worst = max(plan.upper(h, s, a, s2)[0] for s2 in problem.successors(h, s, a))
             assert entry["margin"] == [problem.limits[0].bound - worst]
             count += 1
     assert count == sum(int(mask.sum()) for mask in plan.certified_sets.states[:-1])
+    assert document["steps"][0][0]["value"] == run.value[-1]
 
 
 def test_the_policy_of_an_agent_without_plans(tmp_path: Path) -> None:
@@ -127,7 +129,7 @@ def test_the_policy_of_an_agent_without_plans(tmp_path: Path) -> None:
     document = json.loads((tmp_path / "s/runs/fallback/seed-0001/policy.json").read_text(encoding="utf-8"))
     assert document["plan"] is None
     entry = document["steps"][0][0]
-    assert entry == {**entry, "value": None, "margin": None, "certified": True, "fallback": True}
+    assert entry == {**entry, "margin": None, "certified": True, "fallback": True}
 
 
 def test_a_large_policy_holds_only_what_it_reaches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -512,7 +514,7 @@ def test_a_file_in_the_way(tmp_path: Path) -> None:
         ({"world_options": {"bound": "high"}}, "bound of thermal/testing must be a number: 'high'"),
         ({"world_options": {"size": "small"}}, "no option 'size'"),
         ({"agents": []}, "needs an agent"),
-        ({"agents": [Contender("lsvi")]}, "no such agent: 'lsvi'. Did you mean lsvi-new"),
+        ({"agents": [Contender("lsvi")]}, "no such agent: 'lsvi'. Did you mean .*lsvi-new"),
         ({"agents": [Contender("lsvi-new", {"ridge": [1]})]}, "lsvi-new has no option 'ridge'. Did you mean ridges"),
         ({"agents": [Contender("lsvi-new", {"ridges": 1})]}, "ridges of lsvi-new must be a list of numbers: 1"),
         ({"agents": [Contender("lsvi-new", {"literal_future": 1})]}, "must be true or false: 1"),
