@@ -144,7 +144,7 @@ def test_studies_say_the_same_and_the_audit_agrees(
 ) -> None:
     """One study with each, and one that begins with float32 and goes on with the same numbers in float64."""
     if suffix == ".npz":
-        monkeypatch.setattr("surefoot.study.opening._JSON_ENTRIES", 0)
+        monkeypatch.setattr("surefoot.model.files._JSON_ENTRIES", 0)
     world = certified_world(73_600 + seed, anchors=True, terminal_costs=True).stored_in_float32()
     narrow, wide = world.problem, upcast(world.problem)
     orders = {"narrow": (narrow, narrow), "wide": (wide, wide), "both": (narrow, wide)}
