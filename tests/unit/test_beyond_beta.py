@@ -74,9 +74,9 @@ def test_a_log_beyond_its_rows_widens_the_radius_and_the_audit_agrees(tmp_path: 
         agent = study.standing.agent
         beta = agent.constants["beta"]
         (ridge,) = agent.cost_confidence.ridges
-        assert np.all(agent.costs.ellipsoids(0, problem.limits, agent.cost_confidence).radii == beta)
+        assert np.all(agent.costs.ellipsoids(0, agent.cost_confidence).radii == beta)
         study.import_log(rows)
-        radius = float(agent.costs.ellipsoids(0, problem.limits, agent.cost_confidence).radii[0, 0])
+        radius = float(agent.costs.ellipsoids(0, agent.cost_confidence).radii[0, 0])
         assert radius == pytest.approx(proved(problem, math.log1p(len(rows) / ridge), ridge, study.standing.share))
         assert radius > beta
         with study.episode() as episode:
