@@ -17,6 +17,7 @@ from surefoot.model.graph import BoolArray, FloatArray
 from surefoot.model.problem import Problem
 from surefoot.plan.segments import segment_any
 
+_ROWS = 1 << 18  # looked at together
 _MOST_VISITS = 1e15
 
 
@@ -44,7 +45,9 @@ def _tables(problem: Problem, bounds: CostBounds) -> Iterator[tuple[int, FloatAr
     for h, layer in enumerate(graph.layers):
         mask = graph.reachable[h]
         if mask.all():
-            yield h, bounds.lower[h], bounds.upper[h]
+            for first in range(0, layer.n_rows, _ROWS):  # bounds of a mapped problem do not fit in memory
+                some = slice(first, first + _ROWS)
+                yield h, bounds.lower[h][some], bounds.upper[h][some]
             continue
         seen = np.repeat(np.repeat(mask, np.diff(layer.state_ptr)), np.diff(layer.row_ptr))
         yield h, bounds.lower[h][seen], bounds.upper[h][seen]
