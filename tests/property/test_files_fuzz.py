@@ -205,12 +205,20 @@ def test_any_problem_comes_back(
 ) -> None:
     some = st.lists(st.sampled_from(states), min_size=1, max_size=3, unique=True)
     costed = data.draw(st.sets(st.sampled_from(range(len(states)))), "costed at the end")
+    drawn: dict[str, Any] = {}  # asked again, a function must answer the same
+
+    def once(strategy: st.SearchStrategy[Any], *place: object) -> Any:
+        key = f"{strategy!r} {place!r}"
+        if key not in drawn:
+            drawn[key] = data.draw(strategy)
+        return drawn[key]
+
     problem = Problem.from_functions(
         horizon=horizon,
         start=data.draw(some, "starts"),
         actions=lambda h, s: actions,
-        successors=lambda h, s, a: data.draw(some),
-        reward=lambda h, s, a: data.draw(st.floats(0, 1)),
+        successors=lambda h, s, a: once(some, h, s, a),
+        reward=lambda h, s, a: once(st.floats(0, 1), h, s, a),
         cost_features=lambda h, s, a, t: data.draw(features),
         transition_features=(lambda h, s, a, t: [0.5]) if data.draw(st.booleans()) else None,
         terminal_cost_features=lambda s: data.draw(features) if states.index(s) in costed else None,
