@@ -238,7 +238,7 @@ def test_any_requests_are_answered(tmp_path_factory: Any, calls: list[tuple[str,
         if call == "tell" and study.standing.pending is not None:
             arguments = {**arguments, "ask_id": study.standing.pending["ask"]}
         out = io.StringIO()
-        protocol.serve(study, io.BytesIO(json.dumps({"call": call, **arguments}).encode() + b"\n"), out)
+        protocol.answer_all(study, io.BytesIO(json.dumps({"call": call, **arguments}).encode() + b"\n"), out)
         (line,) = out.getvalue().splitlines()
         answers.append(json.loads(line))
         assert "error" in answers[-1] or "next" in answers[-1]
@@ -264,7 +264,7 @@ def test_deep_and_long_requests_are_refused(told: Path) -> None:
     long = b'{"call": "' + b"x" * (protocol.LONGEST_REQUEST * 2) + b'"}\n'
     label = b'{"call": "begin", "start": ' + b"[" * 100 + b"]" * 100 + b"}\n"
     number = b'{"call": "begin", "start": ' + b"9" * 10_000 + b"}\n"
-    protocol.serve(study, io.BytesIO(deep + long + label + number + b'\n{"call": "status"}\n'), out)
+    protocol.answer_all(study, io.BytesIO(deep + long + label + number + b'\n{"call": "status"}\n'), out)
     *errors, status = map(json.loads, out.getvalue().splitlines())
     assert [("error" in reply) for reply in errors] == [True] * 4
     assert status["next"] == "tell"

@@ -72,7 +72,9 @@ def rebuilt(problem: Problem) -> Problem:
     graph, last = problem.graph, problem.graph.terminal
     x = [layer.cost_features.copy() for layer in graph.layers]
     shared = graph.shared_features
-    anchors = [None if a is None else (a.features.tolist(), a.cost.tolist()) for a in graph.anchors]
+    anchors = [
+        None if a is None else list(zip(*(part.tolist() for part in a.parts), strict=True)) for a in graph.anchors
+    ]
     return Problem.from_arrays(
         horizon=problem.horizon,
         start=graph.starts.tolist(),
