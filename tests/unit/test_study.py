@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,25 +26,8 @@ from tests.studies import (
     learnt,
     lines_of,
     off_the_fallback,
-    opener,
     records_of,
 )
-
-
-@pytest.fixture
-def world() -> sf.World:
-    return kettle()
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "plant.study"
-
-
-@pytest.fixture
-def opened(path: Path, world: sf.World) -> Callable[..., sf.Study]:
-    return opener(path, world)
-
 
 # --- the loop -------------------------------------------------------------------------------------------
 

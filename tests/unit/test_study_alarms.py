@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,30 +24,12 @@ from tests.studies import (
     Quick,
     fingerprint,
     go_on,
-    kettle,
     learnt,
     lines_of,
     nervous,
     off_the_fallback,
-    opener,
     records_of,
 )
-
-
-@pytest.fixture
-def world() -> sf.World:
-    return kettle()
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "plant.study"
-
-
-@pytest.fixture
-def opened(path: Path, world: sf.World) -> Callable[..., sf.Study]:
-    return opener(path, world)
-
 
 # --- alarms and the safe mode ---------------------------------------------------------------------------
 

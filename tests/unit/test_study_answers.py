@@ -29,26 +29,10 @@ from tests.studies import (
     lines_of,
     nervous,
     off_the_fallback,
-    opener,
     records_of,
 )
 
 STAMP = "every step"
-
-
-@pytest.fixture
-def world() -> sf.World:
-    return kettle()
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "plant.study"
-
-
-@pytest.fixture
-def opened(path: Path, world: sf.World) -> Callable[..., sf.Study]:
-    return opener(path, world)
 
 
 def clean(path: Path) -> AuditReport:

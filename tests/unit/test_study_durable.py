@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,22 +29,6 @@ from tests.studies import (
     opener,
     records_of,
 )
-
-
-@pytest.fixture
-def world() -> sf.World:
-    return kettle()
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "plant.study"
-
-
-@pytest.fixture
-def opened(path: Path, world: sf.World) -> Callable[..., sf.Study]:
-    return opener(path, world)
-
 
 # --- the clock ------------------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +31,6 @@ EPISODE = [
     {"step": 2, "state": WARM, "cost": 0.16, "episode": "a"},
     row(1, "s", "wait", "s", 0.1, episode="b"),
 ]
-
-
-@pytest.fixture
-def opened(tmp_path: Path) -> Callable[..., sf.Study]:
-    def open_it(**options: Any) -> sf.Study:
-        defaults = {"files": Quick(), "monitor_factory": Calm}
-        return sf.Study.open(tmp_path / "plant.study", kettle().problem, **(defaults | options))
-
-    return open_it
 
 
 def test_rows_enter_both_regressions_with_the_first_plans_values(opened: Any) -> None:

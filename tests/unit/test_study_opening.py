@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,26 +34,9 @@ from tests.studies import (
     kettle,
     lines_of,
     nervous,
-    opener,
     records_of,
     rewritten,
 )
-
-
-@pytest.fixture
-def world() -> sf.World:
-    return kettle()
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "plant.study"
-
-
-@pytest.fixture
-def opened(path: Path, world: sf.World) -> Callable[..., sf.Study]:
-    return opener(path, world)
-
 
 # --- reopening ------------------------------------------------------------------------------------------
 

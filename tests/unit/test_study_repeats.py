@@ -37,11 +37,6 @@ def noisy(seed: int, n: int, mean: float = 0.1, sigma: float = 0.05) -> list[flo
     return [float(cost) for cost in mean + sigma * np.random.default_rng(seed).standard_normal(n)]
 
 
-@pytest.fixture
-def opened(tmp_path: Path) -> Callable[..., sf.Study]:
-    return opener(tmp_path / "plant.study", kettle())
-
-
 # --- the attack -----------------------------------------------------------------------------------------
 
 
