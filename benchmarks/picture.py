@@ -13,8 +13,7 @@ from typing import Any
 
 from benchmarks.page import read
 from benchmarks.rows import Row, aim, duration, falls_short, has_aim, measured, plans
-from surefoot.reports.figures import pyplot, save_figure
-from surefoot.reports.style import DARK, LIGHT, Paper
+from surefoot.reports.pictures.style import DARK, LIGHT, Paper, pyplot, save_figure
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 # Okabe and Ito's colours, each with a marker of its own

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import surefoot as sf
-from surefoot.reports.residuals import draw_residuals
+from surefoot.reports.pictures.residuals import draw_residuals
 
 IMAGES = Path(__file__).parent / "images"
 FIELDS = {  # name -> world and episodes

@@ -108,8 +108,7 @@ def interval(rows: Any) -> tuple[Any, Any, Any]:
 
 
 def draw() -> None:
-    from surefoot.reports.figures import pyplot, save_figure
-    from surefoot.reports.style import DARK, LIGHT
+    from surefoot.reports.pictures.style import DARK, LIGHT, pyplot, save_figure
 
     found = json.loads(RESULTS.read_text())
     at = np.linspace(0, STEPS, BINS + 1)[1:]

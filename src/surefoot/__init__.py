@@ -25,7 +25,7 @@ _HOMES = {
     "compare": "surefoot.runs.plants",
     "shield": "surefoot.shields.shield",
     "Transition": "surefoot.shields.reading",
-    "draw": "surefoot.reports.draw",
+    "draw": "surefoot.reports.pictures.draw",
     "Run": "surefoot.runs.run",
     "hat": "surefoot.model.plant.measures",
     "report": "surefoot.reports.page",
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from surefoot.model.plant.plant import Plant
     from surefoot.model.problem import Problem
     from surefoot.plan.plan import Plan
-    from surefoot.reports.draw import draw
     from surefoot.reports.page import report
+    from surefoot.reports.pictures.draw import draw
     from surefoot.runs.ledger import Ledger
     from surefoot.runs.plants import PlantRun, compare
     from surefoot.runs.run import Run

@@ -18,8 +18,8 @@ from surefoot.diagnosis.calibration.fits import between_episodes, linear, repeat
 from surefoot.diagnosis.calibration.measurements import Measurements, read_measurements
 from surefoot.diagnosis.calibration.proposing import three_digits_up
 from surefoot.errors import InvalidInput, UnreadableFile
-from surefoot.reports.residuals import draw_residuals
-from surefoot.reports.style import DARK
+from surefoot.reports.pictures.residuals import draw_residuals
+from surefoot.reports.pictures.style import DARK
 from tests.logged import NOISE, log, pump
 from tests.studies import Calm, Quick
 

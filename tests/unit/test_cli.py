@@ -456,7 +456,7 @@ def test_show_draws(surefoot: Surefoot, monkeypatch: pytest.MonkeyPatch, tmp_pat
         return path
 
     fake = SimpleNamespace(draw=draw)
-    monkeypatch.setitem(sys.modules, "surefoot.reports.draw", fake)
+    monkeypatch.setitem(sys.modules, "surefoot.reports.pictures.draw", fake)
     monkeypatch.setattr(surefoot_report(), "draw", fake, raising=False)
     assert surefoot("show", WORLD).code == 0
     assert surefoot("show", WORLD, "--picture", "here.svg", "--world-option", "bound=0.62").out.endswith(

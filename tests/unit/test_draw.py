@@ -11,8 +11,8 @@ import pytest
 import surefoot as sf
 from surefoot.errors import InvalidInput
 from surefoot.reports.classes import Class, classify
-from surefoot.reports.pictures.order import state_rows
-from surefoot.reports.style import DARK, LIGHT
+from surefoot.reports.pictures.layout import state_rows
+from surefoot.reports.pictures.style import DARK, LIGHT
 from surefoot.worlds.registry import FAMILIES
 
 TESTING = [next(iter(family.ids())) for family in FAMILIES]

@@ -11,7 +11,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidInput
-from surefoot.reports.explorer import NO_ROW, explorer
+from surefoot.reports.explorer import NO_FEATURES, explorer
 from tests.unit.test_priors import NAMES, ROWS, limit, press
 
 NAN = float("nan")
@@ -126,7 +126,7 @@ def test_the_explorer_holds_named_features() -> None:
     rows, row = unpacked(found["rows"], "<f4").reshape(-1, 3), unpacked(found["row"], "<u4")
     assert len(rows) == len(ROWS)  # each once, though both steps have them
     np.testing.assert_array_equal(rows[row], np.float32([*ROWS.values()] * 2))
-    assert unpacked(found["last_row"], "<u4").tolist() == [NO_ROW]
+    assert unpacked(found["last_row"], "<u4").tolist() == [NO_FEATURES]
     assert explorer(world(press(features=None)), [])["features"] is None
 
 

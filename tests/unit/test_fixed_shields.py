@@ -10,7 +10,7 @@ import pytest
 import surefoot as sf
 from surefoot.errors import InvalidInput
 from surefoot.exact import contenders
-from surefoot.reports.price import Price, prices
+from surefoot.reports.statistics import Price, prices
 from tests.unit.test_shield import corridor
 
 

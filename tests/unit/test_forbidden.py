@@ -14,8 +14,8 @@ from surefoot.errors import InvalidInput
 from surefoot.exact import safe_sets
 from surefoot.plan.why import Kind
 from surefoot.reports.classes import Class, classify
-from surefoot.reports.draw import draw
 from surefoot.reports.explorer import explorer
+from surefoot.reports.pictures.draw import draw
 from surefoot.runs.plans_kept import load_snapshot, save_snapshot
 from tests.forgery import records_of
 from tests.tank import FULL, tank, tank_world

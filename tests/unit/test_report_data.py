@@ -18,10 +18,9 @@ import surefoot as sf
 from surefoot.errors import SurefootError, UnreadableFile
 from surefoot.reports import charts, data
 from surefoot.reports import page as html
-from surefoot.reports.bound import paper_bound
-from surefoot.reports.chart import Chart, Curve
+from surefoot.reports.charts import Chart, Curve, paper_bound
 from surefoot.reports.explorer import explorer, label_text, reasons_of, thinned
-from surefoot.reports.figures import plain
+from surefoot.reports.pictures.curves import plain
 from surefoot.runs import plans_kept as snapshots
 from surefoot.runs.ledger import Ledger
 from tests.reports import EPISODES, SEEDS, make_runs

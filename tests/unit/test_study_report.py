@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import surefoot as sf
 from surefoot.cli import app
 from surefoot.reports import study_page as page
-from surefoot.reports.history import History
+from surefoot.reports.study_history import History
 from tests.forgery import Record, forge
 from tests.studies import Calm, Plant, Quick, go_on, kettle
 

@@ -30,8 +30,8 @@ def calibrate(
     found = examine(Problem.load(problem), log, level=level)
     typer.echo(text.dumps(found.to_dict(), indent=2) if json else str(found))
     if picture is not None:
-        from surefoot.reports.residuals import draw_residuals
-        from surefoot.reports.style import DARK, LIGHT
+        from surefoot.reports.pictures.residuals import draw_residuals
+        from surefoot.reports.pictures.style import DARK, LIGHT
 
         typer.echo(f"picture: {draw_residuals(found, picture, DARK if dark else LIGHT)}", err=json)
     if found.errors:

@@ -66,7 +66,7 @@ def show(out: Path) -> None:
     write_text(out / "field.csv", field.csv())
     write_text(out / "field.md", field.markdown())
     try:
-        from surefoot.reports.field_figures import save_figures
+        from surefoot.reports.pictures.field import save_figures
 
         save_figures(field, out)
     except ImportError:

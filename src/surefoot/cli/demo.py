@@ -46,8 +46,8 @@ def demo(
 
 
 def _draw(outcome: Outcome, title: str) -> None:
-    from surefoot.reports.figures import comparison
-    from surefoot.reports.style import DARK, LIGHT
+    from surefoot.reports.pictures.curves import comparison
+    from surefoot.reports.pictures.style import DARK, LIGHT
 
     folder = outcome.folder
     ledgers = {

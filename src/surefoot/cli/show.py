@@ -48,7 +48,7 @@ def _picture(world: str) -> Path:
 
 
 def _draw(world: World, path: Path) -> None:
-    from surefoot.reports import draw as drawing
+    from surefoot.reports.pictures import draw as drawing
 
     try:
         typer.echo(f"\npicture: {drawing.draw(world, path=path) or path}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 if TYPE_CHECKING:
-    from surefoot.reports.summary import Summary
+    from surefoot.reports.statistics import Summary
     from surefoot.sweeps.sweep import Outcome, Spec
 
 BROKEN = 1  # exit code: --strict was not satisfied
@@ -74,7 +74,7 @@ def finish(outcome: Outcome, strict: bool, first: str = "agent") -> None:
 
 
 def summaries(outcome: Outcome) -> list[Summary]:
-    from surefoot.reports.summary import summarise
+    from surefoot.reports.statistics import summarise
 
     found = []
     for label in outcome.folder.labels:
@@ -86,7 +86,7 @@ def summaries(outcome: Outcome) -> list[Summary]:
 
 def _print_prices(outcome: Outcome) -> None:
     """Where the comparison has an oracle shield."""
-    from surefoot.reports.price import prices
+    from surefoot.reports.statistics import prices
 
     folder = outcome.folder
     runs = {

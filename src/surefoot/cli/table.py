@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from surefoot.reports.summary import Summary
+    from surefoot.reports.statistics import Summary
 
 
 def print_table(head: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[str] = ()) -> None:

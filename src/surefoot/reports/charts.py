@@ -1,19 +1,81 @@
-"""The charts of a report, from the ledgers of its runs: plain numbers, no drawing."""
+"""The charts of a report as plain numbers, from the ledgers of its runs: what a figure shows and a table holds."""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.reports.chart import Chart, Curve
-from surefoot.reports.statistics import band, least
+from surefoot import theory
+from surefoot.errors import SurefootError
+from surefoot.model.problem import Problem
+from surefoot.plan.paper import usual_setting
+from surefoot.reports.statistics import bands
 from surefoot.runs.ledger import Ledger
 
 POINTS = 150  #: of a curve, on an even and on a logarithmic scale each
 LIMITS_SHOWN = 4  #: charts of margins on the page; the others are written beside it
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A curve over episodes, with an interval where it stands for several runs."""
+
+    label: str
+    agent: str  # whose look it has; "" for a curve that belongs to no agent
+    episodes: tuple[int, ...]  # counted from 1
+    low: tuple[float, ...]
+    middle: tuple[float, ...]
+    high: tuple[float, ...]
+    runs: int = 1
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Everything that a figure shows."""
+
+    name: str  # of its files
+    title: str
+    y: str
+    caption: str
+    lines: tuple[Curve, ...]
+    levels: tuple[tuple[str, float], ...] = ()  # horizontal lines
+    log_x: bool = True
+    y_scale: str = "linear"  # "linear", "log" or "symlog"
+    floor: float | None = None  # what lies below is cut off, and the caption says so
+    shown: bool = True  # on the page; if not, only in files
+    statistic: str = "mean"  # over runs, with its interval; or "least", or "value" of a single course of events
+
+    def csv(self) -> str:
+        """The numbers as a table."""
+        text = io.StringIO()
+        rows = csv.writer(text, lineterminator="\n")
+        columns = ["low", "mean", "high"] if self.statistic == "mean" else [self.statistic]
+        rows.writerow(["line", "episode", "runs", *columns])
+        for line in self.lines:
+            numbers = zip(line.low, line.middle, line.high, strict=True)
+            for episode, row in zip(line.episodes, numbers, strict=True):
+                shown = row if self.statistic == "mean" else row[1:2]
+                rows.writerow([line.label, episode, line.runs, *(f"{value:.10g}" for value in shown)])
+        return text.getvalue()
+
+
+def mean_curve(label: str, agent: str, at: NDArray[np.int64], rows: Sequence[NDArray[Any]]) -> Curve:
+    """The curve of the mean over runs, point by point, with its interval."""
+    low, mean, high = bands(np.stack(rows).astype(np.float64))
+    points = [tuple(part.tolist()) for part in (low, mean, high)]
+    return Curve(label, agent, tuple(at.tolist()), points[0], points[1], points[2], len(rows))
+
+
+def least_curve(label: str, agent: str, at: NDArray[np.int64], rows: Sequence[NDArray[Any]]) -> Curve:
+    """The curve of the least over runs: of margins, where a mean would hide the one run that breaks a limit."""
+    worst = tuple(np.stack(rows).astype(np.float64).min(axis=0).tolist())
+    return Curve(label, agent, tuple(at.tolist()), worst, worst, worst, len(rows))
 
 
 def moments(episodes: int) -> NDArray[np.int64]:
@@ -22,15 +84,15 @@ def moments(episodes: int) -> NDArray[np.int64]:
     return np.unique(np.concatenate([even, growing]).round().astype(np.int64))
 
 
-Column = Callable[[Ledger, NDArray[np.int64]], NDArray[Any]]
+_Column = Callable[[Ledger, NDArray[np.int64]], NDArray[Any]]
 
 
-Groups = Mapping[str, Sequence[Ledger]]
+_Groups = Mapping[str, Sequence[Ledger]]
 """Per label its runs."""
 
 
 def _lines(
-    groups: Groups, agents: Mapping[str, str], column: Column, joined: Callable[..., Curve] = band
+    groups: _Groups, agents: Mapping[str, str], column: _Column, joined: Callable[..., Curve] = mean_curve
 ) -> tuple[Curve, ...]:
     lines = []
     for label, ledgers in groups.items():
@@ -39,11 +101,11 @@ def _lines(
     return tuple(lines)
 
 
-def _total(name: str) -> Column:
+def _total(name: str) -> _Column:
     return lambda ledger, at: np.cumsum(ledger.episodes[name], dtype=np.float64)[at - 1]
 
 
-def regret_lines(groups: Groups, agents: Mapping[str, str]) -> tuple[Curve, ...]:
+def regret_lines(groups: _Groups, agents: Mapping[str, str]) -> tuple[Curve, ...]:
     return _lines(groups, agents, _total("regret"))
 
 
@@ -89,7 +151,7 @@ def fitted_slope(line: Curve) -> float | None:
     return float(np.polyfit(np.log(at[late]), np.log(total[late]), 1)[0])
 
 
-def value_chart(groups: Groups, agents: Mapping[str, str], values: tuple[float, float]) -> Chart:
+def value_chart(groups: _Groups, agents: Mapping[str, str], values: tuple[float, float]) -> Chart:
     return Chart(
         name="value",
         title="Value of the policy played",
@@ -100,7 +162,7 @@ def value_chart(groups: Groups, agents: Mapping[str, str], values: tuple[float, 
     )
 
 
-def violations_chart(groups: Groups, agents: Mapping[str, str]) -> Chart:
+def violations_chart(groups: _Groups, agents: Mapping[str, str]) -> Chart:
     return Chart(
         name="violations",
         title="Cumulative violations",
@@ -111,7 +173,7 @@ def violations_chart(groups: Groups, agents: Mapping[str, str]) -> Chart:
     )
 
 
-def certified_chart(groups: Groups, agents: Mapping[str, str]) -> Chart:
+def certified_chart(groups: _Groups, agents: Mapping[str, str]) -> Chart:
     planning = {label: runs for label, runs in groups.items() if any(len(run.plans["number"]) for run in runs)}
     return Chart(
         name="certified",
@@ -122,11 +184,11 @@ def certified_chart(groups: Groups, agents: Mapping[str, str]) -> Chart:
     )
 
 
-def margin_charts(groups: Groups, agents: Mapping[str, str]) -> list[Chart]:
+def margin_charts(groups: _Groups, agents: Mapping[str, str]) -> list[Chart]:
     limits = [limit["name"] for limit in next(iter(groups.values()))[0].manifest["limits"]]
     charts: list[Chart] = []
     for name in limits:
-        lines = _lines(groups, agents, lambda run, at: _least_since(run.episodes[f"margin_{name}"], at), least)  # noqa: B023
+        lines = _lines(groups, agents, lambda run, at: _least_since(run.episodes[f"margin_{name}"], at), least_curve)  # noqa: B023
         caption = "Smallest bound − true cost since the point before, the least of all runs. Below 0 a limit is broken."
         title = f"Margin to the limit: {name}"
         levels = (("limit", 0.0),)
@@ -162,8 +224,24 @@ def time_charts(marks: Mapping[str, Sequence[Any]], agents: Mapping[str, str]) -
         for run in runs:
             done, seconds = np.array(run, np.float64).T
             rows.append(1000 * np.diff(np.interp(edges, done, seconds)) / np.diff(edges))
-        lines.append(band(label, agents[label], edges[1:], rows))
+        lines.append(mean_curve(label, agents[label], edges[1:], rows))
     if not lines:
         return []
     caption = "Wall time, kept apart from the ledgers, which are deterministic; it depends on the machine."
     return [Chart("time", "Time per episode", "milliseconds", caption, tuple(lines), y_scale="log")]
+
+
+def paper_bound(problem: Problem, failure_probability: float, episodes: int) -> tuple[Curve | None, str]:
+    """eq:regret as a function of K, with the paper's usual constants; or None and why not."""
+    at = np.unique(np.geomspace(max(1, episodes // 1000), episodes, 25).astype(np.int64)).tolist()
+    try:
+        setting = usual_setting(problem, failure_probability)
+        values = [theory.paper_constants(setting, k).regret_bound() for k in at]
+    except SurefootError as error:
+        return None, f"The paper's bound cannot be drawn here: {error.rule}{f' ({error.got})' if error.got else ''}."
+    curve = tuple(values)
+    vacuous = values[-1] >= episodes * problem.horizon
+    note = "The paper's bound (eq:regret) is drawn" + (
+        "; it exceeds what any policy can lose, and says nothing at this size." if vacuous else "."
+    )
+    return Curve("the paper's bound", "", tuple(at), curve, curve, curve), note

@@ -30,15 +30,15 @@ class Class(IntEnum):
     FORBIDDEN = 4  # a forbidden state, or an action in one
 
 
-NAMES = {
+CLASS_NAMES = {
     Class.CERTIFIED: "certified",
     Class.OPEN: "truly safe, not yet certified",
     Class.UNSAFE: "truly unsafe",
     Class.WRONG: "allowed, but truly unsafe",
     Class.FORBIDDEN: "forbidden",
 }
-NAMES_WITHOUT_TRUTH = {**NAMES, Class.OPEN: "not yet certified", Class.UNSAFE: "proved unsafe"}
-NAMES_OF_FALLBACK = {**NAMES, Class.CERTIFIED: "the fallback's, safe by assumption", Class.OPEN: "truly safe"}
+NAMES_WITHOUT_TRUTH = {**CLASS_NAMES, Class.OPEN: "not yet certified", Class.UNSAFE: "proved unsafe"}
+NAMES_OF_FALLBACK = {**CLASS_NAMES, Class.CERTIFIED: "the fallback's, safe by assumption", Class.OPEN: "truly safe"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class View:
 
     @property
     def names(self) -> dict[Class, str]:
-        return NAMES if self.learned else NAMES_OF_FALLBACK
+        return CLASS_NAMES if self.learned else NAMES_OF_FALLBACK
 
     @property
     def path_name(self) -> str:

@@ -14,10 +14,8 @@ from typing import Any
 
 from surefoot.errors import InvalidInput, SurefootError
 from surefoot.reports import charts
-from surefoot.reports.bound import paper_bound
-from surefoot.reports.chart import Chart, Curve
-from surefoot.reports.price import Price, prices
-from surefoot.reports.summary import Summary, summarise
+from surefoot.reports.charts import Chart, Curve, paper_bound
+from surefoot.reports.statistics import Price, Summary, prices, summarise
 from surefoot.runs import plans_kept
 from surefoot.runs.ledger import Ledger
 from surefoot.runs.plans_kept import Snapshot

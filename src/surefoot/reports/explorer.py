@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -28,14 +29,16 @@ from surefoot.plan.plan import Plan
 from surefoot.plan.purpose import NOT_EXPLORING
 from surefoot.plan.segments import spread
 from surefoot.plan.why import Reasons, reasons
-from surefoot.reports.pictures.order import state_rows
+from surefoot.reports.classes import CLASS_NAMES, NAMES_WITHOUT_TRUTH
+from surefoot.reports.html import filled
+from surefoot.reports.pictures.layout import Layout, layout_of
 from surefoot.runs.plans_kept import Snapshot, snapshot_of
 from surefoot.worlds.world import World
 
 BUDGET = 1_300_000  #: characters, of all plans together
 FEATURES = 600_000  #: characters, of the named features
-NO_ROW = 2**32 - 1  #: of features
-NONE = 65535  #: no action is played
+NO_FEATURES = 2**32 - 1  #: of features
+NOT_PLAYED = 65535  #: no action is played
 NO_PURPOSE = 255  #: but reward; there are fewer texts
 
 
@@ -77,7 +80,7 @@ def explorer(world: World | Scene, snapshots: Sequence[Snapshot]) -> dict[str, A
         "row": _pack(row, "<u4"),
         "cost": _pack(_truth(world, row, len(distinct)), "<f4"),
         "last_cost": None if world.terminal_costs is None else _pack(world.terminal_costs, "<f4"),
-        "view": view_of(world),
+        "view": _view(layout_of(world.problem, world.name)),
         "plans": [_plan(world, snapshot, distinct) for snapshot in shown],
         "truth": not isinstance(world, Scene),
         "left_out": len(snapshots) - len(shown),
@@ -112,8 +115,8 @@ def _fitting(world: World | Scene, snapshots: Sequence[Snapshot]) -> tuple[list[
 def _rows(world: World | Scene, shown: Sequence[Snapshot]) -> tuple[IntArray, IntArray]:
     """An edge for each distinct row of bounds and true costs, and which row every edge has."""
     columns = [
-        by_edge(world, world.costs),
-        *(by_edge(world, table) for plan in shown for table in (plan.lower, plan.upper)),
+        _by_edge(world, world.costs),
+        *(_by_edge(world, table) for plan in shown for table in (plan.lower, plan.upper)),
     ]
     everything = np.ascontiguousarray(np.hstack(columns).astype("<f4"))
     keys = everything.view([("", "V", everything.shape[1] * 4)]).reshape(-1)
@@ -123,11 +126,11 @@ def _rows(world: World | Scene, shown: Sequence[Snapshot]) -> tuple[IntArray, In
 
 def _truth(world: World | Scene, row: IntArray, n: int) -> NDArray[np.float64]:
     table = np.empty((n, len(world.problem.limits)))
-    table[row] = by_edge(world, world.costs)
+    table[row] = _by_edge(world, world.costs)
     return table
 
 
-def by_edge(world: World | Scene, tables: Sequence[FloatArray]) -> FloatArray:
+def _by_edge(world: World | Scene, tables: Sequence[FloatArray]) -> FloatArray:
     """(ΣE, m) numbers of cost rows, for every edge: of its own row, or the largest of its pair's (spec 9)."""
     layers = world.problem.graph.layers
     return np.concatenate([layer.worst_of_edges(table) for layer, table in zip(layers, tables, strict=True)])
@@ -174,7 +177,7 @@ def _graph(world: World | Scene) -> dict[str, Any]:
 
 def _features(world: World | Scene) -> dict[str, Any] | None:
     """Names, and each distinct cost row once, with its number for every edge and last state; None without names, or
-    where it would not fit. NO_ROW: a pair with several rows (spec 9), or a last state without a cost."""
+    where it would not fit. NO_FEATURES: a pair with several rows (spec 9), or a last state without a cost."""
     problem, graph = world.problem, world.problem.graph
     if problem.features is None:
         return None
@@ -194,10 +197,10 @@ def _features(world: World | Scene) -> dict[str, Any] | None:
         for edge, pair in enumerate(spread(np.arange(layer.n_pairs), layer.pair_ptr).tolist()):
             own = layer.per_triplet or bool(single[pair])
             row = edge if layer.per_triplet else int(layer.row_ptr[pair])
-            edges.append(number(layer.cost_features, row) if own else NO_ROW)
+            edges.append(number(layer.cost_features, row) if own else NO_FEATURES)
     last = graph.terminal
     ends = [
-        number(last.cost_features, s) if last.cost_features is not None and last.has_cost[s] else NO_ROW
+        number(last.cost_features, s) if last.cost_features is not None and last.has_cost[s] else NO_FEATURES
         for s in range(last.n_states)
     ]
     if 16 / 3 * (len(edges) + len(found) * graph.cost_dim) > FEATURES:
@@ -247,7 +250,7 @@ def _plan(world: World | Scene, snapshot: Snapshot, distinct: IntArray) -> dict[
     edges = [found.edges[h] - layer.pair_ptr[:-1] for h, layer in layers]
     nearest = [found.nearest[h] - layer.state_ptr[:-1] for h, layer in layers]
     played = [
-        np.where(a == NO_ACTION, NONE, a - layer.state_ptr[:-1])
+        np.where(a == NO_ACTION, NOT_PLAYED, a - layer.state_ptr[:-1])
         for a, (_, layer) in zip(snapshot.action, layers, strict=True)
     ]
     ends = {
@@ -261,8 +264,8 @@ def _plan(world: World | Scene, snapshot: Snapshot, distinct: IntArray) -> dict[
         "consistent": snapshot.consistent,
         "pairs": _pack(np.concatenate(snapshot.certified_pairs), "<u1"),
         "states": _pack(np.concatenate(snapshot.certified_states), "<u1"),
-        "upper": _pack(by_edge(world, snapshot.upper)[distinct], "<f4"),
-        "lower": _pack(by_edge(world, snapshot.lower)[distinct], "<f4"),
+        "upper": _pack(_by_edge(world, snapshot.upper)[distinct], "<f4"),
+        "lower": _pack(_by_edge(world, snapshot.lower)[distinct], "<f4"),
         "kind": _pack(np.concatenate(found.kinds), "<u1"),
         "edge": _pack(np.concatenate(edges), "<u2"),
         "limit": _pack(np.concatenate(found.limits), "<u1"),
@@ -276,46 +279,41 @@ def _plan(world: World | Scene, snapshot: Snapshot, distinct: IntArray) -> dict[
     }
 
 
+def _view(layout: Layout) -> dict[str, Any]:
+    x, y, panel = (np.array(part, np.float64) for part in zip(*layout.places, strict=True))
+    return {
+        "kind": "map" if layout.is_map else "layers",
+        "x": _pack(x - x.min(), "<f4"),
+        "y": _pack(y - y.min(), "<f4"),
+        "panel": _pack(panel, "<u1"),
+        "panels": list(layout.panels),
+        "x_label": layout.x_label,
+        "y_label": layout.y_label,
+    }
+
+
 def _pack(array: Any, kind: str) -> str:
     return base64.b64encode(np.ascontiguousarray(np.asarray(array), dtype=kind).tobytes()).decode("ascii")
 
 
-# --- where states stand ---------------------------------------------------------------------------------
+# --- on a page --------------------------------------------------------------------------------------------
 
 
-def view_of(world: World | Scene) -> dict[str, Any]:
-    """Columns by step; or, for worlds that are places, a map of one step at a time. x, y and panel per state."""
-    problem, kind = world.problem, (world.name or "").partition("/")[0]
-    labels = [[names[i] for i in range(len(names))] for names in problem.naming.states]
-    flat = [label for column in labels for label in column]
-    if kind == "rover":
-        places = [(column, row, 0) for row, column in flat]
-        return _map(places, "column, eastward", "row, southward", [""])
-    if kind == "driving":
-        leads = sorted({lead for _, _, lead in flat})
-        top = max(own for _, own, _ in flat)
-        places = [(gap // 10, (top - own) // 5, leads.index(lead)) for gap, own, lead in flat]
-        return _map(
-            places,
-            "gap, from 0 m in steps of 10 m",
-            "own speed, 0 m/s at the bottom, in steps of 5 m/s",
-            [f"car in front: {lead} m/s" for lead in leads],
-        )
-    rows = state_rows(problem)
-    flip = kind == "thermal"  # hot on top
-    high = max(max(column) for column in rows)
-    places = [(float(h), high - row if flip else row, 0) for h, column in enumerate(rows) for row in column]
-    return {**_map(places, "step", "state", [""]), "kind": "layers"}
-
-
-def _map(places: Sequence[tuple[float, float, int]], x: str, y: str, panels: list[str]) -> dict[str, Any]:
-    xs, ys, which = (np.array(part, np.float64) for part in zip(*places, strict=True))
-    return {
-        "kind": "map",
-        "x": _pack(xs - xs.min(), "<f4"),
-        "y": _pack(ys - ys.min(), "<f4"),
-        "panel": _pack(which, "<u1"),
-        "panels": panels,
-        "x_label": x,
-        "y_label": y,
+def explorer_html(data: Any, note: str) -> str:
+    """The explorer without its data: controls, legend, and room for the picture and the reasons."""
+    view = data["view"]
+    maps = view["kind"] == "map"
+    left = f" {data['left_out']} more plans were kept than fit into the page." if data["left_out"] else ""
+    axes = f"Across: {view['x_label']}. Down: {view['y_label']}. " if maps else ""
+    names = CLASS_NAMES if data["truth"] else NAMES_WITHOUT_TRUTH
+    parts = {
+        **{f"name{int(kind)}": escape(name) for kind, name in names.items()},
+        "one": "hidden" if len(data["plans"]) == 1 else "",
+        "columns": "" if maps else ", in columns by step",
+        "maps": "" if maps else "hidden",
+        "way": "" if len(view["panels"]) == 1 and data["truth"] else "hidden",
+        "wrong": "" if data["wrong"] else "hidden",
+        "forbidden": "" if data["any_forbidden"] else "hidden",
+        "note": f"{escape(axes)}{escape(note)}{left}",
     }
+    return filled("explorer.html", parts)

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import SurefootError
+from surefoot.reports.statistics import RESAMPLES
 from surefoot.streams import stream
 from surefoot.sweeps.folder import open_folder
 
-RESAMPLES = 2000
 LEVELS = np.round(np.linspace(0.0, 1.0, 101), 2)  #: of "earned", where profiles are looked at
 
 

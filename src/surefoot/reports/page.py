@@ -8,37 +8,27 @@ setting; the page's own script only moves the explorer. ``report.html`` stands i
 
 from __future__ import annotations
 
-import io
 import json
-import re
-from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from html import escape
-from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from surefoot.errors import InvalidInput
 from surefoot.model.limit import Limit
-from surefoot.reports import figures as drawing
-from surefoot.reports.chart import Chart
-from surefoot.reports.classes import NAMES, NAMES_WITHOUT_TRUTH, classify
+from surefoot.reports.charts import Chart
+from surefoot.reports.classes import classify
 from surefoot.reports.data import Explored, Headline, Report, Runs, read_runs, read_sweep
-from surefoot.reports.draw import figure_of
-from surefoot.reports.explorer import explorer
-from surefoot.reports.figures import pyplot
+from surefoot.reports.explorer import explorer, explorer_html
+from surefoot.reports.html import REPORT, SCRIPTED, page_data, shipped, svg_of, whole_page, write_figure
+from surefoot.reports.pictures.curves import chart_figure
+from surefoot.reports.pictures.draw import figure_of
+from surefoot.reports.pictures.style import Paper
 from surefoot.reports.statistics import Interval
-from surefoot.reports.style import LIGHT, Paper
 from surefoot.storage.atomic import write_text, writing
 
-PAGE, BESIDE = "report.html", "report"
-SCRIPTED = "; script-src 'unsafe-inline'; img-src data:"  #: what a page with the explorer may do, too
-
-# Colours that occur nowhere else: in the page each becomes a variable that light and dark set.
-_MARKED = Paper("page", background="#fdfcfb", ink="#010203", faint="#c9c8c7")
-_MARKS = {"background": _MARKED.background, "ink": _MARKED.ink, "faint": _MARKED.faint}
+BESIDE = "report"  #: the folder of figures and tables beside the page
 
 
 def write_page(directory: str | Path) -> Path:
@@ -48,8 +38,8 @@ def write_page(directory: str | Path) -> Path:
         (root / BESIDE).mkdir(exist_ok=True)
         drawn = {chart.name: _write_chart(chart, root / BESIDE) for chart in report.charts}
         world = _write_world(report, root / BESIDE)
-        write_text(root / PAGE, _page(report, drawn, world, files=True))
-    return root / PAGE
+        write_text(root / REPORT, _page(report, drawn, world, files=True))
+    return root / REPORT
 
 
 def report(runs: Runs, path: str | Path) -> Path:
@@ -80,7 +70,7 @@ def report(runs: Runs, path: str | Path) -> Path:
 
 
 def _chart(plt: Any, paper: Paper, chart: Chart) -> Any:
-    return drawing.chart_figure(plt, chart, paper)
+    return chart_figure(plt, chart, paper)
 
 
 # --- figures --------------------------------------------------------------------------------------------
@@ -88,64 +78,14 @@ def _chart(plt: Any, paper: Paper, chart: Chart) -> Any:
 
 def _write_chart(chart: Chart, folder: Path) -> str:
     write_text(folder / f"{chart.name}.csv", chart.csv())
-    return _write_figure(partial(_chart, chart=chart), chart.name, folder)
+    return write_figure(partial(_chart, chart=chart), chart.name, folder)
 
 
 def _write_world(report: Report, folder: Path) -> str:
     plans = report.explored.plans
     view = classify(report.world, plans[-1] if plans else None)
     write_text(folder / "world.csv", view.csv())
-    return _write_figure(lambda plt, paper: figure_of(plt, view, paper), "world", folder)
-
-
-def _write_figure(draw: Callable[[Any, Paper], Any], name: str, folder: Path) -> str:
-    """Write a figure as SVG and PNG; → the SVG for the page, which is the same but for its colours."""
-    plt, context = pyplot(LIGHT)
-    with context:
-        figure = draw(plt, LIGHT)
-        figure.savefig(folder / f"{name}.png", dpi=150)
-        plt.close(figure)
-    svg = _marked(draw)
-    write_text(folder / f"{name}.svg", _recoloured(svg, {mark: getattr(LIGHT, part) for part, mark in _MARKS.items()}))
-    return inline(svg, name)
-
-
-def svg_of(draw: Callable[[Any, Paper], Any], name: str) -> str:
-    """A figure as part of a page."""
-    return inline(_marked(draw), name)
-
-
-def _marked(draw: Callable[[Any, Paper], Any]) -> str:
-    plt, context = pyplot(_MARKED)
-    with context:
-        figure = draw(plt, _MARKED)
-        text = io.StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None})
-        plt.close(figure)
-    return text.getvalue()
-
-
-def inline(svg: str, name: str) -> str:
-    """An SVG file as part of a page: no header, no fixed size, ids of its own, colours that follow the page."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    head = rf'<svg viewBox="\1" role="img" aria-label="{escape(name)}">'
-    svg = re.sub(r'<svg\b[^>]*?viewBox="([^"]*)"[^>]*>', head, svg, count=1)
-    svg = re.sub(r'<g id="[a-zA-Z0-9_.]*_\d+">', "<g>", svg)
-    mark = re.sub(r"\W", "", name)
-    svg = re.sub(r'\bid="([^"]+)"', rf'id="{mark}-\1"', svg)
-    svg = re.sub(r'(xlink:)?href="#([^"]+)"', rf'href="#{mark}-\2"', svg).replace("xlink:href", "href")
-    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{mark}-\1)", svg)
-    svg = _recoloured(
-        svg, {mark: f"var(--{name})" for name, mark in zip(("paper", "ink", "faint"), _MARKS.values(), strict=True)}
-    )
-    return re.sub(r"\n\s*", "\n", svg).strip()
-
-
-def _recoloured(svg: str, colours: dict[str, str]) -> str:
-    for mark, colour in colours.items():
-        svg = re.sub(re.escape(mark), colour, svg, flags=re.IGNORECASE)
-    return svg
+    return write_figure(lambda plt, paper: figure_of(plt, view, paper), "world", folder)
 
 
 # --- the page -------------------------------------------------------------------------------------------
@@ -163,31 +103,9 @@ def _page(report: Report, drawn: dict[str, str], world: str, files: bool) -> str
         "charts": "\n".join(_figure(chart, drawn[chart.name], files) for chart in report.charts if chart.shown),
         "runs": _runs(report),
         "script": shipped("page.js"),
-        "data": json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
+        "data": page_data(data),
     }
     return whole_page("page.html", report.name, "surefoot report", _lead(report), parts, SCRIPTED)
-
-
-def whole_page(body: str, name: str, what: str, lead: str, parts: dict[str, str], allowed: str = "") -> str:
-    """A shipped body with its parts, below the head that all pages share; ``allowed``: what it may load, too."""
-    head = {
-        "title": escape(f"{name}: {what}"),
-        "heading": f"{escape(name)} <small class='quiet'>{what}</small>",
-        "lead": lead,
-        "style": shipped("page.css"),
-        "allowed": allowed,
-    }
-    footer = f"Made by surefoot {escape(version('surefoot'))}; opens without a network."
-    return filled("head.html", head) + filled(body, {**parts, "footer": footer})
-
-
-def filled(name: str, parts: dict[str, str]) -> str:
-    """A shipped page with its {{parts}} put in; once, so that a part may itself contain braces."""
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], shipped(name))
-
-
-def shipped(name: str) -> str:
-    return files("surefoot.reports").joinpath(name).read_text(encoding="utf-8")
 
 
 def _lead(report: Report) -> str:
@@ -292,26 +210,6 @@ def _explorer(explored: Explored, data: Any) -> str:
     if data is None:
         return f"<p class=quiet>Nothing to explore: {escape(explored.why_none)}.</p>"
     return explorer_html(data, f"Plans of {explored.label}, seed {explored.seed}.")
-
-
-def explorer_html(data: Any, note: str) -> str:
-    """The explorer without its data: controls, legend, and room for the picture and the reasons."""
-    view = data["view"]
-    maps = view["kind"] == "map"
-    left = f" {data['left_out']} more plans were kept than fit into the page." if data["left_out"] else ""
-    axes = f"Across: {view['x_label']}. Down: {view['y_label']}. " if maps else ""
-    names = NAMES if data["truth"] else NAMES_WITHOUT_TRUTH
-    parts = {
-        **{f"name{int(kind)}": escape(name) for kind, name in names.items()},
-        "one": "hidden" if len(data["plans"]) == 1 else "",
-        "columns": "" if maps else ", in columns by step",
-        "maps": "" if maps else "hidden",
-        "way": "" if len(view["panels"]) == 1 and data["truth"] else "hidden",
-        "wrong": "" if data["wrong"] else "hidden",
-        "forbidden": "" if data["any_forbidden"] else "hidden",
-        "note": f"{escape(axes)}{escape(note)}{left}",
-    }
-    return filled("explorer.html", parts)
 
 
 def _runs(report: Report) -> str:

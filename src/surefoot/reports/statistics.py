@@ -1,4 +1,4 @@
-"""The one statistic of tables and charts: the mean over runs, with a bootstrap interval.
+"""The only statistics of tables and charts: the mean over runs with a bootstrap interval, and what is made of it.
 
     mean = (1/n) Σ xᵢ,      interval = the 2.5 % and 97.5 % quantiles of the mean over ``RESAMPLES`` draws of n runs out
                             of the n, with replacement
@@ -6,11 +6,16 @@
 This is the percentile bootstrap over runs that Agarwal et al. (2021), *Deep Reinforcement Learning at the Edge of the
 Statistical Precipice* (rliable), use; runs are independent, since each has its own seed. The draws are fixed, so that
 the same runs give the same interval. Of one run there is no interval.
+
+    price of safety = Σ over runs of LSVI-NEW's regret / Σ over the same seeds of the oracle shield's regret
+
+Both learn transitions; the oracle shield (:mod:`surefoot.exact.oracle_shield`) is told which pairs are truly safe. So
+the price is the regret of a learner that has to find out what is safe, over that of one that knows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -18,12 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.reports.chart import Curve
 from surefoot.streams import stream
 
 RESAMPLES = 2000
 COVERED = 0.95
-SAID = "mean over runs; bands and brackets: 95% bootstrap interval of the mean"
 
 
 @dataclass(frozen=True)
@@ -69,14 +72,104 @@ def _weights(n: int) -> NDArray[np.float64]:
     return stream(0, "bootstrap").multinomial(n, np.full(n, 1 / n), RESAMPLES) / n
 
 
-def band(label: str, agent: str, at: NDArray[np.int64], rows: Sequence[NDArray[Any]]) -> Curve:
-    """The curve of the mean, point by point."""
-    low, mean, high = bands(np.stack(rows).astype(np.float64))
-    points = [tuple(part.tolist()) for part in (low, mean, high)]
-    return Curve(label, agent, tuple(at.tolist()), points[0], points[1], points[2], len(rows))
+# --- a line of a table ----------------------------------------------------------------------------------
 
 
-def least(label: str, agent: str, at: NDArray[np.int64], rows: Sequence[NDArray[Any]]) -> Curve:
-    """The curve of the least over runs: of margins, where a mean would hide the one run that breaks a limit."""
-    worst = tuple(np.stack(rows).astype(np.float64).min(axis=0).tolist())
-    return Curve(label, agent, tuple(at.tolist()), worst, worst, worst, len(rows))
+@dataclass(frozen=True)
+class Summary:
+    """Runs of one agent over several seeds."""
+
+    label: str
+    agent: str
+    runs: int
+    value: Interval  # of the last policy
+    gap_closed: Interval  # from the fallback's value to the best safe one
+    regret: Interval  # of a whole run
+    violations: Interval  # steps of a whole run
+    runs_with_violations: int
+    cost_event: int | None  # runs in which it held; None for an agent without bounds
+    guaranteed: bool
+    promise: str
+    seconds: Interval | None  # of a whole run; None where times are missing
+
+    @property
+    def broke_a_limit(self) -> bool:
+        return self.runs_with_violations > 0
+
+
+def summarise(label: str, manifests: Sequence[Mapping[str, Any]], seconds: Sequence[float] = ()) -> Summary:
+    """From the manifests of finished runs, and the wall times that are known of them."""
+    ends, first = [manifest["summary"] for manifest in manifests], manifests[0]
+    return Summary(
+        label=label,
+        agent=str(first["agent"]),
+        runs=len(ends),
+        value=interval([end["last_value"] for end in ends]),
+        gap_closed=interval([end["gap_closed"] for end in ends]),
+        regret=interval([end["total_regret"] for end in ends]),
+        violations=interval([end["violations"] for end in ends]),
+        runs_with_violations=sum(end["violations"] > 0 for end in ends),
+        cost_event=sum(bool(end["cost_event"]) for end in ends) if any(end["replans"] for end in ends) else None,
+        guaranteed=all(manifest["guaranteed"] for manifest in manifests),
+        promise=str(first["promise"]),
+        seconds=interval(list(seconds)) if seconds else None,
+    )
+
+
+# --- the price of safety --------------------------------------------------------------------------------
+
+_LEARNERS = ("lsvi-new", "lsvi-new-paper")
+_ORACLE = "oracle-shield"
+
+
+@dataclass(frozen=True)
+class Price:
+    """Of one learner, beside the oracle shield, over the seeds that both have finished."""
+
+    label: str
+    seeds: int
+    regret: float  # mean over seeds
+    oracle: float | None  # likewise, of the oracle shield; None where it was not run
+    lowest: float | None = None  # the ratio of the seed where it is least; None where an oracle has no regret
+    highest: float | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """The price; None without an oracle shield, or where it has no regret at all."""
+        return None if self.oracle is None or self.oracle <= 0 else self.regret / self.oracle
+
+    def __str__(self) -> str:
+        if self.oracle is None:
+            return f"{self.label}: not measured; add the agent oracle-shield to the comparison"
+        text = f"{self.label}: regret {self.regret:,.4g} where the oracle shield has {self.oracle:,.4g}"
+        if self.ratio is None:
+            return f"{text}: all of it is the price"
+        text += f", {self.ratio:,.3g} times as much"
+        if self.lowest is not None and self.seeds > 1:
+            text += f" ({self.lowest:,.3g} to {self.highest:,.3g} by seed)"
+        return text
+
+
+def prices(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[Price, ...]:
+    """Of every LSVI-NEW among the finished runs, given their manifests by label."""
+    oracles = [label for label, manifests in runs.items() if manifests and manifests[0]["agent"] == _ORACLE]
+    known = _regrets(runs[oracles[0]]) if oracles else {}
+    found = []
+    for label, manifests in runs.items():
+        if not manifests or manifests[0]["agent"] not in _LEARNERS:
+            continue
+        own = _regrets(manifests)
+        both = [seed for seed in own if seed in known]
+        if not both:
+            found.append(Price(label, len(own), sum(own.values()) / len(own), None))
+            continue
+        ratios = [own[seed] / known[seed] for seed in both if known[seed] > 0]
+        whole = len(ratios) == len(both)
+        ends = (min(ratios), max(ratios)) if whole else (None, None)
+        means = (sum(table[seed] for seed in both) / len(both) for table in (own, known))
+        found.append(Price(label, len(both), *means, *ends))
+    return tuple(found)
+
+
+def _regrets(manifests: Sequence[Mapping[str, Any]]) -> dict[int, float]:
+    return {int(each["seed"]): float(each["summary"]["total_regret"]) for each in manifests}

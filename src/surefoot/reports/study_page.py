@@ -6,7 +6,6 @@ are those of the live page (:mod:`surefoot.serve`).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -14,16 +13,12 @@ from typing import Any
 
 from surefoot.audits.audit import AuditReport, Unreadable, audit
 from surefoot.reports import study_parts as parts_of
-from surefoot.reports.history import History, read_history
-from surefoot.reports.page import SCRIPTED, shipped, whole_page
-from surefoot.reports.study_explorer import explorer_part
-from surefoot.reports.style import encodable
+from surefoot.reports.explorer import explorer_html, explorer_of_plan
+from surefoot.reports.html import REPORT, SCRIPTED, encodable, page_data, shipped, whole_page
+from surefoot.reports.study_history import History, read_history
+from surefoot.runs.plans_kept import why_not_kept
 from surefoot.storage.atomic import write_text, writing
 from surefoot.study.study import Study
-
-__all__ = ["read_history", "write_study_page"]
-
-PAGE = "report.html"
 
 
 def write_study_page(path: str | Path) -> Path:
@@ -40,13 +35,13 @@ def write_study_page(path: str | Path) -> Path:
         "audit": _audit(folder, study.recovered),
         "explorer": explorer,
         "live": "",
-        "data": json.dumps({"explorer": data}, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
+        "data": page_data({"explorer": data}),
         "script": f"<script>\n{shipped('page.js')}\n</script>",
     }
     with writing(folder):
         page = whole_page("study.html", folder.name, "surefoot study", parts.pop("lead"), parts, SCRIPTED)
-        write_text(folder / PAGE, encodable(page))
-    return folder / PAGE
+        write_text(folder / REPORT, encodable(page))
+    return folder / REPORT
 
 
 def live_parts(study: Study, status: dict[str, Any], history: History) -> dict[str, str]:
@@ -57,7 +52,7 @@ def live_parts(study: Study, status: dict[str, Any], history: History) -> dict[s
         "lead": parts_of.lead(status),
         "alarms": parts_of.alarms(status),
         "offer": parts_of.offer(status, problem),
-        "margins": parts_of.margins(history, problem),
+        "margins": parts_of.margin_table(history, problem),
         "limits": figures,
         "better": parts_of.better(history, status),
         "events": parts_of.events(history),
@@ -68,6 +63,15 @@ def live_parts(study: Study, status: dict[str, Any], history: History) -> dict[s
 def plan_parts(study: Study) -> dict[str, str]:
     """What changes with every plan."""
     return {"next": parts_of.following(study.standing.agent.plan)}
+
+
+def explorer_part(study: Study) -> tuple[str, dict[str, Any] | None]:
+    """Its HTML, and the data for its script; a sentence and None where the problem is too large for a page."""
+    plan, why = study.standing.agent.plan, why_not_kept(study.problem)
+    if why:
+        return f"<p class=quiet>Nothing to explore: {escape(why)}.</p>", None
+    data = explorer_of_plan(plan, study.standing.episodes)
+    return explorer_html(data, "The plan in force."), data
 
 
 def _how_to_acknowledge(folder: Path) -> str:

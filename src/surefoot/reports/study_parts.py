@@ -18,11 +18,11 @@ from surefoot.model.problem import Problem
 from surefoot.plan.hope import reached
 from surefoot.plan.plan import Plan
 from surefoot.plan.why import Explanation, Kind, explain, reasons
-from surefoot.reports.chart import Chart, Curve
-from surefoot.reports.history import Course, History
+from surefoot.reports.charts import Chart, Curve
+from surefoot.reports.html import encodable
+from surefoot.reports.pictures.svg import line_chart
 from surefoot.reports.statistics import interval
-from surefoot.reports.style import encodable
-from surefoot.reports.svg import line_chart
+from surefoot.reports.study_history import Course, History
 
 RECENT = 20  #: episodes that count as "now" and as "at first"
 NEAREST = 5  #: actions that are shown as next
@@ -118,7 +118,7 @@ def _successor(row: dict[str, Any], bounds: Sequence[float]) -> str:
     return f"<tr><td>{_label(row['state'])}</td>{''.join(cells)}<td class=left>{following}</td></tr>"
 
 
-def margins(history: History, problem: Problem) -> str:
+def margin_table(history: History, problem: Problem) -> str:
     """Per limit: how close the certificates and the measurements came, lately and ever."""
     courses = history.courses
     if not courses:
@@ -277,7 +277,7 @@ def progress_charts(history: History, ended: Sequence[Course], pairs: int) -> li
 
 def following(plan: Plan) -> str:
     """What is closest to being certified, and what blocks it."""
-    found = nearest(plan)
+    found = closest(plan)
     if not found:
         return "<p>Every action that a certified one may lead to is certified, or is proved unsafe.</p>"
     rows = "".join(_blocked(each) for each in found)
@@ -292,7 +292,7 @@ def following(plan: Plan) -> str:
     )
 
 
-def nearest(plan: Plan, most: int = NEAREST) -> list[Explanation]:
+def closest(plan: Plan, most: int = NEAREST) -> list[Explanation]:
     """The actions that miss their certificate by least, each with its chain of reasons."""
     problem, graph = plan.problem, plan.problem.graph
     if not plan.consistent:

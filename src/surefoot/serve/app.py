@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from surefoot.reports.page import shipped, whole_page
+from surefoot.reports.html import shipped, whole_page
 from surefoot.serve.calls import ALLOWED, Desk
 from surefoot.serve.guard import HEADERS, Endpoint, Guard, Refused, body_of
 from surefoot.serve.live import Hub
@@ -121,7 +121,7 @@ def _json(value: dict[str, Any]) -> Response:
 
 
 def _shipped(name: str) -> str:
-    return files("surefoot.serve").joinpath(name).read_text(encoding="utf-8")
+    return files("surefoot.serve").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 async def _http_refusal(request: Request, error: HTTPException) -> Response:

@@ -12,9 +12,8 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
-from surefoot.reports.history import History
-from surefoot.reports.study_explorer import explorer_part
-from surefoot.reports.study_page import live_parts, plan_parts
+from surefoot.reports.study_history import History
+from surefoot.reports.study_page import explorer_part, live_parts, plan_parts
 from surefoot.serve.calls import Desk
 from surefoot.serve.guard import Refused
 from surefoot.study import journal as journals

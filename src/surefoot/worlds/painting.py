@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from surefoot.worlds.world import World
 
 MODES = ("rgb_array", "human")
-PAINTER = "surefoot.reports.frames:Frames"
+PAINTER = "surefoot.reports.pictures.painter:FramePainter"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from surefoot.reports.classes import Class, View
-from surefoot.reports.style import Paper
+from surefoot.reports.pictures.style import Paper
 
 # Okabe and Ito's blue, orange, vermilion and purple, and grey for what is forbidden; each with a hatching of its own.
 FILLS = {

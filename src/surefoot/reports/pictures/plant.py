@@ -1,4 +1,4 @@
-"""plants: the certified cells over two coordinates, step by step, with forbidden ranges and trajectories."""
+"""A plant: the certified cells over two coordinates, step by step, with forbidden ranges and trajectories."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from surefoot.model.plant.plant import Plant
 from surefoot.plan.plan import Plan
 from surefoot.reports.classes import Class
 from surefoot.reports.pictures.marks import FILLS, HATCHES, draw_path, path_handle
-from surefoot.reports.style import Paper, literal
+from surefoot.reports.pictures.style import Paper, literal
 
 PANELS = 4
 
 
-def figure(
+def plant_figure(
     plt: Any,
     plant: Plant,
     plan: Plan | None,

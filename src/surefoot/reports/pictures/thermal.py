@@ -8,10 +8,10 @@ import numpy as np
 
 from surefoot.reports.classes import Class, View
 from surefoot.reports.pictures.marks import box, draw_path, ink_on, legend, path_handle, title_of
-from surefoot.reports.style import Paper
+from surefoot.reports.pictures.style import Paper
 
 
-def figure(plt: Any, view: View, paper: Paper) -> Any:
+def thermal_figure(plt: Any, view: View, paper: Paper) -> Any:
     """A square per step and heat; the number is the largest certified power, in parts of full power."""
     problem = view.world.problem
     horizon, strongest = problem.horizon, len(problem.actions(0, problem.starts[0])) - 1

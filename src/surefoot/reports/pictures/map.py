@@ -10,13 +10,13 @@ from surefoot.errors import InvalidInput
 from surefoot.model.labels import Label, shown
 from surefoot.reports.classes import View
 from surefoot.reports.pictures.marks import box, draw_path, ink_on, legend, path_handle, title_of
-from surefoot.reports.style import Paper, literal
+from surefoot.reports.pictures.style import Paper, literal
 
 Coordinates = Callable[[Label], Any]
 NAMED = 60  #: states, at most, that are named in the picture
 
 
-def figure(plt: Any, view: View, paper: Paper, coordinates: Coordinates) -> Any:
+def map_figure(plt: Any, view: View, paper: Paper, coordinates: Coordinates) -> Any:
     """A square per state at its place (x, y), at the first step at which it can occur; there, most lies ahead of it."""
     names = view.world.problem.naming.states
     kinds = view.at_first_sight()

@@ -1,4 +1,4 @@
-"""Charts (:mod:`surefoot.reports.chart`) as figures. Matplotlib (extra ``plot``) is loaded when something is drawn."""
+"""Charts (:mod:`surefoot.reports.charts`) as figures. Matplotlib (extra ``plot``) is loaded when something is drawn."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.errors import SurefootError
-from surefoot.reports.chart import Chart, Curve
-from surefoot.reports.charts import moments
-from surefoot.reports.statistics import band
-from surefoot.reports.style import LIGHT, Paper, literal, look_of, parameters
+from surefoot.reports.charts import Chart, Curve, mean_curve, moments
+from surefoot.reports.pictures.style import LIGHT, Paper, literal, look_of, pyplot, save_figure
 from surefoot.runs.ledger import Ledger
 
 
@@ -51,7 +48,7 @@ def comparison(runs: Mapping[str, Sequence[Ledger]], title: str, path: Path, pap
             at = moments(min(len(run.regret) for run in group))
             for axes, columns in ((left, [run.regret for run in group]), (right, [run.violations for run in group])):
                 totals = [np.cumsum(column, dtype=np.float64)[at - 1] for column in columns]
-                _draw(axes, band(agent, agent, at, totals), n, paper)
+                _draw(axes, mean_curve(agent, agent, at, totals), n, paper)
         for axes, label, best in (
             (left, "cumulative regret", "lower is better; below 0 only by breaking limits"),
             (right, "cumulative violations", "0 is the promise"),
@@ -110,23 +107,3 @@ def _draw(axes: Any, line: Curve, n: int, paper: Paper) -> None:
         linewidth=1.8,
         label=literal(line.label),
     )
-
-
-def save_figure(plt: Any, figure: Any, path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    metadata = {"Date": None} if path.suffix == ".svg" else None  # the same picture, the same bytes
-    figure.savefig(path, dpi=150, metadata=metadata)
-    plt.close(figure)
-    return path
-
-
-def pyplot(paper: Paper) -> tuple[Any, Any]:
-    try:
-        import matplotlib
-    except ModuleNotFoundError:
-        raise SurefootError("drawing needs matplotlib", fix="Install it with: pip install 'surefoot[plot]'") from None
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    settings: Any = parameters(paper)
-    return plt, plt.rc_context(settings)

@@ -1,6 +1,6 @@
 """Pictures of worlds: ``sf.draw(world, plan)`` shows what is certified, what could be, and what never will be.
 
-Each kind of world has its own picture (a module in ``pictures``), chosen by its id in the registry. With
+Each family of worlds has its own picture, in the module of its name. With
 ``coordinates`` a world of your own is a map; any other is drawn as a graph, step by step, or, when that is too large to
 read, as counts per step.
 Nothing relies on colour alone: squares that are certified are plain, those that could be are hatched, unsafe ones
@@ -19,14 +19,13 @@ from surefoot.model.graph import FloatArray
 from surefoot.model.plant.plant import Plant
 from surefoot.plan.plan import Plan
 from surefoot.reports.classes import View, classify
-from surefoot.reports.figures import pyplot, save_figure
-from surefoot.reports.pictures import places
-from surefoot.reports.pictures.places import Coordinates
-from surefoot.reports.style import LIGHT, Paper
+from surefoot.reports.pictures.map import Coordinates, map_figure
+from surefoot.reports.pictures.plant import plant_figure
+from surefoot.reports.pictures.style import LIGHT, Paper, pyplot, save_figure
 from surefoot.runs.plans_kept import Snapshot
 from surefoot.worlds.world import World
 
-KINDS = {"thermal": "heat", "driving": "road", "rover": "terrain", "power": "grid"}
+_OWN = ("thermal", "driving", "rover", "power")  # families with a picture of their own, in a module of that name
 
 
 def draw(
@@ -73,7 +72,7 @@ def draw(
     plt, context = pyplot(paper)
     with context:
         view = classify(world, plan)
-        figure = figure_of(plt, view, paper) if coordinates is None else places.figure(plt, view, paper, coordinates)
+        figure = figure_of(plt, view, paper) if coordinates is None else map_figure(plt, view, paper, coordinates)
         if path is not None:
             return save_figure(plt, figure, Path(path))
         plt.close(figure)  # the caller holds it; pyplot need not
@@ -89,13 +88,11 @@ def _draw_plant(
     steps: Sequence[int] | None,
     paths: Sequence[FloatArray],
 ) -> Any:
-    from surefoot.reports.pictures import cells
-
     if isinstance(plan, Snapshot) or (plan is not None and plan.problem is not plant.problem):
         raise InvalidInput("the plan is of another plant", got=repr(plan), fix="Draw it with its own plant.")
     plt, context = pyplot(paper)
     with context:
-        figure = cells.figure(plt, plant, plan, paper, coordinates, steps, paths)
+        figure = plant_figure(plt, plant, plan, paper, coordinates, steps, paths)
         if path is not None:
             return save_figure(plt, figure, Path(path))
         plt.close(figure)
@@ -104,6 +101,7 @@ def _draw_plant(
 
 def figure_of(plt: Any, view: View, paper: Paper) -> Any:
     """The picture of a world, by its kind."""
-    kind = KINDS.get((view.world.name or "").partition("/")[0], "layers")
-    module = importlib.import_module(f"surefoot.reports.pictures.{kind}")
-    return module.figure(plt, view, paper)
+    family = (view.world.name or "").partition("/")[0]
+    kind = family if family in _OWN else "graph"
+    module = importlib.import_module(f"surefoot.reports.pictures.{kind}")  # loads what only that family needs
+    return getattr(module, f"{kind}_figure")(plt, view, paper)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+from surefoot.errors import SurefootError
 
 # Okabe and Ito's palette, with a dash pattern and a marker each, so that no plot relies on colour alone.
 LOOKS: dict[str, tuple[str, Any, str]] = {
@@ -36,11 +39,6 @@ def look_of(agent: str, others: int = 0) -> tuple[str, Any, str]:
     return LOOKS.get(agent, (OTHERS[others % len(OTHERS)], "-", "v"))
 
 
-def encodable(text: str) -> str:
-    """Text that UTF-8 can hold; half a character (an unpaired surrogate) becomes its number."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
 def literal(text: str) -> str:
     """A name as matplotlib draws it literally: no formula between dollar signs, no character without a glyph."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text).replace("$", r"\$")
@@ -71,3 +69,23 @@ def parameters(paper: Paper) -> dict[str, Any]:
         "svg.fonttype": "none",
         "svg.hashsalt": "surefoot",
     }
+
+
+def save_figure(plt: Any, figure: Any, path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    metadata = {"Date": None} if path.suffix == ".svg" else None  # the same picture, the same bytes
+    figure.savefig(path, dpi=150, metadata=metadata)
+    plt.close(figure)
+    return path
+
+
+def pyplot(paper: Paper) -> tuple[Any, Any]:
+    try:
+        import matplotlib
+    except ModuleNotFoundError:
+        raise SurefootError("drawing needs matplotlib", fix="Install it with: pip install 'surefoot[plot]'") from None
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    settings: Any = parameters(paper)
+    return plt, plt.rc_context(settings)

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.reports.classes import View, classify
-from surefoot.reports.draw import figure_of
-from surefoot.reports.figures import pyplot
-from surefoot.reports.style import LIGHT
+from surefoot.reports.pictures.draw import figure_of
+from surefoot.reports.pictures.style import LIGHT, pyplot
 from surefoot.worlds.painting import Walked
 from surefoot.worlds.world import World
 
@@ -39,7 +38,7 @@ class _WalkedView(View):
         return "the episode so far"
 
 
-class Frames:
+class FramePainter:
     """Draws the episodes of one world, and shows them with ``window``."""
 
     def __init__(self, world: World, window: bool) -> None:

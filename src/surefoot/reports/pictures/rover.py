@@ -8,11 +8,11 @@ import numpy as np
 
 from surefoot.reports.classes import Class, View
 from surefoot.reports.pictures.marks import box, draw_path, legend, path_handle, title_of
-from surefoot.reports.style import Paper
+from surefoot.reports.pictures.style import Paper
 from surefoot.worlds.named.rover import craters, relief
 
 
-def figure(plt: Any, view: View, paper: Paper) -> Any:
+def rover_figure(plt: Any, view: View, paper: Paper) -> Any:
     """Cells at the first sol at which they can be reached, over the elevation; there, most lies ahead of them."""
     from matplotlib.colors import LightSource
     from matplotlib.lines import Line2D

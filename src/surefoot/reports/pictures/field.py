@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surefoot.reports import style
 from surefoot.reports.field import LEVELS, Field
+from surefoot.reports.pictures import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,11 +6,11 @@ from typing import Any
 
 from surefoot.reports.classes import View
 from surefoot.reports.pictures.marks import box, draw_path, legend, path_handle, title_of
-from surefoot.reports.style import Paper
+from surefoot.reports.pictures.style import Paper
 from surefoot.worlds.named.driving import CELL, CRASH, GRADE, collision_is_inevitable
 
 
-def figure(plt: Any, view: View, paper: Paper) -> Any:
+def driving_figure(plt: Any, view: View, paper: Paper) -> Any:
     """A square per gap and own speed, at the first step at which it can occur; there, most lies ahead of it."""
     from matplotlib.lines import Line2D
 

@@ -9,14 +9,14 @@ import numpy as np
 from surefoot.model.graph import NO_ACTION
 from surefoot.model.labels import Label
 from surefoot.reports.classes import Class, View
+from surefoot.reports.pictures.layout import state_rows
 from surefoot.reports.pictures.marks import FILLS, HATCHES, PATH, box, ink_on, legend, looks, plate, title_of
-from surefoot.reports.pictures.order import state_rows
-from surefoot.reports.style import Paper
+from surefoot.reports.pictures.style import Paper
 
 READABLE = {"states": 8, "pairs": 140, "edges": 260, "layers": 12}
 
 
-def figure(plt: Any, view: View, paper: Paper) -> Any:
+def graph_figure(plt: Any, view: View, paper: Paper) -> Any:
     graph = view.world.problem.graph
     size = {
         "states": max(graph.n_states(h) for h in range(graph.horizon)),

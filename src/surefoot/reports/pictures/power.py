@@ -9,13 +9,13 @@ import numpy as np
 from surefoot.model.graph import FloatArray
 from surefoot.reports.classes import View
 from surefoot.reports.pictures.marks import PATH, box, draw_path, legend, path_handle, plate, title_of
-from surefoot.reports.style import OTHERS, Paper
+from surefoot.reports.pictures.style import OTHERS, Paper
 from surefoot.worlds.named.power import Picture, picture
 
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 
 
-def figure(plt: Any, view: View, paper: Paper) -> Any:
+def power_figure(plt: Any, view: View, paper: Paper) -> Any:
     known = picture(view.world)
     loads = _loadings(view, known)
     result = plt.figure(figsize=(12.4, 6.6), layout="constrained")

@@ -9,8 +9,8 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from surefoot.reports.chart import Chart
-from surefoot.reports.style import encodable
+from surefoot.reports.charts import Chart
+from surefoot.reports.html import encodable
 
 WIDTH, HEIGHT = 560, 300
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 14, 34

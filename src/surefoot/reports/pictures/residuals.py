@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.diagnosis.calibration.result import Calibration, Residuals
-from surefoot.reports.figures import pyplot, save_figure
-from surefoot.reports.style import LIGHT, LOOKS, OTHERS, Paper, literal
+from surefoot.reports.pictures.style import LIGHT, LOOKS, OTHERS, Paper, literal, pyplot, save_figure
 
 _MOST_POINTS = 5_000
 _DOTS, _LINE, _BAND = LOOKS["lsvi-new"][0], LOOKS["ucrl-vtr"][0], OTHERS[2]
