@@ -49,6 +49,20 @@ def chunk_of(x: Rows) -> int:
     return _rows_per_chunk(x.values.shape[1]) if x.indptr.size == 0 else SPARSE_ROWS
 
 
+def cut(numbers: IntArray, x: Features, first: int = 0) -> IntArray:
+    """Where numbers of rows or pairs (rising) are cut into chunks: at multiples of a chunk, counted over all of them.
+
+    So who else is in a chunk does not depend on what is asked for elsewhere, and a part of a step, which begins at
+    ``first``, is cut where the whole is: the same bits, to the last digit, whoever computes them.
+    """
+    if not len(numbers):
+        return np.zeros(1, np.int64)
+    step = SPARSE_ROWS if isinstance(x, SparseRows) else max(56, CHUNK // x.shape[1])
+    low, high = (int(numbers[0]) + first) // step, (int(numbers[-1]) + first) // step
+    inside = np.searchsorted(numbers, np.arange(low + 1, high + 1) * step - first)
+    return np.unique(np.concatenate([[0], inside, [len(numbers)]]))
+
+
 @numba.njit(cache=True)
 def _turn_dense(x: FloatArray, turn: FloatArray, weights: FloatArray, centres: FloatArray, seen: Seen) -> None:
     """Of dense rows (rows, d): u and told, all at once."""
@@ -272,7 +286,8 @@ class Ahead(NamedTuple):
 def _expectations(
     x: Rows,
     ahead: Ahead,
-    wanted: IntArray,  # (n,)  pairs
+    wanted: IntArray,  # (n,)  pairs, rising
+    cuts: IntArray,  # between them, by :func:`cut`
     look: Lens,
     shape: BlockShape,
     room: int,
@@ -283,9 +298,8 @@ def _expectations(
     out: FloatArray,  # (N,)
 ) -> None:
     """Fills ⟨θ̂, φ_V⟩ + radius ‖φ_V‖_{A⁻¹} of the wanted pairs (eq:optqvalue); ``clip``: to V on each pair's support."""
-    step = chunk_of(x)
-    for chunk in numba.prange((wanted.shape[0] + step - 1) // step):
-        own = wanted[chunk * step : min(wanted.shape[0], (chunk + 1) * step)]
+    for chunk in numba.prange(cuts.shape[0] - 1):
+        own = wanted[cuts[chunk] : cuts[chunk + 1]]
         n, dense = own.shape[0], x.indptr.size == 0
         seen = Seen(np.empty((0, n)), np.empty((1, n)), np.empty((1, n)), np.empty(0))
         phi_v, w = np.empty((n if dense else 1, room)), np.empty(room)

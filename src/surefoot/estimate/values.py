@@ -94,9 +94,10 @@ class ValueEllipsoid:
 
 
 def expected_next_value(
-    layer: Layer, value: FloatArray, known: ValueEllipsoid, wanted: IntArray | None = None
+    layer: Layer, value: FloatArray, known: ValueEllipsoid, wanted: IntArray | None = None, first: int = 0
 ) -> FloatArray:
-    """(N,) optimistic ⟨μ, φ_V⟩ (eq:optqvalue) of the wanted pairs (default: all), NaN of the others.
+    """(N,) optimistic ⟨μ, φ_V⟩ (eq:optqvalue) of the wanted pairs (default: all), NaN of the others. ``first``: the
+    number of the first pair, in a part of a step.
 
     ⟨θ̂, φ_V⟩ + optimism · radius · ‖φ_V‖_{A⁻¹}, clipped to the range of V on the pair's own support: valid because P is
     a distribution on a known support. The paper does not clip.
@@ -107,6 +108,7 @@ def expected_next_value(
         rows_of(x),
         kernels.Ahead(layer.successor, layer.pair_ptr, value),
         wanted,
+        kernels.cut(wanted, x, first),
         known.basis.lens,
         known.basis.blocks.shape,
         known.basis.blocks.largest,

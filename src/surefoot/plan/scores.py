@@ -19,7 +19,7 @@ from surefoot.estimate.bank import NO_DATA, Lens, Turned
 from surefoot.estimate.blocks import BlockShape
 from surefoot.estimate.costs import look_at
 from surefoot.estimate.families import Family
-from surefoot.estimate.kernels import chunk_of, dense_rows, turned_rows
+from surefoot.estimate.kernels import cut, dense_rows, turned_rows
 from surefoot.estimate.update import NOWHERE, Frames, Rows, cost_row, rows_of
 from surefoot.model.features import Features
 from surefoot.model.graph import Anchors, FloatArray, IntArray
@@ -84,7 +84,8 @@ def _best(told: FloatArray, square: float) -> tuple[float, int]:
 
 def _scores(
     x: Rows,
-    rows: IntArray,
+    rows: IntArray,  # rising
+    cuts: IntArray,  # between them
     look: Lens,
     shape: BlockShape,
     room: int,
@@ -94,9 +95,8 @@ def _scores(
     which: IntArray,  # the target that it is for
     square: FloatArray,  # u
 ) -> None:
-    step = chunk_of(x)
-    for chunk in numba.prange((rows.shape[0] + step - 1) // step):
-        own = rows[chunk * step : min(rows.shape[0], (chunk + 1) * step)]
+    for chunk in numba.prange(cuts.shape[0] - 1):
+        own = rows[cuts[chunk] : cuts[chunk + 1]]
         if x.indptr.size == 0:
             turned = turned_rows(dense_rows(x, own), look)
             told = np.dot(turned, aims.turned.T)
@@ -153,5 +153,6 @@ def scores(x: Features, rows: IntArray, sight: Sight, aims: Aims) -> tuple[Float
     look, blocks = sight.look, sight.data.basis.blocks
     weights = 1.0 / (sight.data.eigenvalues + sight.ridge)
     many = len(rows) * blocks.largest * (len(aims.block) + blocks.largest) >= WORTH_THREADS and usable_threads() > 1
-    _kernels[many](rows_of(x), rows, look, blocks.shape, blocks.largest, weights, aims, score, which, square)
+    cuts = cut(rows, x)
+    _kernels[many](rows_of(x), rows, cuts, look, blocks.shape, blocks.largest, weights, aims, score, which, square)
     return score, which, square
