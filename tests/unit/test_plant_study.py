@@ -91,8 +91,36 @@ def test_a_next_state_outside_its_box_is_an_alarm(tmp_path: Path) -> None:
         offer = study.ask()
         after = 0.75 * 0.45 + offer.action + 0.02  # in a declared cell, and twice the disturbance away
         assert study.tell(offer.ask_id, [after], 0.3).alarm is not None
-        assert study.safe_mode
+        assert [alarm["alarm"] for alarm in study.status()["alarms"]] == ["successor"]
+        with pytest.raises(InvalidInput, match="discard_data=True"):  # that the cell was declared does not answer it
+            study.acknowledge("seen")
+        study.acknowledge("the valve was mended", discard_data=True)
     assert sf.audit(tmp_path / "tank.study").clean
+
+    def keep(records: list[dict[str, Any]]) -> None:
+        first = records[0]
+        records[-1].update(discard=False, epoch=0, share=first["share"], constants=first["constants"], changes=[])
+
+    forge(tmp_path / "tank.study", keep)
+    assert any("outside the support as before" in str(each) for each in sf.audit(tmp_path / "tank.study").exceptions)
+
+
+def test_a_forbidden_state_after_an_offer_is_an_alarm_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "tank.study"
+    with sf.Study.open(path, tank(forbidden={"level": (0.8, None)})) as study:
+        study.begin([0.45])
+        offer = study.ask()
+        assert "forbidden" in str(study.tell(offer.ask_id, [0.85], 0.3).alarm)
+        assert [alarm["alarm"] for alarm in study.status()["alarms"]] == ["forbidden", "successor"]
+        study.acknowledge("drained by hand", discard_data=True)
+        study.begin([0.45])
+        offer = study.ask()  # an operator's own input may lead anywhere
+        receipt = study.tell(offer.ask_id, [0.85], 0.3, action_applied=0.2 if offer.action != 0.2 else 0.1)
+        assert "forbidden" not in str(receipt.alarm)
+    assert sf.audit(path).clean
+
+    forge(path, lambda records: records.pop(next(n for n, r in enumerate(records) if r.get("alarm") == "forbidden")))
+    assert any("no alarm forbidden follows" in str(each) for each in sf.audit(path).exceptions)
 
 
 def test_an_operators_other_input_is_learned_from(tmp_path: Path) -> None:

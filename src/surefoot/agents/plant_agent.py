@@ -31,15 +31,11 @@ class PlantAgent:
         options: of :class:`surefoot.LsviNew`.
 
     Examples:
-        >>> plant = sf.Plant(
-        ...     state={"level": (0.0, 1.0, 10)}, inputs={"flow": [0.05, 0.1, 0.2]}, horizon=5, start=[0.45],
-        ...     models=[lambda h, x, u: 0.8 * x + u], disturbance=[0.01],
-        ...     measures=lambda h, x, u: [1.0, x[0], u], reward=lambda h, x, u: 5 * u, fallback=0.1,
-        ...     limits=[sf.Limit("foam", bound=0.9, noise=0.05, norm=2.0)])
+        >>> plant = sf.worlds.tank().plant
         >>> agent = sf.PlantAgent(plant)
         >>> agent.begin_episode([0.45])
         >>> u = agent.act(0, [0.45])
-        >>> agent.observe(0, [0.45], u, [0.8 * 0.45 + u], cost=0.3)
+        >>> agent.observe(0, [0.45], u, [0.75 * 0.45 + u], cost=0.3)
         >>> u, agent.promise
         (0.1, 'every step safe with probability ≥ 0.95')
     """
@@ -79,10 +75,7 @@ class PlantAgent:
 
     def begin_episode(self, x: Any) -> None:
         """Start an episode in state x."""
-        point = self.plant.cells.point("a state", x)
-        low, high = self.plant.start
-        if (point < low - self.plant.cells.guard).any() or (point > high + self.plant.cells.guard).any():
-            raise InvalidInput("not a declared start", got=repr(point.tolist()))
+        point = self.plant.starting(x)
         self.learner.begin_episode(self.plant.cell(point))
         self._x = point
 

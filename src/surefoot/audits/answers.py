@@ -29,6 +29,7 @@ class Declared:
         self._needed: dict[int, dict[str, float]] = {}  # record -> noise that explains its costs
         self._certified: set[int] = set()  # records of which a certified action exceeded a limit
         self._seen: dict[int, bytes] = {}  # record -> a transition outside the support
+        self._exact: set[int] = set()  # records of them that are outside a plant's boxes
         self._outside: set[bytes] = set()  # such transitions, answered by a discard
 
     def exceeded(self, n: int, limit: str, scale: float, certified: bool) -> None:
@@ -39,6 +40,7 @@ class Declared:
 
     def left_support(self, n: int, record: Record) -> None:
         self._seen[n] = compact([record[key] for key in ("step", "state", "action", "next_state")])
+        self._exact |= {n} if record["point"] is not None else set()
 
     def answer(self, n: int, record: Record, alarms: list[tuple[int, Record]]) -> Iterator[str]:
         """What is wrong with an acknowledgement; its declaration is then in force."""
@@ -63,8 +65,8 @@ class Declared:
             self.restored = {"record": n, "by": changed}
         if discard:
             self.discarded_at = record["time"]
-            seen = (self._seen.get(alarm["record"], b"") for _, alarm in alarms if alarm["alarm"] == "successor")
-            self._outside |= {transition for transition in seen if not self._holds(transition)}
+            left = (alarm["record"] for _, alarm in alarms if alarm["alarm"] == "successor")
+            self._outside |= {self._seen.get(at, b"") for at in left if not self._holds(at)}
 
     def measured(self, n: int, h: int, cost: list[float], quantile: float, certified: bool) -> None:
         """A measured cost of layer h: which limits it exceeds beyond their noise, and what noise would explain it."""
@@ -82,23 +84,23 @@ class Declared:
 
     def _unanswered(self, alarm: Record, discard: bool) -> str:
         kind, at = alarm["alarm"], alarm["record"]
-        if not self._disproves(alarm) or (discard and kind != "successor"):
+        if not self._disproves(alarm) or (discard and kind not in ("successor", "forbidden")):
             return ""
         if kind == "limit":
             needed, noises = self._needed.get(at, {}), {limit.name: limit.noise for limit in self.problem.limits}
             explained = all(noises[name] >= scale * (1 - _ROUNDING) for name, scale in needed.items())
             return "" if needed and explained else f"what the alarm of record {at} disproved is declared as before"
-        if kind == "successor":
+        if kind in ("successor", "forbidden"):
             seen = self._seen.get(at, b"")
-            good = self._holds(seen) or (discard and seen not in self._outside)
+            good = self._holds(at) or (discard and seen not in self._outside)
             return "" if good else f"what followed in record {at} is outside the support as before"
         return "data in doubt are kept"
 
-    def _holds(self, transition: bytes) -> bool:
-        """True when the transition is in the declared support."""
-        if not transition:
+    def _holds(self, at: int) -> bool:
+        """True when the transition of record ``at`` is in the declared support; of a plant it is not known to be."""
+        if at not in self._seen or at in self._exact:
             return False
-        problem, (h, *names) = self.problem, label(json.loads(transition))
+        problem, (h, *names) = self.problem, label(json.loads(self._seen[at]))
         state, after = problem.state(h, names[0]), problem.state(h + 1, names[2])
         pair = None if state is None else problem.pair(h, state, names[1])
         return pair is not None and after is not None and problem.edge(h, pair, after) is not None

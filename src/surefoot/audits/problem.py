@@ -88,6 +88,10 @@ class Problem:
     transition_dim: int  # 0 when transitions use the cost features
     largest_sum: float  # max over pairs of Σ ‖φ‖
 
+    def forbidden(self, h: int) -> set[int]:
+        """The states of a layer that must not be entered."""
+        return self.layers[h].forbidden if h < self.horizon - 1 else self.last_forbidden
+
     @cached_property
     def longest(self) -> float:
         """The largest ‖x‖ of a cost feature."""

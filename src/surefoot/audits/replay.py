@@ -247,6 +247,7 @@ class Replay:
             self._count(n, h, x, record["cost"], row, certified, here.strayed)
             here.step, here.state = h + 1, after or 0
         elif unused == "successor":
+            self._due += [(n, ("forbidden",))] if after in problem.forbidden(h + 1) and not record["override"] else []
             self._due.append((n, ("successor",)))
             self._declared.left_support(n, record)
         else:

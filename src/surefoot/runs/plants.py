@@ -33,13 +33,8 @@ class PlantRun:
     """What :func:`surefoot.run` returns for a simulated plant. Arrays have an entry per episode.
 
     Examples:
-        >>> plant = sf.Plant(
-        ...     state={"level": (0.0, 1.0, 10)}, inputs={"flow": [0.05, 0.1, 0.2]}, horizon=5, start=[0.45],
-        ...     models=[lambda h, x, u: 0.8 * x + u], disturbance=[0.01],
-        ...     measures=lambda h, x, u: [1.0, x[0], u], reward=lambda h, x, u: 5 * u, fallback=0.1,
-        ...     limits=[sf.Limit("foam", bound=0.9, noise=0.05, norm=2.0)])
-        >>> truth = plant.simulate(lambda h, x, u, rng: (0.8 * x + u + rng.uniform(-0.01, 0.01), 0.2 + x[0]))
-        >>> run = sf.run(sf.PlantAgent(plant), truth, episodes=50, seed=0)
+        >>> truth = sf.worlds.tank()
+        >>> run = sf.run(sf.PlantAgent(truth.plant), truth, episodes=50, seed=0)
         >>> run.episodes, int(run.violations.sum())
         (50, 0)
         >>> careless = sf.run(lambda h, x: 0.2, truth, episodes=50, seed=0)  # any controller, on the same disturbances
@@ -197,13 +192,8 @@ def compare(truth: Simulation, players: Mapping[str, Any], episodes: int, seed: 
     """Run learners and controllers of a plant on the same disturbances; the fallback is among them.
 
     Examples:
-        >>> plant = sf.Plant(
-        ...     state={"level": (0.0, 1.0, 10)}, inputs={"flow": [0.05, 0.1, 0.2]}, horizon=5, start=[0.45],
-        ...     models=[lambda h, x, u: 0.8 * x + u], disturbance=[0.01],
-        ...     measures=lambda h, x, u: [1.0, x[0], u], reward=lambda h, x, u: 5 * u, fallback=0.1,
-        ...     limits=[sf.Limit("foam", bound=0.9, noise=0.05, norm=2.0)])
-        >>> truth = plant.simulate(lambda h, x, u, rng: (0.8 * x + u + rng.uniform(-0.01, 0.01), 0.2 + x[0]))
-        >>> runs = sf.compare(truth, {"open": lambda h, x: 0.2, "surefoot": sf.PlantAgent(plant)}, episodes=30)
+        >>> truth = sf.worlds.tank()
+        >>> runs = sf.compare(truth, {"open": lambda h, x: 0.2, "surefoot": sf.PlantAgent(truth.plant)}, episodes=30)
         >>> [int(run.violations.sum()) > 0 for run in runs.values()]
         [False, True, False]
     """

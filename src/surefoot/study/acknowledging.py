@@ -31,7 +31,7 @@ def acknowledge_entries(standing: Standing, answer: Answer, path: Path, layer: F
     _refuse_early(standing, answer)
     old, discard = standing.problem, answer.discard
     new = declaring.revised(old, answer.noise, answer.problem, discard, answer.trust_anchors)
-    opening.refuse_sparse(new)
+    opening.refuse_sparse(new, of_plant=old.graph.several_rows)
     new = old if new.digest == old.digest else new
     declaring.refuse_unanswered(standing.raised, old, new, discard, standing.outside)
     standing.new_monitor(new, standing.monitor_number + 1)  # what cannot be made is refused before it is written

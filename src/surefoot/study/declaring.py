@@ -5,8 +5,9 @@ action that was not certified, an operator's or a logged one. All other alarms d
 ends. It returns with an answer:
 
 "limit"                      a noise scale that explains the measurement, or all data discarded
-"successor"                  a support that holds the transition; or, once for each transition, all data discarded (it
-                             was a slip of the pen, or the plant has been mended; seen again, it belongs to the support)
+"successor", "forbidden"     a support that holds the transition; or, once for each transition, all data discarded (it
+                             was a slip of the pen, or the plant has been mended; seen again, it belongs to the
+                             support). Of a plant only the latter: its functions cannot be declared anew
 "residual", "contradiction", "computation"      all data discarded
 
 **A declaration only widens**: every transition, feature, limit and choice of the fallback stays; noise, norm and
@@ -65,7 +66,7 @@ class Raised:
 
     @property
     def transition(self) -> str:
-        """What an alarm "successor" saw, as one text."""
+        """What an alarm "successor" or "forbidden" saw, as one text."""
         return compact([self.details.get(key) for key in ("step", "state", "action", "next_state")])
 
 
@@ -279,10 +280,12 @@ def join(details: Record, further: Record, certified: bool) -> None:
 def _asks(alarm: Raised, new: Problem, discard: bool, outside: Iterable[str]) -> str:
     if not alarm.disproves:
         return ""
-    if alarm.kind == "successor":
+    if alarm.kind in ("successor", "forbidden"):
         if _declares(new, alarm.details) or (discard and alarm.transition not in outside):
             return ""
         seen = f"a problem in which {alarm.details.get('next_state')!r} may follow"
+        if "exact" in alarm.details:
+            return "a new study of a plant with larger disturbance" if discard else "discard_data=True"
         return f"{seen} (discard_data does not answer it a second time)" if discard else f"{seen}, or discard_data=True"
     if discard:
         return ""
@@ -295,6 +298,8 @@ def _asks(alarm: Raised, new: Problem, discard: bool, outside: Iterable[str]) ->
 
 
 def _declares(problem: Problem, details: Record) -> bool:
+    if "exact" in details:  # of a plant the cell may be declared: the box of next states is wrong all the same
+        return False
     try:
         names = [label_of(details[key]) for key in ("state", "action", "next_state")]
         problem.edge_index(details["step"], *names)

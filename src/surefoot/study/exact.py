@@ -48,12 +48,7 @@ class Exact:
     def begin(self, start: Any) -> tuple[int, list[float]]:
         """The cell of an exact start, and the start."""
         plant = self.given()
-        low, high = plant.start
-        if start is None and np.array_equal(low, high):
-            start = low
-        x, guard = plant.cells.point("start", start), plant.cells.guard
-        if (x < low - guard).any() or (x > high + guard).any():
-            raise InvalidInput("not a declared start", got=repr(x.tolist()))
+        x = plant.starting(start)
         return plant.cell(x), x.tolist()
 
     def look(self, standing: Standing) -> Point:

@@ -219,11 +219,11 @@ def usual_monitor(problem: Problem, false_alarm: float) -> Any:
     return Monitor(problem, false_alarm)
 
 
-def refuse_sparse(problem: Problem, plant: Plant | None = None) -> None:
+def refuse_sparse(problem: Problem, *, of_plant: bool) -> None:
     """The monitor and the audit keep d × d matrices: what sparse features are there to avoid. And only a plant has the
     exact features of a cost whose action has several rows."""
     layer = problem.graph.layers[0]
-    if problem.graph.several_rows and plant is None:
+    if problem.graph.several_rows and not of_plant:
         raise InvalidInput(
             "a study takes one cost row per action, or one per triplet",
             got="some action has several",

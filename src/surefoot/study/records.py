@@ -48,7 +48,8 @@ was not measured.
 **abort** (the episode is over; a pending ask is void; what was told before stays used)
     ``episode`` · ``step`` · ``state`` · ``ask`` the pending one or null · ``reason``.
 **alarm** (the study is in safe mode from here on)
-    ``alarm`` kind: "successor", "cost", "contradiction" (the bounds of a new plan exclude each other, spec 3; the plan
+    ``alarm`` kind: "forbidden" (an action that was offered led into a forbidden state; "successor" follows),
+    "successor", "cost", "contradiction" (the bounds of a new plan exclude each other, spec 3; the plan
     before it stays), "plan" (none can be computed from the data), "computation" (a row cannot be entered into the
     data), or one of the monitor's: "residual", "limit" · ``record`` number of the record that raised it · ``message`` ·
     ``details``.

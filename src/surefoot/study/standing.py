@@ -25,7 +25,7 @@ import numpy as np
 
 from surefoot.agents.learner import FAILURES
 from surefoot.agents.place import Place, start_of, under_way
-from surefoot.errors import OutOfOrder
+from surefoot.errors import OutOfOrder, UnknownLabel
 from surefoot.model.graph import FloatArray
 from surefoot.model.labels import label_of
 from surefoot.model.measured import finite_cost, measured_features
@@ -83,16 +83,16 @@ class Standing(State):
     def _tell(self, record: Record) -> None:
         place, n = self._place_of(record), record["n"]
         _expect(self.pending is not None and self.pending["ask"] == record["ask"], "a tell without its ask")
+        went = f"{self.where()}, action {record['action']!r}: the plant went to {record['next_state']!r}"
+        seen = {key: record[key] for key in ("step", "state", "action", "next_state")}
+        if record["point"] is not None:
+            seen["exact"] = record["point"]["state"]
+        if not record["override"] and self._forbids(place.step + 1, record["next_state"]):
+            self._raise("forbidden", n, f"{went}, which is forbidden, after an action that rules it out", seen)
         if record["unused"] is None:
             self._count(place, record)
         elif record["unused"] == "successor":
-            self._raise(
-                "successor",
-                n,
-                f"{self.where()}, action {record['action']!r}: the plant went to {record['next_state']!r}, "
-                "which is outside the declared support",
-                {key: record[key] for key in ("step", "state", "action", "next_state")},
-            )
+            self._raise("successor", n, f"{went}, which is outside the declared support", seen)
         else:
             place.lost = True
         self.pending, self.last_tell = None, record
@@ -100,6 +100,13 @@ class Standing(State):
         self.rows += 1
         if record["ends"]:
             self._plan(self.agent._finish, n)
+
+    def _forbids(self, h: int, state: Any) -> bool:
+        """True when a state of step h, by its name, is declared as forbidden."""
+        try:
+            return bool(self.problem.graph.forbidden(h)[self.problem.state_index(h, label_of(state))])
+        except UnknownLabel:
+            return False
 
     def _count(self, place: Place, record: Record) -> None:
         """A transition along a declared edge."""

@@ -117,7 +117,7 @@ class Study:
         if problem is not None and not isinstance(problem, Problem):
             raise InvalidInput("a study needs a Problem or a Plant", got=f"a {type(problem).__name__}")
         if problem is not None:
-            opening.refuse_sparse(problem, plant)  # before there is a folder
+            opening.refuse_sparse(problem, of_plant=plant is not None)  # before there is a folder
         name = opening.agent_name(agent)
         wishes = opening.Wishes(problem, failure_probability, false_alarm, name, agent_options, plant, despite)
         monitor = monitor_factory or opening.usual_monitor

@@ -5,29 +5,37 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from surefoot.checks import at_least, whole
+from surefoot.checks import whole
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze
 from surefoot.model.limit import Limit
 from surefoot.model.plant.build import Step, build_step, centres, per_step
 from surefoot.model.plant.calls import Call, said
 from surefoot.model.plant.cells import Range, make_cells, make_inputs
+from surefoot.model.plant.given import (
+    Function,
+    make_box,
+    make_fallback,
+    make_function,
+    make_last,
+    make_reach,
+    make_remainder,
+    with_remainders,
+)
 from surefoot.model.plant.measures import Hat, Measure, make_measures
-from surefoot.model.plant.reach import Reach, around, successors
+from surefoot.model.plant.reach import around, successors
 from surefoot.model.problem import Problem
 from surefoot.model.rules import check_limits, check_number_of_layers
 
 if TYPE_CHECKING:
     from surefoot.model.plant.check import PlantCheck
     from surefoot.model.plant.simulation import Simulation
-
-Function = Callable[..., Any]
 
 
 class Ahead(NamedTuple):
@@ -110,14 +118,14 @@ class Plant:
         self.cells, self.inputs = make_cells(state), make_inputs(inputs)
         self.horizon = check_number_of_layers(horizon)
         self.limits = check_limits(limits)
-        self.start = self._box("start", start)
+        self.start = make_box(self.cells, "start", start)
         self.forbidden = (forbidden,) if isinstance(forbidden, Mapping) else tuple(forbidden)
-        self.reach = _reach(self, models, disturbance, reach, slopes)
+        self.reach = make_reach(self.cells, models, disturbance, reach, slopes)
         self.measures = make_measures(measures, self.cells)
-        self._reward = Call("reward", _function("reward", reward), 1)
-        self._last = Call("terminal_reward", _last(terminal_reward), 1)
-        self._fallback = Call("fallback", _constant(fallback, self.inputs.index), len(self.inputs.names))
-        self.remainder = _remainder(remainder, len(self.limits))
+        self._reward = Call("reward", make_function("reward", reward), 1)
+        self._last = Call("terminal_reward", make_last(terminal_reward), 1)
+        self._fallback = Call("fallback", make_fallback(fallback, self.inputs.index), len(self.inputs.names))
+        self.remainder = make_remainder(remainder, len(self.limits))
         self.same_at_every_step = bool(same_at_every_step)
         self._points = whole("quadrature", quadrature, 1)
         self._stationary = bool(stationary_costs), bool(stationary_transitions)
@@ -133,6 +141,17 @@ class Plant:
     def cell(self, x: Any) -> int:
         """The number of the cell of a state: the state of :attr:`problem` that stands for it."""
         return int(self.cells.of(self.cells.point("a state", x)[:, None])[0])
+
+    def starting(self, x: Any = None) -> FloatArray:
+        """(n,) a state in which an episode begins; None is the start, where it is a point. Others are refused."""
+        low, high = self.start
+        if x is None and np.array_equal(low, high):
+            return low
+        point, guard = self.cells.point("start", x), self.cells.guard
+        if (point < low - guard).any() or (point > high + guard).any():
+            fix = f"It lies between {low.tolist()} and {high.tolist()}."
+            raise InvalidInput("not a declared start", got=repr(point.tolist()), fix=fix)
+        return point
 
     def features(self, h: int, x: Any, u: Any) -> FloatArray:
         """(dc,) the cost features at exactly this state and input."""
@@ -234,20 +253,6 @@ class Plant:
 
     # --- making it --------------------------------------------------------------------------------------
 
-    def _box(self, what: str, given: Any) -> tuple[FloatArray, FloatArray]:
-        """(low, high) of a point or a box, given by name or in order."""
-        values = [given[name] for name in self.cells.names] if _names(given, self.cells.names) else given
-        if np.ndim(values) == 0 and self.cells.dim == 1:
-            values = [values]
-        try:
-            ends = [(v, v) if np.ndim(v) == 0 else tuple(v) for v in values]
-            low, high = (self.cells.point(what, [end[i] for end in ends]) for i in (0, 1))
-        except (TypeError, IndexError):
-            raise InvalidInput(f"{what} must have a number or a range per coordinate", got=f"{given!r:.100}") from None
-        if (low > high).any() or (self.cells.of(np.stack([low, high], axis=1)) == self.cells.outside).any():
-            raise InvalidInput(f"{what} must lie in the box of states", got=f"{given!r:.100}")
-        return freeze(low), freeze(high)
-
     def _problem(self) -> Problem:
         cells, extra = self.cells, self.remainder if self.remainder.any() else np.empty(0)
         steps: list[Step] = []
@@ -269,7 +274,7 @@ class Plant:
                 **tables,
                 terminal_reward=self._terminal(),
                 forbidden=[self.forbidden_cells] * self.horizon,
-                limits=_with_remainders(self.limits, self.remainder, tables["cost_features"][0].shape[1]),
+                limits=with_remainders(self.limits, self.remainder, tables["cost_features"][0].shape[1]),
                 transition_norm=1.0,
                 stationary_costs=self._stationary[0],
                 stationary_transitions=self._stationary[1],
@@ -307,110 +312,6 @@ class Plant:
             for text in (error.where, error.got)
         )
         return InvalidInput(error.rule, where=where, got=got, fix=error.fix)
-
-
-def _names(given: Any, names: tuple[str, ...]) -> bool:
-    if not isinstance(given, Mapping):
-        return False
-    if set(given) != set(names):
-        raise InvalidInput(
-            "every coordinate must be named", got=repr(sorted(given)), fix=f"They are {', '.join(names)}."
-        )
-    return True
-
-
-def _function(name: str, given: Any) -> Function:
-    if not callable(given):
-        raise InvalidInput(f"{name} must be a function", got=f"{given!r:.80}")
-    function: Function = given
-    return function
-
-
-def _last(given: Function | None) -> Function:
-    if given is None:
-        return lambda h, x: 0.0
-    function = _function("terminal_reward", given)
-    return lambda h, x: function(x)
-
-
-def _constant(given: Any, index: Callable[[Any], int]) -> Function:
-    """The fallback as a function; one input stands for a function that always gives it."""
-    if callable(given):
-        return lambda h, x: given(h, x)
-    index(given)
-    return lambda h, x: given
-
-
-def _reach(plant: Plant, models: Any, disturbance: Any, reach: Function | None, slopes: Any) -> Reach:
-    n, names = plant.cells.dim, plant.cells.names
-    functions = list(models) if isinstance(models, (list, tuple)) else [models]
-    if not functions:
-        raise InvalidInput("a plant needs a model", got="models is empty")
-    if reach is not None and slopes is not None:
-        raise InvalidInput("give reach or slopes, not both")
-    calls = tuple(Call(f"model {i}", _function("a model", f), n) for i, f in enumerate(functions))
-    if isinstance(disturbance, Mapping):
-        disturbance = [disturbance.get(name, 0.0) for name in names] if set(disturbance) <= set(names) else [None]
-    around = [disturbance] * n if np.ndim(disturbance) == 0 else list(disturbance)
-    if len(around) != n:
-        raise InvalidInput("disturbance must be a number, or one per coordinate", got=f"{disturbance!r:.80}")
-    half = np.array([at_least("disturbance", w, 0.0) for w in around])
-    return Reach(calls, freeze(half), _image(reach, n), _slopes(slopes, n, len(calls)))
-
-
-def _image(reach: Function | None, n: int) -> Call | None:
-    """``reach`` as a function of the low and high ends, one below the other."""
-    if reach is None:
-        return None
-    function = _function("reach", reach)
-
-    def ends(h: int, both: FloatArray, u: Any) -> list[Any]:
-        low, high = function(h, both[:n], both[n:], u)
-        return [*low, *high]
-
-    return Call("reach", ends, 2 * n)
-
-
-def _slopes(given: Any, n: int, models: int) -> tuple[FloatArray, ...] | None:
-    if given is None:
-        return None
-    table = np.asarray(given, np.float64)
-    if table.shape == (n, n):
-        table = np.broadcast_to(table, (models, n, n))
-    if table.shape != (models, n, n) or not np.isfinite(table).all() or (table < 0).any():
-        got = f"shape {table.shape} where ({n}, {n}) is expected, of numbers from 0 on"
-        raise InvalidInput("slopes bound the derivatives of each next coordinate by each coordinate", got=got)
-    return tuple(table)
-
-
-def _remainder(given: Any, limits: int) -> FloatArray:
-    found = np.array([at_least("remainder", value, 0.0) for value in np.broadcast_to(given, (limits,))])
-    return freeze(found)
-
-
-def _with_remainders(limits: tuple[Limit, ...], remainder: FloatArray, dim: int) -> tuple[Limit, ...]:
-    """The limits with a known coefficient for each column of remainders, the last of dim: 1 for one's own, else 0.
-
-    So a cell's rows cost the remainder more, and exact ones do not.
-    """
-    if not remainder.any():
-        return limits
-    first, found = dim - len(limits), []
-    for j, limit in enumerate(limits):
-        known = {first + k: 1.0 if k == j else 0.0 for k in range(len(limits))}
-        prior: Any = known if limit.prior is None else {**_by_column(limit), **known}
-        uses = None if limit.features is None else [*limit.features, *known]
-        kept = {name: getattr(limit, name) for name in ("bound", "noise", "norm", "misspecification", "episode_noise")}
-        found.append(Limit(limit.name, **kept, prior=prior, features=uses))
-    return tuple(found)
-
-
-def _by_column(limit: Limit) -> dict[Any, Any]:
-    if isinstance(limit.prior, tuple):
-        return dict(
-            zip(range(len(limit.prior)) if limit.features is None else limit.features, limit.prior, strict=True)
-        )
-    return dict(limit.prior or {})
 
 
 def _plain(u: Any) -> Any:

@@ -1,0 +1,138 @@
+"""What a user gives a Plant, refused where it cannot be meant and put into one form where it can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from surefoot.checks import at_least
+from surefoot.errors import InvalidInput
+from surefoot.model.graph import FloatArray, freeze
+from surefoot.model.limit import Limit
+from surefoot.model.plant.calls import Call
+from surefoot.model.plant.cells import Cells
+from surefoot.model.plant.reach import Reach
+
+Function = Callable[..., Any]
+
+
+def make_box(cells: Cells, what: str, given: Any) -> tuple[FloatArray, FloatArray]:
+    """(low, high) of a point or a box, given by name or in order."""
+    values = [given[name] for name in cells.names] if _named(given, cells.names) else given
+    if np.ndim(values) == 0 and cells.dim == 1:
+        values = [values]
+    try:
+        ends = [(v, v) if np.ndim(v) == 0 else tuple(v) for v in values]
+        low, high = (cells.point(what, [end[i] for end in ends]) for i in (0, 1))
+    except (TypeError, IndexError):
+        raise InvalidInput(f"{what} must have a number or a range per coordinate", got=f"{given!r:.100}") from None
+    if (low > high).any() or (cells.of(np.stack([low, high], axis=1)) == cells.outside).any():
+        raise InvalidInput(f"{what} must lie in the box of states", got=f"{given!r:.100}")
+    return freeze(low), freeze(high)
+
+
+def _named(given: Any, names: tuple[str, ...]) -> bool:
+    if not isinstance(given, Mapping):
+        return False
+    if set(given) != set(names):
+        raise InvalidInput(
+            "every coordinate must be named", got=repr(sorted(given)), fix=f"They are {', '.join(names)}."
+        )
+    return True
+
+
+def make_function(name: str, given: Any) -> Function:
+    if not callable(given):
+        raise InvalidInput(f"{name} must be a function", got=f"{given!r:.80}")
+    function: Function = given
+    return function
+
+
+def make_last(given: Function | None) -> Function:
+    if given is None:
+        return lambda h, x: 0.0
+    function = make_function("terminal_reward", given)
+    return lambda h, x: function(x)
+
+
+def make_fallback(given: Any, index: Callable[[Any], int]) -> Function:
+    """The fallback as a function; one input stands for a function that always gives it."""
+    if callable(given):
+        return lambda h, x: given(h, x)
+    index(given)
+    return lambda h, x: given
+
+
+def make_reach(cells: Cells, models: Any, disturbance: Any, reach: Function | None, slopes: Any) -> Reach:
+    """Where the plant may go; ``models`` is one function or several."""
+    n, names = cells.dim, cells.names
+    functions = list(models) if isinstance(models, (list, tuple)) else [models]
+    if not functions:
+        raise InvalidInput("a plant needs a model", got="models is empty")
+    if reach is not None and slopes is not None:
+        raise InvalidInput("give reach or slopes, not both")
+    calls = tuple(Call(f"model {i}", make_function("a model", f), n) for i, f in enumerate(functions))
+    if isinstance(disturbance, Mapping):
+        disturbance = [disturbance.get(name, 0.0) for name in names] if set(disturbance) <= set(names) else [None]
+    around = [disturbance] * n if np.ndim(disturbance) == 0 else list(disturbance)
+    if len(around) != n:
+        raise InvalidInput("disturbance must be a number, or one per coordinate", got=f"{disturbance!r:.80}")
+    half = np.array([at_least("disturbance", w, 0.0) for w in around])
+    return Reach(calls, freeze(half), _image(reach, n), _slopes(slopes, n, len(calls)))
+
+
+def _image(reach: Function | None, n: int) -> Call | None:
+    """``reach`` as a function of the low and high ends, one below the other."""
+    if reach is None:
+        return None
+    function = make_function("reach", reach)
+
+    def ends(h: int, both: FloatArray, u: Any) -> list[Any]:
+        low, high = function(h, both[:n], both[n:], u)
+        return [*low, *high]
+
+    return Call("reach", ends, 2 * n)
+
+
+def _slopes(given: Any, n: int, models: int) -> tuple[FloatArray, ...] | None:
+    if given is None:
+        return None
+    table = np.asarray(given, np.float64)
+    if table.shape == (n, n):
+        table = np.broadcast_to(table, (models, n, n))
+    if table.shape != (models, n, n) or not np.isfinite(table).all() or (table < 0).any():
+        got = f"shape {table.shape} where ({n}, {n}) is expected, of numbers from 0 on"
+        raise InvalidInput("slopes bound the derivatives of each next coordinate by each coordinate", got=got)
+    return tuple(table)
+
+
+def make_remainder(given: Any, limits: int) -> FloatArray:
+    found = np.array([at_least("remainder", value, 0.0) for value in np.broadcast_to(given, (limits,))])
+    return freeze(found)
+
+
+def with_remainders(limits: tuple[Limit, ...], remainder: FloatArray, dim: int) -> tuple[Limit, ...]:
+    """The limits with a known coefficient for each column of remainders, the last of dim: 1 for one's own, else 0.
+
+    So a cell's rows cost the remainder more, and exact ones do not.
+    """
+    if not remainder.any():
+        return limits
+    first, found = dim - len(limits), []
+    for j, limit in enumerate(limits):
+        known = {first + k: 1.0 if k == j else 0.0 for k in range(len(limits))}
+        prior: Any = known if limit.prior is None else {**_by_column(limit), **known}
+        uses = None if limit.features is None else [*limit.features, *known]
+        kept = {name: getattr(limit, name) for name in ("bound", "noise", "norm", "misspecification", "episode_noise")}
+        found.append(Limit(limit.name, **kept, prior=prior, features=uses))
+    return tuple(found)
+
+
+def _by_column(limit: Limit) -> dict[Any, Any]:
+    if isinstance(limit.prior, tuple):
+        return dict(
+            zip(range(len(limit.prior)) if limit.features is None else limit.features, limit.prior, strict=True)
+        )
+    return dict(limit.prior or {})
