@@ -17,12 +17,12 @@ from surefoot.worlds.registry import make, names
 if TYPE_CHECKING:
     from surefoot.worlds.adapters import from_gymnasium
     from surefoot.worlds.ids import register_all
-    from surefoot.worlds.tank import tank
+    from surefoot.worlds.named.tank import tank
     from surefoot.worlds.world import World
 
 __all__ = ["World", "from_gymnasium", "make", "names", "register_all", "tank"]
 
-_LATER = {"World": "world", "from_gymnasium": "adapters", "register_all": "ids", "tank": "tank"}
+_LATER = {"World": "world", "from_gymnasium": "adapters", "register_all": "ids", "tank": "named.tank"}
 
 
 def __getattr__(name: str) -> Any:
