@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -246,22 +247,29 @@ MISUSES = {
 
 
 @every_agent
-@pytest.mark.parametrize("misuse", MISUSES)
-def test_misuse_is_refused_in_words_and_changes_nothing(kind: str, misuse: str) -> None:
-    """Beside a twin that was never misused; from there on both must be equal to the bit."""
-    case, problem = MISUSES[misuse], ring()
+@pytest.mark.parametrize("moment", sorted({case.moment for case in MISUSES.values()}))
+def test_misuse_is_refused_in_words_and_changes_nothing(kind: str, moment: str) -> None:
+    """Every misuse of a moment in turn, beside a twin that was never misused; then both are equal to the bit."""
+    problem = ring()
     agent, twin = make(kind, problem), make(kind, problem)
     for one in (agent, twin):
         practise(one, 3, seed=7)
-        begin(one, case.moment)
-    before = (agent.episodes, agent.replans, agent.plan, [row.tolist() for row in agent.policy()])
-    with pytest.raises(case.error, match=f"(?s){case.words}"):
-        case.call(agent)
-    assert (agent.episodes, agent.replans) == before[:2]
-    assert agent.plan is before[2]
-    assert [row.tolist() for row in agent.policy()] == before[3]
+        begin(one, moment)
+
+    def seen() -> Any:
+        return agent.episodes, agent.replans, str(agent.place), [row.tolist() for row in agent.policy()]
+
+    before, plan = seen(), agent.plan
+    for misuse, case in MISUSES.items():
+        if case.moment != moment:
+            continue
+        with pytest.raises(case.error) as refused:
+            case.call(agent)
+        assert re.search(f"(?s){case.words}", str(refused.value)), misuse
+        assert agent.plan is plan, misuse
+        assert seen() == before, misuse
     for one in (agent, twin):
-        end(one, case.moment)
+        end(one, moment)
     same_state(agent, twin)
     assert practise(agent, 3, seed=8) == practise(twin, 3, seed=8)
     same_state(agent, twin)
