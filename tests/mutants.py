@@ -37,7 +37,7 @@ AREAS = {  # area: (what is mutated, the tests that guard it, quick ones first)
         "test_certify test_explore_and_values test_why test_agent_api",
     ),
     "journal": (
-        "study/journal.py study/records.py study/clock.py storage/*.py",
+        "study/journal.py study/records.py storage/*.py",
         "test_journal test_storage test_bombs test_survivors test_study_opening test_study_durable test_files "
         "test_files_damage test_study",
     ),

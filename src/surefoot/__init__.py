@@ -140,7 +140,7 @@ class _AfterGymnasium:
 
 
 def _register() -> None:
-    from surefoot.worlds.ids import register_all
+    from surefoot.worlds.registry import register_all
 
     register_all()
 

@@ -62,6 +62,42 @@ def some_of(what: str, known: tuple[str, ...], given: Iterable[str]) -> tuple[st
     return tuple(name for name in known if name in chosen)
 
 
+# --- arguments of formulas, by name; a NaN never passes -----------------------------------------------------
+
+
+def count(**values: int) -> None:
+    """Whole numbers from 1 on."""
+    for name, value in values.items():
+        whole(name, value, 1)
+
+
+def decisions(horizon: int) -> None:
+    """There is at least one decision."""
+    whole("horizon", horizon, 2)
+
+
+def probabilities(**values: float) -> None:
+    """Strictly within (0, 1)."""
+    for name, value in values.items():
+        probability(name, value)
+
+
+def positive(**values: float) -> None:
+    for name, value in values.items():
+        at_least(name, value, 0.0, strictly=True)
+
+
+def at_least_zero(**values: float) -> None:
+    for name, value in values.items():
+        at_least(name, value, 0.0)
+
+
+def all_finite(**values: float) -> None:
+    for name, value in values.items():
+        if not math.isfinite(value):
+            raise InvalidInput(f"{name} must be finite", got=repr(value))
+
+
 # --- options that come from a file or a command line --------------------------------------------------------
 
 

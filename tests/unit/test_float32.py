@@ -17,7 +17,7 @@ from surefoot.audits.declaration import read_problem
 from surefoot.errors import InvalidInput
 from surefoot.model import features, rounding
 from surefoot.model.graph import pool
-from surefoot.study.compare import problem_difference
+from surefoot.study.declaring import problem_difference
 from tests.drawn_worlds import certified_world
 from tests.narrow import star, tables_of, upcast
 from tests.saved_problems import PROBLEMS, assert_same, members_of, refused, repack, sharing_of, template

@@ -16,8 +16,7 @@ import pytest
 
 from surefoot.errors import OutOfOrder, UnreadableFile, UnwritableFile
 from surefoot.storage import archive, disk, lock, strict_json
-from surefoot.storage.atomic import write_text, writing
-from surefoot.storage.disk import BESIDE, DISK, FileLayer
+from surefoot.storage.disk import BESIDE, DISK, FileLayer, write_text, writing
 from surefoot.storage.lock import Lock
 
 # --- the disk -------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import surefoot as sf
 from surefoot.audits import imports as audit_imports
 from surefoot.audits.audit import audit
 from surefoot.errors import InvalidInput
-from surefoot.logs.cells import episode_key
+from surefoot.logs.rows import episode_key
 from surefoot.reports import study_page as page
 from surefoot.study import protocol
 from tests.forgery import Record, forge

@@ -60,7 +60,7 @@ def show(out: Path) -> None:
     """Write what the runs come to, and print the table of all worlds together."""
     from surefoot.cli.table import print_table
     from surefoot.reports.field import read_field
-    from surefoot.storage.atomic import write_text
+    from surefoot.storage.disk import write_text
 
     field = read_field(out)
     write_text(out / "field.csv", field.csv())

@@ -25,7 +25,7 @@ def export(
 ) -> None:
     """Write the learned policy: for each state its certified action, its exact value and its margin to each limit."""
     from surefoot.plan.policy_document import load_policy, save_policy
-    from surefoot.storage.atomic import writing
+    from surefoot.storage.disk import writing
     from surefoot.sweeps.folder import EXPLOITING, POLICY
 
     document = load_policy(_run_of(folder, agent, seed) / (EXPLOITING if exploit else POLICY))

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot.diagnosis.rank import slices
-from surefoot.diagnosis.triangles import NEGLIGIBLE, no_directions
+from surefoot.diagnosis.rank import NEGLIGIBLE, no_directions, slices
 from surefoot.estimate.bank import Basis
 from surefoot.estimate.blocks import cost_blocks
 from surefoot.estimate.costs import split, turned_lengths

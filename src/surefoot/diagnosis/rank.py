@@ -12,13 +12,18 @@ import numpy as np
 import scipy.linalg
 
 from surefoot.diagnosis.diagnosis import Features, Regression
-from surefoot.diagnosis.triangles import NEGLIGIBLE, describe_blocks
-from surefoot.estimate.blocks import Blocks, cost_blocks, value_blocks
+from surefoot.estimate.bank import NO_DATA, Basis
+from surefoot.estimate.blocks import Blocks, SameSize, cost_blocks, value_blocks
+from surefoot.estimate.families import Family
+from surefoot.estimate.kernels import laid_out
+from surefoot.estimate.update import Frames
 from surefoot.model import features as model
 from surefoot.model.features import FeatureArray
-from surefoot.model.graph import FloatArray
+from surefoot.model.graph import Anchors, FloatArray, IntArray
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
+
+NEGLIGIBLE = 1e-12  #: a direction this much smaller than the largest one is rounding
 
 
 def describe_features(problem: Problem) -> Features:
@@ -119,3 +124,129 @@ def _largest_entries(x: model.Features) -> FloatArray:
     if len(x) == 0:
         return np.zeros(x.shape[1])
     return np.maximum(np.asarray(x.max(axis=0), np.float64), -np.asarray(x.min(axis=0), np.float64))
+
+
+# --- sparse features, block by block ---------------------------------------------------------------------------
+
+_AT_ONCE = 1 << 22  # numbers that are laid out or decomposed together
+
+
+class Triangles:
+    """R with RᵀR = Σ z zᵀ of every block of one regression, many small blocks at a time."""
+
+    def __init__(self, blocks: Blocks, regression: int) -> None:
+        self.blocks, self.regression = blocks, regression
+        self._first = int(blocks.first[regression])
+        self.stacks = [np.zeros((run.n, run.size, run.size)) for run in blocks.runs[regression]]
+
+    @property
+    def runs(self) -> tuple[SameSize, ...]:
+        return self.blocks.runs[self.regression]
+
+    def add(self, x: SparseRows, family: Family | None = None, anchors: Anchors | None = None) -> None:
+        """Count all rows of a table; of a family, scaled and what is left of them beside its anchors."""
+        known = None if family is None else family.known(anchors)
+        nothing, width = np.zeros((1, x.dim)), np.ones(x.dim) if family is None else family.width
+        both = (nothing, nothing) if known is None else (known.anchors, known.directions)
+        frames = Frames(both[0][None], both[1][None], width[None])
+        step = max(1, _AT_ONCE // self.blocks.largest)
+        for first in range(0, len(x), step):
+            block, begin, flat = laid_out(x[first : first + step], self.blocks, self.regression, frames)
+            for run, stack in zip(self.runs, self.stacks, strict=True):
+                own = np.flatnonzero((block >= run.first) & (block < run.first + run.n))
+                if len(own):
+                    z = flat[begin[own][:, None] + np.arange(run.size)]
+                    _compress(stack, block[own] - run.first, z)
+
+    def singular_values(self) -> list[FloatArray]:
+        """Per run (n, size), the largest first."""
+        return [stack[..., 0] if stack.shape[1] == 1 else _svd(stack)[0] for stack in self.stacks]
+
+    def spanned(self, least: float) -> tuple[Basis, FloatArray]:
+        """An orthonormal basis of every block, and 1 for its directions that rows have, longer than ``least``."""
+        n = int(self.blocks.first[self.regression + 1]) - self._first
+        spot, entry = np.full(n, NO_DATA), np.full(n, NO_DATA)
+        kept, bases = [], []
+        spots = entries = 0
+        for run, stack in zip(self.runs, self.stacks, strict=True):
+            values, directions = (stack[..., 0], np.ones_like(stack)) if run.size == 1 else _svd(stack)
+            own = run.first - self._first + np.arange(run.n)
+            spot[own] = spots + np.arange(run.n) * run.size
+            entry[own] = entries + np.arange(run.n) * run.size**2
+            spots, entries = spots + run.n * run.size, entries + stack.size
+            kept.append((values > least).reshape(-1))
+            bases.append(directions.transpose(0, 2, 1).reshape(-1))
+        weights = np.concatenate([*kept, [False]]).astype(np.float64)
+        return Basis(self.blocks, self.regression, spot, entry, np.concatenate(bases)), weights
+
+
+def no_directions(blocks: Blocks, regression: int) -> Basis:
+    """The basis of a regression without data: every block as it is."""
+    nothing = np.full(int(blocks.first[regression + 1] - blocks.first[regression]), NO_DATA)
+    return Basis(blocks, regression, nothing, nothing, np.empty(0))
+
+
+def _svd(stack: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(singular values (n, size), right directions (n, size, size)), some matrices at a time."""
+    step = max(1, _AT_ONCE // stack[0].size)
+    parts = [np.linalg.svd(stack[i : i + step])[1:] for i in range(0, len(stack), step)]
+    return np.concatenate([s for s, _ in parts]), np.concatenate([v for _, v in parts])
+
+
+def _compress(stack: FloatArray, of: IntArray, z: FloatArray) -> None:
+    """Rows z (rows, size) of blocks ``of`` enter their triangles, stack[of], in place."""
+    size = stack.shape[1]
+    if size == 1:
+        stack[:, 0, 0] = np.sqrt(stack[:, 0, 0] ** 2 + np.bincount(of, z[:, 0] ** 2, len(stack)))
+        return
+    order = np.argsort(of, kind="stable")
+    of, z = of[order], z[order]
+    counts = np.bincount(of, minlength=len(stack))
+    turn = np.arange(len(of)) - (np.cumsum(counts) - counts)[of]  # a row's number within its block
+    height = 4 * size
+    width = max(1, _AT_ONCE // ((size + height) * size))
+    for first in range(0, int(turn.max()) + 1, height):
+        due = np.flatnonzero((turn >= first) & (turn < first + height))
+        blocks, which = np.unique(of[due], return_inverse=True)
+        for begin in range(0, len(blocks), width):
+            some = blocks[begin : begin + width]
+            tall = np.zeros((len(some), size + height, size))
+            tall[:, :size] = stack[some]
+            here = (which >= begin) & (which < begin + width)
+            tall[which[here] - begin, size + turn[due[here]] - first] = z[due[here]]
+            stack[some] = np.linalg.qr(tall, mode="r")
+
+
+def describe_blocks(blocks: Blocks, tables: Sequence[SparseRows], pooled: bool) -> tuple[Regression, ...]:
+    """Rank and redundant columns of every regression; ``tables`` are those of the steps, in order."""
+    groups = [tables] if pooled else [[x] for x in tables]
+    done: dict[tuple[int, ...], tuple[int, tuple[int, ...]]] = {}
+    result = []
+    for r, group in enumerate(groups):
+        unique = {id(x): x for x in group}
+        if tuple(unique) not in done:
+            triangles = Triangles(blocks, r)
+            for x in unique.values():
+                triangles.add(x)
+            done[tuple(unique)] = _rank(triangles)
+        layers = tuple(range(len(tables))) if pooled else (r,)
+        result.append(Regression(layers, *done[tuple(unique)]))
+    return tuple(result)
+
+
+def _rank(triangles: Triangles) -> tuple[int, tuple[int, ...]]:
+    values = triangles.singular_values()
+    least = NEGLIGIBLE * max(float(each.max()) for each in values)
+    shape, rank, redundant = triangles.blocks.shape, 0, list[IntArray]()
+    for run, stack, each in zip(triangles.runs, triangles.stacks, values, strict=True):
+        ranks = (each > least).sum(axis=1)
+        rank += int(ranks.sum())
+        slots = shape.slot[run.first + np.arange(run.n)]
+        missing = np.flatnonzero(ranks < run.size)
+        empty = missing[ranks[missing] == 0]
+        redundant.append(shape.column[(slots[empty][:, None] + np.arange(run.size)).reshape(-1)])
+        for i in missing[ranks[missing] > 0]:
+            # Pivoting puts a largest set of independent columns first; the others are combinations of them.
+            _, order = scipy.linalg.qr(stack[i], mode="r", pivoting=True)[-2:]
+            redundant.append(shape.column[slots[i] + np.asarray(order[ranks[i] :])])
+    return rank, tuple(sorted(np.concatenate(redundant).tolist()))

@@ -30,13 +30,13 @@ from typing import TYPE_CHECKING, Any
 
 from surefoot.exact.best import Solution, solve
 from surefoot.exact.evaluate import (
+    Evaluator,
     Violations,
     evaluate,
     evaluate_all,
     fallback_value,
     violations,
 )
-from surefoot.exact.evaluator import Evaluator
 from surefoot.exact.policies import Policy, fallback
 from surefoot.exact.safety import SafeSets, safe_sets
 

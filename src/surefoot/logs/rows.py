@@ -7,15 +7,105 @@ and ``cost`` alone. Other columns are left aside.
 
 from __future__ import annotations
 
+import json
+import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from surefoot.errors import InvalidInput, SurefootError, UnknownLabel
-from surefoot.logs import cells
-from surefoot.model.labels import Label, label_of, same_label, shown
+from surefoot.logs.files import Text
+from surefoot.model.labels import Label, label_of, other_spellings, same_label, shown
 from surefoot.model.measured import measured
 from surefoot.model.problem import Problem
+
+# --- what a cell stands for: read strictly, never guessed -------------------------------------------------------
+
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_STEP = re.compile(r"0|[1-9][0-9]{0,8}")
+_ANY_NUMBER = re.compile(r"([+-]?)([0-9]+)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,9}))?")
+
+
+def readings(value: object) -> list[object]:
+    """What a label's cell may mean. A CSV cell ``3`` is the number or the text; the problem knows which."""
+    if not isinstance(value, Text):
+        return [value]
+    if value.startswith("("):  # a tuple as Python writes it
+        return [*(each for each in other_spellings(str(value)) if repr(each) == value), str(value)]
+    try:
+        parsed = json.loads(value)
+    except (ValueError, RecursionError):
+        return [str(value)]
+    if parsed == str(value) or value not in _spellings(parsed):  # " 3", 3.00 and NaN are text, and most likely unknown
+        return [str(value)]
+    return [parsed, str(value)]
+
+
+def _spellings(value: object) -> list[str]:
+    return [
+        json.dumps(value, ensure_ascii=plain, separators=between)
+        for plain in (True, False)
+        for between in ((", ", ": "), (",", ":"))
+    ]
+
+
+def step_in(value: object) -> object:
+    """The number of a step, from a cell or as it is; text that is none stays text and is refused later."""
+    if isinstance(value, Text):
+        return int(value) if _STEP.fullmatch(value) else str(value)
+    return value
+
+
+def cost_in(value: object, where: str) -> object:
+    """A cost: a number, a list of them, or None, from a cell or as it is.
+
+    In single precision 0.21 is 0.20999999344348907; it is read as 0.21, so that a copy of 0.21 is known again.
+    """
+    if isinstance(value, np.float32):
+        return float(str(value))
+    if not isinstance(value, Text):
+        return value
+    if _NUMBER.fullmatch(value):
+        return float(value)
+    if value.startswith("["):
+        try:
+            parsed: object = json.loads(value)
+        except (ValueError, RecursionError):
+            parsed = None
+        if isinstance(parsed, list):
+            return parsed
+    fix = "Write it as 0.5, -12 or 3e-4, nothing around it; leave the cell empty if it was not measured."
+    raise InvalidInput("a cost must be a number", where=where, got=shown(str(value)), fix=fix)
+
+
+def episode_key(name: str | int | float) -> str:
+    """An id as a person reads it: without blanks around it, a number by its value."""
+    text = unicodedata.normalize("NFKC", name).strip() if isinstance(name, str) else repr(name)
+    match = _ANY_NUMBER.fullmatch(text)
+    if match is None:
+        return text
+    sign, whole, fraction, exponent = match.groups("")
+    digits = (whole + fraction).lstrip("0")
+    significant = digits.rstrip("0")
+    if not significant:
+        return "0"
+    power = int(exponent or 0) - len(fraction) + len(digits) - len(significant)
+    return f"{sign.strip('+')}{significant}e{power}"
+
+
+def episode_in(value: object) -> str | int | float:
+    """An id: text or a number, nothing that two files would spell in ways that cannot be compared."""
+    name = label_of(str(value) if isinstance(value, Text) else value, "column 'episode'")
+    if type(name) not in (str, int, float) or (type(name) is str and not name.strip()):
+        raise InvalidInput("an episode is text or a number", where="column 'episode'", got=shown(name))
+    known: str | int | float = name
+    return known
+
+
+# --- what a row stands for --------------------------------------------------------------------------------------
 
 LABELS = ("state", "action", "next_state")
 OUTSIDE, LAST = -1, -2  #: in place of an edge: the successor is not declared; the row is a last state's cost
@@ -42,7 +132,7 @@ class RowReader:
 
     def read(self, row: Mapping[str, Any], *, outside: bool) -> Transition:
         """The transition that a row holds; with ``outside``, a successor that is not declared is one, too."""
-        problem, h = self._problem, cells.step_in(entry(row, "step"))
+        problem, h = self._problem, step_in(entry(row, "step"))
         if type(h) is not int or not 0 <= h < problem.horizon:
             raise UnknownLabel("no such step", got=f"{shown(h)}, steps are 0 … {problem.horizon - 1}")
         states = problem.naming.states
@@ -68,7 +158,7 @@ class RowReader:
         except UnknownLabel:
             if not outside:
                 raise
-            first = cells.readings(entry(row, "next_state", null=True))[0]
+            first = readings(entry(row, "next_state", null=True))[0]
             return Transition(h, i, pair, OUTSIDE, cost, partly, label_of(first, "column 'next_state'"))
         return Transition(h, i, pair, edge, cost, partly, reached(edge))
 
@@ -79,7 +169,7 @@ class RowReader:
         """The index that a cell means; exactly one of its readings must be known, and spelt as the problem does."""
         found: set[int] = set()
         refusal: SurefootError | None = None
-        for reading in cells.readings(entry(row, name, null=True)):
+        for reading in readings(entry(row, name, null=True)):
             label = label_of(reading, f"column {name!r}")
             try:
                 index = find(label)
@@ -107,9 +197,9 @@ class RowReader:
             raise InvalidInput("the cost is given twice", got=f"cost and {columns[0]}")
         where = "columns 'cost.…'" if columns else "column 'cost'"
         if columns:
-            value: Any = [cells.cost_in(row.get(name), f"column {name!r}") for name in names]
+            value: Any = [cost_in(row.get(name), f"column {name!r}") for name in names]
         else:
-            value = cells.cost_in(entry(row, "cost", null=True), where)
+            value = cost_in(entry(row, "cost", null=True), where)
         partly = False
         if isinstance(value, (list, tuple)) and any(part is None for part in value):
             partly = any(part is not None for part in value)

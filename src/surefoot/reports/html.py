@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.reports.pictures.style import LIGHT, Paper, pyplot
-from surefoot.storage.atomic import write_text
+from surefoot.storage.disk import write_text
 
 REPORT = "report.html"  #: the page of a directory of runs, or of a study
 SCRIPTED = "; script-src 'unsafe-inline'; img-src data:"  #: what a page with the explorer may do, too

@@ -26,7 +26,7 @@ from surefoot.reports.pictures.curves import chart_figure
 from surefoot.reports.pictures.draw import figure_of
 from surefoot.reports.pictures.style import Paper
 from surefoot.reports.statistics import Interval
-from surefoot.storage.atomic import write_text, writing
+from surefoot.storage.disk import write_text, writing
 
 BESIDE = "report"  #: the folder of figures and tables beside the page
 

@@ -17,7 +17,7 @@ from surefoot.reports.explorer import explorer_html, explorer_of_plan
 from surefoot.reports.html import REPORT, SCRIPTED, encodable, page_data, shipped, whole_page
 from surefoot.reports.study_history import History, read_history
 from surefoot.runs.plans_kept import why_not_kept
-from surefoot.storage.atomic import write_text, writing
+from surefoot.storage.disk import write_text, writing
 from surefoot.study.study import Study
 
 

@@ -29,7 +29,7 @@ from surefoot.runs.record import EpisodeTable, PlanTable, by_limit
 from surefoot.runs.run import FORMAT, VERSION, Run
 from surefoot.storage import archive as npz
 from surefoot.storage import disk, strict_json
-from surefoot.storage.atomic import write_text
+from surefoot.storage.disk import write_text
 
 FORMATS = ("parquet", "npz")
 UNFOLDED = 64  #: a Parquet table may be so many times as large as its file,

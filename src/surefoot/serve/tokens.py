@@ -17,8 +17,7 @@ from pathlib import Path
 from surefoot.errors import UnreadableFile
 from surefoot.model import checked
 from surefoot.storage import strict_json
-from surefoot.storage.atomic import writing
-from surefoot.storage.disk import DISK
+from surefoot.storage.disk import DISK, writing
 
 NAME = "tokens.json"
 FORMAT, VERSION = "surefoot-tokens", 1

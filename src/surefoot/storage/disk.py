@@ -9,9 +9,11 @@ import contextlib
 import errno
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
+
+from surefoot.errors import UnwritableFile
 
 try:
     from fcntl import F_FULLFSYNC, fcntl  # type: ignore[attr-defined, unused-ignore]
@@ -123,3 +125,34 @@ def _behind(path: Path) -> Path:
 
 
 DISK = FileLayer()
+
+
+# --- small files, and what a failing disk is called -------------------------------------------------------------
+
+_NAMES = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EROFS: "the disk is read-only",
+    errno.EACCES: "no permission to write here",
+    errno.EPERM: "no permission to write here",
+    errno.ENOTDIR: "a file is in the way of a directory",
+    errno.EEXIST: "a file is in the way of a directory",
+}
+
+
+@contextlib.contextmanager
+def writing(place: Path, fix: str = "") -> Iterator[None]:
+    """What the system refuses becomes one clear error that names the place."""
+    try:
+        yield
+    except UnwritableFile:
+        raise
+    except OSError as error:
+        where = str(error.filename or place)
+        rule = _NAMES.get(error.errno or 0, "the disk cannot be written")
+        raise UnwritableFile(rule, where=where, got=error.strerror or str(error), fix=fix) from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """The old file stays until the new one is complete on disk."""
+    DISK.replace(path, text.encode("utf-8"))

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.storage import disk, strict_json
-from surefoot.storage.atomic import writing
+from surefoot.storage.disk import writing
 
 HEADER = "header.json"
 KINDS = {"<f8", "<f4", "<i8", "<i4", "|b1"}

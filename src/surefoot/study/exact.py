@@ -21,8 +21,7 @@ from surefoot.model.plant.plant import Plant
 from surefoot.plan.centres import CentreValues
 from surefoot.plan.plan import Plan
 from surefoot.plan.point import Point, at_point
-from surefoot.storage.atomic import writing
-from surefoot.storage.disk import FileLayer
+from surefoot.storage.disk import FileLayer, writing
 from surefoot.study.records import Record
 from surefoot.study.standing import Standing
 

@@ -40,9 +40,8 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.errors import InvalidInput, SurefootError
-from surefoot.logs.cells import episode_in, episode_key
 from surefoot.logs.files import MOST_ROWS, Log, Text, log_rows
-from surefoot.logs.rows import LAST, RowReader
+from surefoot.logs.rows import LAST, RowReader, episode_in, episode_key
 from surefoot.model.labels import Label, shown
 from surefoot.model.problem import Problem
 from surefoot.storage.disk import FileLayer

@@ -23,12 +23,11 @@ from surefoot.model.plant.plant import Plant
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.monitor.watching import MonitorFactory
-from surefoot.storage.atomic import writing
-from surefoot.storage.disk import FileLayer
+from surefoot.storage.disk import FileLayer, writing
 from surefoot.storage.lock import Lock
 from surefoot.study import journal as journals
 from surefoot.study import snapshots
-from surefoot.study.compare import difference, problem_difference
+from surefoot.study.declaring import difference, problem_difference
 from surefoot.study.exact import FILE as PLANT_FILE
 from surefoot.study.exact import check_plant_file, keep_plant
 from surefoot.study.journal import Journal, Line, Scan

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from surefoot.logs.cells import episode_key
+from surefoot.logs.rows import episode_key
 from surefoot.storage.disk import FileLayer
 from surefoot.study import journal as journals
 from surefoot.study.records import Record, compact

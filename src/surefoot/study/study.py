@@ -36,11 +36,10 @@ from surefoot.study import certificate, opening, records, snapshots
 from surefoot.study import journal as journals
 from surefoot.study.acknowledging import Answer, acknowledge_entries
 from surefoot.study.certificate import Offer
-from surefoot.study.clock import Clock
 from surefoot.study.episode import Episode
 from surefoot.study.exact import Exact
 from surefoot.study.importing import Imported, prepare
-from surefoot.study.journal import Journal
+from surefoot.study.journal import Clock, Journal
 from surefoot.study.records import Record
 from surefoot.study.rehearsal import rehearse
 from surefoot.study.standing import Standing

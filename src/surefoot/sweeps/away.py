@@ -21,7 +21,7 @@ import numba
 
 from surefoot.errors import InvalidInput, SurefootError
 from surefoot.storage import disk
-from surefoot.storage.atomic import writing
+from surefoot.storage.disk import writing
 from surefoot.sweeps import worker
 from surefoot.sweeps.folder import Folder, RunPlace
 from surefoot.sweeps.task import MOST_MARKS, SAVE_SHARE, Played, Stop, Task, Tell, play_task

@@ -18,7 +18,7 @@ from surefoot.errors import InvalidInput, SurefootError, UnreadableFile
 from surefoot.exact import contenders
 from surefoot.model import checked
 from surefoot.storage import disk, strict_json
-from surefoot.storage.atomic import write_text, writing
+from surefoot.storage.disk import write_text, writing
 from surefoot.worlds import registry as worlds
 from surefoot.worlds.files import save_world
 from surefoot.worlds.world import World

@@ -59,7 +59,7 @@ from surefoot.model.files import file_for
 from surefoot.runs import plans_kept as snapshots
 from surefoot.runs.interrupt import Interrupt
 from surefoot.storage import disk
-from surefoot.storage.atomic import writing
+from surefoot.storage.disk import writing
 from surefoot.sweeps import folder as folders
 from surefoot.sweeps import locks
 from surefoot.sweeps.display import Display

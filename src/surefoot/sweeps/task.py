@@ -18,7 +18,7 @@ from surefoot.runs.plans_kept import Recorder
 from surefoot.runs.run import Run
 from surefoot.runs.runner import Session
 from surefoot.storage import disk
-from surefoot.storage.atomic import writing
+from surefoot.storage.disk import writing
 from surefoot.sweeps.folder import EXPLOITING, POLICY, Contender, RunPlace
 from surefoot.worlds.world import World
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from surefoot.checks import all_finite, at_least_zero, count, positive, probabilities
 from surefoot.errors import InvalidInput
-from surefoot.theory.arguments import all_finite, at_least_zero, count, positive, probabilities
 
 # ---------------------------------------------------------------- the radius and the first phase (thm:regret)
 

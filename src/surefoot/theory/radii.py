@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from surefoot.checks import at_least_zero, count, positive, probabilities
 from surefoot.errors import InvalidInput
-from surefoot.theory.arguments import at_least_zero, count, positive, probabilities
 from surefoot.tolerances import LOG_DET
 
 

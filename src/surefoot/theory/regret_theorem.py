@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from surefoot.checks import at_least_zero, count, decisions, positive, probabilities
 from surefoot.errors import InvalidInput
 from surefoot.theory import paper
-from surefoot.theory.arguments import at_least_zero, count, decisions, positive, probabilities
 from surefoot.theory.paper import LowerBound
 
 MOST_EPISODES = 10**18

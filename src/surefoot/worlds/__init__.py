@@ -16,8 +16,8 @@ from surefoot.worlds.registry import make, names
 
 if TYPE_CHECKING:
     from surefoot.worlds.adapters import from_gymnasium
-    from surefoot.worlds.ids import register_all
     from surefoot.worlds.named.tank import tank
+    from surefoot.worlds.registry import register_all
     from surefoot.worlds.world import World
 
 __all__ = ["World", "from_gymnasium", "make", "names", "register_all", "tank"]

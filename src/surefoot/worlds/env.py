@@ -43,8 +43,8 @@ from surefoot.model.graph import NO_ACTION, FloatArray
 from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
 from surefoot.worlds import painting, registry
-from surefoot.worlds.ids import environment_id, register_all
 from surefoot.worlds.observing import Observation, Observer
+from surefoot.worlds.registry import environment_id, register_all
 from surefoot.worlds.sampler import Sampler
 from surefoot.worlds.world import World
 

@@ -11,10 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surefoot.errors import InvalidInput, SurefootError
-from surefoot.logs.cells import episode_in, episode_key
-from surefoot.logs.files import Row
-from surefoot.logs.journals import all_rows
-from surefoot.logs.rows import LAST, OUTSIDE, RowReader, Transition
+from surefoot.logs.files import Row, all_rows
+from surefoot.logs.rows import LAST, OUTSIDE, RowReader, Transition, episode_in, episode_key
 from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
