@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from surefoot.agents import registry
-from surefoot.agents.cards import card
+from surefoot.agents.registry import card
 
 DOCS = Path(__file__).parent
 PAGE = DOCS / "field.md"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections.abc
+import contextlib
 import difflib
 import inspect
 import math
@@ -102,22 +103,41 @@ def all_finite(**values: float) -> None:
 
 
 def options_of(function: Callable[..., Any], without: Collection[str]) -> dict[str, inspect.Parameter]:
-    """The options that a function takes, by name; those in ``without`` are given otherwise."""
+    """The options that a function takes, by name; those in ``without`` are given otherwise.
+
+    A class whose constructor ends in ``**`` hands these on to its parent's: the parent's options are its own as well.
+    """
     kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = inspect.signature(function).parameters
-    return {name: p for name, p in parameters.items() if p.kind in kinds and name not in without}
+    found: dict[str, inspect.Parameter] = {}
+    for constructor in _handed_on(function):
+        for name, p in inspect.signature(constructor).parameters.items():
+            if p.kind in kinds and name not in without and name != "self":
+                found.setdefault(name, p)
+    return found
+
+
+def _handed_on(function: Callable[..., Any]) -> list[Callable[..., Any]]:
+    """The function; of a class the constructors that its keywords reach, its own first."""
+    if not inspect.isclass(function):
+        return [function]
+    found: list[Callable[..., Any]] = []
+    for constructor in (vars(kind)["__init__"] for kind in function.__mro__ if "__init__" in vars(kind)):
+        found.append(constructor)
+        if not any(p.kind is p.VAR_KEYWORD for p in inspect.signature(constructor).parameters.values()):
+            break
+    return found
 
 
 def check_options(
     what: str, function: Callable[..., Any], given: Mapping[str, Any], without: Collection[str] = ()
 ) -> None:
     """Refuse an option that the function does not take, with the nearest ones, and a value of the wrong type."""
-    known = options_of(function, without)
-    every = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
-    try:
-        hints = get_type_hints(function.__init__ if inspect.isclass(function) else function)
-    except NameError:  # annotated with names that only a type checker imports
-        hints = {}
+    known, reached = options_of(function, without), _handed_on(function)
+    every = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(reached[-1]).parameters.values())
+    hints: dict[str, Any] = {}
+    for constructor in reversed(reached):
+        with contextlib.suppress(NameError):  # annotated with names that only a type checker imports
+            hints.update(get_type_hints(constructor))
     for name, value in given.items():
         if name not in known:
             if every and name not in without:

@@ -9,7 +9,7 @@ import pytest
 
 import surefoot as sf
 from surefoot import exact
-from surefoot.agents.look_ahead import IDEAS
+from surefoot.agents.blocks.look_ahead import IDEAS
 from surefoot.runs.run import Run
 
 SEEDS, EPISODES, LAST = 10, 3000, 1000

@@ -1,6 +1,6 @@
 """Every claim of an agent's card: what it says never happens does not, what it says may happen does, somewhere.
 
-The cards are in the agents' docstrings (surefoot.agents.cards). Who promises every step is tested for it elsewhere too,
+The cards are in the agents' docstrings. Who promises every step is tested for it elsewhere too,
 over many runs; here with the options under which the learners of the deterministic line promise it.
 """
 
@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.agents.cards import card
-from surefoot.agents.tabular import budgets
+from surefoot.agents.blocks.tabular import budgets
+from surefoot.agents.registry import card
 from tests.made_worlds import visits_of
 
 pytestmark = pytest.mark.statistical

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.agents import dope, lsvi_ucb, opdop, safe_mdp, safe_sets, sno_mdp, ucrl_vtr_plus
-from surefoot.agents.tabular import budgets, by_triplet, fallback_chances, total_slack
+from surefoot.agents import dope, lsvi_ucb, opdop, registry, safe_mdp, sno_mdp, ucrl_vtr_plus
+from surefoot.agents.blocks import two_sets
+from surefoot.agents.blocks.tabular import budgets, by_triplet, fallback_chances, total_slack
+from surefoot.checks import check_options, options_of
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import NO_ACTION
 from surefoot.plan.certify import Certified, certify, not_refuted
@@ -108,7 +110,7 @@ def test_the_prior_of_the_published_confidence(thermal: sf.World) -> None:
     agent = sf.agents.make("safe-mdp", problem)
     (limit,) = problem.limits
     d, x = problem.graph.cost_dim, problem.graph.layers[0].cost_features
-    assert safe_sets.prior_ridge(problem) == pytest.approx(limit.noise**2 * d / limit.norm**2)
+    assert two_sets.prior_ridge(problem) == pytest.approx(limit.noise**2 * d / limit.norm**2)
     (known,), (cost,) = problem.graph.anchors[0].features, problem.graph.anchors[0].cost
     rho = x @ known / (known @ known)
     z = x - rho[:, None] * known
@@ -526,3 +528,22 @@ def test_sparse_features_are_played_as_dense_ones(name: str, seed: int) -> None:
     runs = [sf.run(sf.agents.make(name, world.problem), world, 25, seed) for world in both]
     np.testing.assert_allclose(runs[0].regret, runs[1].regret, atol=1e-6)
     assert runs[0].replans == runs[1].replans
+
+
+# ---------------------------------------------------------------- options
+
+
+@pytest.mark.parametrize("name", [name for name in sf.agents.names() if name != "lsvi-new-paper"])
+def test_every_option_of_an_agent_is_found_taken_and_stored(name: str, thermal: sf.World) -> None:
+    """Also those that a constructor hands on to its parent's; and no other."""
+    known = options_of(registry.kind(name), without=("problem",))
+    given = {key: p.default for key, p in known.items()}
+    agent = sf.agents.make(name, thermal.problem, **given)
+    assert set(known) <= set(agent.constants) or name == "fallback"
+    with pytest.raises(TypeError):
+        sf.agents.make(name, thermal.problem, **given, nonsense=1)
+    with pytest.raises(InvalidInput, match="has no option 'nonsense'"):
+        check_options(name, registry.kind(name), {"nonsense": 1}, without=("problem",))
+    if "replan_growth" in known:
+        with pytest.raises(InvalidInput, match=r"replan_growth of .* must be a number"):
+            check_options(name, registry.kind(name), {"replan_growth": "often"}, without=("problem",))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.agents.drawing import drawn, number
+from surefoot.agents.blocks.random_actions import drawn, number
 from surefoot.estimate.counts import Counts, bernstein, empirical
 from surefoot.estimate.model import expected, likelihoods
 from surefoot.estimate.values import ValueConfidence, ValueData
@@ -163,7 +163,7 @@ def test_draws_are_those_of_the_chances_and_of_nothing_else(seed: int) -> None:
 def test_the_last_chance_is_taken_where_a_running_sum_falls_short() -> None:
     layer = SimpleNamespace(state_ptr=np.array([0, 10, 20]))
     chances = np.concatenate([np.full(10, 0.1), np.full(10, 0.1)])
-    from surefoot.agents.drawing import _pick
+    from surefoot.agents.blocks.random_actions import _pick
 
     assert _pick(chances, layer.state_ptr, np.nextafter(1.0, 0.0)).tolist() == [9, 19]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.agents.cards import card
+from surefoot.agents.registry import card
 from surefoot.cli.compare import compare
 from surefoot.errors import SurefootError
 from surefoot.reports.field import LEVELS, Cell, Field, between, read_field

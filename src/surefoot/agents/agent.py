@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surefoot.agents import draws
-from surefoot.agents.place import Place, refuse_inside, start_of, under_way
+from surefoot.agents.blocks import draws
+from surefoot.agents.blocks.place import Place, refuse_inside, start_of, under_way
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.model.features import Features
 from surefoot.model.graph import FloatArray, IntArray

@@ -20,26 +20,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from surefoot.agents.agent import check_problem
-from surefoot.agents.baseline import BaselineOptions
-from surefoot.agents.opt_cmdp import cost_width
-from surefoot.agents.tabular import Tabular, budgets, by_triplet, fallback_chances, total_slack
+from surefoot.agents.blocks.baseline import BaselineOptions
+from surefoot.agents.blocks.tabular import Tabular, TabularOptions, fallback_chances, total_slack
 from surefoot.checks import at_least, whole
 from surefoot.estimate.counts import empirical
 from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
-from surefoot.plan.occupancy import best_occupancy
 from surefoot.plan.plan import Plan
 
 
 @dataclass(frozen=True, kw_only=True)
-class DopeOptions(BaselineOptions):
-    episodes: int
-    scale: float
+class DopeOptions(TabularOptions):
     bonus: float
     initial_episodes: int
     slack: tuple[float, ...]  # (m,) ξ, in units of the largest cost
@@ -56,57 +52,41 @@ class Dope(Tabular):
         problem: Problem,
         failure_probability: float = 0.05,
         *,
-        episodes: int = 1000,
-        scale: float = 1.0,
         bonus: float = 1.0,
         initial_episodes: int | None = None,
         slack: float | Sequence[float] | None = None,
-        replan_growth: float = 0.1,
+        **shared: Any,
     ) -> None:
-        check_problem(problem)
         self._bonus = at_least("bonus", bonus, 0.0)
-        self._largest = np.maximum(problem.largest_costs, 1e-300)
+        self._largest = np.maximum(check_problem(problem).largest_costs, 1e-300)
         self._slack = total_slack(problem, slack) / self._largest
-        self._first = (
-            first_episodes(problem, float(self._slack.min()))
-            if initial_episodes is None
-            else whole("initial_episodes", initial_episodes, 0)
-        )
-        super().__init__(problem, failure_probability, episodes=episodes, scale=scale, replan_growth=replan_growth)
+        first = first_episodes(problem, float(self._slack.min())) if initial_episodes is None else initial_episodes
+        self._first = whole("initial_episodes", first, 0)
+        super().__init__(problem, failure_probability, **shared)
 
     def _with_own(self, options: BaselineOptions) -> DopeOptions:
-        return DopeOptions(
-            **asdict(options),
-            episodes=self._episodes,
-            scale=self._scale,
-            bonus=self._bonus,
-            initial_episodes=self._first,
-            slack=tuple(self._slack.tolist()),
-        )
-
-    def _due_at(self) -> int | None:
-        due = super()._due_at()
-        return due if due is None or self._planned_at >= self._first else min(due, self._first)
+        own = asdict(super()._with_own(options))
+        slack = tuple(self._slack.tolist())
+        return DopeOptions(**own, bonus=self._bonus, initial_episodes=self._first, slack=slack)
 
     def _make_plan(self) -> Plan:
-        problem, graph = self.problem, self.problem.graph
-        sure = fallback_chances(graph)
-        if self.episodes < self._first:
-            return self.drawn_plan(sure)
-        layers, decisions = range(len(graph.layers)), len(graph.layers)
-        inside = [empirical(self.counts, h, self.log_term, self._scale) for h in layers]
-        doubt = [np.add.reduceat(inside[h].width, graph.layers[h].pair_ptr[:-1]) for h in layers]
-        costs: list[FloatArray] = []
-        for h in range(problem.horizon):
-            seen = self.counts.measured[h][:, None] > 0
-            cost = np.where(seen, self.counts.mean_costs(h) + self._scale * cost_width(self, h), self._largest)
-            costs.append(cost + (self._largest * decisions * doubt[h][:, None] if h < decisions else 0.0))
+        graph, steps = self.problem.graph, self.problem.horizon - 1
+        if self.playing_fallback:
+            return self._counted_plan(fallback_chances(graph))
+        inside = [empirical(self.counts, h, self.log_term, self._scale) for h in range(steps)]
+        doubt = [np.add.reduceat(inside[h].width, layer.pair_ptr[:-1]) for h, layer in enumerate(graph.layers)]
+        costs = [self._feared(h) for h in range(steps + 1)]
+        for h in range(steps):
+            costs[h] = costs[h] + self._largest * steps * doubt[h][:, None]
         costs[-1] = np.where(graph.terminal.has_cost[:, None], costs[-1], 0.0)
-        extra = self._bonus * 3.0 * decisions / float(self._slack.min())
-        rewards = [*(layer.reward + extra * doubt[h] for h, layer in enumerate(graph.layers)), graph.terminal.reward]
-        low, high = [each.low for each in inside], [each.high for each in inside]
-        found = best_occupancy(graph, low, high, rewards, by_triplet(graph, costs), budgets(problem))
-        return self.drawn_plan(sure if found is None else found.chances)
+        extra = self._bonus * 3.0 * steps / float(self._slack.min())
+        rewards = [layer.reward + extra * doubt[h] for h, layer in enumerate(graph.layers)]
+        return self._within_budget(inside, rewards, costs)
+
+    def _feared(self, h: int) -> FloatArray:
+        """(N, m) ĉ + σ√(l/n) of a layer, C where nothing was seen."""
+        seen = self.counts.measured[h][:, None] > 0
+        return np.where(seen, self.counts.mean_costs(h) + self._cost_width(h), self._largest)
 
 
 def first_episodes(problem: Problem, slack: float) -> int:

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.agent import Agent, Chances, Policy
-from surefoot.agents.drawing import drawn
-from surefoot.agents.place import refuse_inside, under_way
+from surefoot.agents.blocks.place import refuse_inside, under_way
+from surefoot.agents.blocks.random_actions import drawn
 from surefoot.errors import AssumptionBroken, SurefootError
 from surefoot.estimate.costs import CostData
 from surefoot.estimate.ellipsoids import CostConfidence

@@ -16,12 +16,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar
 
-from surefoot.agents.baseline import Baseline
-from surefoot.agents.safe_sets import no_bonus
-from surefoot.estimate.costs import bound_costs
-from surefoot.plan.certify import certify, not_refuted, with_least_worst
-from surefoot.plan.plan import Plan
-from surefoot.plan.values import most_to_come, optimistic_values
+from surefoot.agents.blocks.baseline import Baseline
+from surefoot.estimate.costs import CostBounds
+from surefoot.plan.certify import Certified, certify, not_refuted, with_least_worst
 
 
 class LsviAe(Baseline):
@@ -29,13 +26,8 @@ class LsviAe(Baseline):
 
     name: ClassVar[str] = "lsvi-ae"
 
-    def _make_plan(self) -> Plan:
-        problem, graph = self.problem, self.problem.graph
-        bounds = bound_costs(problem, self.costs, self.cost_confidence)
-        known = self.value_ellipsoids()
-        hopeful = not_refuted(graph, bounds, problem.bounds)
+    def _certify(self, bounds: CostBounds) -> tuple[Certified, Certified]:
+        graph, limits = self.problem.graph, self.problem.bounds
         lowered = replace(bounds, upper=bounds.lower, terminal_upper=bounds.terminal_lower)
-        allowed = with_least_worst(graph, hopeful, lowered, problem.bounds)
-        values = optimistic_values(graph, allowed, no_bonus(problem), known, most_to_come(graph))
-        certified = certify(graph, bounds, problem.bounds)
-        return Plan(problem, bounds, certified, values, known, self.replans)
+        hopeful = with_least_worst(graph, not_refuted(graph, bounds, limits), lowered, limits)
+        return certify(graph, bounds, limits), hopeful

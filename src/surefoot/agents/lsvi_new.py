@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.agent import check_problem
+from surefoot.agents.blocks.look_ahead import IDEAS, LookAhead, LookAheadOptions, check_ideas
 from surefoot.agents.learner import Learner
-from surefoot.agents.look_ahead import IDEAS, LookAhead, LookAheadOptions, check_ideas
 from surefoot.checks import at_least, one_of, probability, whole
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds, bound_costs

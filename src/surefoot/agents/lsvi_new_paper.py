@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 from surefoot import theory
 from surefoot.agents.agent import check_problem
-from surefoot.agents.look_ahead import IDEAS, LookAhead, LookAheadOptions, check_ideas
+from surefoot.agents.blocks.look_ahead import IDEAS, LookAhead, LookAheadOptions, check_ideas
 from surefoot.checks import at_least, probability, some_of, whole
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds, bound_costs

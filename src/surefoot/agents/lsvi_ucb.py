@@ -16,15 +16,11 @@ May violate: always; it does not look.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
 from typing import ClassVar
 
 import numpy as np
 
-from surefoot.agents.baseline import BaselineOptions
-from surefoot.agents.opt_cmdp import OptCmdpOptions
-from surefoot.agents.tabular import Tabular
-from surefoot.estimate.costs import bound_costs
+from surefoot.agents.blocks.tabular import Tabular
 from surefoot.model.graph import FloatArray, IntArray
 from surefoot.plan.certify import certify
 from surefoot.plan.plan import Plan
@@ -35,9 +31,6 @@ class LsviUcb(Tabular):
     """Learns without a model, and breaks limits."""
 
     name: ClassVar[str] = "lsvi-ucb"
-
-    def _with_own(self, options: BaselineOptions) -> BaselineOptions:
-        return OptCmdpOptions(**asdict(options), episodes=self._episodes, scale=self._scale)
 
     def _make_plan(self) -> Plan:
         problem, graph = self.problem, self.problem.graph
@@ -52,10 +45,10 @@ class LsviUcb(Tabular):
             worth, chosen = greedy(layer, q[0], np.ones(layer.n_pairs, bool), most[h])
             value.insert(0, worth)
             action.insert(0, chosen)
-        bounds = bound_costs(problem, self.costs, self.cost_confidence)
+        bounds = self._bounds()
         values = Values(tuple(q), tuple(bonus), tuple(value), tuple(action))
         certified = certify(graph, bounds, problem.bounds)
-        return Plan(problem, bounds, certified, values, self.value_ellipsoids(), self.replans)
+        return Plan(problem, bounds, certified, values, self._known(), self.replans)
 
     def _beta(self, d: int) -> float:
         steps = self.problem.horizon - 1

@@ -30,11 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.agent import check_problem
-from surefoot.agents.baseline import BaselineOptions
-from surefoot.agents.paced import Paced
-from surefoot.agents.tabular import budgets, total_slack
+from surefoot.agents.blocks.baseline import BaselineOptions, Paced, earliest
+from surefoot.agents.blocks.tabular import budgets, total_slack
 from surefoot.checks import at_least, whole
-from surefoot.estimate.costs import CostBounds, bound_costs
+from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.model import expected
 from surefoot.estimate.weighted import WeightedData, by_edge
 from surefoot.model.graph import FloatArray
@@ -42,8 +41,7 @@ from surefoot.model.problem import Problem
 from surefoot.plan.certify import certify
 from surefoot.plan.mirror import averaged, dual_step, mirror_step, uniform
 from surefoot.plan.plan import Plan
-from surefoot.plan.segments import likeliest_pair
-from surefoot.plan.values import Values, most_to_come
+from surefoot.plan.values import most_to_come
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +99,8 @@ class Opdop(Paced):
         return OpdopOptions(**own, episodes=self._episodes, scale=self._scale, stride=self._stride, slack=slack)
 
     def _due_at(self) -> int | None:
-        due = super()._due_at()
-        return None if due is None else min(due, self._planned_at + self.options.stride)
+        stride = self._planned_at + self.options.stride if math.isfinite(self.replan_growth) else None
+        return earliest(super()._due_at(), stride)
 
     def _note(self, episode: int, h: int, edge: int, cost: FloatArray | None) -> None:
         assert self._seen is not None
@@ -116,14 +114,10 @@ class Opdop(Paced):
             self._step(self._seen, self.episodes - self._planned_at)
         for data in self.functions:
             data.bank.refresh()
-        bounds = bound_costs(problem, self.costs, self.cost_confidence)
+        bounds = self._bounds()
         seen = self._seen = self._evaluate(bounds)
         chances = tuple(each.copy() for each in self.mirror)
-        action = tuple(likeliest_pair(c, layer.state_ptr) for c, layer in zip(chances, graph.layers, strict=True))
-        nothing = tuple(np.zeros(layer.n_pairs) for layer in graph.layers)
-        values = Values(seen.q, nothing, seen.value, action)
-        known, certified = self.value_ellipsoids(), certify(graph, bounds, problem.bounds)
-        return Plan(problem, bounds, certified, values, known, self.replans, chances=chances)
+        return self._drawn_plan(bounds, certify(graph, bounds, problem.bounds), chances, seen.q, seen.value)
 
     def _step(self, seen: Evaluated, times: int) -> None:
         """So many steps of mirror ascent and of the prices, with what the policy in force was seen to be worth."""

@@ -16,19 +16,18 @@ May violate: half of the time in a state where it mixes; and by entering states 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from surefoot.agents.slucb_qvi import SlucbQvi
-from surefoot.estimate.costs import bound_costs
-from surefoot.plan.certify import certify_one_step
+from surefoot.estimate.costs import CostBounds
+from surefoot.model.graph import FloatArray
 from surefoot.plan.explore import pair_uncertainty
 from surefoot.plan.mixing import best_mixture
 from surefoot.plan.plan import Plan
-from surefoot.plan.segments import likeliest_pair
 from surefoot.plan.successors import assumed_excess
-from surefoot.plan.values import Values
 
 
 class Oplb(SlucbQvi):
@@ -36,20 +35,18 @@ class Oplb(SlucbQvi):
 
     name: ClassVar[str] = "oplb"
 
+    def _bonuses(self, bounds: CostBounds) -> Sequence[FloatArray]:
+        """α·(upper − lower)/2 = (1 + 2/slack)·(slack·ω)/2 = ω·(slack/2 + 1), ω the relative width of spec 5."""
+        widths = pair_uncertainty(self.problem.graph, bounds, self._slack)
+        return [self._bonus * w * (self._slack[h].min() / 2.0 + 1.0) for h, w in enumerate(widths)]
+
     def _make_plan(self) -> Plan:
-        problem, graph = self.problem, self.problem.graph
-        bounds = bound_costs(problem, self.costs, self.cost_confidence)
-        known = self.value_ellipsoids()
-        # α·(upper − lower)/2 = (1 + 2/slack)·(slack·ω)/2 = ω·(slack/2 + 1), ω the relative width of spec 5.
-        widths = pair_uncertainty(graph, bounds, self._slack)
-        bonus = tuple(self._bonus * w * (self._slack[h].min() / 2.0 + 1.0) for h, w in enumerate(widths))
-        excess = assumed_excess(graph, bounds, problem.bounds)
-        q = tuple(layer.reward + bonus[h] for h, layer in enumerate(graph.layers))
+        graph, bounds = self.problem.graph, self._bounds()
+        bonus = self._bonuses(bounds)
+        excess = assumed_excess(graph, bounds, self.problem.bounds)
+        q = [layer.reward + bonus[h] for h, layer in enumerate(graph.layers)]
         mixed = [best_mixture(layer, q[h], excess[h]) for h, layer in enumerate(graph.layers)]
-        chances = tuple(each for each, _ in mixed)
         # What is learned of transitions is not used; its targets must lie in their range all the same.
-        value = (*(np.clip(worth, 0.0, 1.0) for _, worth in mixed), graph.terminal.reward)
-        action = tuple(likeliest_pair(c, layer.state_ptr) for c, layer in zip(chances, graph.layers, strict=True))
-        certified = certify_one_step(graph, bounds, problem.bounds)
-        values = Values(q, bonus, value, action)
-        return Plan(problem, bounds, certified, values, known, self.replans, chances=chances)
+        value = [*(np.clip(worth, 0.0, 1.0) for _, worth in mixed), graph.terminal.reward]
+        chances = tuple(each for each, _ in mixed)
+        return self._drawn_plan(bounds, self._certify(bounds)[0], chances, q, value, bonus)

@@ -27,8 +27,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from surefoot.agents.agent import Chances
-from surefoot.agents.baseline import BaselineOptions
-from surefoot.agents.tabular import Tabular, budgets, costed_steps, fallback_chances
+from surefoot.agents.blocks.baseline import BaselineOptions
+from surefoot.agents.blocks.tabular import Tabular, budgets, costed_steps, fallback_chances
 from surefoot.checks import at_least
 from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.problem import Problem
@@ -80,7 +80,7 @@ class OpseLcmdp(Tabular):
         needed = 0.5 * costed_steps(problem) - budgets(problem) / (2.0 * largest)
         dear = self._priced(self._most)
         if not np.all(dear.utilities >= needed):
-            return self.drawn_plan(fallback_chances(problem.graph))
+            return self._counted_plan(fallback_chances(problem.graph))
         found = self._priced(0.0)
         if not np.all(found.utilities >= needed):
             low, high, found = 0.0, self._most, dear
@@ -91,7 +91,7 @@ class OpseLcmdp(Tabular):
                     high, found = middle, tried
                 else:
                     low = middle
-        return self.drawn_plan(found.chances)
+        return self._counted_plan(found.chances)
 
     def _priced(self, price: float) -> Priced:
         """The softmax policy of a price, built backward together with what it is worth."""

@@ -16,24 +16,14 @@ May violate: single steps wherever the budget of the whole episode leaves room; 
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from surefoot.agents.baseline import BaselineOptions
-from surefoot.agents.tabular import Tabular, budgets, by_triplet, fallback_chances
+from surefoot.agents.blocks.tabular import Tabular
 from surefoot.estimate.counts import bernstein
 from surefoot.model.graph import FloatArray
-from surefoot.plan.occupancy import best_occupancy
 from surefoot.plan.plan import Plan
-
-
-@dataclass(frozen=True, kw_only=True)
-class OptCmdpOptions(BaselineOptions):
-    episodes: int
-    scale: float
 
 
 class OptCmdp(Tabular):
@@ -41,28 +31,13 @@ class OptCmdp(Tabular):
 
     name: ClassVar[str] = "opt-cmdp"
 
-    def _with_own(self, options: BaselineOptions) -> BaselineOptions:
-        return OptCmdpOptions(**asdict(options), episodes=self._episodes, scale=self._scale)
-
     def _make_plan(self) -> Plan:
-        problem, graph = self.problem, self.problem.graph
-        steps = range(len(graph.layers))
-        inside = [bernstein(self.counts, h, self.log_term, self._scale) for h in steps]
-        costs = [self._hoped(h) for h in range(problem.horizon)]
-        rewards = [*(layer.reward for layer in graph.layers), graph.terminal.reward]
-        low, high = [each.low for each in inside], [each.high for each in inside]
-        found = best_occupancy(graph, low, high, rewards, by_triplet(graph, costs), budgets(problem))
-        return self.drawn_plan(fallback_chances(graph) if found is None else found.chances)
+        layers = self.problem.graph.layers
+        inside = [bernstein(self.counts, h, self.log_term, self._scale) for h in range(len(layers))]
+        costs = [self._hoped(h) for h in range(self.problem.horizon)]
+        return self._within_budget(inside, [layer.reward for layer in layers], costs)
 
     def _hoped(self, h: int) -> FloatArray:
         """(N, m) c~ of a layer."""
         mean = self.counts.mean_costs(h)
-        return np.maximum(mean - self._scale * cost_width(self, h), np.minimum(mean, 0.0))
-
-
-def cost_width(agent: Tabular, h: int) -> FloatArray:
-    """(N, m) σ_j√(l/n), n at least 1, of a layer's pairs; of the last layer's states likewise."""
-    noise = agent.problem.noise_of(1)
-    n = np.maximum(agent.counts.measured[h], 1)[:, None]
-    width: FloatArray = noise * math.sqrt(agent.log_term) / np.sqrt(n)
-    return width
+        return np.maximum(mean - self._cost_width(h), np.minimum(mean, 0.0))

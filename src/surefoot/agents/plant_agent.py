@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from surefoot.agents.blocks.place import under_way
 from surefoot.agents.lsvi_new import LsviNew
-from surefoot.agents.place import under_way
 from surefoot.errors import AssumptionBroken, InvalidInput, OutOfOrder
 from surefoot.model.graph import FloatArray
 from surefoot.model.measured import Cost

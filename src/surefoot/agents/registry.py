@@ -1,12 +1,15 @@
-"""Agents by name."""
+"""Agents by name, and what each is, in five lines of its module's docstring: the one place where that is written."""
 
 from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
+import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from surefoot.errors import InvalidInput
+from surefoot.errors import AssumptionBroken, InvalidInput
 
 if TYPE_CHECKING:
     from surefoot.agents.agent import Agent
@@ -63,3 +66,33 @@ def make(name: str, problem: Problem, **options: Any) -> Agent:
         LsviNew(episodes=0, replans=1)
     """
     return kind(name)(problem, **options)
+
+
+# --- cards --------------------------------------------------------------------------------------------------
+
+_LABELS = ("Port of", "Changed to fit", "Assumes", "Guarantees", "May violate")
+
+
+@dataclass(frozen=True)
+class Card:
+    """The facts about an agent; every claim is tested (tests/statistical/test_field_claims.py)."""
+
+    name: str
+    title: str  # its docstring's first line
+    port_of: str  # what is ported, and whether its source was read, derived from or remembered
+    changed: str
+    assumes: str
+    guarantees: str
+    may_violate: str
+
+
+def card(name: str, own: type | None = None) -> Card:
+    """The facts about a registered agent, or about one of another room by its class."""
+    text = inspect.getdoc(inspect.getmodule(kind(name) if own is None else own)) or ""
+    found = {}
+    for label in _LABELS:
+        match = re.search(rf"^{label}: (.+?)(?=\n\n|\n(?:{'|'.join(_LABELS)}): |\Z)", text, re.DOTALL | re.MULTILINE)
+        if match is None:
+            raise AssumptionBroken("an agent's docstring lacks a line of its card", where=name, got=label)
+        found[label] = " ".join(match[1].split())
+    return Card(name, text.partition("\n")[0], *(found[label] for label in _LABELS))

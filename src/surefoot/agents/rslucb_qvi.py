@@ -22,16 +22,12 @@ from typing import ClassVar
 import numpy as np
 
 from surefoot.agents.slucb_qvi import SlucbQvi
-from surefoot.estimate.costs import bound_costs
 from surefoot.estimate.values import expected_next_value
 from surefoot.model.graph import FloatArray
-from surefoot.plan.certify import certify_one_step
-from surefoot.plan.explore import pair_uncertainty
 from surefoot.plan.mixing import best_mixture
 from surefoot.plan.plan import Plan
-from surefoot.plan.segments import likeliest_pair
 from surefoot.plan.successors import assumed_excess
-from surefoot.plan.values import Values, most_to_come
+from surefoot.plan.values import most_to_come
 
 
 class RslucbQvi(SlucbQvi):
@@ -41,10 +37,8 @@ class RslucbQvi(SlucbQvi):
 
     def _make_plan(self) -> Plan:
         problem, graph = self.problem, self.problem.graph
-        bounds = bound_costs(problem, self.costs, self.cost_confidence)
-        known, most = self.value_ellipsoids(), most_to_come(graph)
-        widths = pair_uncertainty(graph, bounds, self._slack)
-        bonus = tuple(self._bonus * graph.horizon * width for width in widths)
+        bounds, known = self._bounds(), self._known()
+        bonus, most = self._bonuses(bounds), most_to_come(graph)
         excess = assumed_excess(graph, bounds, problem.bounds)
         value, q, chances = [graph.terminal.reward], list[FloatArray](), list[FloatArray]()
         for h in reversed(range(len(graph.layers))):
@@ -53,7 +47,4 @@ class RslucbQvi(SlucbQvi):
             mixed, worth = best_mixture(layer, np.minimum(q[0], most[h]), excess[h])
             chances.insert(0, mixed)
             value.insert(0, worth)
-        action = tuple(likeliest_pair(c, layer.state_ptr) for c, layer in zip(chances, graph.layers, strict=True))
-        values = Values(tuple(q), bonus, tuple(value), action)
-        certified = certify_one_step(graph, bounds, problem.bounds)
-        return Plan(problem, bounds, certified, values, known, self.replans, chances=tuple(chances))
+        return self._drawn_plan(bounds, self._certify(bounds)[0], tuple(chances), q, value, bonus)

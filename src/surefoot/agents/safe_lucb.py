@@ -17,20 +17,15 @@ May violate: by entering states that have no safe action; it does not look ahead
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from surefoot.agents.agent import Policy
-from surefoot.agents.baseline import BaselineOptions
-from surefoot.agents.paced import Paced
+from surefoot.agents.blocks.baseline import BaselineOptions, Paced, certified_now, no_bonus
 from surefoot.checks import whole
-from surefoot.estimate.costs import bound_costs
 from surefoot.model.graph import NO_ACTION
 from surefoot.model.problem import Problem
-from surefoot.plan.certify import certify_one_step, with_least_worst
 from surefoot.plan.plan import Plan
 from surefoot.plan.values import Values, greedy
 
@@ -54,50 +49,27 @@ class SafeLucb(Paced):
         *,
         episodes: int = 1000,
         initial_episodes: int | None = None,
-        ridges: Sequence[float] | None = None,
-        value_ridge: float = 1.0,
-        replan_growth: float = 0.1,
+        **shared: Any,
     ) -> None:
         self._episodes = whole("episodes", episodes, 1)
         first = math.ceil(self._episodes ** (2.0 / 3.0) - 1e-9) if initial_episodes is None else initial_episodes
         self._first = whole("initial_episodes", first, 0)
-        super().__init__(
-            problem,
-            failure_probability,
-            ridges=ridges,
-            value_ridge=value_ridge,
-            optimism=1.0,
-            replan_growth=replan_growth,
-        )
+        super().__init__(problem, failure_probability, **shared)
 
     def _with_own(self, options: BaselineOptions) -> SafeLucbOptions:
         return SafeLucbOptions(**asdict(options), episodes=self._episodes, initial_episodes=self._first)
 
     def _make_plan(self) -> Plan:
-        problem, graph = self.problem, self.problem.graph
-        bounds = bound_costs(problem, self.costs, self.cost_confidence)
-        certified = certify_one_step(graph, bounds, problem.bounds)
-        allowed = with_least_worst(graph, certified, bounds, problem.bounds)
+        graph, bounds = self.problem.graph, self._bounds()
+        certified, allowed = certified_now(self.problem, bounds)
         now = [greedy(layer, layer.reward, allowed.pairs[h], 1.0) for h, layer in enumerate(graph.layers)]
+        action = [chosen for _, chosen in now]
+        if self.playing_fallback:
+            action = [np.where(own == NO_ACTION, other, own) for own, other in zip(graph.fallback, action, strict=True)]
         values = Values(
             q=tuple(layer.reward for layer in graph.layers),
-            bonus=tuple(np.zeros(layer.n_pairs) for layer in graph.layers),
+            bonus=no_bonus(graph),
             value=(*(worth for worth, _ in now), graph.terminal.reward),
-            action=tuple(chosen for _, chosen in now),
+            action=tuple(action),
         )
-        return Plan(problem, bounds, certified, values, self.value_ellipsoids(), self.replans)
-
-    @property
-    def _playing_fallback(self) -> bool:
-        return self.episodes < self._first
-
-    def policy(self) -> Policy:
-        return self.problem.graph.fallback if self._playing_fallback else super().policy()
-
-    def _choose(self, h: int, state: int) -> int:
-        pair = int(self.problem.graph.layers[h].fallback[state])
-        return pair if self._playing_fallback and pair != NO_ACTION else super()._choose(h, state)
-
-    def episodes_before_change(self) -> int | None:
-        left = self._first - self.episodes if self._playing_fallback else None
-        return min((n for n in (super().episodes_before_change(), left) if n is not None), default=None)
+        return Plan(self.problem, bounds, certified, values, self._known(), self.replans)

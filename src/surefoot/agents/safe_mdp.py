@@ -1,6 +1,6 @@
 """SafeMDP (Turchetta, Berkenkamp, Krause 2016): explore all that can be explored safely, whatever it pays.
 
-Before a plan, of the rows that the pessimistic safe set (surefoot.agents.safe_sets) reaches from a start,
+Before a plan, of the rows that the pessimistic safe set (surefoot.agents.blocks.two_sets) reaches from a start,
 
     expanders   lower_j + L_j·‖x − x'‖ ≤ c̄_j for all j and some x' of a pair that is not in the set
     target      the expander with the largest width max_j (upper_j − lower_j)/scale_j; without expanders the widest row
@@ -19,12 +19,14 @@ May violate: where an action has a second outcome, and where two standard deviat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from surefoot.agents.safe_sets import SafeSets
+from surefoot.agents.blocks.two_sets import Sets, TwoSets
 from surefoot.estimate.costs import CostBounds
+from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.features import Features
 from surefoot.model.graph import BoolArray, FloatArray, IntArray, LayeredGraph
 from surefoot.model.problem import Problem
@@ -32,25 +34,20 @@ from surefoot.model.sparse_rows import SparseRows
 from surefoot.plan.certify import Certified
 from surefoot.plan.explore import relative_uncertainty
 from surefoot.plan.hope import reached
-from surefoot.plan.plan import Plan
 from surefoot.plan.segments import segment_max
 from surefoot.plan.values import Values, greedy
 
 DENSE = 1 << 24  #: numbers of a table that may be copied
 
 
-class SafeMdp(SafeSets):
+class SafeMdp(TwoSets):
     """Widens what is known to be safe, and earns nothing by it."""
 
     name: ClassVar[str] = "safe-mdp"
 
-    def _make_plan(self) -> Plan:
-        problem = self.problem
-        bounds = self._bounds()
-        known = self.value_ellipsoids()
-        sure, _ = self._sets(bounds, known)
-        values = towards(problem.graph, self._playable(sure, bounds), target(problem, bounds, sure)[:2])
-        return Plan(problem, bounds, sure, values, known, self.replans)
+    def _values(self, sets: Sets, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> Values:
+        aim = target(self.problem, bounds, sets.sure)[:2]
+        return towards(self.problem.graph, sets.playable, aim)
 
 
 def target(problem: Problem, bounds: CostBounds, sure: Certified) -> tuple[int, int, float]:

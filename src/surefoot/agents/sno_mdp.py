@@ -22,23 +22,24 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.agents.baseline import BaselineOptions
+from surefoot.agents.blocks.baseline import BaselineOptions
+from surefoot.agents.blocks.two_sets import Sets, TwoSets, TwoSetsOptions
 from surefoot.agents.safe_mdp import played, target, towards
-from surefoot.agents.safe_sets import SafeSets, SafeSetsOptions, no_bonus
 from surefoot.checks import at_least, whole
+from surefoot.estimate.costs import CostBounds
+from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
-from surefoot.plan.plan import Plan
-from surefoot.plan.values import Values, most_to_come, optimistic_values
+from surefoot.plan.values import Values
 
 
 @dataclass(frozen=True, kw_only=True)
-class SnoMdpOptions(SafeSetsOptions):
+class SnoMdpOptions(TwoSetsOptions):
     trips: int
     tolerance: float
 
 
-class SnoMdp(SafeSets):
+class SnoMdp(TwoSets):
     """Looks around, then settles."""
 
     name: ClassVar[str] = "sno-mdp"
@@ -50,49 +51,26 @@ class SnoMdp(SafeSets):
         *,
         trips: int = 100,
         tolerance: float = 0.005,
-        confidence: str = "published",
-        successors: str = "one",
-        beta: float = 2.0,
-        ridges: Sequence[float] | None = None,
-        value_ridge: float = 1.0,
-        optimism: float = 1.0,
-        replan_growth: float = 0.1,
+        **shared: Any,
     ) -> None:
         self._trips = whole("trips", trips, 0)
         self._tolerance = at_least("tolerance", tolerance, 0.0)
         self.settled = np.zeros(1, bool)  # in phase 2
-        super().__init__(
-            problem,
-            failure_probability,
-            confidence=confidence,
-            successors=successors,
-            beta=beta,
-            ridges=ridges,
-            value_ridge=value_ridge,
-            optimism=optimism,
-            replan_growth=replan_growth,
-        )
+        super().__init__(problem, failure_probability, **shared)
 
     def _with_own(self, options: BaselineOptions) -> SnoMdpOptions:
         own = asdict(super()._with_own(options))
         return SnoMdpOptions(**own, trips=self._trips, tolerance=self._tolerance)
 
-    def _make_plan(self) -> Plan:
-        problem, graph = self.problem, self.problem.graph
-        bounds = self._bounds()
-        known = self.value_ellipsoids()
-        sure, hoped = self._sets(bounds, known)
-        allowed, nothing, most = self._playable(sure, bounds), no_bonus(problem), most_to_come(graph)
+    def _values(self, sets: Sets, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> Values:
+        problem = self.problem
         if not self.settled[0]:
-            dream = optimistic_values(graph, hoped, nothing, known, most)
-            h, pair, width = target(problem, bounds, sure)
+            h, pair, width = target(problem, bounds, sets.sure)
             done = self.episodes >= self._trips or width < self._tolerance
-            self.settled[0] = done or stays(self.problem, sure, dream)
+            self.settled[0] = done or stays(problem, sets.sure, self._optimistic(sets.hoped, known))
         if self.settled[0]:
-            values = optimistic_values(graph, allowed, nothing, known, most)
-        else:
-            values = towards(graph, allowed, (h, pair))
-        return Plan(problem, bounds, sure, values, known, self.replans)
+            return self._optimistic(sets.playable, known)
+        return towards(problem.graph, sets.playable, (h, pair))
 
     def _data(self) -> dict[str, NDArray[Any]]:
         return {**super()._data(), "settled": self.settled}

@@ -15,12 +15,12 @@ from __future__ import annotations
 from functools import cached_property
 from typing import ClassVar
 
-from surefoot.agents.confined import Confined
+from surefoot.agents.blocks.baseline import Baseline
 from surefoot.estimate.costs import CostBounds, CostData, bound_costs
 from surefoot.plan.certify import Certified, certify, fallback_only
 
 
-class StaticShield(Confined):
+class StaticShield(Baseline):
     """Learns transitions and rewards inside a fixed set.
 
     Examples:
@@ -40,9 +40,10 @@ class StaticShield(Confined):
     def promise(self) -> str:
         return "every step safe, by the declaration alone"
 
-    def _allowed(self, bounds: CostBounds) -> Certified:
+    def _certify(self, bounds: CostBounds) -> tuple[Certified, Certified]:
         """Data that contradict the declaration leave the fallback alone."""
-        return self._declared if bounds.consistent else fallback_only(self.problem.graph)
+        allowed = self._declared if bounds.consistent else fallback_only(self.problem.graph)
+        return allowed, allowed
 
     @cached_property
     def _declared(self) -> Certified:

@@ -14,19 +14,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from surefoot.agents.confined import Confined
-from surefoot.estimate.costs import CostBounds
-from surefoot.plan.certify import Certified, certify, everything
+from surefoot.agents.blocks.baseline import Baseline
 
 
-class UcrlVtr(Confined):
-    """Learns fast, and breaks limits."""
+class UcrlVtr(Baseline):
+    """Learns fast, and breaks limits: a baseline that allows everything."""
 
     name: ClassVar[str] = "ucrl-vtr"
-
-    def _allowed(self, bounds: CostBounds) -> Certified:
-        graph = self.problem.graph
-        return everything(graph)
-
-    def _certified(self, allowed: Certified, bounds: CostBounds) -> Certified:
-        return certify(self.problem.graph, bounds, self.problem.bounds)

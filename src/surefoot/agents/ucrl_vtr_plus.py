@@ -27,18 +27,14 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.agent import check_problem
-from surefoot.agents.paced import Paced
-from surefoot.estimate.costs import bound_costs
+from surefoot.agents.blocks.baseline import Paced
+from surefoot.estimate.values import ValueEllipsoid
 from surefoot.estimate.weighted import Row, WeightedData, by_edge
 from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
-from surefoot.plan.certify import certify, everything
-from surefoot.plan.plan import Plan
-from surefoot.plan.values import most_to_come, optimistic_values
 
 
 def radii(t: int, *, d: int, horizon: int, reach: float, most: float, norm: float, p: float) -> tuple[float, ...]:
@@ -114,17 +110,11 @@ class UcrlVtrPlus(Paced):
         self.hat.count(hat, math.sqrt(square))
         self.tilde.count(tilde)
 
-    def _make_plan(self) -> Plan:
-        graph = self.problem.graph
+    def _known(self) -> tuple[ValueEllipsoid, ...]:
         self.hat.bank.refresh()
         self.tilde.bank.refresh()
-        bounds = bound_costs(self.problem, self.costs, self.cost_confidence)
         steps = range(self.problem.horizon - 1)
-        known = self.hat.ellipsoids([self._radii(h)[0] for h in steps], self.options.optimism)
-        no_bonus = [np.zeros(layer.n_pairs) for layer in graph.layers]
-        values = optimistic_values(graph, everything(graph), no_bonus, known, most_to_come(graph))
-        certified = certify(graph, bounds, self.problem.bounds)
-        return Plan(self.problem, bounds, certified, values, known, self.replans)
+        return self.hat.ellipsoids([self._radii(h)[0] for h in steps], self.options.optimism)
 
     def _data(self) -> dict[str, NDArray[Any]]:
         return {**super()._data(), **self.hat.arrays("hat"), **self.tilde.arrays("tilde")}

@@ -27,7 +27,7 @@ def ablate(
     Idea I looks ahead; II, III and IV reward uncertain transitions, futures and pasts. Without Idea I there is no
     safety guarantee.
     """
-    from surefoot.agents.look_ahead import IDEAS
+    from surefoot.agents.blocks.look_ahead import IDEAS
     from surefoot.cli.run_options import pairs_of, seeds_of
     from surefoot.sweeps.sweep import Contender, Spec
 

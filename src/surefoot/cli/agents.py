@@ -11,7 +11,7 @@ def agents_command(
     name: Annotated[str | None, typer.Argument(help="Show this agent's card.", show_default="all, in a table")] = None,
 ) -> None:
     """List the agents, and what each may violate."""
-    from surefoot.agents.cards import card
+    from surefoot.agents.registry import card
     from surefoot.cli.table import print_table
     from surefoot.exact import contenders
 

@@ -13,10 +13,9 @@ May violate: never; it cannot be built without knowing the answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from surefoot.agents.confined import Confined
+from surefoot.agents.blocks.baseline import Baseline
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds
 from surefoot.exact.safety import safe_sets
@@ -24,7 +23,7 @@ from surefoot.plan.certify import Certified
 from surefoot.worlds.world import World
 
 
-class OracleShield(Confined):
+class OracleShield(Baseline):
     """The unreachable comparison.
 
     Examples:
@@ -36,28 +35,12 @@ class OracleShield(Confined):
 
     name: ClassVar[str] = "oracle-shield"
 
-    def __init__(
-        self,
-        world: World,
-        failure_probability: float = 0.05,
-        *,
-        ridges: Sequence[float] | None = None,
-        value_ridge: float = 1.0,
-        optimism: float = 1.0,
-        replan_growth: float = 0.1,
-    ) -> None:
+    def __init__(self, world: World, failure_probability: float = 0.05, **shared: Any) -> None:
         if not isinstance(world, World):
             raise InvalidInput("the oracle shield needs a World", got=f"a {type(world).__name__}")
         states, pairs = safe_sets(world)
         self._safe = Certified(pairs, states)
-        super().__init__(
-            world.problem,
-            failure_probability,
-            ridges=ridges,
-            value_ridge=value_ridge,
-            optimism=optimism,
-            replan_growth=replan_growth,
-        )
+        super().__init__(world.problem, failure_probability, **shared)
 
     @property
     def guaranteed(self) -> bool:
@@ -67,5 +50,5 @@ class OracleShield(Confined):
     def promise(self) -> str:
         return "every step safe, by knowing the truth"
 
-    def _allowed(self, bounds: CostBounds) -> Certified:
-        return self._safe
+    def _certify(self, bounds: CostBounds) -> tuple[Certified, Certified]:
+        return self._safe, self._safe

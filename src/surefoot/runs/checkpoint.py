@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from surefoot.agents import draws
 from surefoot.agents.agent import Agent
+from surefoot.agents.blocks import draws
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.model import checked
 from surefoot.runs.record import EpisodeTable, PlanTable

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from surefoot.agents.agent import Agent
-from surefoot.agents.draws import Draws
+from surefoot.agents.blocks.draws import Draws
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.model.graph import IntArray
 from surefoot.streams import stream

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from surefoot.agents.blocks.place import Place, refuse_inside, under_way
 from surefoot.agents.learner import Learner
-from surefoot.agents.place import Place, refuse_inside, under_way
 from surefoot.errors import AssumptionBroken, InvalidInput, UnknownLabel
 from surefoot.model.graph import NO_ACTION, BoolArray, freeze
 from surefoot.plan.plan import Plan

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.agents.place import start_of
+from surefoot.agents.blocks.place import start_of
 from surefoot.errors import AssumptionBroken, InvalidInput
 from surefoot.model.features import Features
 from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray, freeze

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from surefoot.agents.place import refuse_inside
+from surefoot.agents.blocks.place import refuse_inside
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.model.problem import Problem
 from surefoot.storage.disk import FileLayer

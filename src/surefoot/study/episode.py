@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from surefoot.agents.place import Place
+from surefoot.agents.blocks.place import Place
 from surefoot.errors import OutOfOrder, SurefootError
 from surefoot.model.labels import Label
 from surefoot.model.measured import Cost

@@ -13,7 +13,7 @@ from typing import Any
 import surefoot
 from surefoot.agents import registry
 from surefoot.agents.agent import Agent
-from surefoot.agents.look_ahead import LookAhead
+from surefoot.agents.blocks.look_ahead import LookAhead
 from surefoot.agents.lsvi_new import LsviNew
 from surefoot.checks import probability
 from surefoot.diagnosis import check

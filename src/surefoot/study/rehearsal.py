@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from surefoot.agents import registry
-from surefoot.agents.look_ahead import LookAhead
-from surefoot.agents.place import under_way
+from surefoot.agents.blocks.look_ahead import LookAhead
+from surefoot.agents.blocks.place import under_way
 from surefoot.errors import SurefootError
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem

@@ -23,8 +23,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from surefoot.agents.blocks.place import Place, start_of, under_way
 from surefoot.agents.learner import FAILURES
-from surefoot.agents.place import Place, start_of, under_way
 from surefoot.errors import OutOfOrder, UnknownLabel
 from surefoot.model.graph import FloatArray
 from surefoot.model.labels import label_of

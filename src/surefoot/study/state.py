@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents import registry
-from surefoot.agents.look_ahead import LookAhead
-from surefoot.agents.place import Place
+from surefoot.agents.blocks.look_ahead import LookAhead
+from surefoot.agents.blocks.place import Place
 from surefoot.checks import promised
 from surefoot.model.problem import Problem
 from surefoot.monitor.watching import MonitorFactory, MonitorLike

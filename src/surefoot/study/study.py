@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any
 
 from surefoot.agents.agent import Agent
-from surefoot.agents.place import Place, refuse_inside, start_of, under_way
+from surefoot.agents.blocks.place import Place, refuse_inside, start_of, under_way
 from surefoot.errors import InvalidInput, OutOfOrder, UnwritableFile
 from surefoot.logs.files import Log
 from surefoot.model.labels import Label, label_of

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from surefoot.agents.place import Place
+from surefoot.agents.blocks.place import Place
 from surefoot.errors import InvalidInput, OutOfOrder, UnknownLabel
 from surefoot.model.labels import Label, label_of, same_label
 from surefoot.model.measured import Cost, measured

@@ -15,41 +15,46 @@ pessimistic set is the certified set of spec 4, and whoever plays it alone keeps
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from surefoot.agents.agent import check_problem
-from surefoot.agents.baseline import BaselineOptions
-from surefoot.agents.learner import NO_PROMISE
-from surefoot.agents.paced import Paced
+from surefoot.agents.blocks.baseline import BaselineOptions, Paced
 from surefoot.checks import at_least, one_of, promised
 from surefoot.errors import InvalidInput
-from surefoot.estimate.costs import CostBounds, bound_costs
+from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.ellipsoids import CostConfidence
 from surefoot.estimate.families import Family, families, of_norms
 from surefoot.estimate.values import ValueEllipsoid
-from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, certify, not_refuted, with_least_worst
-from surefoot.plan.confidence import checked_ridge, cost_confidence, default_ridges
+from surefoot.plan.confidence import checked_ridge, default_ridges
+from surefoot.plan.plan import Plan
 from surefoot.plan.successors import with_one_successor
+from surefoot.plan.values import Values
 
 CONFIDENCES, SUCCESSORS = ("published", "proved"), ("one", "all")
 
 
 @dataclass(frozen=True, kw_only=True)
-class SafeSetsOptions(BaselineOptions):
+class TwoSetsOptions(BaselineOptions):
     confidence: str
     successors: str
     beta: float
 
 
-class SafeSets(Paced):
+class Sets(NamedTuple):
+    sure: Certified  # the pessimistic safe set
+    hoped: Certified  # the optimistic one, which contains it
+    playable: Certified  # the first, and the least bad action where an outcome that was left out may lead
+
+
+class TwoSets(Paced):
     """Keeps a set that it takes to be safe, and one that may yet be."""
 
-    options: SafeSetsOptions
+    options: TwoSetsOptions
 
     def __init__(
         self,
@@ -59,10 +64,7 @@ class SafeSets(Paced):
         confidence: str = "published",
         successors: str = "one",
         beta: float = 2.0,
-        ridges: Sequence[float] | None = None,
-        value_ridge: float = 1.0,
-        optimism: float = 1.0,
-        replan_growth: float = 0.1,
+        **shared: Any,
     ) -> None:
         check_problem(problem)
         self._confidence = one_of("confidence", CONFIDENCES, confidence)
@@ -70,23 +72,16 @@ class SafeSets(Paced):
         self._beta = at_least("beta", beta, 0.0)
         exact = tuple(replace(limit, misspecification=0.0) for limit in problem.limits)
         self._believed = problem if confidence == "proved" else replace(problem, limits=exact)
-        super().__init__(
-            problem,
-            failure_probability,
-            ridges=ridges,
-            value_ridge=value_ridge,
-            optimism=optimism,
-            replan_growth=replan_growth,
-        )
+        super().__init__(problem, failure_probability, **shared)
 
-    def _with_own(self, options: BaselineOptions) -> SafeSetsOptions:
-        return SafeSetsOptions(
+    def _with_own(self, options: BaselineOptions) -> TwoSetsOptions:
+        return TwoSetsOptions(
             **asdict(options), confidence=self._confidence, successors=self._successors, beta=self._beta
         )
 
     def _confidence_in_costs(self, problem: Problem, p: float, ridges: Sequence[float] | None) -> CostConfidence:
         if self._confidence == "proved":
-            return cost_confidence(problem, failure_probability=p, ridges=ridges, scale=1.0)
+            return super()._confidence_in_costs(problem, p, ridges)
         if ridges is not None and len(tuple(ridges)) != 1:
             raise InvalidInput("the published confidence has one ridge", got=repr(ridges))
         lam = prior_ridge(problem) if ridges is None else checked_ridge(next(iter(ridges)))
@@ -103,31 +98,32 @@ class SafeSets(Paced):
     @property
     def promise(self) -> str:
         if not self.guaranteed:
-            return NO_PROMISE
+            return super().promise
         return f"every step safe with probability {promised(self.options.failure_probability)}"
 
     def _families(self) -> tuple[Family, ...]:
         return of_norms(self._believed) if self._confidence == "published" else families(self._believed)
 
-    def _bounds(self) -> CostBounds:
-        return bound_costs(self.problem, self.costs, self.cost_confidence)
+    def _make_plan(self) -> Plan:
+        bounds, known = self._bounds(), self._known()
+        sets = self._sets(bounds, known)
+        return Plan(self.problem, bounds, sets.sure, self._values(sets, bounds, known), known, self.replans)
 
-    def _sets(self, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> tuple[Certified, Certified]:
-        """The pessimistic and the optimistic safe set; the second contains the first."""
+    @abstractmethod
+    def _values(self, sets: Sets, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> Values:
+        """What to play in the pessimistic set."""
+
+    def _sets(self, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> Sets:
         limits, graph, seen = self.problem.bounds, self.problem.graph, bounds
         if self._successors == "one":
             graph, seen = with_one_successor(graph, bounds, known)
         sure, hoped = certify(graph, seen, limits), not_refuted(graph, seen, limits)
-        return sure, Certified(
+        either = Certified(
             tuple(a | b for a, b in zip(sure.pairs, hoped.pairs, strict=True)),
             tuple(a | b for a, b in zip(sure.states, hoped.states, strict=True)),
         )
-
-    def _playable(self, sure: Certified, bounds: CostBounds) -> Certified:
-        """The pessimistic set, and in states where an outcome that was left out may lead, the least bad action."""
-        if self._successors == "all":
-            return sure
-        return with_least_worst(self.problem.graph, sure, bounds, self.problem.bounds)
+        every = self._successors == "all"
+        return Sets(sure, either, sure if every else with_least_worst(self.problem.graph, sure, bounds, limits))
 
 
 def prior_ridge(problem: Problem) -> float:
@@ -136,7 +132,3 @@ def prior_ridge(problem: Problem) -> float:
     sizes = zip(problem.noises.tolist(), (prior.norm for prior in problem.priors), strict=True)
     found = max(noise**2 * d / norm**2 if norm > 0 else 0.0 for noise, norm in sizes)
     return max(found, 1e-6 * min(default_ridges(problem)))  # costs without noise are learned at once
-
-
-def no_bonus(problem: Problem) -> list[FloatArray]:
-    return [np.zeros(layer.n_pairs) for layer in problem.graph.layers]

@@ -9,24 +9,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.agent import Chances, check_problem
-from surefoot.agents.paced import Paced
+from surefoot.agents.blocks.baseline import BaselineOptions, Paced
 from surefoot.checks import at_least, whole
-from surefoot.estimate.costs import bound_costs
-from surefoot.estimate.counts import Counts
+from surefoot.estimate.counts import Counts, Intervals
 from surefoot.model.graph import NO_ACTION, FloatArray, LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import certify
 from surefoot.plan.explore import slacks
 from surefoot.plan.mirror import averaged
+from surefoot.plan.occupancy import best_occupancy
 from surefoot.plan.plan import Plan
-from surefoot.plan.segments import likeliest_pair
-from surefoot.plan.values import Values
+
+
+@dataclass(frozen=True, kw_only=True)
+class TabularOptions(BaselineOptions):
+    episodes: int
+    scale: float
 
 
 class Tabular(Paced):
@@ -47,6 +52,9 @@ class Tabular(Paced):
         self.counts = Counts(check_problem(problem))
         super().__init__(problem, failure_probability, replan_growth=replan_growth)
 
+    def _with_own(self, options: BaselineOptions) -> BaselineOptions:
+        return TabularOptions(**asdict(options), episodes=self._episodes, scale=self._scale)
+
     def _note(self, episode: int, h: int, edge: int, cost: FloatArray | None) -> None:
         self.counts.add(h, edge, cost)
 
@@ -62,16 +70,30 @@ class Tabular(Paced):
         pairs = sum(layer.n_pairs for layer in self.problem.graph.layers)
         return math.log(6.0 * pairs * self._episodes / self.options.failure_probability)
 
-    def drawn_plan(self, chances: Chances, bonus: Sequence[FloatArray] | None = None) -> Plan:
+    def _cost_width(self, h: int) -> FloatArray:
+        """(N, m) σ_j√(l/n), n at least 1, of a layer's pairs; of the last layer's states likewise."""
+        n = np.maximum(self.counts.measured[h], 1)[:, None]
+        width: FloatArray = self._scale * self.problem.noise_of(1) * math.sqrt(self.log_term) / np.sqrt(n)
+        return width
+
+    def _counted_plan(self, chances: Chances) -> Plan:
         """A plan that draws its actions so; its values are those that the counts expect of it."""
-        problem, graph = self.problem, self.problem.graph
-        bounds = bound_costs(problem, self.costs, self.cost_confidence)
+        problem, graph, bounds = self.problem, self.problem.graph, self._bounds()
         q, value = on_model(graph, [self.counts.model(h) for h in range(len(graph.layers))], chances)
-        action = tuple(likeliest_pair(c, layer.state_ptr) for c, layer in zip(chances, graph.layers, strict=True))
-        nothing = tuple(np.zeros(layer.n_pairs) for layer in graph.layers)
-        values = Values(q, tuple(bonus) if bonus is not None else nothing, value, action)
-        certified, known = certify(graph, bounds, problem.bounds), self.value_ellipsoids()
-        return Plan(problem, bounds, certified, values, known, self.replans, chances=tuple(chances))
+        return self._drawn_plan(bounds, certify(graph, bounds, problem.bounds), chances, q, value)
+
+    def _within_budget(
+        self, inside: Sequence[Intervals], rewards: Sequence[FloatArray], costs: Sequence[FloatArray]
+    ) -> Plan:
+        """The best policy of the best model within the intervals that keeps every budget; the fallback where none does.
+
+        ``rewards``: per decision layer (N,). ``costs``: H of (N, m), the last of the last states (S, m).
+        """
+        graph = self.problem.graph
+        low, high = [each.low for each in inside], [each.high for each in inside]
+        rewards = [*rewards, graph.terminal.reward]
+        found = best_occupancy(graph, low, high, rewards, by_triplet(graph, costs), budgets(self.problem))
+        return self._counted_plan(fallback_chances(graph) if found is None else found.chances)
 
 
 def on_model(

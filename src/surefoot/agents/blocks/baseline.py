@@ -1,0 +1,191 @@
+"""What the learners that LSVI-NEW is compared with share: proved confidence sets, optimism, and no promise.
+
+The plan of most of them is UCRL-VTR's over the pairs that they allow, with a bonus of their own (spec 6):
+
+    Q = min(R_h, r + ⟨θ̂, φ_V⟩ + radius·‖φ_V‖_{A⁻¹} + bonus)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.agents.agent import Chances, check_problem
+from surefoot.agents.learner import NO_PROMISE, Learner, LearnerOptions
+from surefoot.checks import at_least, probability
+from surefoot.estimate.costs import CostBounds, bound_costs
+from surefoot.estimate.ellipsoids import CostConfidence
+from surefoot.estimate.values import ValueEllipsoid
+from surefoot.model.graph import FloatArray, LayeredGraph
+from surefoot.model.problem import Problem
+from surefoot.plan.certify import Certified, certify, certify_one_step, everything, with_least_worst
+from surefoot.plan.confidence import cost_confidence, value_confidence
+from surefoot.plan.plan import Plan
+from surefoot.plan.segments import likeliest_pair
+from surefoot.plan.values import Values, most_to_come, optimistic_values
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineOptions(LearnerOptions):
+    optimism: float
+
+
+class Baseline(Learner):
+    """A learner with the confidence sets of spec 3 and 6. Who has options of its own hands the others on."""
+
+    options: BaselineOptions
+
+    def __init__(
+        self,
+        problem: Problem,
+        failure_probability: float = 0.05,
+        *,
+        ridges: Sequence[float] | None = None,
+        value_ridge: float = 1.0,
+        optimism: float = 1.0,
+        replan_growth: float = 0.1,
+    ) -> None:
+        check_problem(problem)
+        p = probability("failure_probability", failure_probability)
+        costs = self._confidence_in_costs(problem, p, ridges)
+        values = value_confidence(problem, failure_probability=p, value_ridge=value_ridge, optimism=optimism)
+        options = BaselineOptions(
+            failure_probability=p,
+            ridges=costs.ridges,
+            value_ridge=values.ridge,
+            replan_growth=at_least("replan_growth", replan_growth, 0.0),
+            optimism=values.optimism,
+        )
+        super().__init__(problem, self._with_own(options), costs, values)
+
+    def _confidence_in_costs(self, problem: Problem, p: float, ridges: Sequence[float] | None) -> CostConfidence:
+        """What the cost bounds rest on: the proved ones, but for who has others."""
+        return cost_confidence(problem, failure_probability=p, ridges=ridges, scale=1.0)
+
+    def _with_own(self, options: BaselineOptions) -> BaselineOptions:
+        """The options with those that only this baseline has."""
+        return options
+
+    @property
+    def guaranteed(self) -> bool:
+        return False
+
+    @property
+    def promise(self) -> str:
+        return NO_PROMISE
+
+    # --- plans ------------------------------------------------------------------------------------------
+
+    def _make_plan(self) -> Plan:
+        bounds, known = self._bounds(), self._known()
+        certified, allowed = self._certify(bounds)
+        values = self._optimistic(allowed, known, self._bonuses(bounds))
+        return Plan(self.problem, bounds, certified, values, known, self.replans)
+
+    def _certify(self, bounds: CostBounds) -> tuple[Certified, Certified]:
+        """What is certified, for the record, and what may be played: here everything."""
+        graph = self.problem.graph
+        return certify(graph, bounds, self.problem.bounds), everything(graph)
+
+    def _known(self) -> tuple[ValueEllipsoid, ...]:
+        """Where each decision layer's transition parameter may lie, as the plan is to see it."""
+        return self.value_ellipsoids()
+
+    def _bonuses(self, bounds: CostBounds) -> Sequence[FloatArray]:
+        """Per decision layer (N,): what is added to Q for the sake of exploration."""
+        return no_bonus(self.problem.graph)
+
+    def _bounds(self) -> CostBounds:
+        return bound_costs(self.problem, self.costs, self.cost_confidence)
+
+    def _optimistic(
+        self, allowed: Certified, known: Sequence[ValueEllipsoid], bonus: Sequence[FloatArray] | None = None
+    ) -> Values:
+        """Q, V and the greedy pair, over allowed pairs."""
+        graph = self.problem.graph
+        return optimistic_values(graph, allowed, bonus or no_bonus(graph), known, most_to_come(graph))
+
+    def _drawn_plan(
+        self,
+        bounds: CostBounds,
+        certified: Certified,
+        chances: Chances,
+        q: Sequence[FloatArray],
+        value: Sequence[FloatArray],
+        bonus: Sequence[FloatArray] | None = None,
+    ) -> Plan:
+        """A plan that draws its actions with these chances, worth so much by its own lights."""
+        graph = self.problem.graph
+        action = tuple(likeliest_pair(c, layer.state_ptr) for c, layer in zip(chances, graph.layers, strict=True))
+        values = Values(tuple(q), tuple(bonus or no_bonus(graph)), tuple(value), action)
+        known = self._known()
+        return Plan(self.problem, bounds, certified, values, known, self.replans, chances=tuple(chances))
+
+
+def no_bonus(graph: LayeredGraph) -> tuple[FloatArray, ...]:
+    return tuple(np.zeros(layer.n_pairs) for layer in graph.layers)
+
+
+def certified_now(problem: Problem, bounds: CostBounds) -> tuple[Certified, Certified]:
+    """Who does not look ahead: the pairs that keep every limit now; where there is none, the least worst may be played
+    as well."""
+    certified = certify_one_step(problem.graph, bounds, problem.bounds)
+    return certified, with_least_worst(problem.graph, certified, bounds, problem.bounds)
+
+
+class Paced(Baseline):
+    """One whose plans depend on the number of episodes too: beside the data (spec 6), ``replan_growth`` more episodes
+    make a plan due, and so does the end of its first episodes, which play the fallback."""
+
+    _first = 0  # episodes that play the fallback before all others
+    _planned_at = 0  # episodes, when the plan in force was made
+
+    @property
+    def playing_fallback(self) -> bool:
+        return self.episodes < self._first
+
+    def _replan(self) -> None:
+        super()._replan()
+        self._planned_at = self.episodes
+
+    def _due_at(self) -> int | None:
+        """After how many episodes a plan is due by time; None: never."""
+        grown = self.replan_growth * self._planned_at
+        later = self._planned_at + max(1, math.ceil(grown)) if math.isfinite(self.replan_growth) else None
+        return earliest(later, self._first if self._planned_at < self._first else None)
+
+    def overdue(self) -> bool:
+        due = self._due_at()
+        return due is not None and self.episodes >= due
+
+    def episodes_before_change(self) -> int | None:
+        due = self._due_at()
+        left = None if due is None else max(1, due - self.episodes)
+        return earliest(super().episodes_before_change(), left)
+
+    def planned(self) -> dict[str, Any]:
+        return {**super().planned(), "planned_at": self._planned_at}
+
+    def put_back(self, planned: Mapping[str, Any]) -> None:
+        super().put_back(planned)
+        self._planned_at = planned["planned_at"]
+
+    def checkpoint(self) -> dict[str, NDArray[Any]]:
+        return {**super().checkpoint(), "planned_at": np.array(self._planned_at)}
+
+    def _load(self, saved: Mapping[str, NDArray[Any]], moment: str) -> None:
+        super()._load(saved, moment)
+        if moment == "then":  # the plan is made again as after so many episodes
+            self._planned_at = self.episodes = int(saved["planned_at"])
+        else:
+            self.episodes = int(saved["episodes"])
+
+
+def earliest(*moments: int | None) -> int | None:
+    """The first of some moments; None is never."""
+    return min((moment for moment in moments if moment is not None), default=None)
