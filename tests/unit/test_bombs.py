@@ -15,6 +15,8 @@ import pytest
 from surefoot.audits import declaration as audit_problem
 from surefoot.audits.declaration import read_problem
 from surefoot.audits.problem import Unreadable
+from surefoot.errors import UnreadableFile
+from surefoot.storage.archive import read_foreign
 from tests.saved_problems import document_of, members_of, repack, template
 from tests.sparse_worlds import sparse_twin
 
@@ -49,6 +51,19 @@ def test_a_sparse_table_is_not_laid_out_beyond_measure(tmp_path: Path, monkeypat
     monkeypatch.setattr(audit_problem, "MOST_DENSE", dense - 1)
     with pytest.raises(Unreadable, match="when they are laid out"):
         read_problem(path)
+
+
+def test_an_archive_of_another_package_unfolds_so_far_and_no_further(tmp_path: Path) -> None:
+    path = tmp_path / "map.npz"
+    np.savez_compressed(path, small=np.arange(3), large=np.zeros(1 << 23))
+    assert path.stat().st_size < 1 << 17
+    with pytest.raises(UnreadableFile, match=r"unfolds into too much.*67,108,864 are allowed"):
+        read_foreign(path, ["small"])
+    np.savez_compressed(path, small=np.arange(3))
+    assert read_foreign(path, ["small"])[0].tolist() == [0, 1, 2]
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(UnreadableFile, match=r"the archive is damaged.*map\.npz"):
+        read_foreign(path, ["small"])
 
 
 @pytest.mark.parametrize("wanted", [2**31 - 1, 10**30, -1, 0, 1.5, "7", None, True])

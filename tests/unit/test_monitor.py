@@ -325,6 +325,20 @@ def test_state_that_does_not_fit_is_refused_and_changes_nothing(damage: Callable
     assert all(array.tobytes() == before[name].tobytes() for name, array in monitor.arrays().items())
 
 
+@pytest.mark.parametrize("noise", [0.1, 0.0])
+@pytest.mark.parametrize("name", ["spread", "rss", "squares", "size", "fitted"])
+def test_a_sum_that_is_no_number_counts_against_the_model(name: str, noise: float) -> None:
+    """Whatever made it so: a NaN is neither larger nor smaller than a threshold, and must not pass for smaller."""
+    problem = chain(np.ones((2, 1)), Limit("c", bound=9.0, noise=noise, norm=1.0), horizon=2)
+    monitor = Monitor(problem, ALPHA)
+    assert told(monitor, 0, 0, 0.5) is None
+    monitor.restore({**monitor.arrays(), name: np.full_like(monitor.arrays()[name], np.nan)})
+    alarm = told(monitor, 0, 1, 0.5)
+    assert alarm is not None
+    assert alarm.kind == "residual"
+    assert json.loads(json.dumps(alarm.details, allow_nan=False)) == alarm.details
+
+
 @pytest.mark.parametrize("cost", [[math.nan], [math.inf], [0.1, 0.2], []])
 def test_a_cost_that_is_none_is_refused_and_changes_nothing(cost: list[float]) -> None:
     monitor = Monitor(chain(np.ones((1, 1)), Limit("c", bound=9.0, noise=0.1, norm=1.0), horizon=2), ALPHA)

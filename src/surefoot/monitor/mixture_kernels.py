@@ -43,8 +43,9 @@ class Sum(NamedTuple):
 
 @numba.njit(cache=True)
 def _with(mix: Sum, value: float, limit: int, window: int, regression: int, share: int) -> Sum:
-    """The sum with exp(value) added."""
-    value = min(value, _HUGE)
+    """The sum with exp(value) added; a NaN counts against the model as much as anything can."""
+    if not value < _HUGE:
+        value = _HUGE
     if value > mix.top:
         total = mix.total * math.exp(mix.top - value) + 1.0
         return Sum(value, total, limit, window, regression, share)

@@ -76,7 +76,8 @@ and the sum over all t ≥ 1 is α/2. (The past may decide whether there is a me
     y+δy) whose columns are off by at most c·(n+d)·ε of their length, so that it exceeds the exact bound of item 3 by at
     most c(n+d)ε(L‖Z‖ + ‖y‖). That much, with ‖x‖ ≥ ‖z‖ and c = 16, is taken off before anything is concluded. From √F,
     where errors of sums Σzy weigh, c(√n+d)ε(L‖Z‖² + ‖Z‖‖y‖)·√(2/κ) is taken off: n roundings of either sign add up to
-    about √n (Higham and Mary 2019). What overflows counts against the model.
+    about √n (Higham and Mary 2019). What overflows, or is no number at all, counts
+    against the model.
 
 9.  *Offsets that an episode shares* (``episode_noise`` τ). Given all before an episode its measurements have mean zero
     and the scale √(σ² + τ²), which stands for σ in both tests; but one of them tells about the next. So the model test
@@ -142,9 +143,7 @@ class Monitor:
         noises, norms = problem.noise_of(1), np.array([prior.reach for prior in problem.priors])
         self._thresholds = problem.violation_thresholds
         self._shared = any(limit.episode_noise > 0.0 for limit in limits)
-        self._episodes = np.array(
-            [0, problem.horizon, 0], np.int64
-        )  # begun, step last told, rows of it in the model test
+        self._episodes = np.array([0, problem.horizon, 0], np.int64)  # begun, step last told, rows in the model test
         self._declared = DeclaredModel(
             noises=noises,
             norms=norms,
@@ -184,14 +183,18 @@ class Monitor:
 
     def beyond(self, h: int, cost: FloatArray) -> Alarm | None:
         """Count one measurement of step h by the limit test alone: in safe mode, when the model is in doubt already."""
+        values = self._checked(h, cost)
         self.measurements += 1
-        return self._limit_alarm(h, np.ascontiguousarray(cost, dtype=np.float64))
+        return self._limit_alarm(h, values)
 
-    def _observe(self, h: int, row: FeatureArray, cost: FloatArray) -> Alarm | None:
-        x = np.asarray(row, np.float64)
+    def _checked(self, h: int, cost: FloatArray) -> FloatArray:
         values = np.ascontiguousarray(cost, dtype=np.float64)
         if values.shape != self._thresholds[h].shape or not np.isfinite(values).all():
             raise InvalidInput(f"cost must be {self._thresholds.shape[1]} finite numbers", got=repr(cost))
+        return values
+
+    def _observe(self, h: int, row: FeatureArray, cost: FloatArray) -> Alarm | None:
+        x, values = np.asarray(row, np.float64), self._checked(h, cost)
         self._begin_window()
         self.measurements += 1
         if not self._in_model_test(h):
@@ -283,7 +286,7 @@ class Monitor:
         )
 
     def _residual_alarm(self) -> Alarm | None:
-        if not self.log_evidence >= self.log_threshold:
+        if self.log_evidence < self.log_threshold:
             return None
         found = self._verdict
         limit = self.problem.limits[found.limit]

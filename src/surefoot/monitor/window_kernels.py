@@ -145,7 +145,9 @@ def _excess(windows: Windows, w: int, n: int, r: int, j: int, ridge: float, norm
     """RSS_λ − λL², less what rounding may have added to √RSS_λ (steps 3 and 8)."""
     dim = windows.triangle.shape[3]
     data = norm * math.sqrt(windows.size[w, r] + dim * ridge) + math.sqrt(windows.squares[w, r, j])
-    root = max(0.0, math.sqrt(windows.rss[w, n, r, j]) - EPSILON * (windows.rows[w, r] + dim) * data)
+    root = math.sqrt(windows.rss[w, n, r, j]) - EPSILON * (windows.rows[w, r] + dim) * data
+    if root < 0.0:  # not max(0, root), which would be 0 for a NaN
+        root = 0.0
     excess = root * root - ridge * norm * norm
     if math.isfinite(data) and math.isfinite(excess):
         return float(excess)
@@ -183,6 +185,6 @@ def contradiction(windows: Windows, declared: DeclaredModel) -> tuple[int, int, 
                 continue
             for r in range(windows.rows.shape[1]):
                 allowed = windows.spread[w, r, j]
-                if windows.excess[w, r, j] > allowed * (1.0 + 1e-9):
+                if not windows.excess[w, r, j] <= allowed * (1.0 + 1e-9):  # also where either is a NaN
                     return j, w, r
     return UNUSED, UNUSED, UNUSED

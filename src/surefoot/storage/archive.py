@@ -30,6 +30,7 @@ MAX_MEMBERS = 1 << 17
 MEMBER_BYTES = 512  # at most, what a member takes beside its content
 
 _DIRECTORY_BYTES = 16 << 20  # room for MAX_MEMBERS entries of at most 128 bytes
+_FOREIGN_BYTES = 64 << 20
 _CHUNK = 1 << 20
 _MEMBER = re.compile(r"([A-Za-z0-9_]{1,64})\.npy\Z")
 # Only what write_archive() produces: dtypes without code in them, C order, one or two axes.
@@ -216,6 +217,12 @@ def _translated(place: str) -> Iterator[None]:
 
 
 def read_foreign(path: Path, names: Sequence[str]) -> list[NDArray[Any]]:
-    """Arrays of an ``.npz`` that another package ships; nothing in it is run."""
-    with np.load(path, allow_pickle=False) as file:
-        return [file[name] for name in names]
+    """Arrays of an ``.npz`` that another package ships, compressed or not; nothing in it is run."""
+    with _translated(str(path)):
+        with zipfile.ZipFile(path) as archive:
+            size = sum(info.file_size for info in archive.infolist())  # zipfile unfolds no more than is declared
+        if size > _FOREIGN_BYTES:
+            got = f"{size:,} bytes where {_FOREIGN_BYTES:,} are allowed"
+            raise UnreadableFile("the archive unfolds into too much", where=str(path), got=got)
+        with np.load(path, allow_pickle=False) as file:
+            return [file[name] for name in names]

@@ -43,7 +43,7 @@ from pathlib import Path
 
 import numpy as np
 
-from surefoot.errors import InvalidInput, SurefootError
+from surefoot.errors import InvalidInput, SurefootError, UnreadableFile
 from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
@@ -98,7 +98,7 @@ def relief() -> Relief:
         path = Path(get_sample_data(FILE, asfileobj=False))
         elevation, dy, dx, south = read_foreign(path, ("elevation", "dy", "dx", "ymin"))
         elevation, degrees, latitude = elevation.astype(np.float64), (float(dy), float(dx)), float(south)
-    except (ImportError, OSError) as error:
+    except (ImportError, OSError, UnreadableFile) as error:
         raise SurefootError(
             "the rover world needs the elevation map that matplotlib ships",
             got=str(error),
