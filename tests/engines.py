@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.sweeps import on_dask, spawned
+from surefoot import clusters, threads
+from surefoot.sweeps.engines import spawned
 from surefoot.sweeps.sweep import Contender, Spec
 from tests.sweeps import WORLD
 
@@ -30,9 +31,9 @@ def many(seeds: int = 8, episodes: int = 400) -> Spec:
 
 def end_with_the_deadly_seed() -> None:
     """In a worker: from now on, the run of one seed ends the process, as one that takes all memory would."""
-    from surefoot.sweeps import away, worker
+    from surefoot.sweeps.engines import away, local
 
-    for module in (away, worker):
+    for module in (away, local):
         real = module.play_task
 
         def play(task: Any, *words: Any, real: Any = real) -> Any:
@@ -45,7 +46,7 @@ def end_with_the_deadly_seed() -> None:
 
 def deadly_work(connection: Any, root: Path) -> None:
     """A process of the local pool."""
-    spawned.one_thread()
+    threads.one_thread()
     end_with_the_deadly_seed()
     spawned.work(connection, root)
 
@@ -56,9 +57,9 @@ def cluster(workers: int = 2, **options: Any) -> Iterator[Any]:
     import distributed
 
     with (
-        on_dask.configured(),
-        on_dask.quiet(),
-        distributed.LocalCluster(**{**on_dask.small_cluster(workers), **options}) as found,
+        clusters.configured(),
+        clusters.quiet(),
+        distributed.LocalCluster(**{**clusters.small_cluster(workers), **options}) as found,
     ):
         yield found
 
@@ -69,12 +70,20 @@ def _running(nanny: Any) -> bool:
 
 
 @contextlib.contextmanager
-def killing(found: Any, seed: int, most: int, pause: float) -> Iterator[list[int]]:
-    """Workers of a cluster are killed at random moments while the block runs; → those that were."""
+def killing(found: Any, seed: int, most: int, pause: float, root: Path) -> Iterator[list[int]]:
+    """Workers of a cluster are killed at random moments while the block runs; → those that were.
+
+    Between two kills a run of the sweep in ``root`` is finished: or a slow machine would never begin one.
+    """
     rng, killed, enough = np.random.default_rng(seed), list[int](), threading.Event()
+    done = 0
 
     def kill() -> None:
-        while len(killed) < most and not enough.wait(float(rng.uniform(0.2, 1.0)) * pause):
+        nonlocal done
+        while len(killed) < most and not enough.wait(float(rng.uniform(0.0, 1.0)) * pause):
+            if (now := len(list(root.glob("runs/*/seed-????")))) == done:
+                continue
+            done = now
             alive = [nanny.pid for nanny in found.workers.values() if _running(nanny)]
             if alive:
                 pid = int(rng.choice(alive))

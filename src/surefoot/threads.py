@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ from types import FunctionType
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
+
+ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 @cache
@@ -47,6 +50,18 @@ def one_blas_thread() -> Iterator[None]:
     """
     with _one_at_a_time, _controller().limit(limits=1, user_api="blas"):
         yield
+
+
+def one_thread() -> None:
+    """In a worker process: one thread per library that is still to be loaded, by the environment.
+
+    A script that imports numba has it loaded in its workers already, and numba refuses to compile once its variable no
+    longer says what it started with; whoever computes sets it then (``numba.set_num_threads``).
+    """
+    loaded = "numba" in sys.modules
+    for name in ONE_THREAD:
+        if not (loaded and name.startswith("NUMBA")):
+            os.environ[name] = "1"
 
 
 def usable_threads() -> int:

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from surefoot.clusters import of_cluster
 from surefoot.sweeps import sweep
-from surefoot.sweeps.on_dask import of_cluster
+from surefoot.sweeps.engines.on_dask import Dask
 from tests.engines import cluster, killing, many
 from tests.sweeps import contents, left_over
 
-PAUSE = 4.0  # seconds between two kills, at most
+PAUSE = 2.0  # seconds between two kills, at most
 
 
 def kill_workers(folder: Path, tasks: int, seed: int) -> tuple[int, int]:
     """→ (workers killed, runs that were given up, since chance killed theirs three times)."""
     spec = many(tasks)
-    with cluster() as found, killing(found, seed, most=tasks, pause=PAUSE) as killed:
-        outcome = sweep.sweep(spec, folder / "killed", on=of_cluster(found, 2), checkpoint_seconds=1.0)
+    with cluster() as found, killing(found, seed, most=tasks, pause=PAUSE, root=folder / "killed") as killed:
+        outcome = sweep.sweep(spec, folder / "killed", on=Dask(of_cluster(found, 2)), checkpoint_seconds=1.0)
     given_up = len(outcome.lost)
     assert outcome.finished + given_up == tasks
     if given_up:

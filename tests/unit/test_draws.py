@@ -200,7 +200,8 @@ def test_agents_that_share_a_world_do_not_disturb_each_other(seed: int) -> None:
 def test_a_sweep_refuses_the_checkpoint_of_another_seed(tmp_path: Path) -> None:
     """It would write one seed's run under the name of another, and pool them as if they were two."""
     from surefoot.sweeps import task as play
-    from surefoot.sweeps.folder import Contender, RunPlace
+    from surefoot.sweeps.folder import RunPlace
+    from surefoot.sweeps.spec import Contender
 
     world, spot = thermal(), RunPlace(tmp_path, "lsvi-new", 3)
     spot.folder.parent.mkdir(parents=True)

@@ -20,10 +20,12 @@ from typing import Any
 import pytest
 
 import surefoot as sf
+from surefoot import clusters
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile, UnwritableFile
 from surefoot.storage.disk import FileLayer
-from surefoot.sweeps import away, display, engines, jobqueue, on_dask, pool, sweep
+from surefoot.sweeps import progress, sweep
 from surefoot.sweeps import task as play
+from surefoot.sweeps.engines import away, engine, local, on_dask
 from surefoot.sweeps.sweep import Contender, Spec
 from tests import engines as made
 from tests.sweeps import WORLD, command, contents, left_over, small, wait_for
@@ -74,7 +76,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_dask_gives_the_same_bytes_and_shows_how_it_goes(
     on: str, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(display, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     outcome = sweep.sweep(small(), tmp_path / "s", on=on, progress=True)
@@ -91,7 +93,7 @@ def test_a_run_of_many_goes(on: str, whole: Path, tmp_path: Path, monkeypatch: p
     real = away.write_home
     monkeypatch.setattr(away, "write_home", lambda place, files, done: goes.append(done) or real(place, files, done))
     with made.cluster(
-        preload=["from surefoot.sweeps import away, task; away.SHORTEST = 1e-3; away.SAVE_SHARE = 0"]
+        preload=["from surefoot.sweeps.engines import away; away.SHORTEST = 1e-3; away.SAVE_SHARE = 0"]
     ) as c:
         outcome = sweep.sweep(made.many(1, 300), tmp_path / "s", on=c.scheduler_address, checkpoint_seconds=0)
     assert outcome.finished == 1
@@ -150,8 +152,10 @@ def test_workers_use_one_thread(cluster: Any) -> None:
 def test_workers_killed_at_random(many: Path, seed: int, tmp_path: Path) -> None:
     """A small one of ``make soak``: nothing lost, nothing twice, the same bytes."""
     root = tmp_path / "s"
-    with made.cluster() as cluster, made.killing(cluster, seed, most=3, pause=1.5) as killed:
-        outcome = sweep.sweep(made.many(), root, on=on_dask.of_cluster(cluster, 2), checkpoint_seconds=0.5)
+    with made.cluster() as cluster, made.killing(cluster, seed, most=3, pause=1.5, root=root) as killed:
+        outcome = sweep.sweep(
+            made.many(), root, on=on_dask.Dask(clusters.of_cluster(cluster, 2)), checkpoint_seconds=0.5
+        )
     assert killed
     while outcome.interrupted:  # chance may have killed one run three times
         outcome = sweep.resume(root, jobs=1)
@@ -166,7 +170,7 @@ def test_a_run_that_kills_its_worker_is_given_up_and_the_rest_goes_on(
     with made.cluster(preload=[text]) as cluster:
         outcomes = [sweep.sweep(made.many(), tmp_path / "dask", on=cluster.scheduler_address)]
     with monkeypatch.context() as patch:
-        patch.setattr(pool.spawned, "work", made.deadly_work)
+        patch.setattr(local.spawned, "work", made.deadly_work)
         outcomes.append(sweep.sweep(made.many(), tmp_path / "local", jobs=2))
     for outcome in outcomes:
         assert (outcome.finished, outcome.total, outcome.signal) == (7, 8, 0)
@@ -200,7 +204,7 @@ def test_the_scheduler_is_killed_and_comes_back(many: Path, tmp_path: Path) -> N
 
 
 def test_a_scheduler_that_does_not_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(on_dask, "CONNECT", 0.3)
+    monkeypatch.setattr(clusters, "CONNECT", 0.3)
     with pytest.raises(SurefootError, match=r"the cluster does not answer.*tcp://127.0.0.1:9.*surefoot resume"):
         sweep.sweep(small(), tmp_path / "s", on="tcp://127.0.0.1:9")
     assert sweep.resume(tmp_path / "s", jobs=1).finished == 6
@@ -263,7 +267,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
 def test_ctrl_c_reaches_runs_under_way(on: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their go would take ten minutes; they bring home what they have when they are told to."""
     shown = dict[str, int]()
-    real = display.Display.advance
+    real = progress.Display.advance
 
     def advance(self: Any, name: str, done: int, headline: str) -> None:
         real(self, name, done, headline)
@@ -271,7 +275,7 @@ def test_ctrl_c_reaches_runs_under_way(on: str, tmp_path: Path, monkeypatch: pyt
             os.kill(os.getpid(), signal.SIGINT)
         shown[name] = done
 
-    monkeypatch.setattr(display.Display, "advance", advance)
+    monkeypatch.setattr(progress.Display, "advance", advance)
     began = time.monotonic()
     outcome = sweep.sweep(made.many(3, 2_000_000), tmp_path / "s", on=on, checkpoint_seconds=600)
     assert time.monotonic() - began < on_dask.GRACE
@@ -303,7 +307,7 @@ def test_an_engine_that_is_none(on: str, jobs: int | None, words: str, tmp_path:
 def test_a_package_that_is_missing(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(InvalidInput, match=r"which is not installed. Install it with: pip install"):
-        engines.engine_of("dask" if package == "distributed" else package, 2)
+        engine.engine_of("dask" if package == "distributed" else package, 2)
 
 
 def test_a_batch_system(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -344,7 +348,7 @@ def test_a_file_that_describes_no_cluster(text: str, words: str, tmp_path: Path)
     path = tmp_path / "x.toml"
     path.write_text(text)
     with pytest.raises(SurefootError, match=words):
-        jobqueue.read(path)
+        clusters.read_file(path)
 
 
 def test_workers_of_another_version_are_refused(whole: Path) -> None:

@@ -24,7 +24,7 @@ from surefoot.runs import plans_kept as snapshots
 from surefoot.runs.ledger import Ledger
 from surefoot.storage import archive
 from surefoot.storage.disk import FileLayer
-from surefoot.sweeps import display, folder, locks, sweep
+from surefoot.sweeps import folder, progress, sweep
 from surefoot.sweeps import task as play
 from surefoot.sweeps.sweep import Contender, Spec
 from tests.runs import AGENTS
@@ -194,9 +194,9 @@ def test_a_worker_can_compile_in_a_script_that_imports_numba() -> None:
     """Spawned processes run the script's imports first: numba is loaded before the worker asks for one thread."""
     script = """
 import numba
-from surefoot.sweeps import spawned
+from surefoot.threads import one_thread
 before = numba.config.NUMBA_NUM_THREADS
-spawned.one_thread()
+one_thread()
 numba.set_num_threads(1)
 assert numba.njit(lambda x: x + 1)(1) == 2
 assert numba.config.NUMBA_NUM_THREADS == before
@@ -339,7 +339,7 @@ def test_a_worker_that_is_killed_is_replaced(long: Path, tmp_path: Path) -> None
 def test_two_processes_in_one_directory_are_refused(copy: Path) -> None:
     shutil.rmtree(copy / "runs/blind")
     before = contents(copy)
-    with locks.alone(copy):
+    with folder.alone(copy):
         for attempt in (lambda: sweep.resume(copy, jobs=1), lambda: sweep.sweep(small(), copy, force=True, jobs=1)):
             with pytest.raises(OutOfOrder, match=f"another process works in this directory: .*process {os.getpid()}"):
                 attempt()
@@ -348,8 +348,8 @@ def test_two_processes_in_one_directory_are_refused(copy: Path) -> None:
 
 
 def test_workers_of_a_killed_process_are_waited_for(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locks, "PATIENCE", 0.2)
-    with locks.working(copy), pytest.raises(OutOfOrder, match="still running"):
+    monkeypatch.setattr(folder, "PATIENCE", 0.2)
+    with folder.working(copy), pytest.raises(OutOfOrder, match="still running"):
         sweep.resume(copy, jobs=1)
     assert sweep.resume(copy, jobs=1).finished == 6
 
@@ -582,7 +582,7 @@ def test_the_display(
     spec = small(60, seeds=[0], agents=[Contender("lsvi-new"), Contender("slucb-qvi")])
     sweep.sweep(spec, tmp_path / "quick", jobs=1, progress=True)
     assert capsys.readouterr() == ("", "")
-    monkeypatch.setattr(display, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
     monkeypatch.setattr(play, "TELL_SECONDS", 0.0)
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich: as on a terminal
     monkeypatch.setenv("TERM", "xterm")

@@ -14,7 +14,7 @@ from surefoot.checks import check_options, nearest, options_of
 from surefoot.errors import InvalidInput, SurefootError
 from surefoot.exact import contenders
 from surefoot.storage.toml import read_toml
-from surefoot.sweeps.folder import Contender, Spec
+from surefoot.sweeps.spec import Contender, Spec
 from surefoot.worlds.registry import is_file_name
 from surefoot.worlds.world import World
 

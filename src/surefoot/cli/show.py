@@ -60,7 +60,7 @@ def make_world(name: str, world_option: list[str] | None) -> World:
     """The named world with its options, checked by name and by type."""
     from surefoot import worlds
     from surefoot.cli.run_options import pairs_of
-    from surefoot.sweeps.folder import check_world_options
+    from surefoot.sweeps.spec import check_world_options
 
     options = pairs_of(world_option or [], "--world-option")
     check_world_options(name, options)

@@ -11,7 +11,7 @@ from typing import Any
 from surefoot.checks import options_of
 from surefoot.cli.run_options import RunOptions
 from surefoot.exact import contenders
-from surefoot.sweeps.folder import Contender, world_function
+from surefoot.sweeps.spec import Contender, world_function
 
 _HEAD = """\
 # For: surefoot run --config FILE; options on the command line take precedence.

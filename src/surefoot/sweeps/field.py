@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from surefoot.sweeps.folder import Contender
+from surefoot.sweeps.spec import Contender
 
 WORLDS: dict[str, str] = {
     "thermal/testing": "traps: too hot is too late",

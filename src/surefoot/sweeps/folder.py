@@ -7,18 +7,18 @@ import json
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surefoot.checks import check_options, whole
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile
-from surefoot.exact import contenders
 from surefoot.model import checked
 from surefoot.storage import disk, strict_json
 from surefoot.storage.disk import write_text, writing
+from surefoot.storage.lock import Lock
+from surefoot.sweeps.spec import FORMAT, MOST, VERSION, Contender, Spec
 from surefoot.worlds import registry as worlds
 from surefoot.worlds.files import save_world
 from surefoot.worlds.world import World
@@ -29,113 +29,11 @@ if TYPE_CHECKING:
 MANIFEST, TIMES, RUNS = "sweep.json", "times.json", "runs"
 POLICY, EXPLOITING = "policy.json", "policy-exploit.json"  # of a finished run
 WORLD_FILES = ("world.json", "world.npz")
-FORMAT, VERSION = "surefoot-sweep", 2
+LOCK, WORKERS = ".lock", ".workers"  # who works here
+PATIENCE = 30.0  # seconds for the workers of a killed process to end
 
-_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}\Z")
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _LONGEST = 1e10  # seconds, three hundred years
-_MOST = 2**63 - 1  # what a seed or a number of episodes may be: it names folders and fills int64 columns
-
-
-@dataclass(frozen=True)
-class Contender:
-    """An agent by name, with its keywords, under a label that names its folder."""
-
-    agent: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    label: str = ""  # by default the agent's name
-
-    @property
-    def name(self) -> str:
-        return self.label or self.agent
-
-
-@dataclass(frozen=True)
-class Spec:
-    """All that decides a sweep, checked; only whether the world takes its options shows when it is made."""
-
-    world: str | World  # a name, a file, or a world of your own
-    agents: Sequence[Contender]
-    seeds: Sequence[int]
-    episodes: int
-    world_options: Mapping[str, Any] = field(default_factory=dict)
-    snapshot_seeds: int = 1  # how many of the seeds, the first ones, keep snapshots of plans
-
-    def __post_init__(self) -> None:
-        if isinstance(self.world, World):
-            worlds.refuse_options(self.world_name, self.world_options)
-        else:
-            check_world_options(self.world, self.world_options)
-        _below("episodes", whole("episodes", self.episodes, 1))
-        whole("snapshot_seeds", self.snapshot_seeds, 0)
-        if not self.agents:
-            raise InvalidInput("a sweep needs an agent", fix=f"Choose from {', '.join(contenders.names())}.")
-        if not self.seeds:
-            raise InvalidInput("a sweep needs a seed")
-        for seed in self.seeds:
-            _below("seed", whole("seed", seed, 0))
-        _refuse_twice("seed", [str(seed) for seed in self.seeds])
-        for each in self.agents:
-            kind = contenders.kind(each.agent)
-            if not _LABEL.match(each.name):
-                fix = "Use up to 64 letters, digits, dots, dashes, plus signs and underscores."
-                raise InvalidInput("a label cannot name a folder", got=repr(each.name), fix=fix)
-            check_options(each.agent, kind, each.options, without=contenders.GIVEN)
-        _refuse_twice("label", [each.name.lower() for each in self.agents])
-
-    @property
-    def world_name(self) -> str:
-        """As the manifest and titles have it."""
-        if isinstance(self.world, World):
-            return self.world.name or "a world of your own"
-        return Path(self.world).name if worlds.is_file_name(self.world) else self.world
-
-    @property
-    def own_world(self) -> bool:
-        """True when no registry can make it again, and so a copy is kept with the runs."""
-        return isinstance(self.world, World) or worlds.is_file_name(self.world)
-
-    def make_world(self) -> World:
-        return self.world if isinstance(self.world, World) else worlds.make(self.world, **self.world_options)
-
-    def document(self) -> dict[str, Any]:
-        """The part of the manifest that the user decides."""
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "world": {"name": self.world_name, "options": dict(self.world_options), "file": None},
-            "agents": [{"label": c.name, "agent": c.agent, "options": dict(c.options)} for c in self.agents],
-            "seeds": list(self.seeds),
-            "episodes": self.episodes,
-        }
-
-
-def _below(name: str, value: int) -> None:
-    if value > _MOST:
-        raise InvalidInput(f"{name} is too large", got=f"more than {_MOST}")
-
-
-def check_world_options(world: str, options: Mapping[str, Any]) -> None:
-    """Refuse an unknown world, and an option that it does not have."""
-    if worlds.is_file_name(world):
-        return worlds.refuse_options(world, options)
-    worlds.family_of(world)
-    if options:
-        makes, given = world_function(world)
-        check_options(world, makes, options, without=given)
-
-
-def world_function(world: str) -> tuple[Callable[..., World], tuple[str, ...]]:
-    """What makes a named world, and those of its keywords that the name gives already."""
-    family = worlds.family_of(world)
-    return family.maker(), ("size",) if family.sizes else ()
-
-
-def _refuse_twice(what: str, names: Sequence[str]) -> None:
-    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if twice is not None:
-        fix = "Give one of them a name of its own: LABEL=AGENT." if what == "label" else ""
-        raise InvalidInput(f"a {what} is there twice", got=twice, fix=fix)
 
 
 @dataclass(frozen=True)
@@ -284,7 +182,7 @@ def _is_time(entry: Any) -> bool:
     except UnreadableFile:
         return False
     growing = all(a <= b for row in (done, seconds) for a, b in pairwise(row))
-    return growing and all(0 < n <= _MOST for n in done) and all(0 <= t <= _LONGEST for t in (total, *seconds))
+    return growing and all(0 < n <= MOST for n in done) and all(0 <= t <= _LONGEST for t in (total, *seconds))
 
 
 # --- opening and creating -------------------------------------------------------------------------------
@@ -372,7 +270,7 @@ def refuse_taken(root: Path, force: bool) -> None:
 
 def _content(root: Path) -> list[str]:
     """What is in a directory, but for the locks that a refused or killed process leaves."""
-    return [path.name for path in root.iterdir() if path.name not in (".lock", ".workers")]
+    return [path.name for path in root.iterdir() if path.name not in (LOCK, WORKERS)]
 
 
 def create(root: Path, manifest: dict[str, Any], world: World) -> Folder:
@@ -408,3 +306,30 @@ def _leftovers(folder: Folder) -> Iterator[Path]:
     for label in folder.labels:
         for pattern in (".seed-*", f"{disk.BESIDE}*", f"seed-*.snapshots/{disk.BESIDE}*"):
             yield from (root / RUNS / label).glob(pattern)
+
+
+# --- one process at a time -----------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Work in the folder alone, or refuse and say who is there.
+
+    Its workers share a lock of their own: when the process that runs a sweep was killed, they may live on for a moment,
+    and whoever comes next waits for them to be gone.
+    """
+    fix = "Wait for it to end, or choose another directory."
+    with Lock(folder / LOCK, busy="another process works in this directory", fix=fix):
+        with _workers(folder, patience=PATIENCE):
+            pass
+        yield
+
+
+def working(folder: Path) -> Lock:
+    """Held by a worker process as long as it lives."""
+    return _workers(folder, shared=True)
+
+
+def _workers(folder: Path, *, shared: bool = False, patience: float = 0.0) -> Lock:
+    busy, fix = "workers of a process that was killed are still running", "End them, or wait for them."
+    return Lock(folder / WORKERS, busy=busy, fix=fix, shared=shared, patience=patience)

@@ -61,11 +61,11 @@ from surefoot.runs.interrupt import Interrupt
 from surefoot.storage import disk
 from surefoot.storage.disk import writing
 from surefoot.sweeps import folder as folders
-from surefoot.sweeps import locks
-from surefoot.sweeps.display import Display
-from surefoot.sweeps.engines import Engine, Lost, engine_of
-from surefoot.sweeps.folder import Contender, Folder, Spec, open_folder
-from surefoot.sweeps.pool import Here, Local
+from surefoot.sweeps.engines.engine import Engine, Lost, engine_of
+from surefoot.sweeps.engines.local import Here, Local
+from surefoot.sweeps.folder import Folder, open_folder
+from surefoot.sweeps.progress import Display
+from surefoot.sweeps.spec import Contender, Spec
 from surefoot.sweeps.task import Played, Task, make_agent
 from surefoot.worlds.world import World
 
@@ -108,8 +108,8 @@ def sweep(
         jobs: processes; by default one per core. The result does not depend on it. A script that uses more than one
             needs ``if __name__ == "__main__":``, as always with spawned processes. One that dies is replaced.
         on: where runs are played: "local" (the default), "dask" or "joblib" on this machine, a Dask scheduler's
-            address, or a TOML file that describes a cluster (:mod:`surefoot.sweeps.engines`). The result does not
-            depend on it, and :func:`resume` may use another.
+            address, or a TOML file that describes a cluster (:mod:`surefoot.sweeps.engines.engine`). The result does
+            not depend on it, and :func:`resume` may use another.
         checkpoint_seconds: how often a run under way is kept.
         progress: show a display; by default on a terminal, when it takes more than two seconds.
 
@@ -132,7 +132,7 @@ def sweep(
         disk.DISK.mkdir(root)
     with ExitStack() as stack:
         with writing(root):
-            stack.enter_context(locks.alone(root))
+            stack.enter_context(folders.alone(root))
         folders.refuse_taken(root, force)  # again, now that nobody else can come between
         manifest, more = _manifest(spec, world)
         found = folders.create(root, manifest, world)
@@ -155,7 +155,7 @@ def resume(
     found = open_folder(out)
     with ExitStack() as stack:
         with writing(found.root):
-            stack.enter_context(locks.alone(found.root))
+            stack.enter_context(folders.alone(found.root))
         found = open_folder(out)
         spec, world = found.spec, found.world()
         for place in found.finished():

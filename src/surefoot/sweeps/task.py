@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import time
+import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from surefoot import errors
 from surefoot.agents.agent import Agent
-from surefoot.errors import UnreadableFile
+from surefoot.errors import SurefootError, UnreadableFile
 from surefoot.exact import contenders
 from surefoot.runs import checkpoint as checkpoints
 from surefoot.runs.last_policy import save_last_policy
@@ -19,12 +21,15 @@ from surefoot.runs.run import Run
 from surefoot.runs.runner import Session
 from surefoot.storage import disk
 from surefoot.storage.disk import writing
-from surefoot.sweeps.folder import EXPLOITING, POLICY, Contender, RunPlace
+from surefoot.sweeps.folder import EXPLOITING, POLICY, RunPlace
+from surefoot.sweeps.spec import Contender
 from surefoot.worlds.world import World
 
 MOST_MARKS = 120
 SAVE_SHARE = 20  # a checkpoint may take a twentieth of the time, at most
 TELL_SECONDS = 0.1
+
+ENDED, FAILED = "ended", "failed"  #: what a worker's answer begins with
 
 
 @dataclass(frozen=True)
@@ -163,3 +168,25 @@ def finish_run(run: Run, place: RunPlace, recorder: Recorder | None) -> None:
         save_last_policy(run, beside / EXPLOITING, exploit=True)
         if recorder is not None and run.plan is not None:
             recorder.export(beside / "snapshots", run.plan, run.episodes)
+
+
+# --- errors that travel --------------------------------------------------------------------------------
+
+
+def packed(error: BaseException) -> tuple[Any, ...]:
+    """An error in parts that travel: its type's name, rule, where, got, fix; and the traceback as text."""
+    trace = "".join(traceback.format_exception(error))
+    if isinstance(error, SurefootError):
+        return (FAILED, type(error).__name__, error.rule, error.where, error.got, error.fix, trace)
+    return (FAILED, "", type(error).__name__, "", str(error), "", trace)
+
+
+def unpacked(message: tuple[Any, ...]) -> Exception:
+    """The error of a ``FAILED`` message, the worker's traceback as a note."""
+    _, name, rule, where, got, fix, trace = message
+    kind = getattr(errors, name, None) if name else None
+    error: Exception = RuntimeError(f"{rule}: {got}")
+    if kind is not None:
+        error = kind(rule, where=where, got=got, fix=fix)
+    error.add_note(f"In a worker process:\n{trace}")
+    return error

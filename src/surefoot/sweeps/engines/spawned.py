@@ -8,12 +8,11 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 import threading
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+from surefoot.threads import one_thread
 
 
 def work(connection: Connection, root: Path) -> None:
@@ -24,24 +23,16 @@ def work(connection: Connection, root: Path) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     one_thread()
 
-    from surefoot.sweeps import locks, worker
+    from surefoot.sweeps.engines.local import play_tasks
+    from surefoot.sweeps.folder import working
 
     try:
-        with locks.working(root):
-            worker.play_tasks(connection, root)
+        with working(root):
+            play_tasks(connection, root)
     except (KeyboardInterrupt, EOFError, BrokenPipeError):  # told twice to stop, or left alone
         with contextlib.suppress(OSError):
             connection.close()
         os._exit(1)
-
-
-def one_thread() -> None:
-    """By the environment, for libraries to come. A script that imports numba has it loaded here already, and numba
-    refuses to compile once its variable no longer says what it started with; ``worker.play_tasks`` sets it then."""
-    loaded = "numba" in sys.modules
-    for name in ONE_THREAD:
-        if not (loaded and name.startswith("NUMBA")):
-            os.environ[name] = "1"
 
 
 def _end_with_parent() -> None:

@@ -22,9 +22,8 @@ import numba
 from surefoot.errors import InvalidInput, SurefootError
 from surefoot.storage import disk
 from surefoot.storage.disk import writing
-from surefoot.sweeps import worker
 from surefoot.sweeps.folder import Folder, RunPlace
-from surefoot.sweeps.task import MOST_MARKS, SAVE_SHARE, Played, Stop, Task, Tell, play_task
+from surefoot.sweeps.task import ENDED, MOST_MARKS, SAVE_SHARE, Played, Stop, Task, Tell, packed, play_task, unpacked
 from surefoot.threads import one_blas_thread
 from surefoot.worlds.world import World
 
@@ -49,8 +48,8 @@ class Journey:
 
     def came_home(self, answer: tuple[Any, ...]) -> Played | Exception:
         """Write what was brought; → what became of the run so far, or the error that ended it."""
-        if answer[0] != worker.ENDED:
-            return worker.unpacked(answer)
+        if answer[0] != ENDED:
+            return unpacked(answer)
         played, files = answer[1:]
         try:
             write_home(self.task.place, files, played.finished)
@@ -78,9 +77,9 @@ def play_go(task: Task, files: Mapping[str, bytes], world: World, scratch: str |
             unpack(files, place.folder.parent)
         with one_blas_thread():
             played = play_task(replace(task, place=place, checkpoint_seconds=NEVER), world, tell, _Go(task, stop))
-        return (worker.ENDED, played, files_of(place))
+        return (ENDED, played, files_of(place))
     except Exception as error:
-        return worker.packed(error)
+        return packed(error)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

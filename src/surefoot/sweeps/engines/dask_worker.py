@@ -8,9 +8,8 @@ from typing import Any
 
 from distributed import WorkerPlugin, get_worker
 
-from surefoot.sweeps import worker
-from surefoot.sweeps.away import Files, play_go, world_of
-from surefoot.sweeps.task import Task
+from surefoot.sweeps.engines.away import Files, play_go, world_of
+from surefoot.sweeps.task import Task, packed
 from surefoot.worlds.world import World
 
 TELL_SECONDS = 0.5  # between two messages of a run on how it goes
@@ -40,7 +39,7 @@ def stop_playing(name: str, dask_worker: Any) -> None:
 
 
 def play(name: str, task: Task, files: Files) -> Any:
-    """One go of a run. → what :func:`surefoot.sweeps.away.play_go` says; None when all shall stop."""
+    """One go of a run. → what :func:`surefoot.sweeps.engines.away.play_go` says; None when all shall stop."""
     here = get_worker()
     plugin: Any = here.plugins[name]
     if plugin.stopped:
@@ -48,7 +47,7 @@ def play(name: str, task: Task, files: Files) -> Any:
     try:
         world = plugin.world()
     except Exception as error:
-        return worker.packed(error)
+        return packed(error)
     told = [time.monotonic()]
 
     def tell(done: int, headline: str) -> None:

@@ -1,10 +1,8 @@
 """Where the runs of a sweep are played: one seam, ``map``, and what fills it.
 
 ================  ======================================================================================
-``local``         processes of this machine (the default): :mod:`surefoot.sweeps.pool`
-``dask``          a cluster of ``dask.distributed`` on this machine: :mod:`surefoot.sweeps.on_dask`
-``tcp://…``       the Dask scheduler at this address (also ``tls://``, ``ucx://``, ``ws://``, ``wss://``)
-``FILE.toml``     a cluster of dask-jobqueue, described in a file: :mod:`surefoot.sweeps.jobqueue`
+``local``         processes of this machine (the default): :mod:`surefoot.sweeps.engines.local`
+a cluster         ``dask``, an address or a file (:mod:`surefoot.clusters`): :mod:`surefoot.sweeps.engines.on_dask`
 ``joblib``        joblib with its own processes; ``joblib:NAME`` with a backend that is registered there
 ================  ======================================================================================
 
@@ -14,22 +12,17 @@ process that runs the sweep is the only one that writes to its folder, so that a
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from surefoot.checks import nearest, whole
+from surefoot.checks import nearest
+from surefoot.clusters import cluster_of, is_cluster, jobs_of
 from surefoot.errors import InvalidInput
 from surefoot.runs.interrupt import Interrupt
-from surefoot.sweeps.display import Display
 from surefoot.sweeps.folder import Folder
+from surefoot.sweeps.progress import Display
 from surefoot.sweeps.task import Played, Task
-
-MOST_DEATHS = 3  #: of workers with the same task: then it is given up, and the others go on
-
-ADDRESSES = ("tcp://", "tls://", "ucx://", "ws://", "wss://")
-_WORDS = ("local", "dask", "joblib")
 
 
 @dataclass(frozen=True)
@@ -55,7 +48,7 @@ class Engine(Protocol):
 
         Once ``stop.requested`` is set, no task is begun; those under way are kept where they are and come, too. What a
         run has done is in its folder before it is said here. A worker that dies is replaced and its task played again
-        from what was kept; after ``MOST_DEATHS`` of them it is :class:`Lost`.
+        from what was kept; after ``clusters.MOST_DEATHS`` of them it is :class:`Lost`.
         """
         ...
 
@@ -65,41 +58,17 @@ def engine_of(on: str | Engine | None, jobs: int | None) -> Engine:
     if on is not None and not isinstance(on, str):
         return on
     if on is None or on == "local":
-        from surefoot.sweeps.pool import Local
+        from surefoot.sweeps.engines.local import Local
 
         return Local(jobs_of(jobs))
-    if on.startswith(ADDRESSES):
-        from surefoot.sweeps import on_dask
+    if is_cluster(on):
+        from surefoot.sweeps.engines.on_dask import Dask
 
-        return on_dask.at_address(on, jobs)
-    if on.endswith(".toml"):
-        from surefoot.sweeps import jobqueue
-
-        return jobqueue.from_file(on, jobs)
-    if on == "dask":
-        from surefoot.sweeps import on_dask
-
-        return on_dask.on_this_machine(jobs_of(jobs))
+        return Dask(cluster_of(on, jobs))
     if on == "joblib" or on.startswith("joblib:"):
-        from surefoot.sweeps import on_joblib
+        from surefoot.sweeps.engines.on_joblib import Joblib
 
-        return on_joblib.Joblib(jobs_of(jobs), on.partition(":")[2])
-    said = (
-        f"{nearest(on, _WORDS, 'Engines are')} Or give a scheduler's address such as tcp://host:8786, or a TOML file."
-    )
-    raise InvalidInput("no such engine", got=repr(on), fix=said)
-
-
-def jobs_of(jobs: int | None) -> int:
-    """So many, or one per core that this process may use."""
-    if jobs is not None:
-        return whole("jobs", jobs, 1)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def refuse_jobs(jobs: int | None, on: str) -> None:
-    """Of an engine whose size is decided elsewhere."""
-    if jobs is not None:
-        raise InvalidInput("the number of processes is decided by the cluster", where=on, got=f"jobs={jobs}")
+        return Joblib(jobs_of(jobs), on.partition(":")[2])
+    known = nearest(on, ("local", "dask", "joblib"), "Engines are")
+    fix = f"{known} Or give a scheduler's address such as tcp://host:8786, or a TOML file."
+    raise InvalidInput("no such engine", got=repr(on), fix=fix)

@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from surefoot.clusters import MOST_DEATHS
 from surefoot.errors import InvalidInput
 from surefoot.runs.interrupt import Interrupt
-from surefoot.sweeps import away, worker
-from surefoot.sweeps.away import Files, Journey
-from surefoot.sweeps.display import Display
-from surefoot.sweeps.engines import MOST_DEATHS, Lost, Results
+from surefoot.sweeps.engines import away
+from surefoot.sweeps.engines.away import Files, Journey
+from surefoot.sweeps.engines.engine import Lost, Results
 from surefoot.sweeps.folder import Folder
-from surefoot.sweeps.task import Task
+from surefoot.sweeps.progress import Display
+from surefoot.sweeps.task import Task, packed
 from surefoot.worlds.world import World
 
 
@@ -81,7 +82,7 @@ def _play(manifest: str, file: bytes | None, task: Task, files: Files) -> tuple[
     try:
         world = _world(manifest, file)
     except Exception as error:
-        return task.place.key, worker.packed(error)
+        return task.place.key, packed(error)
     return task.place.key, away.play_go(task, files, world, None, lambda done, headline: None, lambda: False)
 
 

@@ -16,15 +16,21 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
+import numba
+
+from surefoot.clusters import MOST_DEATHS
 from surefoot.runs.interrupt import Interrupt
-from surefoot.sweeps import spawned, worker
-from surefoot.sweeps.display import Display
-from surefoot.sweeps.engines import MOST_DEATHS, Lost, Result, Results
-from surefoot.sweeps.folder import Folder
-from surefoot.sweeps.task import Task, play_task
+from surefoot.sweeps.engines import spawned
+from surefoot.sweeps.engines.engine import Lost, Result, Results
+from surefoot.sweeps.folder import Folder, open_folder
+from surefoot.sweeps.progress import Display
+from surefoot.sweeps.task import ENDED, Task, packed, play_task, unpacked
+from surefoot.threads import one_blas_thread
 from surefoot.worlds.world import World
 
 GRACE = 30.0  # seconds for a worker to end by itself
+STOP = "stop"  # to a process, beside a Task and None
+ADVANCED = "advanced"  # from it: how far its run is; then the answer
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,7 @@ class _Pool:
                 told = True
                 self._waiting.clear()
                 for each in self._busy.values():
-                    each.send(worker.STOP)
+                    each.send(STOP)
             for connection in wait(list(self._busy), timeout=0.1):
                 each = self._busy[connection]
                 if (answer := self._answer(each, display)) is None or each.task is None:
@@ -130,10 +136,10 @@ class _Pool:
             key = each.task.place.key if each.task is not None else ""
             self._deaths[key] += 1
             return Lost(self._deaths[key], f"exit code {each.process.exitcode}")
-        if message[0] == worker.ADVANCED and each.task is not None:
+        if message[0] == ADVANCED and each.task is not None:
             display.advance(each.task.place.key, message[1], message[2])
             return None
-        result: Result = message[1] if message[0] == worker.ENDED else worker.unpacked(message)
+        result: Result = message[1] if message[0] == ENDED else unpacked(message)
         return result
 
     def _next(self, each: _Worker, answer: Result) -> None:
@@ -156,3 +162,33 @@ class _Pool:
     def kill(self) -> None:
         for each in (*self._busy.values(), *self._idle):
             each.end()
+
+
+# --- in such a process ---------------------------------------------------------------------------------
+
+
+def play_tasks(connection: Connection, root: Path) -> None:
+    """Make the world of the sweep in ``root`` and play what comes, until None comes."""
+    numba.set_num_threads(1)
+    with one_blas_thread():  # for libraries that were loaded before the environment was set
+        try:
+            world = open_folder(root).world()
+        except Exception as error:
+            connection.send(packed(error))
+            return
+        while (task := connection.recv()) is not None:
+            if isinstance(task, Task):
+                connection.send(_answer(task, world, connection))
+
+
+def _answer(task: Task, world: Any, connection: Connection) -> tuple[Any, ...]:
+    def tell(done: int, headline: str) -> None:
+        connection.send((ADVANCED, done, headline))
+
+    def stop() -> bool:
+        return connection.poll() and connection.recv() == STOP
+
+    try:
+        return (ENDED, play_task(task, world, tell, stop))
+    except Exception as error:
+        return packed(error)

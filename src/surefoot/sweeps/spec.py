@@ -1,0 +1,121 @@
+"""What a sweep is to run: a world, agents with their options, seeds. Checked before anything is made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from surefoot.checks import check_options, whole
+from surefoot.errors import InvalidInput
+from surefoot.exact import contenders
+from surefoot.worlds import registry as worlds
+from surefoot.worlds.world import World
+
+FORMAT, VERSION = "surefoot-sweep", 2  #: of the manifest
+MOST = 2**63 - 1  #: what a seed or a number of episodes may be: it names folders and fills int64 columns
+
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}\Z")
+
+
+@dataclass(frozen=True)
+class Contender:
+    """An agent by name, with its keywords, under a label that names its folder."""
+
+    agent: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""  # by default the agent's name
+
+    @property
+    def name(self) -> str:
+        return self.label or self.agent
+
+
+@dataclass(frozen=True)
+class Spec:
+    """All that decides a sweep, checked; only whether the world takes its options shows when it is made."""
+
+    world: str | World  # a name, a file, or a world of your own
+    agents: Sequence[Contender]
+    seeds: Sequence[int]
+    episodes: int
+    world_options: Mapping[str, Any] = field(default_factory=dict)
+    snapshot_seeds: int = 1  # how many of the seeds, the first ones, keep snapshots of plans
+
+    def __post_init__(self) -> None:
+        if isinstance(self.world, World):
+            worlds.refuse_options(self.world_name, self.world_options)
+        else:
+            check_world_options(self.world, self.world_options)
+        _below("episodes", whole("episodes", self.episodes, 1))
+        whole("snapshot_seeds", self.snapshot_seeds, 0)
+        if not self.agents:
+            raise InvalidInput("a sweep needs an agent", fix=f"Choose from {', '.join(contenders.names())}.")
+        if not self.seeds:
+            raise InvalidInput("a sweep needs a seed")
+        for seed in self.seeds:
+            _below("seed", whole("seed", seed, 0))
+        _refuse_twice("seed", [str(seed) for seed in self.seeds])
+        for each in self.agents:
+            kind = contenders.kind(each.agent)
+            if not _LABEL.match(each.name):
+                fix = "Use up to 64 letters, digits, dots, dashes, plus signs and underscores."
+                raise InvalidInput("a label cannot name a folder", got=repr(each.name), fix=fix)
+            check_options(each.agent, kind, each.options, without=contenders.GIVEN)
+        _refuse_twice("label", [each.name.lower() for each in self.agents])
+
+    @property
+    def world_name(self) -> str:
+        """As the manifest and titles have it."""
+        if isinstance(self.world, World):
+            return self.world.name or "a world of your own"
+        return Path(self.world).name if worlds.is_file_name(self.world) else self.world
+
+    @property
+    def own_world(self) -> bool:
+        """True when no registry can make it again, and so a copy is kept with the runs."""
+        return isinstance(self.world, World) or worlds.is_file_name(self.world)
+
+    def make_world(self) -> World:
+        return self.world if isinstance(self.world, World) else worlds.make(self.world, **self.world_options)
+
+    def document(self) -> dict[str, Any]:
+        """The part of the manifest that the user decides."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "world": {"name": self.world_name, "options": dict(self.world_options), "file": None},
+            "agents": [{"label": c.name, "agent": c.agent, "options": dict(c.options)} for c in self.agents],
+            "seeds": list(self.seeds),
+            "episodes": self.episodes,
+        }
+
+
+def _below(name: str, value: int) -> None:
+    if value > MOST:
+        raise InvalidInput(f"{name} is too large", got=f"more than {MOST}")
+
+
+def check_world_options(world: str, options: Mapping[str, Any]) -> None:
+    """Refuse an unknown world, and an option that it does not have."""
+    if worlds.is_file_name(world):
+        return worlds.refuse_options(world, options)
+    worlds.family_of(world)
+    if options:
+        makes, given = world_function(world)
+        check_options(world, makes, options, without=given)
+
+
+def world_function(world: str) -> tuple[Callable[..., World], tuple[str, ...]]:
+    """What makes a named world, and those of its keywords that the name gives already."""
+    family = worlds.family_of(world)
+    return family.maker(), ("size",) if family.sizes else ()
+
+
+def _refuse_twice(what: str, names: Sequence[str]) -> None:
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        fix = "Give one of them a name of its own: LABEL=AGENT." if what == "label" else ""
+        raise InvalidInput(f"a {what} is there twice", got=twice, fix=fix)
