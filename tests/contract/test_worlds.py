@@ -10,7 +10,7 @@ import surefoot as sf
 from surefoot import worlds
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import NO_ACTION
-from surefoot.worlds.registry import FAMILIES, Family
+from surefoot.worlds.registry import FAMILIES, WorldFamily
 from surefoot.worlds.world import World
 from tests.claims import first_unsafe_entry
 
@@ -57,12 +57,12 @@ def solve(world: World) -> Solution:
     return Solution(float(best[start]), float(fallback[start]), float(free[start]), safe, traps)
 
 
-Case = tuple[Family, World, Solution]
+Case = tuple[WorldFamily, World, Solution]
 
 
 @pytest.fixture(params=FAMILIES, ids=lambda family: family.name, scope="module")
 def case(request: pytest.FixtureRequest) -> Case:
-    family: Family = request.param
+    family: WorldFamily = request.param
     world = worlds.make(next(iter(family.ids())))
     return family, world, solve(world)
 

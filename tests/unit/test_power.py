@@ -18,7 +18,7 @@ from surefoot import exact
 from surefoot.errors import InvalidInput, SurefootError
 from surefoot.worlds.named import power_grid
 from surefoot.worlds.named.power import LAYOUTS, SIZES, grid, picture, power
-from surefoot.worlds.named.power_grid import Grid, read_grid
+from surefoot.worlds.named.power_grid import PowerGrid, read_grid
 
 Point = tuple[float, float, float]
 CASES = list(LAYOUTS)
@@ -325,7 +325,7 @@ def test_picture() -> None:
     world = sf.worlds.make("power/testing")
     drawn = picture(world)
     network = drawn.grid
-    assert isinstance(network, Grid)
+    assert isinstance(network, PowerGrid)
     assert network.buses == ("1", "2", "3", "4", "5", "6")
     assert network.coordinates.shape == (6, 2)
     assert len(np.unique(network.coordinates, axis=0)) == 6

@@ -297,9 +297,9 @@ def test_a_snapshot_of_another_problem_is_not_taken(opened: Any, tmp_path: Path)
     standing, file = opened().standing, tmp_path / snapshots.name(1)
     file.write_bytes(snapshots.pack(standing, "0" * 64))
     with pytest.raises(UnreadableFile, match="a snapshot of another problem"):
-        snapshots.unpack(file, standing.opened_with, standing)
+        snapshots.resume_from(file, standing.opened_with, standing)
     file.write_bytes(snapshots.pack(standing, standing.opened_with))
-    snapshots.unpack(file, standing.opened_with, standing)
+    snapshots.resume_from(file, standing.opened_with, standing)
 
 
 @pytest.mark.parametrize("file", [snapshots.name(4), "../000000000005.npz", "000000000005.npz ", "lock", 5, None])

@@ -81,7 +81,7 @@ def alternatives(layer: Layer) -> BoolArray:
     return mask
 
 
-def least(graph: LayeredGraph, needs: Needs) -> float:
+def least_need(graph: LayeredGraph, needs: Needs) -> float:
     """The smallest need of an alternative, ∞ without one."""
     return min(
         float(pairs[alternatives(layer)].min(initial=np.inf))
@@ -197,7 +197,7 @@ class Remedies:
         own = self.bounds[:, j]
         steps = [0.0] * len(own) if (own == own[0]).all() else (own - own.max()).tolist()
         scores = [upper[:, j] - step for upper, step in zip(self.upper, steps, strict=True)]
-        found = least(self.graph, backward(self.graph, self._unless_others_block(j, scores)))
+        found = least_need(self.graph, backward(self.graph, self._unless_others_block(j, scores)))
         lowest = [
             float(anchors.cost[0, j]) - step
             for anchors, step in zip(self.graph.anchors, steps, strict=True)
@@ -209,7 +209,7 @@ class Remedies:
         """The largest L_j, or factor on the half-widths of a prior, all else kept; None if none would do that the
         anchors leave possible."""
         scores = [-roof[:, j] for roof in self._roofs]
-        found = -least(self.graph, backward(self.graph, self._unless_others_block(j, scores)))
+        found = -least_need(self.graph, backward(self.graph, self._unless_others_block(j, scores)))
         return found + 0.0 if found >= self.least_norm(j) else None  # + 0.0: no −0
 
     def least_norm(self, j: int) -> float:
@@ -234,7 +234,7 @@ class Remedies:
         """The largest factor on all norms together; None if none would do."""
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = [np.where(np.isnan(roof / self.norms), np.inf, roof / self.norms) for roof in self._roofs]
-        found = -least(self.graph, backward(self.graph, [-share.min(axis=1) for share in shares]))
+        found = -least_need(self.graph, backward(self.graph, [-share.min(axis=1) for share in shares]))
         kept = all(found * norm >= self.least_norm(j) for j, norm in enumerate(self.norms.tolist()))
         return found if found > 0 and kept else None
 
@@ -272,14 +272,14 @@ def describe_cold_start(problem: Problem, bounds: CostBounds, certified: Certifi
     if n == 0:
         return ColdStart(False, 0, 0, None, None, None, None)
     needs = remedies.common_raise()
-    if least(graph, needs) == np.inf:  # every alternative may enter a forbidden state
+    if least_need(graph, needs) == np.inf:  # every alternative may enter a forbidden state
         return ColdStart(False, 0, n, None, None, None, None)
     return ColdStart(
         can_move="with data" if fallback_data_may_help(problem, bounds, remedies.known) else False,
         moves=0,
         alternatives=n,
         closest=_closest(problem, remedies, needs),
-        all_bounds_raised_by=least(graph, needs),
+        all_bounds_raised_by=least_need(graph, needs),
         all_norms_times=remedies.common_factor(),
         episodes_of_fallback=None,  # estimated in surefoot.diagnosis.warm_up
     )
@@ -312,7 +312,7 @@ def _some(basis: Span) -> bool:
 def _closest(problem: Problem, remedies: Remedies, needs: Needs) -> Blocked:
     """The alternative of least need, and the cost row or last state that it stumbles over."""
     graph, naming = problem.graph, problem.naming
-    best = least(graph, needs)
+    best = least_need(graph, needs)
     tied = [alternatives(layer) & (needs.pairs[h] == best) for h, layer in enumerate(graph.layers)]
     h = next(h for h, mask in enumerate(tied) if mask.any())
     layer, pair = graph.layers[h], int(np.flatnonzero(tied[h])[0])

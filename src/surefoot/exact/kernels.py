@@ -158,7 +158,7 @@ def spread_unsafety(
 
 
 @_compiled
-def expected(
+def backed_up(
     first: Index,
     end: Index,
     successor: IntArray,
@@ -214,7 +214,7 @@ def best_between(
             if not within[pair]:
                 total = np.nan
             elif total != total:  # some successor is unsafe: only now ask whether it has P > 0
-                total = expected(first_edge, end_edge, successor, reward[pair], probability, next_value)
+                total = backed_up(first_edge, end_edge, successor, reward[pair], probability, next_value)
             safe_pair[pair] = total == total
             if total > best:
                 best = total
@@ -250,7 +250,7 @@ def mixed_values(
             if weight[pair] > 0.0:
                 acts = True
                 first, end = pair_ptr[pair], pair_ptr[pair + uint(1)]
-                q = expected(first, end, successor, reward[pair], probability, next_value)
+                q = backed_up(first, end, successor, reward[pair], probability, next_value)
                 mean += weight[pair] * q
         value[state] = mean if acts else np.nan
 

@@ -112,7 +112,7 @@ OUTSIDE, LAST = -1, -2  #: in place of an edge: the successor is not declared; t
 
 
 @dataclass(frozen=True)
-class Transition:
+class LoggedTransition:
     """One row, understood. Numbers are those of the problem's graph."""
 
     step: int
@@ -130,7 +130,7 @@ class RowReader:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
 
-    def read(self, row: Mapping[str, Any], *, outside: bool) -> Transition:
+    def read(self, row: Mapping[str, Any], *, outside: bool) -> LoggedTransition:
         """The transition that a row holds; with ``outside``, a successor that is not declared is one, too."""
         problem, h = self._problem, step_in(entry(row, "step"))
         if type(h) is not int or not 0 <= h < problem.horizon:
@@ -143,7 +143,7 @@ class RowReader:
                 raise InvalidInput("the problem declares no cost for this last state", got=repr(states[h][i]))
             if any(row.get(name) is not None for name in LABELS[1:]):
                 raise InvalidInput("nothing follows the last step", got="an action or a next state")
-            return Transition(h, i, LAST, LAST, cost, partly, None)
+            return LoggedTransition(h, i, LAST, LAST, cost, partly, None)
         layer, naming = problem.graph.layers[h], problem.naming
         pair = self._known(
             row, "action", lambda label: naming.pair(layer, h, i, label), lambda pair: naming.action(layer, h, pair)
@@ -159,8 +159,8 @@ class RowReader:
             if not outside:
                 raise
             first = readings(entry(row, "next_state", null=True))[0]
-            return Transition(h, i, pair, OUTSIDE, cost, partly, label_of(first, "column 'next_state'"))
-        return Transition(h, i, pair, edge, cost, partly, reached(edge))
+            return LoggedTransition(h, i, pair, OUTSIDE, cost, partly, label_of(first, "column 'next_state'"))
+        return LoggedTransition(h, i, pair, edge, cost, partly, reached(edge))
 
     @staticmethod
     def _known(

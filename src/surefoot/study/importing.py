@@ -101,7 +101,7 @@ def prepare(
     if different is not None and reader.episodes is None:
         fix = "Without an id nothing tells a copy from a measurement that is like it."
         raise InvalidInput("different measurements need an episode in every row", where=reader.source, fix=fix)
-    known = repeats.Known.of(journal, layer, problem.horizon - 1)
+    known = repeats.KnownRows.of(journal, layer, problem.horizon - 1)
     reader.refuse_same_steps(known)
     return {
         "source": source or reader.source or "rows",
@@ -235,7 +235,7 @@ class _Reader:
 
     # --- against what is there ---------------------------------------------------------------------------
 
-    def refuse_same_steps(self, known: repeats.Known) -> None:
+    def refuse_same_steps(self, known: repeats.KnownRows) -> None:
         """No episode's step is imported twice, whatever its rows say."""
         found = list(known.same_steps(self._ids, self.rows)) if self._ids else []
         if found:
@@ -246,7 +246,7 @@ class _Reader:
                 "Leave them out; where another log counts its episodes alike, give them ids of their own.",
             )
 
-    def repeated(self, known: repeats.Known, *, refuse: bool) -> int:
+    def repeated(self, known: repeats.KnownRows, *, refuse: bool) -> int:
         """How many rows are like another one; with ``refuse`` there must be none."""
         noisy = any(limit.noise > 0.0 for limit in self._problem.limits)
         found = list(known.alike(self.rows, self._places)) if noisy else []

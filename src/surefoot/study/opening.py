@@ -92,7 +92,7 @@ def study_lock(path: Path) -> Lock:
     return Lock(path / "lock", busy="the study is open elsewhere", fix=fix)
 
 
-def enter(path: Path, lock: Lock, layer: FileLayer) -> str:
+def take_lock(path: Path, lock: Lock, layer: FileLayer) -> str:
     """Make the folder if need be and take the lock; a remark when a dead process left it."""
     refuse_foreign(path)
     try:
@@ -326,7 +326,7 @@ def rebuild(
         if not fault:
             standing = _standing(path, problem, opened, monitor)
             try:
-                snapshots.unpack(folder / record["file"], problem.digest, standing)
+                snapshots.resume_from(folder / record["file"], problem.digest, standing)
             except SurefootError as error:
                 fault = str(error)
             else:

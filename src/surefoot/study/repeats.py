@@ -46,7 +46,7 @@ def _step(episode: Any, row: Sequence[Any]) -> str:
 
 
 @dataclass
-class Known:
+class KnownRows:
     """All measurements so far, and where each stands."""
 
     digests: set[str] = field(default_factory=set)  # of former imports
@@ -54,7 +54,7 @@ class Known:
     rows: dict[str, str] = field(default_factory=dict)  # by content
 
     @classmethod
-    def of(cls, path: Path, layer: FileLayer, last: int) -> Known:
+    def of(cls, path: Path, layer: FileLayer, last: int) -> KnownRows:
         """What a journal holds, of every epoch; ``last`` is the last step, H−1."""
         known = cls()
         for line in journals.read_lines(path, layer):

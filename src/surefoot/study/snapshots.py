@@ -72,7 +72,7 @@ def pack(standing: Standing, digest: str) -> bytes:
     return stream.getvalue()
 
 
-def unpack(path: Path, digest: str, standing: Standing) -> None:
+def resume_from(path: Path, digest: str, standing: Standing) -> None:
     """Put a fresh standing where a snapshot says. The file's bytes were verified before."""
     try:
         with npz.opened(path) as (header, open_members):

@@ -125,7 +125,7 @@ class Study:
             standing, remarks = opening.look(path, wishes, layer, monitor)
             study = cls(path, layer, standing, None, lock)
         else:
-            remarks = [opening.enter(path, lock, layer)]
+            remarks = [opening.take_lock(path, lock, layer)]
             with contextlib.ExitStack() as undo:
                 undo.callback(lock.release)
                 journal = Journal(path / journals.NAME, layer, clock)
@@ -365,7 +365,7 @@ class Study:
         from surefoot.study import exporting
 
         with self._calls:
-            return exporting.export(self._standing, Path(path), start, exploit)
+            return exporting.write_policy(self._standing, Path(path), start, exploit)
 
     # --- inside -----------------------------------------------------------------------------------------
 

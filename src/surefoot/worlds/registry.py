@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class WorldFamily:
     """A kind of world in several sizes, all made by one function ``module.function(size, **options)``.
 
     Without sizes there is one world, named like its family and made by ``module.function(**options)``.
@@ -42,14 +42,14 @@ class Family:
         return makes
 
 
-FAMILIES: tuple[Family, ...] = (
-    Family(
+FAMILIES: tuple[WorldFamily, ...] = (
+    WorldFamily(
         "thermal",
         "thermal:thermal",
         "a machine that earns by running hot, and cannot be stopped once too hot",
         {"testing": "for tests", "small": "the quick start", "medium": "a finer grid"},
     ),
-    Family(
+    WorldFamily(
         "power",
         "power:power",
         "a load pocket with a dear generator and a storage, whose lines must not be overloaded",
@@ -62,20 +62,22 @@ FAMILIES: tuple[Family, ...] = (
             "case30-ac": "the same with AC flow as truth",
         },
     ),
-    Family(
+    WorldFamily(
         "driving",
         "driving:driving",
         "a lorry that follows a car, and must be able to stop in time",
         {"testing": "for tests: up to 15 m/s", "small": "up to 20 m/s", "medium": "up to 30 m/s"},
     ),
-    Family(
+    WorldFamily(
         "rover",
         "rover:rover",
         "a rover on a real elevation map, whose best rock slides into ravines",
         {"testing": "for tests: 6 x 6 cells", "small": "10 x 10 cells", "medium": "16 x 16 cells"},
     ),
-    Family("figure1", "figure1:figure1", "the paper's sketch of safe and unsafe subgraphs, five steps and two actions"),
-    Family(
+    WorldFamily(
+        "figure1", "figure1:figure1", "the paper's sketch of safe and unsafe subgraphs, five steps and two actions"
+    ),
+    WorldFamily(
         "toy-text",
         "toy_text:toy_text",
         "Gymnasium's small grids, with holes, cliffs and wrong stops as limits",
@@ -87,7 +89,7 @@ FAMILIES: tuple[Family, ...] = (
             "taxi": "a passenger to fetch, and stops that are not allowed",
         },
     ),
-    Family(
+    WorldFamily(
         "ladder",
         "ladder:ladder",
         "generated, star-convex and full of traps, of any size",
@@ -98,40 +100,42 @@ FAMILIES: tuple[Family, ...] = (
             "1e6": "1e6 triplets a step, 64 features, half a gigabyte",
         },
     ),
-    Family(
+    WorldFamily(
         "heights",
         "heights:heights",
         "SNO-MDP's random grids, on which one must not climb too steeply; with constant or varying thresholds",
         {"testing": "for tests: 7 x 7 cells", "small": "10 x 10 cells", "published": "20 x 20 cells, as published"},
     ),
-    Family("lower-bound/1", "lower_bound:first", "Theorem 3's first instance: an action that pays and is unsafe"),
-    Family(
+    WorldFamily("lower-bound/1", "lower_bound:first", "Theorem 3's first instance: an action that pays and is unsafe"),
+    WorldFamily(
         "lower-bound/2",
         "lower_bound:second",
         "Theorem 3's second instance: the same action is safe, which no safe learner can find out",
     ),
-    Family(
+    WorldFamily(
         "ablation/look-ahead",
         "ablation:look_ahead",
         "a shortcut that is harmless for two steps and then has no way out: needs Idea I",
     ),
-    Family(
+    WorldFamily(
         "ablation/transition",
         "ablation:transition",
         "a trial that opens the best action and pays less than idling: needs Idea II",
     ),
-    Family(
+    WorldFamily(
         "ablation/future",
         "ablation:future",
         "a seldom reached test bench whose bonus the clip swallows: needs Idea III",
     ),
-    Family("ablation/past", "ablation:past", "a first decision that needs more push than Idea II gives: needs Idea IV"),
-    Family(
+    WorldFamily(
+        "ablation/past", "ablation:past", "a first decision that needs more push than Idea II gives: needs Idea IV"
+    ),
+    WorldFamily(
         "ablation/stall",
         "stalling:stall",
         "a hundred trials open the best action, and each costs a little: needs directed exploration",
     ),
-    Family(
+    WorldFamily(
         "ablation/stall-deep",
         "stalling:deep",
         "the same trials two steps off the way: needs directed exploration that looks ahead",
@@ -170,7 +174,7 @@ def names() -> dict[str, str]:
     }
 
 
-def family_of(name: str) -> Family:
+def family_of(name: str) -> WorldFamily:
     """The family of a world's id; an unknown one is an error that offers the nearest names."""
     known = names()
     if name not in known:

@@ -23,12 +23,12 @@ from surefoot.diagnosis.calibration.proposing import changes_of, proposed
 from surefoot.diagnosis.calibration.questions import NAMES, Sample, Scale, Test, scale_of
 from surefoot.diagnosis.calibration.result import (
     Calibration,
-    Interval,
+    Coefficient,
     LimitCalibration,
     Residuals,
 )
 from surefoot.diagnosis.calibration.supports import describe_support
-from surefoot.diagnosis.calibration.verdict import judge
+from surefoot.diagnosis.calibration.verdict import judge_log
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import FloatArray
 from surefoot.model.limit import Limit
@@ -87,7 +87,7 @@ def calibrated(problem: Problem, data: Measurements, level: float) -> Calibratio
         changes=changes,
         residuals=tuple(_residuals(limit, data, sample) for limit, sample in zip(problem.limits, samples, strict=True)),
     )
-    return replace(found, findings=judge(problem, found, data))
+    return replace(found, findings=judge_log(problem, found, data))
 
 
 def _sample(problem: Problem, data: Measurements, j: int) -> Sample:
@@ -116,7 +116,7 @@ def _limit(problem: Problem, data: Measurements, sample: Sample, j: int, alpha: 
             offset,
             *questions.ends(sample),
             questions.tails(sample),
-            questions.drift(sample),
+            questions.drifting(sample),
         )
         if len(sample.y)
         else tuple(Test(name, None, "there is no cost in the log") for name in NAMES)
@@ -154,7 +154,7 @@ def _lack(sample: Sample) -> float:
 
 def _intervals(
     problem: Problem, data: Measurements, sample: Sample, j: int, scale: Scale, share: float
-) -> tuple[Interval, ...]:
+) -> tuple[Coefficient, ...]:
     """γ̂_i ± t·s·‖row i of X⁺‖, and ζ times the sum of its entries; of coefficients that the rows determine.
 
     With a declared offset: from what differs within episodes, where a regression has several rows of one; else a row is
@@ -163,7 +163,7 @@ def _intervals(
     if scale.freedom < 1:
         return ()
     steps = [tuple(range(problem.horizon))] if problem.stationary_costs else [(h,) for h in range(problem.horizon)]
-    found = list[Interval]()
+    found = list[Coefficient]()
     width = problem.graph.cost_dim
     for some in steps:
         rows = np.isin(data.step, some)
@@ -180,7 +180,7 @@ def _intervals(
             half = half + problem.limits[j].misspecification * error_reach(x)
             seen = tuple(int(h) for h in np.unique(data.step[rows]))
             found += [
-                Interval(seen, i, float(centre[i] - half[i]), float(centre[i] + half[i]))
+                Coefficient(seen, i, float(centre[i] - half[i]), float(centre[i] + half[i]))
                 for i in range(width)
                 if math.isfinite(half[i])
             ]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from surefoot.errors import InvalidInput, SurefootError
 from surefoot.logs.files import Row, all_rows
-from surefoot.logs.rows import LAST, OUTSIDE, RowReader, Transition, episode_in, episode_key
+from surefoot.logs.rows import LAST, OUTSIDE, LoggedTransition, RowReader, episode_in, episode_key
 from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
@@ -34,7 +34,7 @@ class Measurements:
     cost: FloatArray  # (n, m)
     episode: NDArray[np.int64]  # (n,)   0, 1, … in order of appearance; NO_EPISODE where the log gives none
     transitions: tuple[tuple[int, int, int], ...]  # (step, pair, edge) of every transition, measured or not
-    outside: tuple[tuple[str, Transition], ...]  # (where in the log, what)
+    outside: tuple[tuple[str, LoggedTransition], ...]  # (where in the log, what)
     unmeasured: int  # rows without a cost
 
     @property
@@ -57,7 +57,7 @@ def read_measurements(problem: Problem, log: Log) -> Measurements:
             fix="Declare the log's own problem with the exact features.",
         )
     reader = RowReader(problem)
-    found, names = list[tuple[str, Transition]](), list[int]()
+    found, names = list[tuple[str, LoggedTransition]](), list[int]()
     known: dict[str, int] = {}
     faults: list[str] = []
     for place, row in _rows(log, problem.horizon - 1):
@@ -102,7 +102,7 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and value != value else value
 
 
-def _arrays(problem: Problem, rows: list[tuple[str, Transition]], episode: NDArray[np.int64]) -> Measurements:
+def _arrays(problem: Problem, rows: list[tuple[str, LoggedTransition]], episode: NDArray[np.int64]) -> Measurements:
     graph = problem.graph
     inside = [i for i, (_, row) in enumerate(rows) if row.edge != OUTSIDE]
     measured = [i for i in inside if rows[i][1].cost is not None]

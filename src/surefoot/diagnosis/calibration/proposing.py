@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from surefoot.diagnosis.calibration.result import Change, Interval, LimitCalibration
+from surefoot.diagnosis.calibration.result import Change, Coefficient, LimitCalibration
 from surefoot.model.limit import Feature, Limit
 from surefoot.model.limit import Interval as Ends
 from surefoot.model.problem import Problem
@@ -83,7 +83,7 @@ def _depends(problem: Problem, limit: Limit, i: int) -> bool:
     return limit.features is None or (i if problem.features is None else problem.features[i]) in limit.features
 
 
-def _hull(problem: Problem, intervals: tuple[Interval, ...], i: int) -> Ends | None:
+def _hull(problem: Problem, intervals: tuple[Coefficient, ...], i: int) -> Ends | None:
     """Where coefficient i lies at every step that has a cost; None where some step does not show it."""
     own = [each for each in intervals if each.column == i]
     graph = problem.graph

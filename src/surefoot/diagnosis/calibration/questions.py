@@ -227,7 +227,7 @@ def tails(sample: Sample) -> Test:
     return Test("tails", min(1.0, 2.0 * len(own) * float(t.sf(largest, free))), size=float(np.abs(e).max()))
 
 
-def drift(sample: Sample) -> Test:
+def drifting(sample: Sample) -> Test:
     """Do transitions cost the same in the first and the second half of the log? (Chow's test.)"""
     from scipy.stats import f
 

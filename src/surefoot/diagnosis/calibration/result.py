@@ -14,7 +14,7 @@ from surefoot.model.limit import Interval as Ends
 
 
 @dataclass(frozen=True)
-class Interval:
+class Coefficient:
     """Where a coefficient of γ lies. A proof at the calibration's level for Gaussian noise and linear costs."""
 
     steps: tuple[int, ...]  # of the regression
@@ -37,7 +37,7 @@ class LimitCalibration:
     accused: tuple[str, ...]  # the names of the tests that spoke
     episode_noise: float | None  # estimate of an offset shared by an episode's rows, upper bound; None: none was found
     lack: float | None  # estimate of how far costs are from linear; None: no sign of it
-    intervals: tuple[Interval, ...]  # of coefficients that the log determines
+    intervals: tuple[Coefficient, ...]  # of coefficients that the log determines
 
 
 @dataclass(frozen=True)

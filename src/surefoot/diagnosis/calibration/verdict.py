@@ -19,7 +19,7 @@ from surefoot.model.problem import Problem
 _GRAVITY = ("error", "warning", "ok", "note")
 
 
-def judge(problem: Problem, found: Calibration, data: Measurements) -> tuple[Finding, ...]:
+def judge_log(problem: Problem, found: Calibration, data: Measurements) -> tuple[Finding, ...]:
     findings = [*_support(found)]
     for limit, one in zip(problem.limits, found.limits, strict=True):
         findings += [*_noise(found, limit, one), *_accusations(limit, one), *_weights(problem, limit, one)]

@@ -65,7 +65,7 @@ from surefoot.model.graph import FloatArray
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.worlds.mismatch import allowance, mismatched
-from surefoot.worlds.named.power_grid import Grid, read_grid
+from surefoot.worlds.named.power_grid import PowerGrid, read_grid
 from surefoot.worlds.world import World
 
 __all__ = ["LAYOUTS", "SIZES", "Layout", "Picture", "grid", "picture", "power"]
@@ -131,7 +131,7 @@ class Layout:
         outputs = {self.output(mode) for mode in (-1, 0, 1)}
         return sorted(itertools.product(factors, self.generation, outputs))
 
-    def features(self, network: Grid, point: tuple[float, float, float]) -> list[float]:
+    def features(self, network: PowerGrid, point: tuple[float, float, float]) -> list[float]:
         """x = (constant generation, demand, local generation, storage output) / 100 MW."""
         factor, generation, output = point
         fixed, demand = float(network.generation.sum()), factor * float(network.demand.sum())
@@ -225,7 +225,7 @@ SIZES: dict[str, tuple[str, str]] = {  # size -> layout, usual truth
 
 
 @functools.lru_cache(maxsize=16)
-def grid(size: str) -> Grid:
+def grid(size: str) -> PowerGrid:
     """The grid of a size: buses, coordinates, lines and ratings, and the flows at any operating point."""
     layout = _layout(size)
     return read_grid(layout.case, local=layout.local, storage=layout.storage)
@@ -278,7 +278,7 @@ class Picture:
 
     world: World
     layout: Layout
-    grid: Grid
+    grid: PowerGrid
     monitored: tuple[int, ...]  # lines with a limit, in the order of the limits
 
     def loading(self, h: int, state: State, action: Action, after: State) -> FloatArray:
@@ -304,7 +304,7 @@ def _layout(size: str) -> Layout:
     return LAYOUTS[SIZES[size][0]]
 
 
-def _monitored(layout: Layout, network: Grid) -> list[int]:
+def _monitored(layout: Layout, network: PowerGrid) -> list[int]:
     return [network.lines.index(name) for name in layout.monitored]
 
 
@@ -312,7 +312,7 @@ def _limit_names(layout: Layout) -> list[str]:
     return [f"{line} {way}" for line in layout.monitored for way in ("forward", "backward")]
 
 
-def _problem(layout: Layout, network: Grid, zetas: list[float], bound: float, noise_scale: float) -> Problem:
+def _problem(layout: Layout, network: PowerGrid, zetas: list[float], bound: float, noise_scale: float) -> Problem:
     """What is known; ``zetas`` are the declared misspecifications, one per limit."""
     ratings = np.repeat(network.rating[_monitored(layout, network)], 2).tolist()
     return Problem.from_functions(
@@ -355,7 +355,7 @@ class _Fit:
         return [np.array([self.rest[tuple(x)] for x in table.tolist()]) for table in tables]
 
 
-def _fit(layout: Layout, network: Grid) -> _Fit:
+def _fit(layout: Layout, network: PowerGrid) -> _Fit:
     """The linear model nearest to AC flow, over all operating points."""
     points = layout.points()
     x = np.array([layout.features(network, point) for point in points])

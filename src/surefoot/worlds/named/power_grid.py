@@ -26,11 +26,11 @@ import numpy as np
 from surefoot.errors import InvalidInput, SurefootError
 from surefoot.model.graph import FloatArray, IntArray, freeze
 
-__all__ = ["Grid", "read_grid"]
+__all__ = ["PowerGrid", "read_grid"]
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class PowerGrid:
     """One case with a local generator and a storage; n buses, L lines, every array read-only."""
 
     case: str
@@ -81,7 +81,7 @@ class Grid:
         return result
 
 
-def read_grid(case: str, *, local: str, storage: str) -> Grid:
+def read_grid(case: str, *, local: str, storage: str) -> PowerGrid:
     """A case of ``pandapower.networks`` made of lines alone; the two buses by their names in the case."""
     net = _case(case)
     if len(net.trafo) or len(net.trafo3w) or len(net.impedance) or len(net.ext_grid) != 1:
@@ -93,7 +93,7 @@ def read_grid(case: str, *, local: str, storage: str) -> Grid:
     volts = net.bus.vn_kv.to_numpy(np.float64)[ends[:, 0]]  # kV: V²/Ω is MW
     reactance = (line.x_ohm_per_km * line.length_km / line.parallel).to_numpy(np.float64)
     reference = place[int(net.ext_grid.bus.iloc[0])]
-    return Grid(
+    return PowerGrid(
         case=case,
         buses=buses,
         coordinates=freeze(np.array([json.loads(geo)["coordinates"] for geo in net.bus.geo])),
