@@ -18,6 +18,7 @@ from surefoot.agents.blocks.place import Place, refuse_inside, start_of, under_w
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.model.features import Features
 from surefoot.model.graph import FloatArray, IntArray
+from surefoot.model.growing import refuse_growing
 from surefoot.model.labels import Label
 from surefoot.model.measured import Cost, finite_cost, measured_features
 from surefoot.model.problem import Problem
@@ -29,10 +30,15 @@ Chances = tuple[FloatArray, ...]
 """Per decision layer (N,) how likely each pair is played in its state; all zero in states without an action."""
 
 
-def check_problem(problem: Problem) -> Problem:
-    """The problem itself; a World, above all, is refused. Learners call it before they read from it."""
+def check_problem(problem: Problem, grows: bool = False) -> Problem:
+    """The problem itself; a World, above all, is refused. Learners call it before they read from it.
+
+    ``grows``: the agent can play problems whose graph grows (spec 9).
+    """
     if not isinstance(problem, Problem):
         raise InvalidInput("an agent needs a Problem", got=f"a {type(problem).__name__}")
+    if not grows:
+        refuse_growing(problem, "this agent")
     return problem
 
 
@@ -40,9 +46,10 @@ class Agent(ABC):
     """begin_episode → (act → observe) × (H-1) → [observe_terminal] → end_episode."""
 
     name: ClassVar[str]
+    grows: ClassVar[bool] = False  #: can play problems whose graph grows (spec 9)
 
     def __init__(self, problem: Problem) -> None:
-        self.problem = check_problem(problem)
+        self.problem = check_problem(problem, self.grows)
         self.episodes = 0  # finished or aborted
         self.draws: draws.Draws | None = None  # what runs fed it with; None before the first
         self.place: Place | None = None  # of the episode under way

@@ -20,6 +20,7 @@ class Fallback(Agent):
     """Plays the fallback, learns nothing."""
 
     name: ClassVar[str] = "fallback"
+    grows: ClassVar[bool] = True
 
     @property
     def guaranteed(self) -> bool:

@@ -23,12 +23,17 @@ from surefoot.estimate.values import ValueConfidence, ValueData, ValueEllipsoid
 from surefoot.estimate.waiting import Waiting
 from surefoot.model.features import Features
 from surefoot.model.graph import NO_ACTION, FloatArray, IntArray
+from surefoot.model.growing import replayed
 from surefoot.model.measured import measured_features
 from surefoot.model.problem import Problem
+from surefoot.plan.growth import grown, to_expand
 from surefoot.plan.plan import Plan
 from surefoot.threads import one_blas_thread
 
-_PLANNED = ("planned_cost_log_det", "planned_value_log_det", "_planned_data", "_new_data", "_replans", "_plan")
+_PLANNED = (
+    *("planned_cost_log_det", "planned_value_log_det", "_planned_data", "_new_data", "_replans", "_plan"),
+    *("problem", "_may_grow"),
+)
 
 
 #: What numbers beyond reckoning make a computation raise. LinAlgError is a ValueError.
@@ -73,6 +78,7 @@ class Learner(Agent):
         self._waiting: Waiting | None = None  # what :meth:`take` was told, made when first needed
         self.environment_seeds: set[int] = set()  # of environments whose episodes :meth:`take` was told
         self.shared_offsets = any(limit.episode_noise > 0.0 for limit in problem.limits)
+        self._may_grow = False  # what the plan in force lets be expanded
         self.strayed = False  #: costs of the episode under way are no longer learned from
         self.replan()
 
@@ -240,10 +246,16 @@ class Learner(Agent):
         refuse_inside(self.place, "a plan never changes inside an episode")
         self._enter()
         self.problem.verify()  # of features that have changed no bound is true
-        if self._replans == 0:
+        before = self.planned() if self._replans > 0 else None
+        if before is not None and self.problem.growth is not None:
+            self._grow()
+        self._replan_or(before)
+
+    def _replan_or(self, before: Mapping[str, Any] | None) -> None:
+        """Make a plan; where that fails, put back the one before, if there is one."""
+        if before is None:
             self._replan()
             return
-        before = self.planned()
         try:
             self._replan()
         except BaseException as error:
@@ -253,12 +265,23 @@ class Learner(Agent):
             self._failed += 1
             self.plan_failure = f"no plan can be computed from the data, the one before stays in force: {error}"
 
+    def _grow(self) -> None:
+        """Expand what the plan in force lets be expanded (spec 9). What a user's function raises changes nothing."""
+        if (larger := grown(self.plan)) is not None:
+            self.problem, self._waiting = larger, None  # which has nothing left to enter
+
+    def may_grow(self) -> bool:
+        """True when the next plan will have more of the graph expanded."""
+        return self._may_grow and math.isfinite(self.replan_growth)
+
     def _replan(self) -> None:
         with one_blas_thread():
             self.costs.bank.refresh()
             self.transitions.bank.refresh()
             self._replans += 1
             self._plan = self._make_plan()
+        waiting = () if self.problem.growth is None else to_expand(self.problem, self._plan.bounds)
+        self._may_grow = any(mask.any() for mask in waiting)
         self.planned_cost_log_det = self.costs.bank.log_det()
         self.planned_value_log_det = self.transitions.bank.log_det()
         self._planned_data = {name: array.copy() for name, array in self._data().items()}
@@ -283,8 +306,8 @@ class Learner(Agent):
         return self.transitions.ellipsoids(self.value_confidence)
 
     def overdue(self) -> bool:
-        """A plan is due by time alone (spec 5)."""
-        return False
+        """A plan is due by time alone (spec 5), or because there is more to expand (spec 9)."""
+        return self.may_grow()
 
     def _replan_is_due(self) -> bool:
         """(spec 6) some log-determinant has grown by more than log(1 + replan_growth), or a plan is due by time."""
@@ -302,14 +325,25 @@ class Learner(Agent):
         then = {f"then/{name}": array.copy() for name, array in self._planned_data.items()}
         numbers = {"replans": self._replans, "failed": self._failed, "new_data": self._new_data}
         counters = {name: np.array(number) for name, number in numbers.items()}
-        return {**super().checkpoint(), **now, **then, **counters}
+        growth, grown = self.problem.growth, dict[str, NDArray[Any]]()
+        if growth is not None:
+            grown = {"growth/record": growth.record.copy(), "growth/refused": growth.refused.copy()}
+        return {**super().checkpoint(), **now, **then, **counters, **grown}
 
     def restore(self, saved: Mapping[str, NDArray[Any]]) -> None:
         """The plan is made again from the very data that it was made from, then the later data are laid on."""
-        super().restore(saved)
+        unlike = self.problem
+        if unlike.growth is not None and "growth/record" in saved and "growth/refused" in saved:
+            self.problem = replayed(unlike.first, saved["growth/record"], saved["growth/refused"])
+        try:
+            super().restore(saved)
+        except SurefootError:
+            self.problem = unlike
+            raise
+        self._waiting = None
         self._load(saved, "then")
         self._replans = int(saved["replans"]) - 1
-        self.replan()
+        self._replan_or(self.planned() if self._replans > 0 else None)
         if self.plan_failure:
             raise AssumptionBroken("the plan of the checkpoint cannot be made again", got=self.plan_failure)
         self._load(saved, "now")

@@ -93,6 +93,7 @@ class LsviNew(LookAhead):
     """
 
     name: ClassVar[str] = "lsvi-new"
+    grows: ClassVar[bool] = True
     options: LsviNewOptions
 
     def __init__(
@@ -116,7 +117,7 @@ class LsviNew(LookAhead):
         literal_future: bool = False,
         skip_hopeless: bool = False,
     ) -> None:
-        check_problem(problem)
+        check_problem(problem, self.grows)
         p, chosen = probability("failure_probability", failure_probability), check_ideas(ideas)
         rule = _exploration(exploration, chosen != IDEAS or literal_future or explore is not None)
         if skip_hopeless and (literal_future or "I" not in chosen):
@@ -124,6 +125,8 @@ class LsviNew(LookAhead):
                 "skip_hopeless needs Idea I and an Idea III that looks along certified pairs",
                 fix="Leave it out with literal_future, or without idea I.",
             )
+        if skip_hopeless and problem.growth is not None:
+            raise InvalidInput("skip_hopeless needs the whole graph", fix="Leave it out for a problem that grows.")
         costs = cost_confidence(problem, failure_probability=p, ridges=ridges, scale=safety_radius_scale)
         values = value_confidence(problem, failure_probability=p, value_ridge=value_ridge, optimism=optimism)
         self._slack = slacks(problem, slack)  # (H, m)
@@ -190,11 +193,12 @@ class LsviNew(LookAhead):
 
     def overdue(self) -> bool:
         due = self._waited.due_at(self.replan_growth, self.options.budget)
-        return due is not None and self.episodes >= due
+        return super().overdue() or (due is not None and self.episodes >= due)
 
     def episodes_before_change(self) -> int | None:
         due = self._waited.due_at(self.replan_growth, self.options.budget)
         left = None if due is None else due - self.episodes
+        left = 1 if self.may_grow() else left
         return min((n for n in (super().episodes_before_change(), left) if n is not None), default=None)
 
     def inherit(self, other: Learner) -> None:

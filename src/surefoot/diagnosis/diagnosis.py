@@ -211,6 +211,9 @@ class Diagnosis:
     unreachable_states: int
     paper: PaperReport
     findings: tuple[Finding, ...]
+    expanded: tuple[int, int, int] | None = (
+        None  # of a problem that grows: actions expanded before any data, of all; states
+    )
 
     @property
     def errors(self) -> list[str]:

@@ -19,9 +19,11 @@ from surefoot.diagnosis.warm_up import episodes_to_open
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostData, bound_costs
 from surefoot.estimate.families import families
+from surefoot.model.graph import OUTSIDE
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, certify
 from surefoot.plan.confidence import cost_confidence
+from surefoot.plan.growth import grown_by
 from surefoot.plan.paper import usual_setting
 
 
@@ -51,11 +53,18 @@ def check(
     p = probability("failure_probability", failure_probability)
     episodes = whole("episodes", episodes, 1)
     say = progress or (lambda words: None)
-    graph = problem.graph
+    expanded = None
     say("bounds before any data")
     confidence = cost_confidence(problem, failure_probability=p, ridges=None, scale=1.0)
     nothing = CostData(problem, min(confidence.ridges), families(problem))  # no data yet
     bounds = bound_costs(problem, nothing, confidence)
+    if problem.growth is not None:
+        say("what may be expanded before any data")
+        problem = grown_by(problem, bounds)
+        expanded = (*problem.expanded_actions, problem.graph.n_all_states)
+        problem = _outside_safe(problem)
+        bounds = bound_costs(problem, nothing, confidence)
+    graph = problem.graph
     certified = certify(graph, bounds, problem.bounds)
     lost = lost_sets(problem, bounds)
     say("what would help")
@@ -84,8 +93,25 @@ def check(
         unreachable_states=int(sum((~mask).sum() for mask in graph.reachable)),
         paper=describe_paper(problem, p, episodes),
         findings=(),
+        expanded=expanded,
     )
     return replace(found, findings=judge(found))
+
+
+def _outside_safe(problem: Problem) -> Problem:
+    """The problem as if what is not expanded were safe by assumption, like the fallback: not to act by, but to tell
+    what its own costs alone keep an action from."""
+    graph = problem.graph
+    free = [graph.known_forbidden(h) for h in range(graph.horizon)]
+    layers = [replace(layer, forbidden=mask) for layer, mask in zip(graph.layers, free, strict=False)]
+    for h, layer in enumerate(layers[1:], start=1):
+        fallback = layer.fallback.copy()
+        fallback[OUTSIDE] = OUTSIDE
+        layers[h] = replace(layer, fallback=fallback)
+    ends = graph.terminal.fallback_reached.copy()
+    ends[OUTSIDE] = True
+    terminal = replace(graph.terminal, forbidden=free[-1], fallback_reached=ends)
+    return replace(problem, graph=replace(graph, layers=tuple(layers), terminal=terminal), growth=None)
 
 
 def _limit(problem: Problem, remedies: Remedies, j: int, sense: Sense) -> LimitReport:

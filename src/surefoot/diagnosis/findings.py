@@ -26,6 +26,7 @@ def judge(found: Diagnosis) -> tuple[Finding, ...]:
         *_forced(found),
         *_unreachable(found),
         *_rank(found),
+        *_growth(found),
         *_paper(found),
     ]
     return tuple(sorted(findings, key=lambda finding: _GRAVITY.index(finding.grade)))
@@ -56,6 +57,14 @@ def _fallback(found: Diagnosis) -> Iterator[Finding]:
             f"Remove successors that cannot happen from the support, or correct bound, {_word(none)}, anchor or "
             "fallback.",
         )
+
+
+def _growth(found: Diagnosis) -> Iterator[Finding]:
+    if found.expanded is not None:
+        done, actions, states = found.expanded
+        text = f"The graph grows: before any data {done} of {actions} actions are expanded, with {states} states; "
+        text += "the others wait until their own costs keep the limits, and what follows them is taken for safe here."
+        yield Finding("note", text)
 
 
 def _size(limit: LimitReport | NoFallback) -> str:

@@ -121,9 +121,10 @@ def _family(problem: Problem, members: list[int], priors: tuple[Prior, ...]) -> 
 
 
 def ridge_scale(problem: Problem, family: Family) -> float:
-    """s, the mean ‖z‖² over all rows that have a cost, at least 10⁻⁶ of the largest ‖δ∘x‖² (spec 3)."""
+    """s, the mean ‖z‖² over all rows that have a cost, at least 10⁻⁶ of the largest ‖δ∘x‖² (spec 3); of a problem that
+    grows over the rows that it began with (spec 9)."""
     longest = family.longest or 1.0
-    return max(mean_square(problem.graph, family), LEAST_RIDGE * longest**2)
+    return max(mean_square(problem.first.graph, family), LEAST_RIDGE * longest**2)
 
 
 def mean_square(graph: LayeredGraph, family: Family) -> float:

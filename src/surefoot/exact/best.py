@@ -9,10 +9,12 @@ import numpy as np
 from surefoot.errors import InvalidInput
 from surefoot.exact.policies import Policy
 from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray, freeze
+from surefoot.model.growing import whole
 from surefoot.model.problem import Problem
 from surefoot.threads import usable_threads
 from surefoot.worlds.world import World
 
+MOST_WHOLE = 20_000  # states up to which the whole of a growing problem is built: seconds
 PARALLEL_EDGES = 100_000  # below, starting threads takes longer than the work
 
 
@@ -115,6 +117,16 @@ def solve(world: World) -> Solution:
         safe_states=tuple(reversed(states)),
         safe_actions=tuple(reversed(actions)),
     )
+
+
+def solve_whole(world: World, most: int = MOST_WHOLE) -> tuple[Solution, bool]:
+    """:func:`solve`, of a problem that grows for the whole graph where it has no more than so many states; else, and
+    then the second answer is False, for what is expanded so far: nothing better is known."""
+    problem = world.problem
+    if problem.growth is None:
+        return solve(world), True
+    everything = whole(problem, most)
+    return (solve(world), False) if everything is None else (solve(world.on(everything)), True)
 
 
 def _refuse_unsafe_start(problem: Problem, unsafe: IntArray) -> None:

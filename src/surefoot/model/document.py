@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from surefoot.errors import UnreadableFile
 from surefoot.model import checked
 from surefoot.model.anchors import Anchor
 from surefoot.model.features import Features
-from surefoot.model.graph import NO_ACTION, Layer
+from surefoot.model.graph import NO_ACTION, Beyond, Layer
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
@@ -51,7 +51,8 @@ _TOP_KEYS = (
     *("stationary_costs", "stationary_transitions", "starts", "labels"),
     *("layers", "terminal", "anchors", "features"),
 )
-_OPTIONAL_KEYS = ("digest", "arrays")
+_OPTIONAL_KEYS = ("digest", "arrays", "beyond")
+_BEYOND_KEYS = ("longest_row", "room")
 
 
 # --- out ------------------------------------------------------------------------------------------------
@@ -99,6 +100,7 @@ def to_document(problem: Problem) -> Document:
         },
         "anchors": [None if a is None else dict(zip(_ANCHOR_KEYS, a.parts, strict=True)) for a in graph.anchors],
         "labels": {"states": list(states.seen), "actions": list(actions.seen)},
+        **({} if graph.beyond is None else {"beyond": asdict(graph.beyond)}),
     }
 
 
@@ -202,6 +204,7 @@ def from_document(document: Document, stored: Mapping[str, object], budget: int)
         transition_norm=checked.real(top["transition_norm"], "$.transition_norm"),
         stationary_costs=checked.flag(top["stationary_costs"], "$.stationary_costs"),
         stationary_transitions=checked.flag(top["stationary_transitions"], "$.stationary_transitions"),
+        beyond=_beyond(top.get("beyond")),
         **columns,
         **last,
     )
@@ -325,6 +328,14 @@ class _Reader:
         for name in self._stored:
             if name not in self._arrays:
                 raise UnreadableFile("an array is stored but not used", got=checked.short(name))
+
+
+def _beyond(value: object) -> Beyond | None:
+    if value is None:
+        return None
+    part = checked.mapping(value, "$.beyond", _BEYOND_KEYS)
+    longest = checked.finite(part["longest_row"], "$.beyond.longest_row")
+    return Beyond(longest, checked.flag(part["room"], "$.beyond.room"))
 
 
 def _limit(value: object, i: int) -> Limit:

@@ -154,6 +154,15 @@ class Explorer:
         self._cost_dim: int | None = None
         self._transition_dim: int | None = None
 
+    @property
+    def cost_dim(self) -> int:
+        """The length of cost features, once some were asked for; of transition features likewise."""
+        return self._cost_dim or 0
+
+    @property
+    def transition_dim(self) -> int:
+        return self._transition_dim or 0
+
     def walk(self, horizon: int, starts: list[Label]) -> tuple[list[Layer], Naming]:
         states = self._new_states(starts, "start")
         if len(states) < len(starts):
@@ -167,7 +176,7 @@ class Explorer:
             action_names.append(tuple(labels))
             names.append(Names(len(states), list(states)))
         naming = Naming(tuple(names), tuple(action_names))
-        check_repeatable(layers, naming, self._successors_of, self._reward_of)
+        check_repeatable(layers, naming, self.successors_of, self.reward_of)
         return layers, naming
 
     def _new_states(self, labels: Iterable[Label], where: str) -> dict[Label, int]:
@@ -186,17 +195,17 @@ class Explorer:
         x_rows: list[FloatArray] = []
         phi_rows: list[FloatArray] = []
         for s in states:
-            for a in self._actions_of(h, s):
+            for a in self.actions_of(h, s):
                 action_labels.append(a)
-                rewards.append(self._reward_of(h, s, a))
+                rewards.append(self.reward_of(h, s, a))
                 if self.by_pair:
-                    x_rows.append(self._cost_features_of(h, s, a))
-                for s2 in self._successors_of(h, s, a):
+                    x_rows.append(self.cost_features_of(h, s, a))
+                for s2 in self.successors_of(h, s, a):
                     successor.append(found.setdefault(s2, len(found)))
                     if not self.by_pair:
-                        x_rows.append(self._cost_features_of(h, s, a, s2))
+                        x_rows.append(self.cost_features_of(h, s, a, s2))
                     if self.transition_features is not None:
-                        phi_rows.append(self._transition_features_of(h, s, a, s2))
+                        phi_rows.append(self.transition_features_of(h, s, a, s2))
                 pair_ptr.append(len(successor))
             state_ptr.append(len(action_labels))
         x = phi = table(x_rows, self._cost_dim)
@@ -217,7 +226,7 @@ class Explorer:
         )
         return layer, action_labels, found
 
-    def _actions_of(self, h: int, s: Label) -> list[Label]:
+    def actions_of(self, h: int, s: Label) -> list[Label]:
         where = f"step {h}, state {s!r}"
         labels = call_for_list("actions", self.actions, where, h, s)
         for a in labels:
@@ -226,24 +235,24 @@ class Explorer:
             raise InvalidInput("duplicate actions", where=where, got=shown(labels), fix="List each action once.")
         return labels
 
-    def _reward_of(self, h: int, s: Label, a: Label) -> float:
+    def reward_of(self, h: int, s: Label, a: Label) -> float:
         value = call("reward", self.reward, h, s, a)
         return real("reward", value, f"step {h}, state {s!r}, action {a!r}")
 
-    def _successors_of(self, h: int, s: Label, a: Label) -> list[Label]:
+    def successors_of(self, h: int, s: Label, a: Label) -> list[Label]:
         where = f"step {h}, state {s!r}, action {a!r}"
         labels = call_for_list("successors", self.successors, where, h, s, a)
         for s2 in labels:
             self._states.add(s2, f"{where}, successor")
         return labels
 
-    def _cost_features_of(self, *place: Label) -> FloatArray:
+    def cost_features_of(self, *place: Label) -> FloatArray:
         value = call("cost_features", self.cost_features, *place)
         row = vector("cost feature", value, self._cost_dim, _place(*place))
         self._cost_dim = len(row)
         return row
 
-    def _transition_features_of(self, *triplet: Label) -> FloatArray:
+    def transition_features_of(self, *triplet: Label) -> FloatArray:
         assert self.transition_features is not None
         value = call("transition_features", self.transition_features, *triplet)
         row = vector("transition feature", value, self._transition_dim, _place(*triplet))

@@ -39,6 +39,9 @@ AnyArray = TypeVar("AnyArray", bound=NDArray[Any] | SparseRows)
 NO_ACTION = -1  #: where the fallback does not go, and where nothing is certified
 PART = 1 << 20  #: rows of a layer that is looked at part by part
 NO_ROW = -1  #: of a pair with several cost rows: none of them is the row of what was measured
+OUTSIDE = (
+    0  #: in a graph that grows, of every layer but the first: the state, and its pair, for all that is not expanded
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,10 +124,11 @@ class Layer:
         while first < self.n_states:
             ends = [int(np.searchsorted(size, size[first] + rows, side="right")) - 1 for size in sizes]
             end = min(self.n_states, max(first + 1, min(ends)))
-            yield self._part(first, end)
+            yield self.part(first, end)
             first = end
 
-    def _part(self, first: int, end: int) -> tuple[slice, slice, slice, Layer]:
+    def part(self, first: int, end: int) -> tuple[slice, slice, slice, Layer]:
+        """The states first … end-1: their numbers, those of their pairs and cost rows, and the layer that they are."""
         pairs = slice(int(self.state_ptr[first]), int(self.state_ptr[end]))
         edges, rows = (slice(int(p[pairs.start]), int(p[pairs.stop])) for p in (self.pair_ptr, self.row_ptr))
         pair_ptr = self.pair_ptr[pairs.start : pairs.stop + 1] - edges.start
@@ -190,6 +194,14 @@ class Anchors:
         return self.features, self.cost, self.tolerance
 
 
+@dataclass(frozen=True)
+class Beyond:
+    """What is known of the states that a growing graph does not hold (spec 9)."""
+
+    longest_row: float  # no cost row is longer, theirs included
+    room: bool  # False once the budget of states is spent: nothing is hoped of them any more
+
+
 @dataclass(frozen=True, eq=False)
 class LayeredGraph:
     """All layers of a problem; every array is read-only."""
@@ -198,6 +210,7 @@ class LayeredGraph:
     terminal: Terminal
     starts: IntArray  # (n,) states of layer 0, in declaration order
     anchors: tuple[Anchors | None, ...]  # H
+    beyond: Beyond | None = None  # of a graph that grows; state OUTSIDE stands for it
 
     @property
     def horizon(self) -> int:
@@ -234,6 +247,30 @@ class LayeredGraph:
         """(S,) the forbidden states of a layer."""
         return self.layers[h].forbidden if h < len(self.layers) else self.terminal.forbidden
 
+    def known_forbidden(self, h: int) -> BoolArray:
+        """(S,) likewise, without the state that stands for what is not expanded: nothing is known against that."""
+        mask = self.forbidden(h)
+        if self.beyond is not None and h > 0:
+            mask = mask.copy()
+            mask[OUTSIDE] = False
+        return mask
+
+    @cached_property
+    def n_all_states(self) -> int:
+        """The states of all layers together; those that stand for what is outside do not count."""
+        outside = 0 if self.beyond is None else self.horizon - 1
+        return sum(self.n_states(h) for h in range(self.horizon)) - outside
+
+    def expanded(self, h: int) -> BoolArray:
+        """(N,) pairs all of whose successors are in the graph: of a graph that does not grow, all."""
+        layer = self.layers[h]
+        if self.beyond is None:
+            return np.ones(layer.n_pairs, bool)
+        inside = np.logical_and.reduceat(layer.successor != OUTSIDE, layer.pair_ptr[:-1])
+        if h > 0:
+            inside[OUTSIDE] = True  # of what is outside there is nothing to expand
+        return inside
+
     @cached_property
     def fallback(self) -> tuple[IntArray, ...]:
         """Per decision layer (S,): the fallback's pair, NO_ACTION where it never goes."""
@@ -269,11 +306,13 @@ class LayeredGraph:
         )
 
     def largest_cost_norm(self) -> float:
-        """max ‖x‖ over all cost rows and last states."""
+        """max ‖x‖ over all cost rows and last states; of a graph that grows, what was declared."""
         return self._largest_cost_norm
 
     @cached_property
     def _largest_cost_norm(self) -> float:
+        if self.beyond is not None:
+            return self.beyond.longest_row
         tables = {id(layer.cost_features): layer.cost_features for layer in self.layers}
         if self.terminal.cost_features is not None:
             tables[id(self.terminal.cost_features)] = self.terminal.cost_features

@@ -191,13 +191,14 @@ class Names:
 
     def index(self, label: Label, where: str) -> int:
         """The index of a label; an unknown one is an error, never a guess."""
-        found = self._find(label)
+        found = self.find(label)
         if found is None:
-            fix = meant(label, lambda other: self._find(other) is not None)
+            fix = meant(label, lambda other: self.find(other) is not None)
             raise UnknownLabel("no such state", where=where, got=shown(label), fix=fix)
         return found
 
-    def _find(self, label: Label) -> int | None:
+    def find(self, label: Label) -> int | None:
+        """The index of a label, None for an unknown one."""
         if self._labels is None:
             return position(label, self._size)
         if not hashable(label):

@@ -157,6 +157,8 @@ def largest_costs(graph: LayeredGraph, priors: Sequence[Prior]) -> FloatArray:
     """(m,) the largest |⟨γ, x⟩| that is possible at any triplet or last state."""
     longest = graph.largest_cost_norm()
     result = np.array([prior.norm * longest for prior in priors])
+    if graph.beyond is not None:  # rows to come are not known
+        return result
     tables = {id(layer.cost_features): layer.cost_features for layer in graph.layers}
     if graph.terminal.cost_features is not None:
         tables[id(graph.terminal.cost_features)] = graph.terminal.cost_features
@@ -178,9 +180,11 @@ def _largest_in_box(x: Features, prior: Prior) -> float:
 
 
 def longest_scaled(graph: LayeredGraph, width: FloatArray) -> float:
-    """max ‖δ∘x‖ over all triplets and last states."""
+    """max ‖δ∘x‖ over all triplets and last states; of a graph that grows, the most that the longest row leaves."""
     if (width == 1.0).all():
         return graph.largest_cost_norm()
+    if graph.beyond is not None:
+        return float(width.max()) * graph.largest_cost_norm()
     tables = {id(layer.cost_features): layer.cost_features for layer in graph.layers}
     if graph.terminal.cost_features is not None:
         tables[id(graph.terminal.cost_features)] = graph.terminal.cost_features

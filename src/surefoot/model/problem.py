@@ -21,10 +21,10 @@ from surefoot.model import from_arrays as arrays
 from surefoot.model import from_functions as functions
 from surefoot.model.anchors import AnchorOf, anchors_at, check_anchors
 from surefoot.model.feature_names import check_features
-from surefoot.model.graph import Anchors, BoolArray, FloatArray, Layer, LayeredGraph, Terminal, freeze
+from surefoot.model.graph import Anchors, Beyond, BoolArray, FloatArray, Layer, LayeredGraph, Terminal, freeze
+from surefoot.model.growing import Growing, Growth, check_beyond
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
-from surefoot.model.lookup import Lookup
 from surefoot.model.naming import Naming
 from surefoot.model.priors import (
     canonical,
@@ -48,7 +48,7 @@ from surefoot.model.sparse_rows import Taker
 
 
 @dataclass(frozen=True, eq=False)
-class Problem(Lookup):
+class Problem(Growing):
     """What is known about a plant (spec 2). Build one with :meth:`from_functions` or :meth:`from_arrays`.
 
     Examples:
@@ -78,6 +78,7 @@ class Problem(Lookup):
     stationary_costs: bool
     stationary_transitions: bool
     seals: tuple[Seal, ...] = ()  # of arrays that others may hold too
+    growth: Growth | None = None  # how the graph grows, if it does
 
     def __post_init__(self) -> None:
         used = {id(array) for array in self.graph.arrays()} if self.seals else ()
@@ -183,6 +184,7 @@ class Problem(Lookup):
         stationary_transitions: bool = False,
         state_labels: array_labels.Labels | None = None,
         action_labels: array_labels.Labels | None = None,
+        beyond: Beyond | None = None,
     ) -> Problem:
         """Declare a problem by CSR arrays.
 
@@ -205,6 +207,7 @@ class Problem(Lookup):
         ``terminal_cost_features`` (S', dc) and, when only some of the last states have a cost, ``terminal_has_cost``
         (S',) bool. ``start`` is a state number or several. States and actions are numbers unless ``state_labels`` (H
         lists, one per state) and ``action_labels`` (H-1 lists, one per pair) name them; None: the numbers of that step.
+        ``beyond``: of a graph that has grown, whose triplets to state 0 lead to what it does not hold (spec 9).
 
         Arrays of up to 16 MiB in total are copied. Larger ones are not: they, and the arrays they are views of, become
         read-only and must not be changed in any other way. A checksum of them is verified before every plan
@@ -251,6 +254,7 @@ class Problem(Lookup):
             transition_norm,
             stationary_costs,
             stationary_transitions,
+            beyond,
         )
         arrays.claim(problem.graph)  # last: a refused declaration changes nothing
         return replace(problem, seals=seals)
@@ -269,8 +273,9 @@ class Problem(Lookup):
         transition_norm: float,
         stationary_costs: bool,
         stationary_transitions: bool,
+        beyond: Beyond | None = None,
     ) -> Problem:
-        """Shared by both constructors: every rule of a problem is checked here."""
+        """Shared by the constructors: every rule of a problem is checked here."""
         limits = tuple(with_step_bounds(limit, len(layers) + 1) for limit in check_limits(limits))
         norm = constant("transition_norm", transition_norm)
         if norm <= 0:
@@ -279,7 +284,7 @@ class Problem(Lookup):
         stationary_transitions = check_flag("stationary_transitions", stationary_transitions)
         dim = layers[0].cost_features.shape[1]
         naming = replace(naming, features=check_features(features, dim))
-        check_layers(layers, terminal, naming)
+        check_layers(layers, terminal, naming, beyond is not None)
         done, terminal = follow_fallback(layers, terminal, starts, naming, fallback)
         costed = len(layers) + (terminal.cost_features is not None)
         limits = tuple(canonical(limit, dim, naming.features) for limit in limits)
@@ -291,8 +296,9 @@ class Problem(Lookup):
             for h in range(costed):
                 given = functions.call("anchor", anchor, h)
                 anchors[h] = anchors_at(given, h, dim, len(limits), naming.features)
-        graph = LayeredGraph(done, terminal, starts, tuple(anchors))
+        graph = LayeredGraph(done, terminal, starts, tuple(anchors), beyond)
         made = cls(graph, naming, limits, norm, stationary_costs, stationary_transitions)
+        check_beyond(graph)
         check_anchors(made)
         check_scales(graph.largest_cost_norm(), made.largest_costs, made.bounds, limits)
         check_scaled(np.array([longest_scaled(graph, prior.width) for prior in made.priors]), limits)
@@ -303,7 +309,7 @@ class Problem(Lookup):
     def pruned(self) -> Problem:
         """The same problem without the states that no sequence of actions can reach; no value changes."""
         keep = self.graph.reachable
-        if all(mask.all() for mask in keep):
+        if self.graph.beyond is not None or all(mask.all() for mask in keep):
             return self
         return replace(self, graph=self.graph.pruned(), naming=self.naming.kept(keep, self.graph.layers))
 
@@ -324,10 +330,13 @@ class Problem(Lookup):
         return stored_in_float32(self)
 
     def __repr__(self) -> str:
-        sizes = [layer.n_edges for layer in self.graph.layers]
-        names = ", ".join(limit.name for limit in self.limits)
+        graph = self.graph
+        names, expanded = ", ".join(limit.name for limit in self.limits), ""
+        if graph.beyond is not None:
+            expanded = "expanded={} of {} actions, ".format(*self.expanded_actions)
         return (
-            f"Problem(horizon={self.horizon}, triplets={sum(sizes)}, cost_dim={self.graph.cost_dim}, "
+            f"Problem(horizon={self.horizon}, triplets={sum(y.n_edges for y in graph.layers)}, {expanded}"
+            f"cost_dim={self.graph.cost_dim}, "
             f"transition_dim={self.graph.transition_dim}, limits=[{names}])"
         )
 

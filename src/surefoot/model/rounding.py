@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from surefoot.errors import InvalidInput
 from surefoot.model.features import FeatureArray, Features, pieces
 from surefoot.model.graph import FloatArray, LayeredGraph, freeze
+from surefoot.model.growing import refuse_growing
 from surefoot.model.labels import shown
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
@@ -37,6 +38,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 def stored_in_float32(problem: Problem) -> Problem:
     """See :meth:`surefoot.Problem.stored_in_float32`."""
+    refuse_growing(problem, "storing features in float32")
     graph, naming = problem.graph, problem.naming
     if all(table.dtype == np.float32 for table in _tables(graph)):
         return problem

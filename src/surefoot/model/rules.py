@@ -18,6 +18,7 @@ from surefoot.model.feature_names import feature_name
 from surefoot.model.features import Features, pieces
 from surefoot.model.graph import (
     NO_ACTION,
+    OUTSIDE,
     PART,
     BoolArray,
     FloatArray,
@@ -82,8 +83,9 @@ def check_number_of_layers(horizon: int) -> int:
     return int(horizon)
 
 
-def check_layers(layers: Sequence[Layer], terminal: Terminal, naming: Naming) -> None:
-    """Structure and content of every step; shared arrays are checked the first time only."""
+def check_layers(layers: Sequence[Layer], terminal: Terminal, naming: Naming, grows: bool = False) -> None:
+    """Structure and content of every step; shared arrays are checked the first time only. Where the graph ``grows``,
+    several triplets of a pair may lead OUTSIDE."""
     seen: set[tuple[object, ...]] = set()
 
     def first_time(rule: str, *arrays: object) -> bool:
@@ -92,23 +94,39 @@ def check_layers(layers: Sequence[Layer], terminal: Terminal, naming: Naming) ->
 
     for h, layer in enumerate(layers):
         n_next = layers[h + 1].n_states if h + 1 < len(layers) else terminal.n_states
-        if first_time("structure", layer.state_ptr, layer.pair_ptr, layer.row_ptr):
-            _check_structure(layer, h, naming)
-        if first_time(f"successors {n_next}", layer.successor, layer.pair_ptr):
-            _check_successors(layer, h, n_next, naming)
-        if first_time("reward", layer.reward):
-            _check_rewards(layer.reward, lambda p, h=h, y=layer: naming.at_pair(y, h, p))  # type: ignore[misc]
-        costs, transitions = layer.cost_features, layer.transition_features
-        if first_time("cost features", costs):
-            table = _Table("cost feature", costs, partial(naming.at_row, layer, h), naming.features)
-            _check_rows(table, SQUARES[0])
-        if transitions is not costs and first_time("transition features", transitions):
-            table = _Table("transition feature", transitions, partial(naming.at_edge, layer, h), None)
-            _check_rows(table, 0.0)  # a chance may be as small as it likes
-    last = len(layers)
-    _check_rewards(terminal.reward, lambda s: naming.at_state(last, s))
+        check_layer(layer, h, n_next, naming, grows, first_time)
+    check_terminal(terminal, len(layers), naming)
+
+
+def check_layer(
+    layer: Layer,
+    h: int,
+    n_next: int,
+    naming: Naming,
+    grows: bool,
+    first_time: Callable[..., bool] = lambda rule, *arrays: True,
+) -> None:
+    """Structure and content of one step; ``first_time``: is a rule asked of some arrays for the first time?"""
+    if first_time("structure", layer.state_ptr, layer.pair_ptr, layer.row_ptr):
+        _check_structure(layer, h, naming)
+    if first_time(f"successors {n_next}", layer.successor, layer.pair_ptr):
+        _check_successors(layer, h, n_next, naming, grows)
+    if first_time("reward", layer.reward):
+        _check_rewards(layer.reward, partial(naming.at_pair, layer, h))
+    costs, transitions = layer.cost_features, layer.transition_features
+    if first_time("cost features", costs):
+        table = _Table("cost feature", costs, partial(naming.at_row, layer, h), naming.features)
+        _check_rows(table, SQUARES[0])
+    if transitions is not costs and first_time("transition features", transitions):
+        table = _Table("transition feature", transitions, partial(naming.at_edge, layer, h), None)
+        _check_rows(table, 0.0)  # a chance may be as small as it likes
+
+
+def check_terminal(terminal: Terminal, last: int, naming: Naming) -> None:
+    """The content of the last step."""
+    place = partial(naming.at_state, last)
+    _check_rewards(terminal.reward, place)
     if terminal.cost_features is not None:
-        place = partial(naming.at_state, last)
         _check_rows(_Table("terminal cost feature", terminal.cost_features, place, naming.features), SQUARES[0])
 
 
@@ -138,12 +156,18 @@ def _check_structure(layer: Layer, h: int, naming: Naming) -> None:
         )
 
 
-def _check_successors(layer: Layer, h: int, n_next: int, naming: Naming) -> None:
+def _check_successors(layer: Layer, h: int, n_next: int, naming: Naming, grows: bool) -> None:
     for _, pairs, _, part in layer.parts(PART):
-        _check_successors_of(part, h, n_next, naming, lambda p, first=pairs.start: naming.at_pair(layer, h, first + p))  # type: ignore[misc]
+
+        def place(pair: int, first: int = pairs.start) -> str:
+            return naming.at_pair(layer, h, first + pair)
+
+        _check_successors_of(part, h, n_next, naming, place, grows)
 
 
-def _check_successors_of(layer: Layer, h: int, n_next: int, naming: Naming, place: Callable[[int], str]) -> None:
+def _check_successors_of(
+    layer: Layer, h: int, n_next: int, naming: Naming, place: Callable[[int], str], grows: bool
+) -> None:
     outside = np.flatnonzero((layer.successor < 0) | (layer.successor >= n_next))
     if len(outside):
         edge = int(outside[0])
@@ -153,6 +177,8 @@ def _check_successors_of(layer: Layer, h: int, n_next: int, naming: Naming, plac
             got=f"index {int(layer.successor[edge])}, but step {h + 1} has {n_next} states",
         )
     key = layer.edge_pair() * n_next + layer.successor
+    if grows:
+        key = key[layer.successor != OUTSIDE]
     key.sort()
     twice = np.flatnonzero(key[1:] == key[:-1])
     if len(twice):

@@ -15,7 +15,7 @@ import numpy as np
 
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.row_bounds import streamed
-from surefoot.model.graph import BoolArray, FloatArray, Layer, LayeredGraph
+from surefoot.model.graph import OUTSIDE, BoolArray, FloatArray, Layer, LayeredGraph
 from surefoot.plan import kernels as sweeps
 from surefoot.plan.segments import first_marked, segment_any, segment_max, spread
 
@@ -51,11 +51,13 @@ def not_refuted(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> 
     """The *hopeful* pairs and states (spec 5): those that may yet be certified, as no lower bound proves them unsafe.
 
     The same sweep with lower in place of upper. Bounds that contradict each other prove nothing: then all are hopeful.
+    So is what a graph that grows does not hold yet, while there is room for it (spec 9).
     """
     if not bounds.consistent:
         states = tuple(~graph.forbidden(h) for h in range(graph.horizon))
         return Certified(tuple(spread(y, z.state_ptr) for y, z in zip(states, graph.layers, strict=False)), states)
-    return _backward(graph, bounds.lower, _kept_last(graph, bounds.terminal_lower, limits), limits)
+    last = _kept_last(graph, bounds.terminal_lower, limits)
+    return _backward(graph, bounds.lower, last, limits, graph.beyond is not None and graph.beyond.room)
 
 
 def everything(graph: LayeredGraph) -> Certified:
@@ -64,11 +66,18 @@ def everything(graph: LayeredGraph) -> Certified:
     return Certified(tuple(np.ones(layer.n_pairs, bool) for layer in graph.layers), states)
 
 
-def _backward(graph: LayeredGraph, costs: tuple[FloatArray, ...], last: BoolArray, limits: FloatArray) -> Certified:
-    """From the last layer's states (S,) to the first: pairs that keep every limit at these costs, now and later."""
+def _backward(
+    graph: LayeredGraph, costs: tuple[FloatArray, ...], last: BoolArray, limits: FloatArray, outside: bool = False
+) -> Certified:
+    """From the last layer's states (S,) to the first: pairs that keep every limit at these costs, now and later;
+    ``outside``: and what stands for states that are not in the graph."""
     states, pairs = [last], list[BoolArray]()
+    if outside:
+        last[OUTSIDE] = True
     for h in reversed(range(len(graph.layers))):
         kept, some = _layer(graph.layers[h], costs[h], limits[h], states[0])
+        if outside and h > 0:
+            kept[OUTSIDE] = some[OUTSIDE] = True
         pairs.insert(0, kept)
         states.insert(0, some)
     return Certified(tuple(pairs), tuple(states))

@@ -17,7 +17,7 @@ import numpy as np
 
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.values import ValueEllipsoid, expected_next_value
-from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray, LayeredGraph
+from surefoot.model.graph import NO_ACTION, OUTSIDE, BoolArray, FloatArray, IntArray, LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, not_refuted
 from surefoot.plan.segments import spread
@@ -78,6 +78,8 @@ def reached(graph: LayeredGraph, pairs: Sequence[BoolArray]) -> Marks:
         edges = spread(met, layer.pair_ptr)
         here = np.zeros(graph.n_states(h + 1), bool)
         here[layer.successor[edges]] = True
+        if graph.beyond is not None:
+            here[OUTSIDE] = False  # nothing is met there that could be measured
         result.append(edges if layer.per_triplet else spread(met, layer.row_ptr))
     return (*result, here)
 

@@ -51,7 +51,7 @@ class Plan:
     )
 
     def __repr__(self) -> str:
-        pairs = sum(layer.n_pairs for layer in self.problem.graph.layers)
+        pairs = self.problem.expanded_actions[1]
         broken = "" if self.consistent else ", the data contradict the assumptions"
         return f"Plan(number={self.number}, certified={self.n_certified()} of {pairs} actions{broken})"
 

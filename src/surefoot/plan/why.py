@@ -48,6 +48,7 @@ class Kind(IntEnum):
     LAST = 7  # a state of the last layer may break a limit by its own cost
     FORBIDDEN = 8  # a successor is forbidden
     INSIDE = 9  # the state itself is forbidden
+    OUTSIDE = 10  # keeps its limits now, and what may follow is not expanded
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,8 @@ class Link:
             return f"{place}: the data contradict the assumptions, and the fallback alone is certified"
         if self.kind == Kind.FORBIDDEN:
             return f"{place} may lead to {self.successor!r}, which is forbidden"
+        if self.kind == Kind.OUTSIDE:
+            return f"{place} keeps every limit now, and what may follow is not expanded"
         if self.kind == Kind.INSIDE:
             return f"{place} is not certified: the state itself is forbidden"
         towards = "" if self.by_pair else f" towards {self.successor!r}"
@@ -147,7 +150,7 @@ def reasons(problem: Problem, bounds: CostBounds, certified: Certified, first: i
         later = shortfall[layer.successor]
         pair_now, pair_later = segment_max(now, layer.row_ptr), segment_max(later, layer.pair_ptr)
         pair = np.maximum(pair_now, pair_later)
-        banned = graph.forbidden(h + 1)[layer.successor]
+        banned = graph.known_forbidden(h + 1)[layer.successor]
         into = segment_any(banned, layer.pair_ptr)
         if layer.per_triplet:
             by_cost = ((pair_now > 0) | (pair_later <= 0)) & ~into
@@ -173,10 +176,11 @@ def reasons(problem: Problem, bounds: CostBounds, certified: Certified, first: i
                 np.full(len(pair), not bounds.consistent),
                 np.isposinf(pair_now),
                 pair_now > 0,
+                ~graph.expanded(h) if graph.beyond is not None else np.zeros(len(pair), bool),
             ],
             [
                 *(Kind.FALLBACK, Kind.PROVED, Kind.UNPROVED, Kind.INSIDE, Kind.FORBIDDEN),
-                *(Kind.INCONSISTENT, Kind.UNSAFE, Kind.COST),
+                *(Kind.INCONSISTENT, Kind.UNSAFE, Kind.COST, Kind.OUTSIDE),
             ],
             Kind.FUTURE,
         )

@@ -204,7 +204,7 @@ def describe(agent: Agent, world: World, seed: int, episodes: int, done: int, be
     ``before``: episodes before this run, of the ``agent`` and from the streams of the ``seed``. Where one is not 0, the
     run can be repeated only by repeating those first.
     """
-    problem = world.problem
+    problem = world.problem.first
     return {
         "format": FORMAT,
         "version": VERSION,

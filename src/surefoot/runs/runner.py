@@ -22,6 +22,7 @@ from surefoot.agents.plant_agent import PlantAgent
 from surefoot.checks import whole
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.exact import Evaluator, evaluate, fallback_value, solve
+from surefoot.exact.best import solve_whole
 from surefoot.model.graph import FloatArray
 from surefoot.model.plant.simulation import Simulation
 from surefoot.plan.plan import Plan
@@ -182,7 +183,8 @@ class Session:
         numbers = sources.start_numbers(len(graph.starts), self.seed, self.before, episodes)
         self.table.start[:] = graph.starts[numbers]
         self.plans = PlanTable()
-        self.best = dict(zip(graph.starts.tolist(), solve(world).start_values, strict=True))
+        best, self.best_of_all = solve_whole(world)
+        self.best = dict(zip(graph.starts.tolist(), best.start_values, strict=True))
         self._evaluator = Evaluator(world)
         self._values: dict[int, float] = {}  # of the policy in force, by start
         self._policy: Policy | None = None
@@ -222,6 +224,7 @@ class Session:
     def play(self, compiled: bool, progress: bool | None, checkpoint: str | Path | None, every: int | None) -> Run:
         episodes, began = len(self.table.start), time.perf_counter()
         self._check(checkpoint, every)
+        self._follow()
         rollout = self._rollout() if compiled else None
         chunk = 64
         bar = Progress(episodes, self.done, progress, self._headline)
@@ -230,6 +233,8 @@ class Session:
                 before, started = self.done, time.perf_counter()
                 step = chunk if self.on_episode is None else 1
                 last = min(episodes, self.done + step, self._next_save(every), self._next_policy())
+                if self._follow() and compiled:
+                    rollout = self._rollout()
                 self._note_plan()
                 self._check_alone()
                 if self._ended:
@@ -306,6 +311,17 @@ class Session:
         from surefoot.runs.compiled import Rollout
 
         return Rollout(self.agent, self.world, self.sampler)
+
+    def _follow(self) -> bool:
+        """Let the world be as large as the agent's graph has grown; → was it smaller?"""
+        problem = self.agent.problem
+        if problem.growth is None or problem is self.world.problem:
+            return False
+        self.world, before = self.world.on(problem), self.sampler
+        self.sampler = self.world.sampler(self.seed)
+        self.sampler.restore(before.state())
+        self._evaluator = Evaluator(self.world)
+        return True
 
     def _next_policy(self) -> int:
         """Up to which episode the policy surely stays as it is, but for new data."""
@@ -405,6 +421,9 @@ class Session:
         return f"regret {self.table.regret[done - 1]:.3g}, violations {int(self.table.violations[: self.done].sum())}"
 
     def _finished(self, seconds: float) -> Run:
+        self._follow()
+        if not self.best_of_all:
+            self._compare_with_expanded()
         problem, agent = self.world.problem, self.agent
         agent.foresee(int(problem.graph.starts[0]))
         plan = agent.plan
@@ -424,11 +443,19 @@ class Session:
             kept=() if self.recorder is None or plan is None else self.recorder.in_memory(plan, self.done),
         )
 
+    def _compare_with_expanded(self) -> None:
+        """Where the whole graph is too large, regret is against the best policy of the graph as it has grown."""
+        self.best = dict(zip(self.best, solve(self.world).start_values, strict=True))
+        for start, best in self.best.items():
+            rows = self.table.start[: self.done] == start
+            self.table.regret[: self.done][rows] = best - self.table.value[: self.done][rows]
+
     # --- checkpoints ------------------------------------------------------------------------------------
 
     def manifest(self) -> dict[str, Any]:
         before = {"agent": self.played_before, "seed": self.before}
-        return describe(self.agent, self.world, self.seed, len(self.table.start), self.done, before)
+        found = describe(self.agent, self.world, self.seed, len(self.table.start), self.done, before)
+        return found if self.best_of_all else {**found, "best_value_of": "the graph as it has grown"}
 
     def save(self, path: Path) -> None:
         from surefoot.runs import checkpoint as checkpoints

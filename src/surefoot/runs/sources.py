@@ -20,7 +20,8 @@ from surefoot.worlds.world import World
 
 def open_source(agent: Agent, world: World, seed: int | None) -> tuple[Sampler, Draws]:
     """The streams for a run and the record of them, not yet entered; refused where the agent has learned otherwise."""
-    if agent.problem is not world.problem and agent.problem.digest != world.problem.digest:
+    played, declared = agent.problem.first, world.problem.first
+    if played is not declared and (played.growth is not None or played.digest != declared.digest):
         raise InvalidInput("agent and world have different problems", fix="Make the agent from world.problem.")
     if agent.place is not None:
         raise OutOfOrder("an episode is already under way", fix="End or abort it first.")

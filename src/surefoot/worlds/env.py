@@ -40,6 +40,7 @@ import numpy as np
 from surefoot.checks import one_of
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.model.graph import NO_ACTION, FloatArray
+from surefoot.model.growing import refuse_growing
 from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
 from surefoot.worlds import painting, registry
@@ -68,6 +69,7 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
         cost: str = "vector",
         unknown_action: str = "fallback",
     ) -> None:
+        refuse_growing(world.problem, "an environment")
         self.render_mode = render_mode if render_mode is None else one_of("render_mode", painting.MODES, render_mode)
         self._painter: painting.Painter | None = None
         self._world = world

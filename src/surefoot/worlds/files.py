@@ -28,6 +28,7 @@ from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.model import checked, files
 from surefoot.model import document as problems
 from surefoot.model.document import Document
+from surefoot.model.growing import refuse_growing
 from surefoot.model.problem import Problem
 from surefoot.storage.disk import FileLayer
 from surefoot.worlds.world import World
@@ -42,6 +43,7 @@ _DEEPEST = 3
 
 def save_world(world: World, path: Path, layer: FileLayer | None = None) -> Path:
     """Write the world in the format of the path's suffix, whole or not at all; returns the path."""
+    refuse_growing(world.problem, "a file of a world")
     if world.exact_digest is not None:
         raise InvalidInput(
             "the truth of a world stored in float32 follows from features that it no longer has",

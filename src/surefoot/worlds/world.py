@@ -82,6 +82,8 @@ class World:
         """
         if not isinstance(problem, Problem):
             raise InvalidInput("a world needs a Problem", got=f"a {type(problem).__name__}")
+        if problem.growth is not None and deviation is not None:
+            raise InvalidInput("a world that grows is linear in its features", got="deviation, which is one per row")
         mu = checks.transition_parameters(problem, transition)
         gamma = checks.cost_parameters(problem, cost)
         extra = None if deviation is None else checks.deviations(problem, deviation)
@@ -114,6 +116,14 @@ class World:
         twin._set(name=name)
         return twin
 
+    def on(self, problem: Problem) -> World:
+        """The same truth, of a problem that has grown out of this one or is the whole of it (spec 9)."""
+        if problem.first is not self.problem.first:
+            raise InvalidInput("a world follows its own problem as it grows", got="another problem")
+        twin = World(problem, self.transition, self.cost_parameters, self.noise)
+        twin._set(name=self.name)
+        return twin
+
     def stored_in_float32(self) -> World:
         """Exactly the same truth behind :meth:`surefoot.Problem.stored_in_float32`.
 
@@ -143,7 +153,7 @@ class World:
     @cached_property
     def digest(self) -> str:
         """A sha256, in hex, of the problem and its truth; the same for equal worlds."""
-        known = hashlib.sha256(f"{self.problem.digest} {self.noise}".encode())
+        known = hashlib.sha256(f"{self.problem.first.digest} {self.noise}".encode())
         for array in (self.transition, self.cost_parameters, *(self.deviation or ())):
             known.update(f" {array.shape} ".encode())
             known.update(np.ascontiguousarray(array, "<f8").tobytes())

@@ -23,7 +23,7 @@ window.surefootExplore = (D) => {
   });
   const m = D.limits.length, H = D.layers.length - 1, S = D.layers[H], NONE = 65535;
   const decisions = D.layers[H - 1]; // states before the last layer
-  const KIND = { FALLBACK: 0, PROVED: 1, UNPROVED: 2, COST: 3, FUTURE: 4, UNSAFE: 5, INCONSISTENT: 6, FORBIDDEN: 8, INSIDE: 9 };
+  const KIND = { FALLBACK: 0, PROVED: 1, UNPROVED: 2, COST: 3, FUTURE: 4, UNSAFE: 5, INCONSISTENT: 6, FORBIDDEN: 8, INSIDE: 9, OUTSIDE: 10 };
   const CLASSES = D.truth ? ["certified", "truly safe, not yet certified", "truly unsafe", "allowed, but truly unsafe", "forbidden"] : ["certified", "not yet certified", "proved unsafe", "allowed, but proved unsafe", "forbidden"];
   const layerOf = new Uint16Array(S), stateOf = new Uint32Array(G.action.length);
   for (let h = 0; h < H; h++) layerOf.fill(h, D.layers[h], D.layers[h + 1]);
@@ -168,7 +168,7 @@ window.surefootExplore = (D) => {
     const steps = [];
     for (;;) {
       const kind = plan().kind[p], edge = G.pair_ptr[p] + plan().edge[p], limit = plan().limit[p];
-      steps.push({ pair: p, kind, edge, limit, fails: [KIND.COST, KIND.FUTURE, KIND.UNSAFE, KIND.FORBIDDEN].includes(kind) });
+      steps.push({ pair: p, kind, edge, limit, fails: [KIND.COST, KIND.FUTURE, KIND.UNSAFE, KIND.FORBIDDEN, KIND.OUTSIDE].includes(kind) });
       if (kind !== KIND.FUTURE) return steps;
       const s = G.successor[edge];
       if (s >= decisions) { steps.push({ pair: -1, state: s, limit: plan().last_limit[s - decisions] }); return steps; }
@@ -195,6 +195,7 @@ window.surefootExplore = (D) => {
     switch (step.kind) {
       case KIND.FALLBACK: return `${who} is the fallback’s own, safe by assumption.`;
       case KIND.FORBIDDEN: return `${who} may lead to state ${to} (step ${layerOf[s] + 1}), which is forbidden.`;
+      case KIND.OUTSIDE: return `${who} keeps every limit now; what may follow is not expanded.`;
       case KIND.INSIDE: return `${who} is not certified: the state itself is forbidden.`;
       case KIND.PROVED: return `${who} is proved safe. ${own ? "" : `Its tightest successor is ${to}: there `}${limit.name} is at most ${nice(upper)}${has}, the limit is ${bound}; and every state that may follow has a certified action.`;
       case KIND.UNPROVED: return `${who} is open to this agent, though it is not proved safe.`;

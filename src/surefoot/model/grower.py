@@ -1,0 +1,394 @@
+"""Expanding pairs of a graph that grows (surefoot.model.growing), one after the other.
+
+What is added is drafted in lists, one per array of a layer, and appended to the arrays in the end.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from surefoot.errors import InvalidInput
+from surefoot.model import from_functions as functions
+from surefoot.model.appended import Appended
+from surefoot.model.features import Features, row_norms
+from surefoot.model.graph import NO_ACTION, OUTSIDE, FloatArray, IntArray, Layer, LayeredGraph, Terminal, freeze
+from surefoot.model.labels import Label, Names, same_label, shown
+from surefoot.model.naming import Naming
+from surefoot.model.reals import real, vector
+from surefoot.model.rules import check_layer, check_terminal
+
+if TYPE_CHECKING:
+    from surefoot.model.growing import Growth
+    from surefoot.model.problem import Problem
+
+ANY = 1 << 62  #: room for any number of states
+NOT_EXPANDED: Label = "(not expanded)"  #: the name of the state OUTSIDE, and of its action
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Functions:
+    """What a user declares by functions; each as in :meth:`surefoot.Problem.from_functions`."""
+
+    actions: functions.Actions
+    successors: functions.Successors
+    reward: functions.Reward
+    cost_features: functions.CostFeatures
+    fallback: functions.FallbackPolicy
+    transition_features: functions.Features | None = None
+    terminal_reward: Callable[[Label], float] | None = None
+    terminal_cost_features: Callable[[Label], ArrayLike | None] | None = None
+    forbidden: functions.Forbidden | None = None
+
+    def __post_init__(self) -> None:
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        functions.check_functions({name: given.pop(name) for name in ("actions", "successors", "reward")})
+        functions.check_functions({name: given.pop(name) for name in ("cost_features", "fallback")})
+        functions.check_optional(given)
+
+
+@dataclass
+class _Draft:
+    """What is added to a layer: entries of its arrays, numbered from the first number that is free."""
+
+    state: int  # the first new state
+    pair: int
+    edge: int
+    labels: list[Label] = field(default_factory=list)
+    index: dict[Label, int] = field(default_factory=dict)
+    actions: list[Label] = field(default_factory=list)
+    state_ptr: list[int] = field(default_factory=list)  # where each state's pairs end
+    pair_ptr: list[int] = field(default_factory=list)
+    successor: list[int] = field(default_factory=list)
+    reward: list[float] = field(default_factory=list)
+    x: list[FloatArray] = field(default_factory=list)
+    phi: list[FloatArray] = field(default_factory=list)
+    forbidden: list[bool] = field(default_factory=list)
+    has_cost: list[bool] = field(default_factory=list)  # of the last layer
+    leads: dict[int, int] = field(default_factory=dict)  # edges that were there before → their successors
+
+    @property
+    def pairs(self) -> int:
+        return self.pair + len(self.reward)
+
+    @property
+    def edges(self) -> int:
+        return self.edge + len(self.successor)
+
+
+class Grower:
+    """Expands pairs, one after the other; :meth:`problem` is then what has grown."""
+
+    def __init__(self, declared: Functions, explorer: functions.Explorer, horizon: int, base: Problem | None) -> None:
+        self._declared, self._explorer, self._base = declared, explorer, base
+        self._last = horizon - 1
+        self._drafts = [_Draft(0, 0, 0) for _ in range(horizon)]
+        self._record: list[tuple[int, int]] = []
+        self._refused: list[tuple[int, int]] = []
+        self.added = 0  # states
+        if base is not None:
+            self._drafts = [_Draft(y.n_states, y.n_pairs, y.n_edges) for y in base.graph.layers]
+            self._drafts.append(_Draft(base.graph.terminal.n_states, 0, 0))
+
+    # --- states -----------------------------------------------------------------------------------------
+
+    def state(self, h: int, label: Label) -> int:
+        """The number of a state, which is added if it is not there."""
+        found = self._find(h, label)
+        return self._add(h, label) if found is None else found
+
+    def _find(self, h: int, label: Label) -> int | None:
+        if label == NOT_EXPANDED:
+            raise InvalidInput("a state's name is taken", where=f"step {h}", got=shown(label), fix="Name it otherwise.")
+        known = None if self._base is None else self._base.naming.states[h].find(label)
+        return self._drafts[h].index.get(label) if known is None else known
+
+    def _add(self, h: int, label: Label) -> int:
+        draft, explorer, where = self._drafts[h], self._explorer, f"step {h}, state {label!r}"
+        forbidden = bool(functions.forbidden_mask(explorer.forbidden, Names(1, [label]), h)[0])
+        if h == self._last:
+            if not draft.labels and self._base is None:
+                self._end(NOT_EXPANDED, 1.0, None, True)
+            self._end(label, self._terminal_reward(label, where), self._terminal_features(label, where), forbidden)
+        else:
+            actions = explorer.actions_of(h, label)
+            if not actions:
+                fix = "Every state before the last step needs an action; leave out states that do not exist."
+                raise InvalidInput("state without actions", where=where, fix=fix)
+            pairs = [self._pair(h, label, action) for action in actions]
+            if h > 0 and not draft.labels and self._base is None:
+                like = pairs[self._fallback(h, label, actions) or 0]
+                self._enter(h, NOT_EXPANDED, [NOT_EXPANDED], [(1.0, *like[1:])], True)
+            self._enter(h, label, actions, pairs, forbidden)
+        self.added += 1
+        return draft.state + len(draft.labels) - 1
+
+    def _pair(self, h: int, s: Label, a: Label) -> tuple[float, int, list[FloatArray], list[FloatArray]]:
+        """Reward, number of successors, cost rows and transition features of a pair."""
+        explorer, after = self._explorer, self.successors(h, s, a)
+        x = [explorer.cost_features_of(h, s, a)] if explorer.by_pair else []
+        if not explorer.by_pair:
+            x = [explorer.cost_features_of(h, s, a, s2) for s2 in after]
+        with_phi = explorer.transition_features is not None
+        phi = [explorer.transition_features_of(h, s, a, s2) for s2 in after] if with_phi else []
+        return explorer.reward_of(h, s, a), len(after), x, phi
+
+    def successors(self, h: int, s: Label, a: Label) -> list[Label]:
+        after = self._explorer.successors_of(h, s, a)
+        if not after or len(set(after)) < len(after):
+            rule, fix = "empty support", "Declare every state that the action may lead to."
+            if after:
+                rule, fix = "duplicate successors", "List each possible next state once."
+            raise InvalidInput(rule, where=f"step {h}, state {s!r}, action {a!r}", got=shown(after), fix=fix)
+        return after
+
+    def _enter(self, h: int, label: Label, actions: list[Label], pairs: Sequence[Any], forbidden: bool) -> None:
+        draft = self._drafts[h]
+        self._name(draft, label, forbidden)
+        draft.actions += actions
+        for reward, edges, x, phi in pairs:
+            draft.reward.append(reward)
+            draft.successor += [OUTSIDE] * edges
+            draft.x += x
+            draft.phi += phi
+            draft.pair_ptr.append(draft.edges)
+        draft.state_ptr.append(draft.pairs)
+
+    def _end(self, label: Label, reward: float, x: FloatArray | None, forbidden: bool) -> None:
+        draft = self._drafts[-1]
+        self._name(draft, label, forbidden)
+        draft.reward.append(reward)
+        draft.has_cost.append(x is not None)
+        draft.x.append(np.zeros(self._explorer.cost_dim) if x is None else x)
+
+    def _name(self, draft: _Draft, label: Label, forbidden: bool) -> None:
+        draft.index[label] = draft.state + len(draft.labels)
+        draft.labels.append(label)
+        draft.forbidden.append(forbidden)
+
+    def _terminal_reward(self, s: Label, where: str) -> float:
+        reward = self._declared.terminal_reward
+        return 0.0 if reward is None else real("terminal reward", functions.call("terminal_reward", reward, s), where)
+
+    def _terminal_features(self, s: Label, where: str) -> FloatArray | None:
+        given = self._declared.terminal_cost_features
+        x = None if given is None else functions.call("terminal_cost_features", given, s)
+        return None if x is None else vector("terminal cost feature", x, self._explorer.cost_dim, where)
+
+    # --- pairs ------------------------------------------------------------------------------------------
+
+    def expand(self, h: int, pair: int, room: int) -> list[int] | None:
+        """Add the successors of a pair; the new states among them. Where these are more than there is ``room`` for,
+        nothing is added, the pair counts as refused, and the answer is None."""
+        state, action, (first, end) = self._owner(h, pair)
+        after = self.successors(h, state, action)
+        if len(after) != end - first:
+            where = f"step {h}, state {state!r}, action {action!r}"
+            raise InvalidInput("successors gives another answer when it is asked again", where=where, got=shown(after))
+        if sum(self._find(h + 1, label) is None for label in after) > room:
+            self._refused.append((h, pair))
+            return None
+        draft, new = self._drafts[h], list[int]()
+        for edge, label in zip(range(first, end), after, strict=True):
+            before = self.added
+            target = self.state(h + 1, label)
+            new += [target] * (self.added - before)
+            if edge < draft.edge:
+                draft.leads[edge] = target
+            else:
+                draft.successor[edge - draft.edge] = target
+        self._record.append((h, pair))
+        return new
+
+    def _owner(self, h: int, pair: int) -> tuple[Label, Label, tuple[int, int]]:
+        """State and action of a pair, and its edges."""
+        draft, new = self._drafts[h], pair - self._drafts[h].pair
+        if new >= 0:
+            ends = [draft.edge, *draft.pair_ptr[max(0, new - 1) : new + 1]][-2:]
+            return draft.labels[bisect_right(draft.state_ptr, pair)], draft.actions[new], (ends[0], ends[1])
+        assert self._base is not None
+        layer, naming = self._base.graph.layers[h], self._base.naming
+        state = int(np.searchsorted(layer.state_ptr, pair, side="right")) - 1
+        edges = int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1])
+        return naming.states[h][state], naming.action(layer, h, pair), edges
+
+    def pairs_of(self, h: int, states: Sequence[int]) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+        """Of new states: where their pairs begin, and the last ends, (n+1,); where these pairs' cost rows do, counted
+        from the first, (N+1,); the rewards (N,); and the cost rows. ``states`` are the last ones that were added."""
+        draft, first = self._drafts[h], states[0] - self._drafts[h].state
+        pairs = np.array([draft.pair, *draft.state_ptr][first : first + len(states) + 1])
+        ends = np.array([draft.edge, *draft.pair_ptr][pairs[0] - draft.pair :])
+        rows = np.arange(len(ends)) if self._explorer.by_pair else ends - ends[0]
+        x = np.array(draft.x[len(draft.x) - int(rows[-1]) :])
+        return pairs, rows, np.array(draft.reward[pairs[0] - draft.pair :]), x
+
+    def new_pairs(self, h: int) -> range:
+        """The pairs of new states."""
+        return range(self._drafts[h].pair, self._drafts[h].pairs)
+
+    def is_forbidden(self, h: int, state: int) -> bool:
+        """Of a new state."""
+        return self._drafts[h].forbidden[state - self._drafts[h].state]
+
+    def follow(self, h: int, states: Sequence[int]) -> list[int]:
+        """Expand what the fallback plays in some states; where it may lead, each once."""
+        draft, reached = self._drafts[h], dict[int, None]()
+        for state in states:
+            first, end = [draft.pair, *draft.state_ptr][state : state + 2]
+            chosen = self._fallback(h, draft.labels[state], draft.actions[first:end])
+            if chosen is None:
+                where, fix = f"step {h}, state {draft.labels[state]!r}", "Give it one in every state that it can reach."
+                raise InvalidInput("fallback is missing", where=where, got="no action of this state", fix=fix)
+            self.expand(h, first + chosen, ANY)
+            reached |= dict.fromkeys(draft.successor[slice(*self._owner(h, first + chosen)[-1])])
+        return list(reached)
+
+    def _fallback(self, h: int, state: Label, actions: list[Label]) -> int | None:
+        """The number of the fallback's action, None where it has none."""
+        try:
+            chosen = functions.call("fallback", self._declared.fallback, h, state)
+        except LookupError:
+            return None
+        return next((i for i, action in enumerate(actions) if same_label(action, chosen)), None)
+
+    # --- what has grown ---------------------------------------------------------------------------------
+
+    def layers(self) -> tuple[list[Layer], Terminal, Naming, tuple[dict[str, Appended], ...]]:
+        """The arrays with what was added, their names, and their rooms."""
+        rooms = tuple(self._room(h) for h in range(self._last + 1))
+        layers = [self._layer(h, rooms[h]) for h in range(self._last)]
+        last = rooms[-1]
+        terminal = Terminal(
+            reward=last["reward"].array,
+            cost_features=None if self._declared.terminal_cost_features is None else last["cost_features"].array,
+            has_cost=last["has_cost"].array,
+            fallback_reached=last["fallback_reached"].array,
+            forbidden=last["forbidden"].array,
+        )
+        return layers, terminal, self._naming(), rooms
+
+    def _room(self, h: int) -> dict[str, Appended]:
+        draft, n = self._drafts[h], len(self._drafts[h].labels)
+        more: dict[str, ArrayLike] = {"reward": draft.reward, "cost_features": draft.x, "forbidden": draft.forbidden}
+        if h == self._last:
+            more |= {"has_cost": draft.has_cost, "fallback_reached": np.zeros(n, bool)}
+        else:
+            more |= {"state_ptr": draft.state_ptr, "pair_ptr": draft.pair_ptr, "fallback": np.full(n, NO_ACTION)}
+            if self._explorer.transition_features is not None:
+                more["transition_features"] = draft.phi
+            if self._explorer.by_pair:
+                more["row_ptr"] = np.arange(draft.pair + 1, draft.pairs + 1)
+        rooms = self._empty() if self._base is None else self._growth.rooms[h]
+        return {name: rooms[name].plus(rows) for name, rows in more.items()}
+
+    def _empty(self) -> dict[str, Appended]:
+        pointer, dim = np.zeros(1, np.int64), self._explorer.cost_dim
+        arrays: dict[str, NDArray[Any]] = {
+            **dict.fromkeys(("state_ptr", "pair_ptr", "row_ptr"), pointer),
+            **{name: np.zeros(0, bool) for name in ("forbidden", "has_cost", "fallback_reached")},
+            "reward": np.zeros(0),
+            "cost_features": np.zeros((0, dim)),
+            "transition_features": np.zeros((0, self._explorer.transition_dim)),
+            "fallback": np.zeros(0, np.int64),
+        }
+        return {name: Appended.of(array.copy()) for name, array in arrays.items()}
+
+    def _layer(self, h: int, room: dict[str, Appended]) -> Layer:
+        draft = self._drafts[h]
+        before = np.empty(0, np.int64) if self._base is None else self._base.graph.layers[h].successor
+        successor = np.concatenate([before, np.array(draft.successor, np.int64)])
+        successor[list(draft.leads)] = list(draft.leads.values())
+        x, ends = room["cost_features"].array, room["pair_ptr"].array
+        return Layer(
+            state_ptr=room["state_ptr"].array,
+            pair_ptr=ends,
+            successor=freeze(successor),
+            reward=room["reward"].array,
+            cost_features=x,
+            transition_features=room["transition_features"].array if "transition_features" in room else x,
+            fallback=room["fallback"].array,
+            row_ptr=room["row_ptr"].array if "row_ptr" in room else ends,
+            forbidden=room["forbidden"].array,
+        )
+
+    def _naming(self) -> Naming:
+        drafts, base = self._drafts, None if self._base is None else self._base.naming
+        states = [list(draft.labels) for draft in drafts]
+        actions = [tuple(draft.actions) for draft in drafts[:-1]]
+        if base is not None:
+            states = [[*(known.listed or ()), *new] for known, new in zip(base.states, states, strict=True)]
+            actions = [(*(known or ()), *new) for known, new in zip(base.actions, actions, strict=True)]
+        features = None if base is None else base.features
+        return Naming(tuple(Names(len(part), part) for part in states), tuple(actions), features)
+
+    @property
+    def _growth(self) -> Growth:
+        assert self._base is not None
+        assert self._base.growth is not None
+        return self._base.growth
+
+    def problem(self) -> Problem:
+        """The problem that has grown, checked where it is new."""
+        base = self._base
+        assert base is not None
+        assert base.graph.beyond is not None
+        layers, terminal, naming, rooms = self.layers()
+        self._check(layers, terminal, naming)
+        graph = base.graph
+        growth = replace(
+            self._growth,
+            rooms=rooms,
+            record=_joined(self._growth.record, self._record),
+            refused=_joined(self._growth.refused, self._refused),
+            first=base.first,
+        )
+        beyond = replace(base.graph.beyond, room=len(growth.refused) == 0)
+        grown = LayeredGraph(tuple(layers), terminal, graph.starts, graph.anchors, beyond)
+        return replace(base, graph=grown, naming=naming, growth=growth)
+
+    def _check(self, layers: Sequence[Layer], terminal: Terminal, naming: Naming) -> None:
+        """Every rule of a problem, of what was added."""
+        for h, (layer, draft) in enumerate(zip(layers, self._drafts, strict=False)):
+            if draft.labels:
+                part = layer.part(draft.state, layer.n_states)[-1]
+                n_next = layers[h + 1].n_states if h + 1 < len(layers) else terminal.n_states
+                names = self._part(naming, h)
+                check_layer(part, h, n_next, names, True)
+                self._refuse_long(part.cost_features, partial(names.at_row, part, h))
+        new = slice(self._drafts[-1].state, terminal.n_states)
+        x = None if terminal.cost_features is None else terminal.cost_features[new]
+        rest = [getattr(terminal, name)[new] for name in ("reward", "has_cost", "fallback_reached", "forbidden")]
+        names = self._part(naming, self._last)
+        check_terminal(Terminal(rest[0], x, *rest[1:]), self._last, names)
+        if x is not None:
+            self._refuse_long(x, partial(names.at_state, self._last))
+
+    def _refuse_long(self, x: Features, place: Callable[[int], str]) -> None:
+        """All that is fixed before any data, guards and tolerances, counts on rows that are no longer than declared."""
+        assert self._base is not None
+        longest, lengths = self._base.graph.largest_cost_norm(), row_norms(x)
+        row = int(lengths.argmax()) if len(lengths) else -1
+        if row >= 0 and lengths[row] > longest:
+            raise InvalidInput(
+                "a cost row is longer than declared",
+                where=place(row),
+                got=f"length {float(lengths[row])!r}, longest_row={longest!r}",
+                fix="Give Problem.growing a longest_row that no row of any state exceeds.",
+            )
+
+    def _part(self, naming: Naming, h: int) -> Naming:
+        """The names, those of step h counted from the first new one."""
+        draft, states, actions = self._drafts[h], list(naming.states), list(naming.actions)
+        states[h] = Names(len(draft.labels), draft.labels)
+        actions[h : h + 1] = [tuple(draft.actions)] if h < self._last else []
+        return replace(naming, states=tuple(states), actions=tuple(actions))
+
+
+def _joined(known: IntArray, more: list[tuple[int, int]]) -> IntArray:
+    return freeze(np.concatenate([known, np.array(more, np.int64).reshape(-1, 2)]))

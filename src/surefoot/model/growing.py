@@ -1,0 +1,227 @@
+"""Problems that grow: the graph holds what is expanded, and one state of each step for all the rest (spec 9).
+
+A state is *added* with all its actions, their rewards, cost rows and transition features. A pair is *expanded* when all
+its successors are states of the graph. Until then its triplets lead to the state OUTSIDE of the next step. That one is
+forbidden, so nothing that may lead there is certified; it has one action, whose rows are those of the fallback at the
+same step, which leads outside again for the largest reward: what is not expanded is hoped to be the best that could be.
+
+Everything is appended, so that an index means the same in all problems that grow out of one: states, pairs, triplets
+and rows keep their numbers, and of what was there only triplets that led outside change, to where they lead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surefoot.checks import whole as whole_number
+from surefoot.errors import InvalidInput
+from surefoot.model import from_functions as functions
+from surefoot.model.anchors import AnchorOf
+from surefoot.model.appended import Appended
+from surefoot.model.features import largest_norm
+from surefoot.model.graph import OUTSIDE, Beyond, IntArray, Layer, LayeredGraph, Terminal, freeze
+from surefoot.model.grower import ANY, Functions, Grower
+from surefoot.model.labels import Label, shown
+from surefoot.model.limit import Limit
+from surefoot.model.lookup import Lookup
+from surefoot.model.reals import constant
+from surefoot.model.rules import check_number_of_layers
+
+if TYPE_CHECKING:
+    from surefoot.model.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Growth:
+    """How a problem grows, and how it has grown."""
+
+    declared: Functions
+    explorer: functions.Explorer
+    most_states: int
+    rooms: tuple[dict[str, Appended], ...]  # H, by the names of the arrays of a layer
+    record: IntArray  # (n, 2) the layer and number of each pair that was expanded since the problem was declared
+    refused: IntArray  # (n, 2) pairs that there was no room for, likewise
+    first: Problem | None  # as it was declared; None: this one is
+
+
+def fallback_closure(declared: Functions, horizon: int, start: Label | list[Label]) -> tuple[Grower, Growth]:
+    """The starts and all that the fallback may reach from them, everything else unexpanded; and how it grows from
+    there, but for its rooms."""
+    explorer = functions.Explorer(
+        declared.actions,
+        declared.successors,
+        declared.reward,
+        declared.cost_features,
+        declared.transition_features,
+        declared.forbidden,
+    )
+    starts = functions.start_labels(start)
+    grower = Grower(declared, explorer, horizon, None)
+    here = [grower.state(0, label) for label in starts]
+    if len(set(here)) < len(here):
+        raise InvalidInput("a start state is listed twice", where="start", got=shown(starts))
+    for h in range(horizon - 1):
+        here = grower.follow(h, here)
+    nothing = freeze(np.empty((0, 2), np.int64))
+    return grower, Growth(declared, explorer, 0, (), nothing, nothing, None)
+
+
+def longest_found(layers: Sequence[Layer], terminal: Terminal, declared: float | None) -> float:
+    """The longest cost row that there may be: as declared, else that of the graph as it is."""
+    tables = [*(layer.cost_features for layer in layers)]
+    tables += [] if terminal.cost_features is None else [terminal.cost_features]
+    found = max(largest_norm(x) for x in tables)
+    if declared is None:
+        return found
+    given = constant("longest_row", declared)
+    if given < found:
+        fix = "Give a bound on the length of every row of cost features, those of states to come included."
+        raise InvalidInput("a cost row is longer than declared", got=f"{found!r}, longest_row={given!r}", fix=fix)
+    return given
+
+
+def check_beyond(graph: LayeredGraph) -> None:
+    """What stands for states that are not there is forbidden, and no row is longer than declared."""
+    if graph.beyond is None:
+        return
+    longest_found(graph.layers, graph.terminal, graph.beyond.longest_row)
+    for h in range(1, graph.horizon):
+        if not graph.forbidden(h)[OUTSIDE]:
+            raise InvalidInput("state 0 of a graph that has grown must be forbidden", where=f"step {h}")
+
+
+def rooms_of(growth: tuple[dict[str, Appended], ...], graph: LayeredGraph) -> tuple[dict[str, Appended], ...]:
+    """The rooms, with the fallback as it was found."""
+    last = {**growth[-1], "fallback_reached": Appended.of(graph.terminal.fallback_reached)}
+    layers = zip(growth, graph.layers, strict=False)
+    return (*({**room, "fallback": Appended.of(layer.fallback)} for room, layer in layers), last)
+
+
+def grower_of(problem: Problem) -> Grower:
+    """To grow a problem; one that was not declared by :meth:`surefoot.Problem.growing` is refused."""
+    if problem.growth is None:
+        raise InvalidInput("this problem does not grow", fix="Declare it by Problem.growing.")
+    return Grower(problem.growth.declared, problem.growth.explorer, problem.horizon, problem)
+
+
+def refuse_growing(problem: Problem, what: str) -> None:
+    """Refuse a problem that grows where all of it is needed."""
+    if problem.growth is not None:
+        fix = "Declare it by Problem.from_functions, if it is small enough."
+        raise InvalidInput(f"{what} needs the whole graph", got="a problem that grows", fix=fix)
+
+
+def replayed(problem: Problem, record: IntArray, refused: IntArray) -> Problem:
+    """The problem with these pairs expanded, in this order, and these refused: each (n, 2) steps and numbers."""
+    grower = grower_of(problem)
+    for h, pair in record.tolist():
+        grower.expand(h, pair, ANY)
+    grown = grower.problem()
+    assert grown.growth is not None
+    assert grown.graph.beyond is not None
+    growth = replace(grown.growth, refused=freeze(refused.copy()))
+    beyond = replace(grown.graph.beyond, room=len(refused) == 0)
+    return replace(grown, growth=growth, graph=replace(grown.graph, beyond=beyond))
+
+
+def whole(problem: Problem, most: int) -> Problem | None:
+    """The problem with every pair expanded; None where it has more than so many states."""
+    grower, left = grower_of(problem), most - problem.graph.n_all_states
+    for h in range(problem.horizon - 1):
+        known = np.flatnonzero(~problem.graph.expanded(h)).tolist()
+        for pair in (*known, *grower.new_pairs(h)):
+            if grower.expand(h, pair, left - grower.added) is None:
+                return None
+    return grower.problem()
+
+
+class Growing(Lookup):
+    """A declaration whose graph may grow."""
+
+    growth: Growth | None
+
+    @classmethod
+    def growing(
+        cls,
+        *,
+        horizon: int,
+        start: Label | list[Label],
+        limits: Sequence[Limit] | Limit,
+        most_states: int = 100_000,
+        longest_row: float | None = None,
+        anchor: AnchorOf | None = None,
+        features: Sequence[str] | None = None,
+        transition_norm: float = 1.0,
+        stationary_costs: bool = False,
+        stationary_transitions: bool = False,
+        **declared: Any,
+    ) -> Problem:
+        """Declare a problem by the functions of :meth:`from_functions`, of which only what can be used is looked at.
+
+        The graph begins with what the fallback may reach. Between two plans a learner expands the actions whose own
+        costs keep the limits, what it hopes for first, and never holds more than ``most_states`` states: there may be
+        infinitely many (spec 9). What is certified is what would be certified with the whole graph.
+
+        Args:
+            declared: ``actions``, ``successors``, ``reward``, ``cost_features``, ``fallback`` and the others.
+            most_states: of all steps together.
+            longest_row: no vector of cost features is longer, in any state; by default that of the first graph. A
+                longer one is an error when it is met.
+
+        Examples:
+            >>> walk = sf.Problem.growing(
+            ...     horizon=5,
+            ...     start=0,
+            ...     actions=lambda h, s: ["stay", "go"],
+            ...     successors=lambda h, s, a: [s] if a == "stay" else [s - 1, s + 1],
+            ...     reward=lambda h, s, a: 1.0 if a == "go" else 0.2,
+            ...     cost_features=lambda h, s, a: [1.0, s / 10],
+            ...     transition_features=lambda h, s, a, s2: [1.0] if a == "stay" else [0.5],
+            ...     fallback=lambda h, s: "stay",
+            ...     limits=sf.Limit("slope", bound=0.5, noise=0.1, norm=1.0),
+            ...     longest_row=2.0,
+            ... )
+            >>> walk
+            Problem(horizon=5, triplets=15, expanded=4 of 8 actions, cost_dim=2, transition_dim=1, limits=[slope])
+        """
+        horizon = check_number_of_layers(horizon)
+        most = whole_number("most_states", most_states, 1)
+        grower, growth = fallback_closure(Functions(**declared), horizon, start)
+        layers, terminal, naming, rooms = grower.layers()
+        owner: Any = cls  # Problem itself
+        made = owner._assemble(
+            layers,
+            terminal,
+            naming,
+            freeze(np.arange(len(functions.start_labels(start)))),
+            functions.fallback_choice(growth.declared.fallback, layers, naming),
+            limits,
+            anchor,
+            features,
+            transition_norm,
+            stationary_costs,
+            stationary_transitions,
+            Beyond(longest_found(layers, terminal, longest_row), True),
+        )
+        grows = replace(growth, most_states=most, rooms=rooms_of(rooms, made.graph))
+        result: Problem = replace(made, growth=grows)
+        return result
+
+    @property
+    def first(self) -> Problem:
+        """As it was declared, before it grew; what is fixed before any data is computed from that."""
+        known: Any = self  # which is a Problem
+        return known if self.growth is None or self.growth.first is None else self.growth.first
+
+    @property
+    def expanded_actions(self) -> tuple[int, int]:
+        """How many actions are expanded, of how many in the graph; of a problem that does not grow, all."""
+        graph, pairs = self.graph, sum(layer.n_pairs for layer in self.graph.layers)
+        if graph.beyond is None:
+            return pairs, pairs
+        outside = self.horizon - 2  # one action of each step but the first
+        return sum(int(graph.expanded(h).sum()) for h in range(self.horizon - 1)) - outside, pairs - outside

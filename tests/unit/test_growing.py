@@ -1,0 +1,215 @@
+"""Problems that grow: what is expanded when, budgets, arrays that are appended to, refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+from surefoot.errors import InvalidInput
+from surefoot.model.appended import Appended
+from surefoot.model.graph import OUTSIDE
+from surefoot.model.growing import grower_of, replayed, whole
+from surefoot.plan.why import Kind
+
+
+def walk(**changed: Any) -> sf.Problem:
+    """A counter without end. Waiting is free, a step may fail, and strain rises by 0.04 for every unit of height."""
+    declared: dict[str, Any] = {
+        "horizon": 6,
+        "start": 0,
+        "actions": lambda h, s: ["wait", "step", "jump"],
+        "successors": lambda h, s, a: {"wait": [s], "step": [s, s + 1], "jump": [s + 2, s - 2]}[a],
+        "reward": lambda h, s, a: {"wait": 0.1, "step": 0.5, "jump": 1.0}[a],
+        "cost_features": lambda h, s, a: [1.0, s / 5, 0.7 * (a == "jump")],
+        "transition_features": lambda h, s, a, s2: [1.0] if a == "wait" else [0.5],
+        "fallback": lambda h, s: "wait",
+        "anchor": lambda h: ([1.0, 0.0, 0.0], 0.2),
+        "limits": sf.Limit("strain", bound=0.6, noise=0.05, norm=0.5),
+        "stationary_costs": True,
+        "stationary_transitions": True,
+        "longest_row": 4.0,
+    }
+    return sf.Problem.growing(**{**declared, **changed})
+
+
+def world_of(problem: sf.Problem) -> sf.World:
+    return sf.World(problem, transition=[1.0], cost=[[0.2, 0.2, 0.25]])
+
+
+def test_begins_with_what_the_fallback_reaches() -> None:
+    problem = walk()
+    assert problem.graph.n_all_states == 6
+    assert problem.expanded_actions == (5, 15)
+    assert problem.states(1)[1:] == (0,)
+    layer = problem.graph.layers[0]
+    assert layer.successor.tolist() == [1, OUTSIDE, OUTSIDE, OUTSIDE, OUTSIDE]
+    assert all(problem.graph.forbidden(h)[OUTSIDE] for h in range(1, 6))
+
+
+def test_is_expanded_once_its_own_costs_keep_the_limit_and_not_before() -> None:
+    """Before any data a step strains 0.2 + 0.1·s at most, so that steps are expanded up to s = 3; a jump
+    0.2 + 0.5·√(0.49 + s²/25), so that only those from s = 0 and 1 are."""
+    agent = sf.LsviNew(walk())
+    first = agent.plan
+    assert not first.certified(0, 0, "step")
+    assert first.why(0, 0, "step").kind == Kind.OUTSIDE
+    agent.replan()
+    plan, problem = agent.plan, agent.problem
+    assert plan.certified(0, 0, "step")
+    assert plan.why(2, 2, "jump").kind == Kind.COST
+    for h in range(5):
+        for s in problem.states(h)[h > 0 :]:
+            found = [bool(problem.graph.expanded(h)[problem.pair_index(h, s, a)]) for a in ("wait", "step", "jump")]
+            assert found == [True, abs(s) < 4, abs(s) < 2]
+
+
+def test_what_is_not_expanded_is_hoped_to_be_the_best_there_could_be() -> None:
+    plan = sf.LsviNew(walk()).plan
+    assert plan.hope.best.value[0][0] == pytest.approx(6.0)  # a jump, and 5 more to come
+    assert plan.hope.sure.value[0][0] == pytest.approx(0.5)
+
+
+def test_indices_stay_and_arrays_are_appended_to() -> None:
+    agent = sf.LsviNew(walk())
+    agent.replan()
+    small = agent.problem
+    large = whole(small, 10_000)
+    assert large is not None
+    for one, other in zip(small.graph.layers, large.graph.layers, strict=True):
+        n = one.n_rows
+        assert np.array_equal(one.cost_features, other.cost_features[:n])
+        led = one.successor != OUTSIDE
+        assert np.array_equal(one.successor[led], other.successor[: one.n_edges][led])
+    for h in range(6):
+        assert small.states(h)[:] == large.states(h)[: len(small.states(h))]
+
+
+def test_appending_copies_rarely_and_never_what_another_holds() -> None:
+    first = Appended.of(np.zeros((2, 3)))
+    longer = first.plus(np.ones((1, 3)))
+    longest, other = longer.plus(2 * np.ones((1, 3))), longer.plus(3 * np.ones((2, 3)))
+    assert np.shares_memory(longer.array, longest.array)
+    assert not np.shares_memory(longer.array, other.array)
+    assert longest.array[:, 0].tolist() == [0, 0, 1, 2]
+    assert other.array[:, 0].tolist() == [0, 0, 1, 3, 3]
+    with pytest.raises(ValueError, match="read-only"):
+        longest.array[0, 0] = 9.0
+
+
+def test_two_agents_grow_one_problem_apart() -> None:
+    problem = walk()
+    world = world_of(problem)
+    runs = [sf.run(sf.LsviNew(problem), world, episodes, 0) for episodes in (200, 1)]
+    again = sf.run(sf.LsviNew(problem), world, 200, 0)
+    assert problem.graph.n_all_states == 6
+    assert again.plan.problem.digest == runs[0].plan.problem.digest != runs[1].plan.problem.digest
+
+
+def test_a_budget_of_states_is_kept_and_then_nothing_is_hoped_of_the_rest(seed: int) -> None:
+    problem = walk(most_states=20)
+    run = sf.run(sf.LsviNew(problem), world_of(problem), 400, seed)
+    graph = run.plan.problem.graph
+    assert graph.n_all_states <= 20
+    assert not graph.beyond.room
+    assert not run.plan.hope.hopeful.states[1][OUTSIDE]
+    assert run.violations.sum() == 0
+
+
+def test_a_replayed_record_gives_the_same_problem(seed: int) -> None:
+    for most in (20, 1_000):
+        problem = walk(most_states=most)
+        grown = sf.run(sf.LsviNew(problem), world_of(problem), 300, seed).plan.problem
+        again = replayed(problem, grown.growth.record, grown.growth.refused)
+        assert again.digest == grown.digest
+
+
+def test_learns_as_much_as_with_the_whole_graph(seed: int) -> None:
+    problem = walk()
+    run = sf.run(sf.LsviNew(problem), world_of(problem), 1_000, seed)
+    assert run.violations.sum() == 0
+    assert run.best_value == pytest.approx(sf.exact.solve(world_of(problem).on(whole(problem, 10_000))).value)
+    assert run.gap_closed > 0.9
+
+
+def test_where_the_whole_graph_is_too_large_the_best_value_is_of_what_has_grown(seed: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr("surefoot.exact.best.solve_whole.__defaults__", (30,))
+    problem = walk()
+    run = sf.run(sf.LsviNew(problem), world_of(problem), 300, seed)
+    assert run.manifest["best_value_of"] == "the graph as it has grown"
+    assert run.best_value == sf.exact.solve(run.world).value
+    assert (run.regret >= 0).all()
+
+
+def test_files_hold_the_graph_as_it_has_grown(tmp_path: Any) -> None:
+    agent = sf.LsviNew(walk())
+    agent.replan()
+    for name in ("p.json", "p.npz"):
+        again = sf.Problem.load(agent.problem.save(tmp_path / name))
+        assert again.digest == agent.problem.digest
+        assert again.expanded_actions == agent.problem.expanded_actions
+        plans = [sf.LsviNew(problem, ridges=(1.0,)).plan for problem in (again, agent.problem)]
+        assert plans[0].hope.gap == plans[1].hope.gap
+
+
+def test_check_says_what_is_expanded() -> None:
+    found = sf.check(walk())
+    assert found.cold_start.can_move is True
+    done, actions, states = found.expanded
+    assert 5 < done < actions
+    assert any(f"{done} of {actions} actions are expanded, with {states} states" in note for note in found.notes)
+    assert found.errors == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"longest_row": 1.0}, "a cost row is longer than declared"),
+        ({"most_states": 0}, "most_states must be a whole number"),
+        ({"successors": lambda h, s, a: [s, s]}, "duplicate successors"),
+        ({"successors": lambda h, s, a: []}, "empty support"),
+        ({"actions": lambda h, s: []}, "state without actions"),
+        ({"successors": lambda h, s, a: ["(not expanded)"]}, "a state's name is taken"),
+        ({"fallback": lambda h, s: None}, "fallback is missing"),
+        ({"forbidden": lambda h, s: h == 2}, "fallback may enter a forbidden state"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_wrong_declarations_are_refused(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        walk(**changed)
+
+
+def test_what_is_wrong_with_a_state_to_come_is_said_when_it_comes() -> None:
+    """And leaves the agent as it was."""
+    for changed, message in (
+        (
+            {"longest_row": 1.5, "cost_features": lambda h, s, a: [1.0, s / 2, 0.0]},
+            "a cost row is longer than declared",
+        ),
+        ({"reward": lambda h, s, a: 1.0 + s}, r"reward is outside \[0, 1\]"),
+    ):
+        agent = sf.LsviNew(walk(**changed, limits=sf.Limit("strain", bound=9.0, noise=0.1, norm=1.0)))
+        before = agent.problem, agent.plan
+        with pytest.raises(InvalidInput, match=message):
+            agent.replan()
+        assert (agent.problem, agent.plan) == before
+
+
+def test_what_needs_the_whole_graph_refuses_one_that_grows(tmp_path: Any) -> None:
+    problem = walk()
+    world = world_of(problem)
+    for call in (
+        world.env,
+        problem.stored_in_float32,
+        lambda: world.save(tmp_path / "world.json"),
+        lambda: sf.LsviNewPaper(problem, episodes=10),
+        lambda: sf.LsviNew(problem, skip_hopeless=True),
+        lambda: sf.Study.open(tmp_path / "a.study", problem),
+    ):
+        with pytest.raises(InvalidInput, match="needs the whole graph"):
+            call()
+    with pytest.raises(InvalidInput, match="does not grow"):
+        grower_of(sf.worlds.make("thermal/testing").problem)
