@@ -28,6 +28,13 @@ PAGES = sorted(
     path for path in [ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")] if "```python" in path.read_text("utf-8")
 )
 PROGRAM = re.compile(r"```python\n(.*?)```(?:\n```text\n(.*?)```)?", re.DOTALL)
+NUMBER = re.compile(r" *\d+(?:\.\d+)?")
+
+
+def numbers(text: str) -> list[float]:
+    """The numbers of a printed text. Processors differ in the last bits, and what is learned after a tie with them, so
+    that a page's numbers are asked to be near, and its words, zeros and small counts to be the same."""
+    return [float(found) for found in NUMBER.findall(text)]
 
 
 def printed_by(source: str, names: dict[str, Any], page: Path) -> str:
@@ -42,7 +49,9 @@ def test_every_program_prints_what_the_page_says(page: Path, tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}  # a page is one session, as a reader would type it
     for source, expected in PROGRAM.findall(page.read_text(encoding="utf-8")):
-        assert printed_by(source, names, page) == expected, source
+        said, found = expected, printed_by(source, names, page)
+        assert NUMBER.sub("#", found) == NUMBER.sub("#", said), source
+        assert numbers(found) == pytest.approx(numbers(said), rel=0.05), source
     for problem in declared(names.values()):
         assert sf.check(problem).errors == []
 
