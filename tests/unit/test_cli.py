@@ -134,7 +134,7 @@ def test_help_shows_the_defaults(surefoot: Surefoot) -> None:
 
 def every_example() -> list[str]:
     found = [example for _, _, _, example in entry.COMMANDS]
-    return found + [str(each.epilog).removeprefix("Example: ") for each in study.app.registered_commands]
+    return found + [str(each.epilog).removeprefix("Example: ") for each in study.study.registered_commands]
 
 
 def test_every_command_shows_an_example(surefoot: Surefoot, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +171,7 @@ def test_calibrate(surefoot: Surefoot, tmp_path: Path) -> None:
     study_made(tmp_path)
     ended = surefoot("calibrate", "pump.json", "log.csv", "--level", "0.9")
     assert (ended.code, ended.out) == (0, f"{sf.calibrate(pump(), tmp_path / 'log.csv', level=0.9)}\n")
-    ended = surefoot("calibrate", "pump.json", "log.csv", "--json", "--picture", "residuals.png", "--dark")
+    ended = surefoot("calibrate", "pump.json", "log.csv", "--json", "--out", "residuals.png", "--dark")
     assert json.loads(ended.out) == sf.calibrate(pump(), tmp_path / "log.csv").to_dict()
     assert (tmp_path / "residuals.png").exists()
     (tmp_path / "log.csv").write_text("step,state,action,next_state,cost\n0,0,slow,7,0.3\n")
@@ -382,7 +382,7 @@ def test_options_take_precedence_over_the_file(surefoot: Surefoot, tmp_path: Pat
     ],
 )
 def test_values_are_toml_or_json_or_words(text: str, value: object) -> None:
-    assert run_options.value_of(text) == value
+    assert options.value_of(text) == value
 
 
 def test_seeds() -> None:
@@ -451,15 +451,13 @@ def test_show(surefoot: Surefoot, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_show_draws(surefoot: Surefoot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     drawn: list[tuple[Any, Path]] = []
 
-    def draw(world: Any, plan: Any = None, path: Any = None) -> Any:
+    def draw(world: Any, plan: Any = None, path: Any = None, paper: Any = None) -> Any:
         drawn.append((world, path))
         return path
 
-    fake = SimpleNamespace(draw=draw)
-    monkeypatch.setitem(sys.modules, "surefoot.reports.pictures.draw", fake)
-    monkeypatch.setattr(surefoot_report(), "draw", fake, raising=False)
+    monkeypatch.setattr("surefoot.reports.pictures.draw.draw", draw)
     assert surefoot("show", WORLD).code == 0
-    assert surefoot("show", WORLD, "--picture", "here.svg", "--world-option", "bound=0.62").out.endswith(
+    assert surefoot("show", WORLD, "--out", "here.svg", "--world-option", "bound=0.62").out.endswith(
         "picture: here.svg\n"
     )
     assert [path for _, path in drawn] == [Path("thermal-testing.png"), Path("here.svg")]
@@ -636,23 +634,23 @@ def test_demo_twice_runs_once(surefoot: Surefoot, tmp_path: Path, monkeypatch: p
 
 
 def test_export(surefoot: Surefoot, folder: Path, tmp_path: Path) -> None:
-    ended = surefoot("export", folder, "--policy", "p.json")
+    ended = surefoot("export", folder, "--out", "p.json")
     assert ended.code == 0, ended
     assert "lsvi-new, seed 0" in ended.out
     original = folder / "runs/lsvi-new/seed-0000/policy.json"
     assert (tmp_path / "p.json").read_bytes() == original.read_bytes()
-    refused(surefoot("export", folder, "--policy", "p.json"), "the file exists: p.json")
-    ended = surefoot("export", folder, "--policy", "p.json", "--agent", "ucrl-vtr", "--seed", 4, "--force")
+    refused(surefoot("export", folder, "--out", "p.json"), "the file exists: p.json")
+    ended = surefoot("export", folder, "--out", "p.json", "--agent", "ucrl-vtr", "--seed", 4, "--force")
     assert "ucrl-vtr, seed 4" in ended.out
     assert "no safety guarantee" in ended.out
-    ended = surefoot("export", folder / "runs/fallback/seed-0004", "--policy", "q.json")
+    ended = surefoot("export", folder / "runs/fallback/seed-0004", "--out", "q.json")
     assert "fallback, seed 4" in ended.out
 
 
 def test_export_refuses(surefoot: Surefoot, folder: Path, tmp_path: Path) -> None:
     refused(surefoot("export", folder, "--agent", "lsvi"), "no such agent in these runs: 'lsvi'", "lsvi-new")
     refused(surefoot("export", folder, "--seed", 5), "no run with this seed: 5. There are 0, 4.")
-    refused(surefoot("export", folder, "--policy", "no/where/p.json"), "No such file or directory")
+    refused(surefoot("export", folder, "--out", "no/where/p.json"), "No such file or directory")
     path = folder / "runs/lsvi-new/seed-0000/policy.json"
     path.write_text("{")
     refused(surefoot("export", folder, "--agent", "lsvi-new"), "the policy cannot be read", str(path))

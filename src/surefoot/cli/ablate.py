@@ -12,13 +12,13 @@ from surefoot.cli import options
 from surefoot.cli.sweeping import finish, play, summaries
 
 
-def ablate(
-    world: options.World,
+def ablate_command(
+    world: options.WorldArgument,
     episodes: options.Episodes = 3000,
     seeds: options.Seeds = "0:3",
     out: Annotated[Path | None, typer.Option(help="Keep the runs in this directory.", show_default="not kept")] = None,
     world_option: options.WorldOptions = None,
-    truth: options.Truth = None,
+    truth: options.TruthFile = None,
     jobs: options.Jobs = None,
     force: options.Force = False,
 ) -> None:
@@ -28,7 +28,8 @@ def ablate(
     safety guarantee.
     """
     from surefoot.agents.blocks.look_ahead import IDEAS
-    from surefoot.cli.run_options import pairs_of, seeds_of
+    from surefoot.cli.options import pairs_of
+    from surefoot.cli.run_options import seeds_of
     from surefoot.sweeps.sweep import Contender, Spec
 
     variants = [Contender("lsvi-new", {"exploration": "ideas"}, "all-four")]

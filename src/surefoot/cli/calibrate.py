@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from surefoot.cli import options
 
-def calibrate(
+
+def calibrate_command(
     problem: Annotated[Path, typer.Argument(help="A problem file, .json or .npz.", show_default=False)],
     log: Annotated[
         Path,
@@ -17,8 +19,10 @@ def calibrate(
         ),
     ],
     level: Annotated[float, typer.Option(help="The probability with which all bounds hold.")] = 0.95,
-    picture: Annotated[Path | None, typer.Option(help="Draw the residuals, .png or .svg.")] = None,
-    dark: Annotated[bool, typer.Option("--dark", help="Draw on dark paper.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="A picture of the residuals, .png or .svg.", show_default="none")
+    ] = None,
+    dark: options.Dark = False,
     json: Annotated[bool, typer.Option("--json", help="Print the calibration as JSON.")] = False,
 ) -> None:
     """Calibrate a declaration with a log: noise, linearity, offsets, clipping, supports. Exit code 1 with errors."""
@@ -29,10 +33,10 @@ def calibrate(
 
     found = examine(Problem.load(problem), log, level=level)
     typer.echo(text.dumps(found.to_dict(), indent=2) if json else str(found))
-    if picture is not None:
+    if out is not None:
         from surefoot.reports.pictures.residuals import draw_residuals
         from surefoot.reports.pictures.style import DARK, LIGHT
 
-        typer.echo(f"picture: {draw_residuals(found, picture, DARK if dark else LIGHT)}", err=json)
+        typer.echo(f"picture: {draw_residuals(found, out, DARK if dark else LIGHT)}", err=json)
     if found.errors:
         raise typer.Exit(1)

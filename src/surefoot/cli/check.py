@@ -10,11 +10,10 @@ from typing import Annotated
 import typer
 
 from surefoot.cli import options
+from surefoot.compiling import PATIENCE
 
-PATIENCE = 2.0  # seconds before it says what it is doing
 
-
-def check(
+def check_command(
     what: Annotated[
         str,
         typer.Argument(help="A problem file (.json, .npz) or the name of a world.", autocompletion=options.world_names),
@@ -32,13 +31,13 @@ def check(
 
     file = Path(what).suffix in (".json", ".npz")
     problem = Problem.load(what) if file else worlds.make(what).problem
-    diagnosis = diagnose(problem, episodes=episodes, progress=Waiting())
+    diagnosis = diagnose(problem, episodes=episodes, progress=_Saying())
     typer.echo(text.dumps(diagnosis.to_dict(), indent=2) if json else str(diagnosis))
     if diagnosis.errors or (strict and diagnosis.warnings):
         raise typer.Exit(1)
 
 
-class Waiting:
+class _Saying:
     """Says on the terminal what is being done, once it has taken longer than ``PATIENCE``."""
 
     def __init__(self) -> None:

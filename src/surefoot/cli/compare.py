@@ -10,11 +10,14 @@ import typer
 from surefoot.cli import options
 
 
-def compare(
+def compare_command(
     world: Annotated[
         list[str] | None,
         typer.Option(
-            help="A world; repeat it for several.", autocompletion=options.world_names, show_default="eight of them"
+            metavar="WORLD",
+            help="A world; repeat it for several.",
+            autocompletion=options.world_names,
+            show_default="eight of them",
         ),
     ] = None,
     agent: Annotated[
@@ -53,10 +56,10 @@ def compare(
         if outcome.interrupted:
             typer.secho("interrupted; the same command goes on from here.", fg="yellow", err=True)
             raise typer.Exit(128 + (outcome.signal or 2))
-    show(out)
+    _show(out)
 
 
-def show(out: Path) -> None:
+def _show(out: Path) -> None:
     """Write what the runs come to, and print the table of all worlds together."""
     from surefoot.cli.table import print_table
     from surefoot.reports.field import read_field

@@ -9,12 +9,15 @@ import typer
 from surefoot.cli import options
 
 
-def config(
+def config_command(
     world: Annotated[str, typer.Argument(help="A named world.", autocompletion=options.world_names)] = "thermal/small",
     agent: Annotated[
         list[str] | None,
         typer.Option(
-            help="An agent to configure; may be repeated.", autocompletion=options.agent_names, show_default="lsvi-new"
+            metavar="AGENT",
+            help="An agent to configure; may be repeated.",
+            autocompletion=options.agent_names,
+            show_default="lsvi-new",
         ),
     ] = None,
 ) -> None:

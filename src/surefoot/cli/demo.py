@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 AGENTS = ("lsvi-new", "fallback", "slucb-qvi", "ucrl-vtr")
 
 
-def demo(
+def demo_command(
     episodes: Annotated[int, typer.Option(min=1, help="Episodes per run.")] = 20_000,
     seeds: Annotated[int, typer.Option(min=1, help="Runs per agent, each with its own seed.")] = 3,
     world: Annotated[

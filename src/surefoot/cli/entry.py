@@ -12,21 +12,22 @@ from typing import Annotated, Any
 
 import typer
 
-from surefoot.cli.ablate import ablate
+from surefoot.cli.ablate import ablate_command
 from surefoot.cli.agents import agents_command
 from surefoot.cli.audit import audit_command
-from surefoot.cli.calibrate import calibrate
-from surefoot.cli.check import check
-from surefoot.cli.compare import compare
-from surefoot.cli.config import config
-from surefoot.cli.demo import demo
-from surefoot.cli.export import export
-from surefoot.cli.report import report
-from surefoot.cli.resume import resume
-from surefoot.cli.run import run
-from surefoot.cli.show import show
-from surefoot.cli.study import app as study
-from surefoot.cli.theory import theory
+from surefoot.cli.calibrate import calibrate_command
+from surefoot.cli.check import check_command
+from surefoot.cli.compare import compare_command
+from surefoot.cli.config import config_command
+from surefoot.cli.demo import demo_command
+from surefoot.cli.export import export_command
+from surefoot.cli.plain import PlainCommand, PlainGroup, WorkingCommand
+from surefoot.cli.report import report_command
+from surefoot.cli.resume import resume_command
+from surefoot.cli.run import run_command
+from surefoot.cli.show import show_command
+from surefoot.cli.study import study
+from surefoot.cli.theory import theory_command
 from surefoot.cli.worlds import worlds_command
 from surefoot.errors import SurefootError
 
@@ -35,27 +36,34 @@ SEE, RUN, PLANT = "See", "Run and compare", "On a real plant"
 
 # name, function, panel, an example that a test runs (in this order, in one directory)
 COMMANDS: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
-    ("demo", demo, SEE, "surefoot demo --world thermal/testing --episodes 2000"),
+    ("demo", demo_command, SEE, "surefoot demo --world thermal/testing --episodes 2000"),
     ("worlds", worlds_command, SEE, "surefoot worlds"),
     ("agents", agents_command, SEE, "surefoot agents"),
-    ("show", show, SEE, "surefoot show driving/testing --picture lorry.png"),
-    ("check", check, SEE, "surefoot check thermal/small"),
-    ("theory", theory, SEE, "surefoot theory thermal/small --episodes 1000000"),
-    ("run", run, RUN, "surefoot run thermal/testing --agent lsvi-new --agent slucb-qvi --episodes 2000 --out runs"),
-    ("resume", resume, RUN, "surefoot resume runs"),
-    ("config", config, RUN, "surefoot config thermal/small > run.toml"),
-    ("ablate", ablate, RUN, "surefoot ablate ablation/look-ahead --episodes 500"),
+    ("show", show_command, SEE, "surefoot show driving/testing --out lorry.png"),
+    ("check", check_command, SEE, "surefoot check thermal/small"),
+    ("theory", theory_command, SEE, "surefoot theory thermal/small --episodes 1000000"),
+    (
+        "run",
+        run_command,
+        RUN,
+        "surefoot run thermal/testing --agent lsvi-new --agent slucb-qvi --episodes 2000 --out runs",
+    ),
+    ("resume", resume_command, RUN, "surefoot resume runs"),
+    ("config", config_command, RUN, "surefoot config thermal/small > run.toml"),
+    ("ablate", ablate_command, RUN, "surefoot ablate ablation/look-ahead --episodes 500"),
     (
         "compare",
-        compare,
+        compare_command,
         RUN,
         "surefoot compare --world figure1 --agent lsvi-new --agent sno-mdp --episodes 50 --seeds 0:2 --out small-field",
     ),
-    ("report", report, RUN, "surefoot report runs"),
-    ("export", export, RUN, "surefoot export runs --agent lsvi-new --policy policy.json"),
-    ("calibrate", calibrate, PLANT, "surefoot calibrate pump.json log.csv --picture residuals.png"),
+    ("report", report_command, RUN, "surefoot report runs"),
+    ("export", export_command, RUN, "surefoot export runs --agent lsvi-new --out policy.json"),
+    ("calibrate", calibrate_command, PLANT, "surefoot calibrate pump.json log.csv --out residuals.png"),
     ("audit", audit_command, PLANT, "surefoot audit pump.study"),
 )
+
+WORKING = ("demo", "show", "check", "theory", "run", "resume", "compare", "ablate", "report", "calibrate")
 
 app = typer.Typer(
     name="surefoot",
@@ -64,9 +72,15 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
+    cls=PlainGroup,
 )
 for _name, _function, _panel, _example in COMMANDS:
-    app.command(_name, rich_help_panel=_panel, epilog=f"Example: {_example}")(_function)
+    app.command(
+        _name,
+        cls=WorkingCommand if _name in WORKING else PlainCommand,
+        rich_help_panel=_panel,
+        epilog=f"Example: {_example}",
+    )(_function)
 app.add_typer(study, rich_help_panel=PLANT)
 
 
@@ -82,10 +96,10 @@ def main() -> None:
     except Exception as error:
         if debug:
             raise
-        raise SystemExit(said(error)) from None
+        raise SystemExit(_said(error)) from None
 
 
-def said(error: Exception) -> int:
+def _said(error: Exception) -> int:
     """Print what went wrong in one line; → the exit code."""
     if isinstance(error, SurefootError):
         text, code = str(error), BAD_INPUT

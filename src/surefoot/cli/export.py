@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from surefoot.sweeps.folder import Folder, RunPlace
 
 
-def export(
+def export_command(
     folder: Annotated[Path, typer.Argument(help="A directory of runs, or of one run.", show_default=False)],
-    policy: Annotated[Path, typer.Option(help="The .json or .py file to write.")] = Path("policy.json"),
+    out: Annotated[Path, typer.Option(help="The .json or .py file to write.")] = Path("policy.json"),
     agent: Annotated[str, typer.Option(help="The label of the agent.", show_default="the safe learner")] = "",
     seed: Annotated[int | None, typer.Option(help="The random seed of the run.", show_default="the first")] = None,
     exploit: Annotated[
@@ -30,15 +30,15 @@ def export(
 
     document = load_policy(_run_of(folder, agent, seed) / (EXPLOITING if exploit else POLICY))
     steps = document.pop("steps")
-    if policy.exists() and not force:
-        raise InvalidInput("the file exists", got=str(policy), fix="Choose another, or use --force.")
-    with writing(policy):
-        save_policy(policy, document, steps)
+    if out.exists() and not force:
+        raise InvalidInput("the file exists", got=str(out), fix="Choose another, or use --force.")
+    with writing(out):
+        save_policy(out, document, steps)
     states, seed = sum(map(len, steps)), document["source"].get("seed")
     known = [start for start in document["starts"] if start["value"] is not None]
     worth = ", ".join(f"{start['value']:.4f} from {start['state']!r}" for start in known[:3]) or "not known"
     more = ", …" if len(known) > 3 else ""
-    typer.echo(f"{policy}: {document['agent']}, seed {seed}, {states} states; {document['promise']}")
+    typer.echo(f"{out}: {document['agent']}, seed {seed}, {states} states; {document['promise']}")
     typer.echo(f"exact value: {worth}{more}")
 
 

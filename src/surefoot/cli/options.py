@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from surefoot.errors import InvalidInput
 
 
 def world_names(incomplete: str) -> list[str]:
@@ -21,7 +26,7 @@ def agent_names(incomplete: str) -> list[str]:
 
 
 Episodes = Annotated[int, typer.Option(min=1, help="K, the number of episodes.")]
-World = Annotated[
+WorldArgument = Annotated[
     str,
     typer.Argument(
         help="A named world (see 'surefoot worlds'), or a world's file (.json, .npz).",
@@ -29,11 +34,11 @@ World = Annotated[
         show_default=False,
     ),
 ]
-Truth = Annotated[
+TruthFile = Annotated[
     Path | None,
     typer.Option("--world", help="With a problem file as WORLD: the file of its truth.", show_default=False),
 ]
-Folder = Annotated[Path, typer.Argument(help="A directory that 'surefoot run' wrote.", show_default=False)]
+RunsFolder = Annotated[Path, typer.Argument(help="A directory that 'surefoot run' wrote.", show_default=False)]
 Jobs = Annotated[int | None, typer.Option(min=1, help="Number of processes.", show_default="one per core")]
 On = Annotated[
     str | None,
@@ -43,6 +48,7 @@ On = Annotated[
     ),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit code 1 when a limit was broken or a guarantee is void.")]
+Dark = Annotated[bool, typer.Option("--dark", help="Draw on dark paper.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the runs in the directory.")]
 SEEDS = "Random seeds: first:end, a number, or several with commas."
 Seeds = Annotated[str, typer.Option(help=SEEDS)]
@@ -53,11 +59,35 @@ WorldOptions = Annotated[
 Pause = Annotated[float, typer.Option("--checkpoint-seconds", min=0, help="Seconds between two checkpoints of a run.")]
 
 
+def pairs_of(words: Sequence[str], option: str) -> dict[str, Any]:
+    """NAME=VALUE of a repeated option."""
+    found: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or not name:
+            raise InvalidInput(f"{option} takes NAME=VALUE", got=repr(word))
+        if name in found:
+            raise InvalidInput(f"{option} names {name!r} twice", got=repr(word))
+        found[name] = value_of(text)
+    return found
+
+
+def value_of(text: str) -> Any:
+    """A TOML or JSON value; anything else is text, so that words need no quotes."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"] if "\n" not in text else text
+    except (tomllib.TOMLDecodeError, RecursionError):
+        pass
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
 def own_world(world: str, truth: Path | None) -> Any:
     """``world`` as it is; or, with a truth, the World of the problem file ``world``."""
     if truth is None:
         return world
-    from surefoot.errors import InvalidInput
     from surefoot.model.problem import Problem
     from surefoot.worlds.files import load_world
     from surefoot.worlds.registry import is_file_name

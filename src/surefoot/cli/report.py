@@ -8,7 +8,7 @@ from surefoot.cli import options
 from surefoot.errors import SurefootError
 
 
-def report(folder: options.Folder) -> None:
+def report_command(folder: options.RunsFolder) -> None:
     """Write one self-contained page about the runs of a directory, to open in a browser."""
     from surefoot.reports import page
     from surefoot.sweeps.folder import open_folder

@@ -6,8 +6,8 @@ from surefoot.cli import options
 from surefoot.cli.sweeping import finish, stopped_at_once
 
 
-def resume(
-    folder: options.Folder,
+def resume_command(
+    folder: options.RunsFolder,
     jobs: options.Jobs = None,
     on: options.On = None,
     checkpoint_seconds: options.Pause = 10.0,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from surefoot.sweeps.sweep import Outcome
 
 
-def run(
+def run_command(
     world: Annotated[
         str,
         typer.Argument(
@@ -41,7 +41,7 @@ def run(
         typer.Option(metavar="[LABEL.]NAME=VALUE", help="An option of the agents, or of one; may be repeated."),
     ] = None,
     world_option: options.WorldOptions = None,
-    truth: options.Truth = None,
+    truth: options.TruthFile = None,
     config: Annotated[
         Path | None, typer.Option(help="A TOML file from 'surefoot config'; options given here take precedence.")
     ] = None,
@@ -68,7 +68,7 @@ def run(
     given: dict[str, Any] = {
         "world": options.own_world(world, truth) or None,
         "agents": run_options.contenders_of(agent) if agent else None,
-        "world_options": {**found.world_options, **run_options.pairs_of(world_option, "--world-option")}
+        "world_options": {**found.world_options, **options.pairs_of(world_option, "--world-option")}
         if world_option
         else None,
         "episodes": episodes,
@@ -81,9 +81,7 @@ def run(
         "strict": strict or None,
     }
     found = replace(found, **{name: value for name, value in given.items() if value is not None})
-    found = replace(
-        found, agents=run_options.with_options(found.agents, run_options.pairs_of(option or [], "--option"))
-    )
+    found = replace(found, agents=run_options.with_options(found.agents, options.pairs_of(option or [], "--option")))
     finish(_run(found, force), found.strict)
 
 

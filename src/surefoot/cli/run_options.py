@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -75,31 +73,6 @@ def contenders_of(words: Sequence[str]) -> tuple[Contender, ...]:
         contenders.kind(agent if equals else label)  # refuses an unknown one, with the nearest names
         found.append(Contender(agent, {}, label) if equals else Contender(label))
     return tuple(found)
-
-
-def pairs_of(words: Sequence[str], option: str) -> dict[str, Any]:
-    """NAME=VALUE of a repeated option."""
-    found: dict[str, Any] = {}
-    for word in words:
-        name, equals, text = word.partition("=")
-        if not equals or not name:
-            raise InvalidInput(f"{option} takes NAME=VALUE", got=repr(word))
-        if name in found:
-            raise InvalidInput(f"{option} names {name!r} twice", got=repr(word))
-        found[name] = value_of(text)
-    return found
-
-
-def value_of(text: str) -> Any:
-    """A TOML or JSON value; anything else is text, so that words need no quotes."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"] if "\n" not in text else text
-    except (tomllib.TOMLDecodeError, RecursionError):
-        pass
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def with_options(found: Sequence[Contender], given: Mapping[str, Any]) -> tuple[Contender, ...]:

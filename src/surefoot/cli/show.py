@@ -14,14 +14,15 @@ if TYPE_CHECKING:
     from surefoot.worlds.world import World
 
 
-def show(
-    world: options.World,
+def show_command(
+    world: options.WorldArgument,
     world_option: options.WorldOptions = None,
-    truth: options.Truth = None,
-    picture: Annotated[
+    truth: options.TruthFile = None,
+    out: Annotated[
         Path | None, typer.Option(help="The picture to write, .png or .svg.", show_default="WORLD.png")
     ] = None,
     draw: Annotated[bool, typer.Option("--draw/--no-draw", help="Write a picture.")] = True,
+    dark: options.Dark = False,
 ) -> None:
     """Draw and diagnose a world: its sizes, its limits, the value of the fallback and of the best safe policy."""
     from surefoot import worlds
@@ -38,7 +39,7 @@ def show(
     typer.echo(f"{states:,} of {every:,} states are truly safe.\n")
     typer.echo(str(diagnose(place.problem)))
     if draw:
-        _draw(place, picture or _picture(world))
+        _draw(place, out or _picture(world), dark)
 
 
 def _picture(world: str) -> Path:
@@ -47,11 +48,12 @@ def _picture(world: str) -> Path:
     return Path(f"{Path(world).stem if is_file_name(world) else world.replace('/', '-')}.png")
 
 
-def _draw(world: World, path: Path) -> None:
+def _draw(world: World, path: Path, dark: bool) -> None:
     from surefoot.reports.pictures import draw as drawing
+    from surefoot.reports.pictures.style import DARK, LIGHT
 
     try:
-        typer.echo(f"\npicture: {drawing.draw(world, path=path) or path}")
+        typer.echo(f"\npicture: {drawing.draw(world, path=path, paper=DARK if dark else LIGHT) or path}")
     except SurefootError as error:
         typer.secho(f"no picture: {error}", fg="yellow", err=True)
 
@@ -59,7 +61,7 @@ def _draw(world: World, path: Path) -> None:
 def make_world(name: str, world_option: list[str] | None) -> World:
     """The named world with its options, checked by name and by type."""
     from surefoot import worlds
-    from surefoot.cli.run_options import pairs_of
+    from surefoot.cli.options import pairs_of
     from surefoot.sweeps.spec import check_world_options
 
     options = pairs_of(world_option or [], "--world-option")

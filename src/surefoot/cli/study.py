@@ -8,25 +8,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from surefoot.cli.options import pairs_of
+from surefoot.cli.plain import PlainCommand, PlainGroup
 from surefoot.errors import InvalidInput
 
 if TYPE_CHECKING:
     from surefoot.study.study import Study
 
-app = typer.Typer(
+study = typer.Typer(
     name="study",
     help="Run a study on a real plant: ask for an action, tell what happened. JSON on stdin and stdout.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    cls=PlainGroup,
 )
 
-Folder = Annotated[Path, typer.Argument(help="The study's folder.", show_default=False)]
-Reason = Annotated[str, typer.Option(help="The reason, kept in the journal.")]
+_Folder = Annotated[Path, typer.Argument(help="The study's folder.", show_default=False)]
+_Reason = Annotated[str, typer.Option(help="The reason, kept in the journal.")]
 
 
-@app.command(epilog="Example: surefoot study new pump.study --problem pump.json")
+@study.command(cls=PlainCommand, epilog="Example: surefoot study new pump.study --problem pump.json")
 def new(
-    path: Folder,
+    path: _Folder,
     problem: Annotated[Path, typer.Option(help="A problem file, .json or .npz.")],
     failure_probability: Annotated[
         float, typer.Option(help="p: all steps are safe with probability 1 - p or more.")
@@ -34,7 +37,7 @@ def new(
     false_alarm: Annotated[float, typer.Option(help="Probability that a plant as declared raises an alarm.")] = 0.01,
     agent: Annotated[str, typer.Option(help="The learner: lsvi-new or lsvi-new-paper.")] = "lsvi-new",
     option: Annotated[
-        list[str] | None, typer.Option(help="An option of the agent, NAME=JSON; may be repeated.")
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the agent; may be repeated.")
     ] = None,
     despite: Annotated[
         str | None,
@@ -57,47 +60,49 @@ def new(
         false_alarm=false_alarm,
         progress=True,
         despite=despite,
-        **_options(option or []),
+        **pairs_of(option or [], "--option"),
     ) as study:
         _say(study.status())
 
 
-@app.command(epilog="Example: surefoot study begin pump.study")
+@study.command(cls=PlainCommand, epilog="Example: surefoot study begin pump.study")
 def begin(
-    path: Folder,
+    path: _Folder,
     start: Annotated[str | None, typer.Option(help="The start state as JSON; required if there are several.")] = None,
 ) -> None:
     """Begin an episode."""
     _call(path, {"call": "begin", **({} if start is None else {"start": _json(start, "--start")})})
 
 
-@app.command(epilog="Example: surefoot study ask pump.study")
-def ask(path: Folder) -> None:
+@study.command(cls=PlainCommand, epilog="Example: surefoot study ask pump.study")
+def ask(path: _Folder) -> None:
     """Print the action to take now, with its certificate; asking again before the tell prints the same one."""
     _call(path, {"call": "ask"})
 
 
-@app.command(epilog="Example: surefoot study tell pump.study < told.json")
-def tell(path: Folder) -> None:
+@study.command(cls=PlainCommand, epilog="Example: surefoot study tell pump.study < told.json")
+def tell(path: _Folder) -> None:
     """Read {"ask_id": …, "next_state": …, "cost": …} from stdin and record it: what the plant did."""
     _call(path, {**_stdin(), "call": "tell"})
 
 
-@app.command(name="tell-terminal", epilog="Example: surefoot study tell-terminal pump.study < told.json")
-def tell_terminal(path: Folder) -> None:
+@study.command(
+    cls=PlainCommand, name="tell-terminal", epilog="Example: surefoot study tell-terminal pump.study < told.json"
+)
+def tell_terminal(path: _Folder) -> None:
     """Read {"cost": …, "episode": …} from stdin and record it: the cost of the last state."""
     _call(path, {**_stdin(), "call": "tell_terminal"})
 
 
-@app.command(epilog="Example: surefoot study abort pump.study --reason 'the shift ends'")
-def abort(path: Folder, reason: Reason = "") -> None:
+@study.command(cls=PlainCommand, epilog="Example: surefoot study abort pump.study --reason 'the shift ends'")
+def abort(path: _Folder, reason: _Reason = "") -> None:
     """End the episode early; what was told still counts."""
     _call(path, {"call": "abort", "reason": reason})
 
 
-@app.command(epilog="Example: surefoot study status pump.study")
-def status(
-    path: Folder,
+@study.command(name="status", cls=PlainCommand, epilog="Example: surefoot study status pump.study")
+def status_command(
+    path: _Folder,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Print the state of the study; works while another process runs it."""
@@ -111,15 +116,16 @@ def status(
         typer.echo(as_text(found))
 
 
-@app.command(epilog="Example: surefoot study acknowledge pump.study --reason 'cable replaced'")
+@study.command(cls=PlainCommand, epilog="Example: surefoot study acknowledge pump.study --reason 'cable replaced'")
 def acknowledge(
-    path: Folder,
-    reason: Reason,
+    path: _Folder,
+    reason: _Reason,
     discard_data: Annotated[
         bool, typer.Option("--discard-data", help="Drop all data, because the plant has changed.")
     ] = False,
     noise: Annotated[
-        list[str] | None, typer.Option(help="A larger noise scale of a limit, NAME=NUMBER; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="LIMIT=NUMBER", help="A larger noise scale of a limit; may be repeated."),
     ] = None,
     problem: Annotated[Path | None, typer.Option(help="A wider problem, .json or .npz; keeps the data.")] = None,
     trust_anchors: Annotated[
@@ -133,9 +139,9 @@ def acknowledge(
     _call(path, request | ({} if problem is None else {"problem": str(problem)}))
 
 
-@app.command(epilog="Example: surefoot study policy pump.study --out policy.py")
+@study.command(cls=PlainCommand, epilog="Example: surefoot study policy pump.study --out policy.py")
 def policy(
-    path: Folder,
+    path: _Folder,
     out: Annotated[Path | None, typer.Option(help="A .json or .py file.", show_default="printed as JSON")] = None,
     exploit: Annotated[
         bool, typer.Option("--exploit", help="Without exploration bonuses; certified all the same.")
@@ -152,9 +158,9 @@ def policy(
         _say({"path": str(study.export_policy(out, exploit=exploit))})
 
 
-@app.command(name="import", epilog="Example: surefoot study import pump.study log.csv")
+@study.command(cls=PlainCommand, name="import", epilog="Example: surefoot study import pump.study log.csv")
 def import_log(
-    path: Folder,
+    path: _Folder,
     log: Annotated[Path, typer.Argument(help="A .csv, .jsonl or .parquet of logged transitions.")],
     different: Annotated[
         str | None, typer.Option(help="Why rows that look like copies are different measurements; kept in the journal.")
@@ -164,9 +170,9 @@ def import_log(
     _call(path, {"call": "import_log", "path": str(log), "different": different})
 
 
-@app.command(epilog="Example: surefoot study report pump.study")
-def report(
-    path: Folder,
+@study.command(name="report", cls=PlainCommand, epilog="Example: surefoot study report pump.study")
+def report_command(
+    path: _Folder,
 ) -> None:
     """Write one self-contained page about a study: its state, its limits, its alarms, its audit."""
     from surefoot.reports import study_page
@@ -174,24 +180,25 @@ def report(
     typer.echo(f"report: {study_page.write_study_page(path)}")
 
 
-@app.command(epilog="Example: surefoot study serve pump.study")
-def serve(
-    path: Folder,
+@study.command(name="serve", cls=PlainCommand, epilog="Example: surefoot study serve pump.study")
+def serve_command(
+    path: _Folder,
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 8765,
     allow_host: Annotated[
-        list[str] | None, typer.Option(help="A further name of this machine, for the Host header; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A further name of this machine, for the Host header; may be repeated."),
     ] = None,
     new_tokens: Annotated[bool, typer.Option("--new-tokens", help="Replace the tokens.")] = False,
 ) -> None:
     """Serve a study over HTTP, with a live page for operators; until Ctrl-C. Tokens are printed the first time."""
-    from surefoot.serve.server import serve as serve_study
+    from surefoot.serve.server import serve
 
-    serve_study(path, host, port, allow_hosts=allow_host or (), new_tokens=new_tokens, say=_tell_user, progress=True)
+    serve(path, host, port, allow_hosts=allow_host or (), new_tokens=new_tokens, say=_tell_user, progress=True)
 
 
-@app.command(epilog="Example: surefoot study pipe pump.study < requests.jsonl")
-def pipe(path: Folder) -> None:
+@study.command(cls=PlainCommand, epilog="Example: surefoot study pipe pump.study < requests.jsonl")
+def pipe(path: _Folder) -> None:
     """Answer requests, one line of JSON each, until stdin ends: {"call": "ask"}, {"call": "tell", …}, …"""
     from surefoot.study.protocol import answer_all
 
@@ -245,13 +252,3 @@ def _scale(item: str) -> tuple[str, Any]:
     if not equals or not name:
         raise InvalidInput("a noise scale is NAME=NUMBER", got=item[:80])
     return name, _json(value, "--noise")
-
-
-def _options(given: list[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for item in given:
-        name, equals, value = item.partition("=")
-        if not equals or not name.isidentifier() or name in found:
-            raise InvalidInput("an option is NAME=JSON, each once", got=item[:80])
-        found[name] = _json(value, name)
-    return found

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Probability = Annotated[float, typer.Option(help="p, the failure probability.")]
 
 
-def theory(
+def theory_command(
     world: Annotated[
         str,
         typer.Argument(help="A named world, or a problem file (.json, .npz).", autocompletion=options.world_names),

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-PATIENCE = 2.0  # seconds before a bar appears
+from surefoot.compiling import PATIENCE
 
 
 def started_bar() -> Any:

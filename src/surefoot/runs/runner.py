@@ -20,6 +20,7 @@ from surefoot.agents.agent import Agent, Chances, Policy
 from surefoot.agents.learner import Learner
 from surefoot.agents.plant_agent import PlantAgent
 from surefoot.checks import whole
+from surefoot.compiling import compiling_said
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.exact import Evaluator, evaluate, fallback_value, solve
 from surefoot.exact.best import solve_whole
@@ -228,7 +229,7 @@ class Session:
         rollout = self._rollout() if compiled else None
         chunk = 64
         bar = Progress(episodes, self.done, progress, self._headline)
-        with self._drawing(), Interrupt() as stop, bar:
+        with self._drawing(), Interrupt() as stop, compiling_said(progress), bar:
             while self.done < episodes and not stop.requested:
                 before, started = self.done, time.perf_counter()
                 step = chunk if self.on_episode is None else 1

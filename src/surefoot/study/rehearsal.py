@@ -9,9 +9,6 @@ brought in by the plan that is made, or made again, when a study is opened.
 from __future__ import annotations
 
 import contextlib
-import sys
-import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -26,31 +23,14 @@ from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.study.status import progress_of
 
-PATIENCE = 2.0  #: seconds before a line says what is waited for
 EPISODES = 3
 
 
-def rehearse(problem: Problem, agent: str, progress: bool | None) -> None:
+def rehearse(problem: Problem, agent: str) -> None:
     """Compile, or load from disk, what tells and plans of this study will need; once in a process for each kind."""
     layer = problem.graph.layers[0]
     kind = (str(layer.cost_features.dtype), str(layer.transition_features.dtype), str(layer.successor.dtype))
-    with _saying(progress):
-        _rehearsed(agent, kind, problem.stationary_costs, problem.stationary_transitions)
-
-
-@contextlib.contextmanager
-def _saying(progress: bool | None) -> Iterator[None]:
-    """A line on standard error when it takes long; by default on a terminal."""
-    shown = sys.stderr.isatty() if progress is None else progress
-    words = "surefoot: compiling; the first time on a machine this takes about a minute …"
-    timer = threading.Timer(PATIENCE, print, [words], {"file": sys.stderr, "flush": True})
-    timer.daemon = True
-    if shown:
-        timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+    _rehearsed(agent, kind, problem.stationary_costs, problem.stationary_transitions)
 
 
 @cache

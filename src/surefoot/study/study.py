@@ -23,6 +23,7 @@ from typing import Any
 
 from surefoot.agents.agent import Agent
 from surefoot.agents.blocks.place import Place, refuse_inside, start_of, under_way
+from surefoot.compiling import compiling_said
 from surefoot.errors import InvalidInput, OutOfOrder, UnwritableFile
 from surefoot.logs.files import Log
 from surefoot.model.labels import Label, label_of
@@ -126,7 +127,7 @@ class Study:
             study = cls(path, layer, standing, None, lock)
         else:
             remarks = [opening.take_lock(path, lock, layer)]
-            with contextlib.ExitStack() as undo:
+            with compiling_said(progress), contextlib.ExitStack() as undo:
                 undo.callback(lock.release)
                 journal = Journal(path / journals.NAME, layer, clock)
                 undo.callback(journal.close)
@@ -135,7 +136,7 @@ class Study:
                 study = cls(path, layer, standing, journal, lock)
                 study._snapshots.every = snapshot_every
                 study._write_alarms()
-                rehearse(standing.problem, standing.agent_name, progress)
+                rehearse(standing.problem, standing.agent_name)
                 undo.pop_all()
         study.exact = Exact(plant)
         study.recovered = tuple(filter(None, remarks))

@@ -7,7 +7,8 @@ import time
 from types import TracebackType
 from typing import Any
 
-from surefoot.runs.progress import PATIENCE, started_bar
+from surefoot.compiling import PATIENCE
+from surefoot.runs.progress import started_bar
 
 
 class Display:
@@ -53,5 +54,8 @@ class Display:
         self._bar.update(self._tasks[""], completed=overall)
 
     def _start(self) -> None:
+        if not self._done and not self._running:  # no process has told of an episode yet
+            words = "surefoot: starting; the first time on a machine every process compiles for about a minute …"
+            print(words, file=sys.stderr, flush=True)
         self._bar = started_bar()
         self._tasks[""] = self._bar.add_task("all episodes", total=self._total, headline="")

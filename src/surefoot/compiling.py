@@ -1,0 +1,77 @@
+"""A line that says so while code is compiled: the first time on a machine that takes about a minute, in silence.
+
+Numba keeps what it compiles on disk, so a second start loads it in a moment, and nothing is said.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+PATIENCE = 2.0  #: seconds before a line says what is waited for
+WORDS = "surefoot: compiling; the first time on a machine this takes about a minute …"
+
+
+@contextlib.contextmanager
+def compiling_said(shown: bool | None = None) -> Iterator[None]:
+    """While this lasts, compiling for longer than ``PATIENCE`` is said on standard error, once.
+
+    ``shown``: None says it on a terminal only.
+    """
+    if not (sys.stderr.isatty() if shown is None else shown):
+        yield
+        return
+    from numba.core import event
+
+    class _Listener(event.Listener):
+        """Numba tells it of everything that is not found on disk."""
+
+        def on_start(self, event: Any) -> None:
+            under_way.begin()
+
+        def on_end(self, event: Any) -> None:
+            under_way.end()
+
+    under_way = _UnderWay()
+    with event.install_listener("numba:compile", _Listener()):
+        try:
+            yield
+        finally:
+            under_way.done()
+
+
+class _UnderWay:
+    """Adds up the time that compiling takes; functions call each other, so compilations nest."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth = 0
+        self._said = False
+        self._timer: threading.Timer | None = None
+
+    def begin(self) -> None:
+        with self._lock:
+            self._depth += 1
+            if self._timer is None and not self._said:
+                self._timer = threading.Timer(PATIENCE, self._late)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def end(self) -> None:
+        with self._lock:
+            self._depth -= 1
+
+    def _late(self) -> None:
+        with self._lock:
+            self._timer = None
+            if self._depth > 0 and not self._said:  # else it was done in time; the next one is timed anew
+                self._said = True
+                print(WORDS, file=sys.stderr, flush=True)
+
+    def done(self) -> None:
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
