@@ -125,7 +125,7 @@ def acknowledge(
     ] = False,
     noise: Annotated[
         list[str] | None,
-        typer.Option(metavar="LIMIT=NUMBER", help="A larger noise scale of a limit; may be repeated."),
+        typer.Option(metavar="NAME=NUMBER", help="A larger noise scale of the limit NAME; may be repeated."),
     ] = None,
     problem: Annotated[Path | None, typer.Option(help="A wider problem, .json or .npz; keeps the data.")] = None,
     trust_anchors: Annotated[
