@@ -17,7 +17,8 @@ import pytest
 import surefoot as sf
 from surefoot.plan.why import Explanation, Kind, explain
 from surefoot.reports import page as html
-from surefoot.reports.explorer import known_of, label_text, reasons_of
+from surefoot.reports.explorer import known_of, reasons_of
+from surefoot.reports.wording import Wording, label_text, with_words, wording_of
 from surefoot.runs import plans_kept as snapshots
 from surefoot.runs.plans_kept import Snapshot
 from tests.reports import make_runs
@@ -161,7 +162,7 @@ def test_pointing_at_an_action_shows_its_bounds(browser: Any, pages: dict[str, P
 def test_choosing_an_action_says_why(browser: Any, pages: dict[str, Path], name: str) -> None:
     """As ``plan.why`` does: the same chain of states, actions, limits and numbers."""
     world = sf.worlds.make(name)
-    graph, kept = world.problem.graph, plans_of(pages[name], world)
+    graph, kept, wording = world.problem.graph, plans_of(pages[name], world), wording_of(world.problem, name)
     i, seen = len(kept) - 1, set()
     with opened(browser, pages[name]) as tab:
         slide(tab, "plan", i)
@@ -179,25 +180,31 @@ def test_choosing_an_action_says_why(browser: Any, pages: dict[str, Path], name:
                     offset + pair,
                 )
                 found = explain(world.problem, *known_of(kept[i]), reasons, h, pair)
-                check_panel(tab, found)
+                check_panel(tab, found, wording)
                 seen.update(step.kind for step in found.chain)
             offset += layer.n_pairs
     assert {Kind.FALLBACK, Kind.PROVED, Kind.COST, Kind.FUTURE} <= seen
 
 
-def check_panel(tab: Any, found: Explanation) -> None:
+def check_panel(tab: Any, found: Explanation, wording: Wording) -> None:
+    def state(label: Any) -> str:
+        return with_words(label, wording.state(label))
+
+    def action(step: Any) -> str:
+        return with_words(step.action, wording.action(step.step, step.state, step.action))
+
     first = found.chain[0]
     verdict = "certified" if found.certified else "not certified"
-    assert tab.inner_text("#why h3") == f"Step {first.step}, state {label_text(first.state)}"
-    assert tab.inner_text("#why-title") == f"Action {label_text(first.action)}: {verdict}"
+    assert tab.inner_text("#why h3") == f"Step {first.step}, state {state(first.state)}"
+    assert tab.inner_text("#why-title") == f"Action {action(first)}: {verdict}"
     lines = tab.locator("#why-steps li").all_inner_texts()
     assert len(lines) == len(found.chain)
     for n, (line, step) in enumerate(zip(lines, found.chain, strict=True)):
         if n:
-            assert f"At step {step.step}, in state {label_text(step.state)}" in line
-            assert f"action {label_text(step.action)}:" in line
+            assert f"At step {step.step}, in state {state(step.state)}" in line
+            assert f"action {action(step)}:" in line
         if step.kind in (Kind.COST, Kind.PROVED, Kind.FUTURE):
-            assert label_text(step.successor) in line
+            assert state(step.successor) in line
         if step.kind in (Kind.COST, Kind.PROVED):
             assert step.limit in line
             assert f"the limit is {step.bound:g}" in line
@@ -209,9 +216,9 @@ def check_panel(tab: Any, found: Explanation) -> None:
 def test_a_real_click_and_the_keyboard_choose(browser: Any, pages: dict[str, Path]) -> None:
     with opened(browser, pages["thermal/testing"]) as tab:
         tab.click("#picture rect.hit[data-pair='0']")
-        assert tab.inner_text("#why-title") == "Action 0: certified"
+        assert tab.inner_text("#why-title") == "Action 0 (power 0): certified"
         tab.click("#why button[data-choose='2']")
-        assert tab.inner_text("#why-title").startswith("Action 2:")
+        assert tab.inner_text("#why-title").startswith("Action 2 (power 1):")
         tab.focus("#picture rect.cell[data-state='1']")
         tab.keyboard.press("Enter")
         assert tab.inner_text("#why h3").startswith("Step 1")
@@ -222,7 +229,7 @@ def test_on_a_phone_a_tap_chooses(browser: Any, pages: dict[str, Path]) -> None:
     options = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
     with opened(browser, pages["thermal/testing"], **options) as tab:
         tab.tap("#picture rect.hit[data-pair='1']")
-        assert tab.inner_text("#why-title").startswith("Action 1:")
+        assert tab.inner_text("#why-title").startswith("Action 1 (power 0.5):")
         assert tab.locator("#tip").evaluate("tip => tip.hidden")
 
 

@@ -10,21 +10,23 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidInput
+from surefoot.model.labels import Label
 from surefoot.reports.classes import Class, classify
 from surefoot.reports.pictures.layout import state_rows
 from surefoot.reports.pictures.style import DARK, LIGHT
+from surefoot.reports.wording import with_words, wording_of
 from surefoot.worlds.registry import FAMILIES
 
 TESTING = [next(iter(family.ids())) for family in FAMILIES]
 # What an axis, a title or a mark of each kind of picture must say.
 WORDS = {
     "thermal": ["heat over time", "step", "number: the largest certified power"],
-    "power": ["case6ww", "storage", "limit", "line 1-5", "charge", "dear, local"],
+    "power": ["case6ww", "storage", "limit", "line 1-5", "charge", "dear,", "local"],
     "driving": ["gap, m", "own speed, m/s", "car in front: 15 m/s", "a collision may be inevitable"],
     "rover": ["crater: no safe action", "start", "eastward"],
     "figure1": ["step 5", "end", "states (squares), actions (circles)"],
-    "toy-text": ["actions by step"],
-    "heights": ["actions by step"],
+    "toy-text": ["the map", "column", "row", "cannot be reached safely"],
+    "heights": ["the map", "column", "row", "certified actions lead there"],
     "ladder": ["actions by step"],
     "ablation": ["states (squares), actions (circles)"],
 }
@@ -132,3 +134,46 @@ def test_coordinates_make_a_map_of_ones_own_world(tmp_path: Path) -> None:
     for wrong in (lambda cell: 3, lambda cell: (1, math.nan), lambda cell: ("x", "y"), lambda cell: (1, 2, 3)):
         with pytest.raises(InvalidInput, match=r"coordinates are a pair .*state \("):
             sf.draw(own, coordinates=wrong)  # type: ignore[arg-type]
+
+
+def test_places_are_coloured_by_the_ways_that_lead_there() -> None:
+    """A hole has a certified action, to wait; but no safe one leads into it."""
+    lake = sf.worlds.make("toy-text/frozen-lake-4x4")
+    holes = {5, 7, 11, 12}
+    before = classify(lake).ways_to()
+    assert all((before[square] == Class.UNSAFE) == (square in holes) for square in range(16))
+    assert before[0] == Class.CERTIFIED  # where the fallback stays
+    run = sf.run(sf.LsviNew(lake.problem), lake, episodes=300, seed=0)
+    after = classify(lake, run.plan).ways_to()
+    assert {square for square in range(16) if after[square] == Class.UNSAFE} == holes
+    way = [lake.problem.states(h)[i] for h, i in classify(lake, run.plan).path]
+    assert all(after[label] == Class.CERTIFIED for label in way)
+
+
+def test_numbers_have_words() -> None:
+    def called(name: str, h: int, state: Label, action: Label) -> tuple[str, str]:
+        wording = wording_of(sf.worlds.make(name).problem, name)
+        return wording.state(state), wording.action(h, state, action)
+
+    assert called("thermal/testing", 1, 3, 1) == ("heat 0.43", "power 0.5")
+    assert called("toy-text/frozen-lake-4x4", 2, 6, 0) == ("row 1, column 2", "left")
+    assert called("toy-text/cliff-walking", 1, (36, -100.0), 0) == ("row 3, column 0, after a fall", "up")
+    taxi = "row 2, column 2, passenger Y, to R"
+    assert called("toy-text/taxi", 0, 248, 4) == (taxi, "pick up")
+    assert called("heights/testing", 0, 0, 1) == ("row 0, column 0", "down")  # a corner has no way up
+    assert called("heights/testing", 0, 8, 1) == ("row 1, column 1", "up")
+    assert called("driving/testing", 0, (50, 5, 10), "hold") == ("", "")
+    assert with_words(1, "power 0.5") == "1 (power 0.5)"
+    assert with_words(("north", 0.5), "") == "(north, 0.5)"
+
+
+def test_every_named_world_can_be_worded() -> None:
+    """No label of a testing size is beyond the words."""
+    for name in ("thermal/testing", "power/testing", "toy-text/taxi", "toy-text/cliff-walking", "heights/testing"):
+        problem = sf.worlds.make(name).problem
+        wording = wording_of(problem, name)
+        for h in range(problem.horizon - 1):
+            for state in problem.states(h)[:]:
+                assert isinstance(wording.state(state), str)
+                for action in problem.actions(h, state):
+                    assert isinstance(wording.action(h, state, action), str)

@@ -19,8 +19,9 @@ from surefoot.errors import SurefootError, UnreadableFile
 from surefoot.reports import charts, data
 from surefoot.reports import page as html
 from surefoot.reports.charts import Chart, Curve, paper_bound
-from surefoot.reports.explorer import explorer, label_text, reasons_of, thinned
+from surefoot.reports.explorer import explorer, reasons_of, thinned
 from surefoot.reports.pictures.curves import plain
+from surefoot.reports.wording import label_text
 from surefoot.runs import plans_kept as snapshots
 from surefoot.runs.ledger import Ledger
 from tests.reports import EPISODES, SEEDS, make_runs

@@ -5,5 +5,5 @@ charts      charts as plain numbers                                     classes 
 page        the report of runs                                          html     what all pages share
 explorer    the plans of a run, to walk through                         templates/  HTML, CSS and the pages' script
 study_page  the report of a study: its history and its parts            field    many agents on many worlds
-pictures/   worlds, plants and charts, drawn
+pictures/   worlds, plants and charts, drawn                            wording  words for labels that are numbers
 """

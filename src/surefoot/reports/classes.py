@@ -40,6 +40,16 @@ CLASS_NAMES = {
 NAMES_WITHOUT_TRUTH = {**CLASS_NAMES, Class.OPEN: "not yet certified", Class.UNSAFE: "proved unsafe"}
 NAMES_OF_FALLBACK = {**CLASS_NAMES, Class.CERTIFIED: "the fallback's, safe by assumption", Class.OPEN: "truly safe"}
 
+WAYS = {  # of View.ways_to
+    Class.CERTIFIED: "certified actions lead there",
+    Class.OPEN: "can be reached safely, not yet certified",
+    Class.UNSAFE: "cannot be reached safely",
+    Class.WRONG: "allowed actions lead there, truly unsafe",
+    Class.FORBIDDEN: "forbidden",
+}
+WAYS_OF_FALLBACK = {**WAYS, Class.CERTIFIED: "the fallback goes there", Class.OPEN: "can be reached safely"}
+_BEST = [Class.FORBIDDEN, Class.CERTIFIED, Class.WRONG, Class.OPEN, Class.UNSAFE]  # what a place is called, first found
+
 
 @dataclass(frozen=True, eq=False)
 class View:
@@ -89,6 +99,34 @@ class View:
             for i, kind in enumerate(classes.tolist()):
                 found.setdefault(names[i], kind)
         return found
+
+    def ways_to(self) -> dict[Label, int]:
+        """By label, how one may get there: CERTIFIED by certified actions alone, OPEN by truly safe ones, UNSAFE not
+        safely; WRONG by an action that is allowed and truly unsafe. The best of all steps, of the worst ways there."""
+        certified = self._reached((Class.CERTIFIED,))
+        allowed = self._reached((Class.CERTIFIED, Class.WRONG))
+        safe = self._reached((Class.CERTIFIED, Class.OPEN))
+        found: dict[Label, int] = {}
+        for h, names in enumerate(self.world.problem.naming.states):
+            marks = [self.states[h] == Class.FORBIDDEN, certified[h], allowed[h], safe[h]]
+            kinds = np.select(marks, [Class.FORBIDDEN, Class.CERTIFIED, Class.WRONG, Class.OPEN], Class.UNSAFE)
+            for i, kind in enumerate(kinds.tolist()):
+                found[names[i]] = min(kind, found.get(names[i], kind), key=_BEST.index)
+        return found
+
+    def _reached(self, by: tuple[Class, ...]) -> list[BoolArray]:
+        """H of (S,) what actions of these classes may lead to from a start."""
+        graph = self.world.problem.graph
+        here = [np.zeros(graph.n_states(h), bool) for h in range(graph.horizon)]
+        here[0][graph.starts] = True
+        for h, layer in enumerate(graph.layers):
+            taken = np.isin(self.pairs[h], by) & here[h][layer.pair_state()]
+            here[h + 1][layer.successor[spread(taken, layer.pair_ptr)]] = True
+        return here
+
+    def kinds_of_states(self) -> set[int]:
+        """The classes of all states of all steps."""
+        return {int(kind) for row in self.states for kind in set(row.tolist())}
 
     def csv(self) -> str:
         """A row per action: step, state, action, class."""

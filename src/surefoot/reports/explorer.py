@@ -22,7 +22,6 @@ from surefoot.estimate.costs import CostBounds
 from surefoot.exact import safe_sets
 from surefoot.model.features import Features
 from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray
-from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
 from surefoot.plan.plan import Plan
@@ -32,6 +31,7 @@ from surefoot.plan.why import Reasons, reasons
 from surefoot.reports.classes import CLASS_NAMES, NAMES_WITHOUT_TRUTH
 from surefoot.reports.html import filled
 from surefoot.reports.pictures.layout import Layout, layout_of
+from surefoot.reports.wording import label_text, with_words, wording_of
 from surefoot.runs.plans_kept import Snapshot, snapshot_of
 from surefoot.worlds.world import World
 
@@ -137,22 +137,11 @@ def _by_edge(world: World | Scene, tables: Sequence[FloatArray]) -> FloatArray:
 
 
 def _graph(world: World | Scene) -> dict[str, Any]:
-    problem, graph = world.problem, world.problem.graph
+    graph = world.problem.graph
     sizes = [graph.n_states(h) for h in range(graph.horizon)]
     begins = np.concatenate([[0], np.cumsum(sizes)])
     safe_states, safe_pairs = _safe(world)
-    actions: dict[str, int] = {}
-    labels: dict[str, int] = {}
-    named = [
-        actions.setdefault(label_text(problem.naming.action(layer, h, pair)), len(actions))
-        for h, layer in enumerate(graph.layers)
-        for pair in range(layer.n_pairs)
-    ]
-    called = [
-        labels.setdefault(label_text(names[i]), len(labels))
-        for names in problem.naming.states
-        for i in range(len(names))
-    ]
+    states, state, actions, action = _names(world)
     successor = np.concatenate([layer.successor + begins[h + 1] for h, layer in enumerate(graph.layers)])
     fallbacks = np.concatenate([_marked(layer.n_pairs, layer.fallback_pairs()) for layer in graph.layers])
     return {
@@ -162,10 +151,11 @@ def _graph(world: World | Scene) -> dict[str, Any]:
         "successor": _pack(successor, "<u4"),
         "probability": _pack(np.concatenate(world.probabilities), "<f4"),
         "reward": _pack(np.concatenate([layer.reward for layer in graph.layers]), "<f4"),
-        "states": list(labels),
-        "state": _pack(np.array(called), "<u4"),
-        "actions": list(actions),
-        "action": _pack(np.array(named), "<u4"),
+        "states": list(states),
+        "state_words": list(states.values()),
+        "state": _pack(np.array(state), "<u4"),
+        "actions": actions,
+        "action": _pack(np.array(action), "<u4"),
         "safe_pairs": _pack(np.concatenate(safe_pairs), "<u1"),
         "safe_states": _pack(np.concatenate(safe_states), "<u1"),
         "fallbacks": _pack(fallbacks, "<u1"),
@@ -173,6 +163,25 @@ def _graph(world: World | Scene) -> dict[str, Any]:
         "by_pair": [not layer.per_triplet for layer in graph.layers],
         "start": int(graph.starts[0]),
     }
+
+
+def _names(world: World | Scene) -> tuple[dict[str, str], list[int], list[str], list[int]]:
+    """Every name once: of states with its words, and per state its number; of actions, and per pair its number."""
+    problem, wording = world.problem, wording_of(world.problem, world.name)
+    names, words, actions = dict[str, int](), dict[str, str](), dict[str, int]()
+    state, action = [], []
+    for column in problem.naming.states:
+        for i in range(len(column)):
+            text = label_text(column[i])
+            state.append(names.setdefault(text, len(names)))
+            words.setdefault(text, with_words(column[i], wording.state(column[i])))
+    for h, layer in enumerate(problem.graph.layers):
+        column = problem.naming.states[h]
+        for pair, at in enumerate(layer.pair_state().tolist()):
+            label = problem.naming.action(layer, h, pair)
+            text = with_words(label, wording.action(h, column[at], label))
+            action.append(actions.setdefault(text, len(actions)))
+    return words, state, list(actions), action
 
 
 def _features(world: World | Scene) -> dict[str, Any] | None:
@@ -224,11 +233,6 @@ def _joined(pointers: Sequence[IntArray]) -> IntArray:
     """Pointers of several steps as one."""
     lengths = np.concatenate([np.diff(pointer) for pointer in pointers])
     return np.concatenate([[0], np.cumsum(lengths)])
-
-
-def label_text(label: Label) -> str:
-    """A label as the page shows it."""
-    return "(" + ", ".join(map(label_text, label)) + ")" if isinstance(label, tuple) else str(label)
 
 
 def reasons_of(world: World | Scene, snapshot: Snapshot) -> Reasons:
@@ -304,6 +308,7 @@ def explorer_html(data: Any, note: str) -> str:
     view = data["view"]
     maps = view["kind"] == "map"
     left = f" {data['left_out']} more plans were kept than fit into the page." if data["left_out"] else ""
+    last = "" if maps or data["last_cost"] else "The last step ends the episode: no limit is left to keep there. "
     axes = f"Across: {view['x_label']}. Down: {view['y_label']}. " if maps else ""
     names = CLASS_NAMES if data["truth"] else NAMES_WITHOUT_TRUTH
     parts = {
@@ -314,6 +319,6 @@ def explorer_html(data: Any, note: str) -> str:
         "way": "" if len(view["panels"]) == 1 and data["truth"] else "hidden",
         "wrong": "" if data["wrong"] else "hidden",
         "forbidden": "" if data["any_forbidden"] else "hidden",
-        "note": f"{escape(axes)}{escape(note)}{left}",
+        "note": f"{escape(axes)}{last}{escape(note)}{left}",
     }
     return filled("explorer.html", parts)

@@ -9,6 +9,7 @@ setting; the page's own script only moves the explorer. ``report.html`` stands i
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict
 from functools import partial
 from html import escape
@@ -29,6 +30,8 @@ from surefoot.reports.statistics import Interval
 from surefoot.storage.disk import write_text, writing
 
 BESIDE = "report"  #: the folder of figures and tables beside the page
+WIDE = 1.6  #: a picture above this aspect has the page's width to itself
+MOST_STEPS = 15  #: in the table beside the picture; of more, all steps together
 
 
 def write_page(directory: str | Path) -> Path:
@@ -201,9 +204,30 @@ def _world(report: Report, svg: str, files: bool) -> str:
     edges = sum(layer.n_edges for layer in problem.graph.layers)
     limits = ", ".join(f"{escape(limit.name)} ≤ {_bound(limit)}" for limit in problem.limits)
     text = f"{problem.horizon} steps, {pairs:,} actions over all states, {edges:,} triplets. Limits: {limits}."
-    narrow = " narrow" if not report.name.startswith(("power", "driving", "figure1")) else ""
     caption = f"<figcaption>At the end of the run. {_files('world') if files else ''}</figcaption>"
-    return f"<p>{text}</p><figure class='world{narrow}'><div class=scroll>{svg}</div>{caption}</figure>"
+    if _aspect(svg) > WIDE:
+        return f"<p>{text}</p><figure class=world><div class=scroll>{svg}</div>{caption}</figure>"
+    figure = f"<figure class='world narrow'>{svg}{caption}</figure>"
+    return f"<p>{text}</p><div class=beside>{figure}{_facts(report)}</div>"
+
+
+def _aspect(svg: str) -> float:
+    width, height = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg).groups()  # type: ignore[union-attr]
+    return float(width) / float(height)
+
+
+def _facts(report: Report) -> str:
+    """How many actions of each step are certified, so that the picture need not be counted."""
+    view = classify(report.world, report.explored.plans[-1] if report.explored.plans else None)
+    kinds = [kind for kind, number in view.count().items() if number]
+    head = "".join(f"<th scope=col>{escape(view.names[kind])}</th>" for kind in kinds)
+    rows = [(f"{h}", [int((row == kind).sum()) for kind in kinds]) for h, row in enumerate(view.pairs)]
+    if len(rows) > MOST_STEPS:
+        rows = []
+    rows.append(("all", [view.count()[kind] for kind in kinds]))
+    body = "".join(f"<tr><td>{h}</td>{''.join(f'<td>{n:,}</td>' for n in counts)}</tr>" for h, counts in rows)
+    table = f"<table><thead><tr><th scope=col>step</th>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<div class=facts><h3>Actions by step</h3><div class=scroll>{table}</div></div>"
 
 
 def _explorer(explored: Explored, data: Any) -> str:

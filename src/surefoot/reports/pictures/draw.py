@@ -22,6 +22,7 @@ from surefoot.reports.classes import View, classify
 from surefoot.reports.pictures.map import Coordinates, map_figure
 from surefoot.reports.pictures.plant import plant_figure
 from surefoot.reports.pictures.style import LIGHT, Paper, pyplot, save_figure
+from surefoot.reports.wording import wording_of
 from surefoot.runs.plans_kept import Snapshot
 from surefoot.worlds.world import World
 
@@ -100,8 +101,11 @@ def _draw_plant(
 
 
 def figure_of(plt: Any, view: View, paper: Paper) -> Any:
-    """The picture of a world, by its kind."""
+    """The picture of a world: its own, a map where its states are places, else a graph."""
     family = (view.world.name or "").partition("/")[0]
+    place = wording_of(view.world.problem, view.world.name).place
+    if place is not None and family not in _OWN:
+        return map_figure(plt, view, paper, lambda state: (place(state)[0], -place(state)[1]), ("column", "row"))
     kind = family if family in _OWN else "graph"
     module = importlib.import_module(f"surefoot.reports.pictures.{kind}")  # loads what only that family needs
     return getattr(module, f"{kind}_figure")(plt, view, paper)

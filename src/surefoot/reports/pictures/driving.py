@@ -45,7 +45,7 @@ def driving_figure(plt: Any, view: View, paper: Paper) -> Any:
     result.suptitle(title_of(view, "gap and speed"), x=0.01, ha="left", fontsize=12, fontweight="bold")
     collision = Line2D([], [], color=paper.ink, linewidth=2.4, label="above and left: a collision may be inevitable")
     path = path_handle(f"{view.path_name} (number: step)")
-    legend(result, view, [collision, path], columns=2 if columns < 4 else 3)
+    legend(result, view, [collision, path], columns=2 if columns < 4 else 3, shown=kinds.values())
     return result
 
 
@@ -77,6 +77,6 @@ def _path(axes: Any, way: list[tuple[int, int, int]], lead: int, paper: Paper) -
     for (gap, own), steps in here.items():
         text = f"{steps[0]}–{steps[-1]}" if len(steps) > 2 else ", ".join(map(str, steps))
         axes.annotate(
-            text, (gap, own), (0, 8), textcoords="offset points", ha="center", fontsize=8, zorder=6,
+            text, (gap, own), (7, 0), textcoords="offset points", ha="left", va="center", fontsize=8, zorder=6,
             bbox={"facecolor": paper.background, "edgecolor": "none", "pad": 0.8, "alpha": 0.85},
         )  # fmt: skip

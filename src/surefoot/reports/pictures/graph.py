@@ -51,7 +51,7 @@ def _counts(plt: Any, view: View) -> Any:
 def _graph(plt: Any, view: View, paper: Paper) -> Any:
     """States are squares, in columns by step; actions are circles; lines lead to what may follow."""
     problem, graph = view.world.problem, view.world.problem.graph
-    rows = state_rows(problem)
+    rows = _close_together(state_rows(problem))
     n_rows = 1 + max(max(column) for column in rows)
     crowded = [int(np.diff(layer.state_ptr).max()) for layer in graph.layers if layer.n_states > 1]
     gap = max([1.0, *(0.42 * most for most in crowded)])  # so that circles of two neighbours stay apart
@@ -96,6 +96,7 @@ def _graph(plt: Any, view: View, paper: Paper) -> Any:
         for state in range(graph.n_states(h)):
             x, y = place(h, state)
             kind = Class(int(view.states[h][state]))
+            axes.add_patch(plt.Rectangle((x - 0.3, y - 0.3), 0.6, 0.6, facecolor=paper.background))  # hides lines
             box(axes, x, y, 0.6, 0.6, kind)
             text = axes.text(x, y, _short(problem.naming.states[h][state]), ha="center", va="center", zorder=4)
             text.set(color=ink_on(kind, paper), fontsize=9)
@@ -110,6 +111,15 @@ def _graph(plt: Any, view: View, paper: Paper) -> Any:
     result.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
     legend(result, view, [_path_handle(view)], columns=2 if wide < 11 else 4)
     return result
+
+
+def _close_together(rows: list[list[float]]) -> list[list[float]]:
+    """Without the rows that only a state which stands alone in its step would have: those stand in the middle."""
+    used = sorted({row for column in rows if len(column) > 1 for row in column}) or [0.0]
+    if any(row != int(row) for row in used):
+        return rows
+    rank = {row: float(n) for n, row in enumerate(used)}
+    return [[rank.get(row, 0.0) for row in column] for column in rows]
 
 
 def _action(axes: Any, view: View, h: int, pair: int, state: tuple[float, float], at: Any, paper: Paper) -> None:
@@ -128,12 +138,14 @@ def _action(axes: Any, view: View, h: int, pair: int, state: tuple[float, float]
     )
     name = _short(problem.naming.action(problem.graph.layers[h], h, pair))
     colour = "#ffffff" if sure else paper.ink
-    if len(name) <= 2:
-        axes.text(*at, name, ha="center", va="center", fontsize=8, color=colour, zorder=4)
-    else:
-        axes.text(at[0] + 0.2, at[1], name, ha="left", va="center", fontsize=7.5, zorder=4, bbox=plate(paper))
     if kind in (Class.UNSAFE, Class.FORBIDDEN):  # crossed out
         axes.scatter(*at, s=150, marker="x", color=FILLS[kind], linewidth=1.3, zorder=3.5, alpha=0.8)
+    if len(name) <= 2:
+        behind = None if sure else {**plate(paper), "pad": 0.4, "alpha": 1.0}
+        axes.text(*at, name, ha="center", va="center", fontsize=8, color=colour, zorder=4, bbox=behind)
+    else:  # on its own line, where no arrow passes
+        middle = state[0] + 0.3 + 0.48 * (at[0] - state[0] - 0.3), state[1] + 0.7 * (at[1] - state[1])
+        axes.text(*middle, name, ha="center", va="center", fontsize=7.5, zorder=4, bbox={**plate(paper), "alpha": 1.0})
 
 
 def _path_handle(view: View) -> Any:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
+from surefoot.reports.wording import wording_of
 
 
 @dataclass(frozen=True)
@@ -22,10 +23,11 @@ class Layout:
 
 def layout_of(problem: Problem, world: str | None) -> Layout:
     """By the world's name: a map where its states are places, columns by step elsewhere."""
-    kind = (world or "").partition("/")[0]
+    kind, place = (world or "").partition("/")[0], wording_of(problem, world).place
     flat = [names[i] for names in problem.naming.states for i in range(len(names))]
-    if kind == "rover":
-        return Layout([(column, row, 0) for row, column in flat], "column, eastward", "row, southward")
+    if place is not None:
+        east, south = (", eastward", ", southward") if kind == "rover" else ("", "")
+        return Layout([(*place(label), 0) for label in flat], f"column{east}", f"row{south}")
     if kind == "driving":
         leads = sorted({lead for _, _, lead in flat})
         top = max(own for _, own, _ in flat)

@@ -8,7 +8,7 @@ from typing import Any
 
 from surefoot.errors import InvalidInput
 from surefoot.model.labels import Label, shown
-from surefoot.reports.classes import View
+from surefoot.reports.classes import WAYS, WAYS_OF_FALLBACK, View
 from surefoot.reports.pictures.marks import box, draw_path, ink_on, legend, path_handle, title_of
 from surefoot.reports.pictures.style import Paper, literal
 
@@ -16,23 +16,32 @@ Coordinates = Callable[[Label], Any]
 NAMED = 60  #: states, at most, that are named in the picture
 
 
-def map_figure(plt: Any, view: View, paper: Paper, coordinates: Coordinates) -> Any:
-    """A square per state at its place (x, y), at the first step at which it can occur; there, most lies ahead of it."""
+def map_figure(
+    plt: Any, view: View, paper: Paper, coordinates: Coordinates, labels: tuple[str, str] = ("x", "y")
+) -> Any:
+    """A square per state at its place (x, y), by how one may get there at any step.
+
+    ``labels``: of the axes; a "row" is counted downward, from y = 0.
+    """
     names = view.world.problem.naming.states
-    kinds = view.at_first_sight()
-    for i, kind in enumerate(view.states[-1].tolist()):
-        kinds.setdefault(names[-1][i], kind)
+    kinds = view.ways_to()
     at = {label: place(coordinates, label) for label in kinds}
     side = 0.86 * _spacing(list(at.values()))
     (left, right), (low, high) = ((min(c), max(c)) for c in zip(*at.values(), strict=True))
     wide, tall = right - left + side, high - low + side
-    result, axes = plt.subplots(figsize=(max(5.6, min(10.0, 7.5 * wide / tall)), 6.4), layout="constrained")
+    width = min(10.0, max(4.6, 5.0 * wide / tall))
+    size = width + 1.0, min(8.0, max(1.4, (width - 0.2) * tall / wide)) + 2.5  # the rest is text
+    result, axes = plt.subplots(figsize=size, layout="constrained")
+    taken: set[tuple[float, float]] = set()
     for label, (x, y) in at.items():
+        if (x, y) in taken:
+            continue  # another label of the same place, which came first
+        taken.add((x, y))
         box(axes, x, y, side, side, kinds[label])
         if len(at) <= NAMED and (text := _short(label)):
-            size = 8 if len(text) <= 6 else 6.5
-            axes.text(x - 0.44 * side, y + 0.4 * side, literal(text), fontsize=size, color=ink_on(kinds[label], paper),
-                      ha="left", va="top", zorder=6)  # fmt: skip
+            points = 8 if len(text) <= 6 else 6.5
+            look = {"fontsize": points, "color": ink_on(kinds[label], paper), "ha": "left", "va": "top", "zorder": 6}
+            axes.text(x - 0.44 * side, y + 0.4 * side, literal(text), **look)
     way = [at[names[h][i]] for h, i in view.path]
     lower = 0.2 * side  # below the names, so that the path crosses none
     draw_path(axes, [x for x, _ in way], [y - lower for _, y in way], paper)
@@ -40,8 +49,15 @@ def map_figure(plt: Any, view: View, paper: Paper, coordinates: Coordinates) -> 
     axes.set_ylim(low - 0.6 * side, high + 0.6 * side)
     axes.set_aspect("equal")
     axes.grid(False)
+    axes.set_xlabel(labels[0])
+    axes.set_ylabel(labels[1])
+    if labels[1] == "row":
+        axes.yaxis.set_major_formatter(lambda y, _: f"{abs(y):g}")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.get_major_locator().set_params(integer=True)
     axes.set_title(title_of(view, "the map"))
-    legend(result, view, [path_handle(view.path_name)], columns=2)
+    names_of = WAYS if view.learned else WAYS_OF_FALLBACK
+    legend(result, view, [path_handle(view.path_name)], columns=2, shown=kinds.values(), names=names_of)
     return result
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from surefoot.reports.classes import Class, View
@@ -54,12 +54,22 @@ def plate(paper: Paper) -> dict[str, Any]:
     return {"facecolor": paper.background, "edgecolor": "none", "pad": 1.2, "alpha": 0.85}
 
 
-def legend(figure: Any, view: View, more: Iterable[Any] = (), columns: int = 4) -> None:
-    """The classes that occur, as in the picture, and whatever else is shown."""
+def legend(
+    figure: Any,
+    view: View,
+    more: Iterable[Any] = (),
+    columns: int = 4,
+    shown: Iterable[int] | None = None,
+    names: Mapping[Class, str] | None = None,
+) -> None:
+    """The classes in the picture, and whatever else is there. ``shown``: these classes; else all that occur."""
     from matplotlib.patches import Patch
 
-    present = {int(kind) for row in (*view.pairs, *view.states) for kind in set(row.tolist())}
-    handles: list[Any] = [Patch(label=view.names[kind], **looks(kind)) for kind in Class if int(kind) in present]
+    everything = (kind for row in (*view.pairs, *view.states) for kind in set(row.tolist()))
+    present = {int(kind) for kind in (everything if shown is None else shown)}
+    handles: list[Any] = [
+        Patch(label=(names or view.names)[kind], **looks(kind)) for kind in Class if int(kind) in present
+    ]
     handles += list(more)
     figure.legend(
         handles=handles, loc="outside lower center", ncols=min(columns, len(handles)), fontsize=9.5, handlelength=2.2

@@ -18,8 +18,8 @@ DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 def power_figure(plt: Any, view: View, paper: Paper) -> Any:
     known = picture(view.world)
     loads = _loadings(view, known)
-    result = plt.figure(figsize=(12.4, 6.6), layout="constrained")
-    left, right = result.subfigures(1, 2, width_ratios=(1.15, 1))
+    result = plt.figure(figsize=(11.4, 6.6), layout="constrained")
+    left, right = result.subfigures(1, 2, width_ratios=(0.85, 1))
     over, below = right.subplots(2, 1, sharex=True)
     monitored = list(known.monitored)
     tight = int(np.abs(loads[:, monitored]).max(axis=1).argmax())
@@ -29,7 +29,7 @@ def power_figure(plt: Any, view: View, paper: Paper) -> Any:
     result.suptitle(
         title_of(view, f"{known.grid.case}, line loadings"), x=0.01, ha="left", fontsize=12, fontweight="bold"
     )
-    legend(result, view, [path_handle(view.path_name)], columns=4)
+    legend(result, view, [path_handle(view.path_name)], columns=4, shown=view.kinds_of_states())
     return result
 
 
@@ -100,10 +100,14 @@ def _grid(axes: Any, known: Picture, loads: FloatArray, period: int, paper: Pape
             if i == grid.local == grid.storage:
                 what = "dear, local; storage"
             around = at[[b if a == i else a for a, b in grid.ends.tolist() if i in (a, b)]].mean(axis=0)
-            free = (0, 19) if y > around[1] else (0, -26)  # on the side away from its lines
+            right, up = x - around[0], y - around[1]  # the side away from its lines
+            free, align = (0, 21 if up > 0 else -21), "center"
+            if abs(right) > abs(up):
+                free, align = (17 if right > 0 else -17, 0), "left" if right > 0 else "right"
             axes.annotate(
-                what, (x, y), free, textcoords="offset points", ha="center", fontsize=9, zorder=6, bbox=plate(paper)
-            )
+                what.replace(", ", ",\n"), (x, y), free, textcoords="offset points", ha=align, va="center", fontsize=9,
+                zorder=6, bbox=plate(paper),
+            )  # fmt: skip
     axes.margins(0.14)
     axes.set_aspect("equal")
     axes.axis("off")
@@ -148,7 +152,8 @@ def _charge(axes: Any, view: View, known: Picture, paper: Paper) -> None:
     )  # fmt: skip
     periods = problem.horizon - 1
     every = max(1, -(-periods // 9))
-    axes.set_xticks(range(0, periods, every), [_hours(known, h) for h in range(0, periods, every)], fontsize=8.5)
+    at = range(0, periods, every)
+    axes.set_xticks([*at, periods], [*(_hours(known, h) for h in at), "end"], fontsize=8.5)
     axes.set_yticks(range(known.layout.capacity + 1))
     axes.set_ylabel("charge")
     axes.grid(False)

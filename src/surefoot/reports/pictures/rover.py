@@ -20,7 +20,9 @@ def rover_figure(plt: Any, view: View, paper: Paper) -> Any:
     ground, kinds = relief(), view.at_first_sight()
     (top, bottom), (left, right) = ((min(c), max(c)) for c in zip(*kinds, strict=True))
     heights = ground.elevation[top : bottom + 1, left : right + 1]
-    result, axes = plt.subplots(figsize=(7.4, 7.2), layout="constrained")
+    tall = (bottom - top + 1) * ground.spacing[0] / ((right - left + 1) * ground.spacing[1])
+    width = min(7.0, 6.6 / tall)  # of the map; the rest is text
+    result, axes = plt.subplots(figsize=(max(5.4, width + 1.0), width * tall + 2.2), layout="constrained")
     extent = (left - 0.5, right + 0.5, bottom + 0.5, top - 0.5)
     smooth = _refined(heights)
     shade = LightSource(azdeg=315, altdeg=45).hillshade(smooth, vert_exag=0.12)
@@ -59,7 +61,7 @@ def rover_figure(plt: Any, view: View, paper: Paper) -> Any:
         Line2D([], [], marker="s", color=paper.background, markersize=9, label="start", **plain),
         Line2D([], [], marker="*", color="#F0E442", markersize=13, label="where it ends", **plain),
     ]
-    legend(result, view, more, columns=2)
+    legend(result, view, more, columns=2, shown=kinds.values())
     return result
 
 

@@ -45,10 +45,16 @@ def thermal_figure(plt: Any, view: View, paper: Paper) -> Any:
     axes.set_xlim(-0.6, horizon - 0.4)
     axes.grid(False)
     axes.set_title(title_of(view, "heat over time"))
-    if hottest <= 8:
-        words = "number: the largest certified power; the last step ends the episode: no limit is left to keep there"
-        axes.text(0, -0.13, words, transform=axes.transAxes, fontsize=8, va="top")
-    legend(result, view, [path_handle(view.path_name)], columns=2)
+    words = "number: the largest certified power; " if hottest <= 8 else ""
+    words += "the last step ends the episode: no limit is left to keep there"
+    axes.text(0, -0.13, words, transform=axes.transAxes, fontsize=8, va="top")
+    legend(
+        result,
+        view,
+        shown=[int(kind) for row in view.states for kind in set(row.tolist())],
+        more=[path_handle(view.path_name)],
+        columns=2,
+    )
     return result
 
 

@@ -38,7 +38,8 @@ window.surefootExplore = (D) => {
     return node;
   };
   const nice = (value) => Number.isFinite(value) ? value.toFixed(4).replace("-", "−") : value > 0 ? "∞" : value < 0 ? "−∞" : "–";
-  const stateName = (s) => D.states[G.state[s]];
+  const stateName = (s) => D.states[G.state[s]]; // its label
+  const stateTold = (s) => D.state_words[G.state[s]]; // with words, where the label is but a number
   const actionName = (p) => D.actions[G.action[p]];
   const count = (n) => n.toLocaleString("en");
 
@@ -55,8 +56,8 @@ window.surefootExplore = (D) => {
   const columns = Math.max(...V.x) + 1, rows = Math.max(...V.y) + 1;
   const many = layers ? S * most > 5000 : false;
   const perRow = Math.min(most, 5), dotRows = many ? 0 : Math.ceil(most / perRow);
-  const short = Math.max(...D.states.map((name) => name.length)) <= 9;
-  const named = short && !many;
+  const fits = (name) => name.length <= 9; // into its square
+  const named = D.states.some(fits) && !many;
   const room = ($("picture").clientWidth - 30) / columns / 1.35; // what fits without scrolling
   const cw = many ? 18 : Math.max(perRow * 12 + 8, named ? 40 : 0, layers ? Math.min(room, 90) : 0);
   const ch = many ? 12 : (named ? 15 : 3) + dotRows * 12 + 4;
@@ -83,7 +84,7 @@ window.surefootExplore = (D) => {
   const mark = (kind) => make("svg", { viewBox: "0 0 14 14", "aria-hidden": "true" }, make("path", { d: SHAPES[kind](7, 7), class: `dot c${kind}` }));
 
   // --- the picture -------------------------------------------------------------------------------------
-  const width = left * 2 + across * panelW - 18 - gapX, height = top + Math.ceil(V.panels.length / across) * panelH;
+  const width = left * 2 + across * panelW - 18 - gapX, height = top + Math.ceil(V.panels.length / across) * panelH - 24;
   const grown = layers ? 1 : Math.max(1, Math.min(1.7, ($("picture").clientWidth - 14) / width)); // a small map fills its frame
   const art = make("svg", { width: width * grown, height: height * grown, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "states and actions, by class" });
   const below = make("g"), cells = make("g"), above = make("g"), words = make("g"), dots = make("g");
@@ -102,7 +103,7 @@ window.surefootExplore = (D) => {
       const cell = make("rect", { x, y, width: cw, height: ch, rx: 3, "data-state": s });
       if (S <= 300) cell.setAttribute("tabindex", "0");
       cells.append(cell); cellNode.set(s, cell);
-      if (named) words.append(make("text", { x: x + 5, y: y + 12 }, stateName(s)));
+      if (named && fits(stateName(s))) words.append(make("text", { x: x + 5, y: y + 12 }, stateName(s)));
       if (many || s >= decisions) continue;
       for (let p = G.state_ptr[s]; p < G.state_ptr[s + 1]; p++) {
         const [dx, dy] = dotAt(p), dot = make("path", { "data-pair": p });
@@ -138,7 +139,7 @@ window.surefootExplore = (D) => {
     return found;
   }
   function drawWay() {
-    const points = way().filter((s) => V.panels.length === 1 || cellNode.has(s)).map((s) => { const [x, y] = corner(s); return layers ? `${x + cw - 7},${y + 8}` : centre(s).join(","); });
+    const points = way().filter((s) => V.panels.length === 1 || cellNode.has(s)).map((s) => { const [x, y] = corner(s); return named ? `${x + cw - 7},${y + 8}` : centre(s).join(","); });
     if (D.truth && (layers || V.panels.length === 1)) above.append(make("polyline", { points: points.join(" "), class: "way" }));
   }
   function link(p, e, extra) {
@@ -186,10 +187,10 @@ window.surefootExplore = (D) => {
     const limit = D.limits[step.limit], bound = boundAt(step.limit, layerOf[step.pair < 0 ? step.state : stateOf[step.pair]]);
     if (step.pair < 0) {
       const at = (step.state - decisions) * m + step.limit;
-      return `At the end, in state ${stateName(step.state)}, ${limit.name} may be ${nice(plan().last_upper[at])}${F ? rowFeatures(F.last_row[step.state - decisions], step.limit) : ""}; the limit is ${bound}.`;
+      return `At the end, in state ${stateTold(step.state)}, ${limit.name} may be ${nice(plan().last_upper[at])}${F ? rowFeatures(F.last_row[step.state - decisions], step.limit) : ""}; the limit is ${bound}.`;
     }
-    const s = stateOf[step.pair], to = stateName(G.successor[step.edge]), [lower, , upper] = bounds(step.edge, step.limit);
-    const who = first ? "This action" : `At step ${layerOf[s]}, in state ${stateName(s)}, the nearest to being certified is action ${actionName(step.pair)}: it`;
+    const s = stateOf[step.pair], to = stateTold(G.successor[step.edge]), [lower, , upper] = bounds(step.edge, step.limit);
+    const who = first ? "This action" : `At step ${layerOf[s]}, in state ${stateTold(s)}, the nearest to being certified is action ${actionName(step.pair)}: it`;
     const has = F ? rowFeatures(F.row[step.edge], step.limit) : "";
     const own = D.by_pair[layerOf[s]], towards = own ? "" : `towards ${to}, `;
     switch (step.kind) {
@@ -232,7 +233,7 @@ window.surefootExplore = (D) => {
     const box = $("why");
     if (chosenState < 0) return;
     const s = chosenState, kind = stateClass(s);
-    box.replaceChildren(make("h3", {}, `Step ${layerOf[s]}, state ${stateName(s)}`), make("div", { class: `verdict v${Math.min(kind, 2)}` }, CLASSES[kind]));
+    box.replaceChildren(make("h3", {}, `Step ${layerOf[s]}, state ${stateTold(s)}`), make("div", { class: `verdict v${Math.min(kind, 2)}` }, CLASSES[kind]));
     if (s >= decisions) { box.append(make("p", {}, lastCost ? "The last step: only its own cost counts." : "The last step: nothing is decided here.")); return; }
     const list = make("div", { class: "actions", role: "group", "aria-label": "actions" });
     for (let p = G.state_ptr[s]; p < G.state_ptr[s + 1]; p++) {
@@ -267,11 +268,11 @@ window.surefootExplore = (D) => {
     if (event.pointerType === "touch" || !at || (at.pair === undefined && at.state === undefined)) { tip.hidden = true; return; }
     if (at.pair !== undefined) {
       const p = Number(at.pair);
-      tip.replaceChildren(make("strong", {}, `step ${layerOf[stateOf[p]]}, state ${stateName(stateOf[p])}, action ${actionName(p)}`), make("div", {}, `${CLASSES[pairClass(p)]}; reward ${nice(G.reward[p])}`), table(p, false));
+      tip.replaceChildren(make("strong", {}, `step ${layerOf[stateOf[p]]}, state ${stateTold(stateOf[p])}, action ${actionName(p)}`), make("div", {}, `${CLASSES[pairClass(p)]}; reward ${nice(G.reward[p])}`), table(p, false));
       if (m > 1) tip.append(make("div", { class: "quiet" }, "the tightest limit of each successor"));
     } else {
       const s = Number(at.state);
-      tip.replaceChildren(make("strong", {}, `step ${layerOf[s]}, state ${stateName(s)}`), make("div", {}, CLASSES[stateClass(s)]));
+      tip.replaceChildren(make("strong", {}, `step ${layerOf[s]}, state ${stateTold(s)}`), make("div", {}, CLASSES[stateClass(s)]));
     }
     tip.hidden = false;
     const box = tip.getBoundingClientRect();

@@ -1,0 +1,140 @@
+"""What the states and actions of the named worlds are called, and where they stand, where their labels are numbers.
+
+A label is what ``plan.why``, an environment and a study take; the words are for people. Pages show both:
+``1 (power 0.5)``. The labels of a problem of your own are your own words already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import isqrt
+from typing import Any
+
+from surefoot.model.labels import Label
+from surefoot.model.problem import Problem
+
+_LAKE = ("left", "down", "right", "up")
+_CLIFF = ("up", "right", "down", "left")
+_TAXI = ("south", "north", "east", "west", "pick up", "drop off")
+_STOPS = ("R", "G", "Y", "B", "in the taxi")
+_GRIDS: dict[str, tuple[int, tuple[str, ...]]] = {  # columns, and Gymnasium's actions
+    "toy-text/frozen-lake-4x4": (4, _LAKE),
+    "toy-text/frozen-lake-8x8": (8, _LAKE),
+    "toy-text/cliff-walking": (12, _CLIFF),
+    "toy-text/cliff-walking-slippery": (12, _CLIFF),
+}
+
+
+def _nothing(*label: Any) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class Wording:
+    """Words for labels; "" where a label says enough."""
+
+    state: Callable[[Label], str] = _nothing
+    action: Callable[[int, Label, Label], str] = _nothing  # of step, state and action
+    place: Callable[[Label], tuple[float, float]] | None = None  # (column, row from the top); None: no map
+
+
+def wording_of(problem: Problem, world: str | None) -> Wording:
+    """By the name of the world; without one, labels stand for themselves."""
+    name = world or ""
+    if name in _GRIDS:
+        return _grid(*_GRIDS[name])
+    made = _FAMILIES.get(name.partition("/")[0] if name != "toy-text/taxi" else name)
+    return Wording() if made is None else made(problem)
+
+
+def label_text(label: Label) -> str:
+    """A label as a page shows it."""
+    return "(" + ", ".join(map(label_text, label)) + ")" if isinstance(label, tuple) else str(label)
+
+
+def with_words(label: Label, words: str) -> str:
+    """``1 (power 0.5)``."""
+    return f"{label_text(label)} ({words})" if words else label_text(label)
+
+
+def _thermal(problem: Problem) -> Wording:
+    strongest = len(problem.actions(0, problem.starts[0])) - 1
+    hottest = strongest * 7 // 2
+    return Wording(
+        state=lambda heat: f"heat {heat / hottest:.2g}",
+        action=lambda h, heat, power: f"power {power / strongest:.2g}",
+    )
+
+
+def _power(problem: Problem) -> Wording:
+    storage = {-1: "charge", 0: "storage at rest", 1: "discharge"}
+    return Wording(
+        state=lambda state: f"demand {state[0]}, charge {state[1]}",
+        action=lambda h, state, action: f"local generation {action[0]}, {storage[action[1]]}",
+    )
+
+
+def _rover(problem: Problem) -> Wording:
+    return Wording(place=lambda cell: (cell[1], cell[0]))
+
+
+def _grid(columns: int, actions: tuple[str, ...]) -> Wording:
+    """A square, or (square, reward of the way there): the ones after a fall stand a row below."""
+
+    def place(label: Label) -> tuple[float, float]:
+        if isinstance(label, str):  # over
+            return columns, 0.0
+        square, reward = label if isinstance(label, tuple) else (label, 0.0)
+        row, column = divmod(square, columns)
+        return column, row + (1 if reward < -1 else 0)
+
+    def state(label: Label) -> str:
+        if isinstance(label, str):
+            return ""
+        square, reward = label if isinstance(label, tuple) else (label, 0.0)
+        row, column = divmod(square, columns)
+        return f"row {row}, column {column}{', after a fall' if reward < -1 else ''}"
+
+    return Wording(state, lambda h, s, a: actions[a] if isinstance(a, int) else "", place)
+
+
+def _taxi(problem: Problem) -> Wording:
+    def state(label: Label) -> str:
+        if isinstance(label, str):
+            return ""
+        number, reward = label if isinstance(label, tuple) else (label, 0.0)
+        (row, column), (rider, to) = divmod(number // 20, 5), divmod(number % 20, 4)
+        complaint = ", after a wrong stop" if reward < -1 else ""
+        return f"row {row}, column {column}, passenger {_STOPS[rider]}, to {_STOPS[to]}{complaint}"
+
+    return Wording(state, lambda h, s, a: _TAXI[a] if isinstance(a, int) else "")
+
+
+def _heights(problem: Problem) -> Wording:
+    side = isqrt(problem.graph.n_states(0))
+    moves = {0: "stay", -side: "up", side: "down", -1: "left", 1: "right"}
+    return Wording(
+        state=lambda cell: "row {}, column {}".format(*divmod(cell, side)),
+        action=lambda h, cell, n: moves[problem.successors(h, cell, n)[0] - cell],
+        place=lambda cell: (cell % side, cell // side),
+    )
+
+
+def _ladder(problem: Problem) -> Wording:
+    return Wording(action=lambda h, place, rung: f"rung {rung}")
+
+
+def _lower_bound(problem: Problem) -> Wording:
+    return Wording(action=lambda h, state, number: f"a({number})" if isinstance(number, int) else "")
+
+
+_FAMILIES: Mapping[str, Callable[[Problem], Wording]] = {
+    "thermal": _thermal,
+    "power": _power,
+    "rover": _rover,
+    "toy-text/taxi": _taxi,
+    "heights": _heights,
+    "ladder": _ladder,
+    "lower-bound": _lower_bound,
+}
