@@ -37,7 +37,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="the seed of every random choice in the tests (default: SUREFOOT_TEST_SEED or 0)",
     )
-    parser.addoption("--thorough", action="store_true", help="ten seeds for every statistical claim, not four")
+    parser.addoption(
+        "--thorough",
+        action="store_true",
+        help="ten seeds for every statistical claim, not four; all random problems of a comparison, not a third",
+    )
 
 
 @pytest.hookimpl(tryfirst=True)  # before hypothesis's plugin reads its option
@@ -47,6 +51,18 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.hypothesis_seed = str(config.getoption("--seed"))
     if _skips_fail() and not hasattr(config, "workerinput"):
         config.pluginmanager.register(_SkipsFail(config.stash[SKIPPED]), "surefoot-skips-fail")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """``batch`` of a module with BATCHES of random problems."""
+    batches = getattr(metafunc.module, "BATCHES", None)
+    if batches is not None and "batch" in metafunc.fixturenames and not _parametrized(metafunc, "batch"):
+        thorough = metafunc.config.getoption("--thorough")
+        metafunc.parametrize("batch", range(batches if thorough else max(1, batches // 3)))
+
+
+def _parametrized(metafunc: pytest.Metafunc, name: str) -> bool:
+    return any(name in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
 
 
 def pytest_report_header(config: pytest.Config) -> str:

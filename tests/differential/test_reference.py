@@ -19,7 +19,7 @@ from tests.reference.history import feed
 from tests.reference.lsvi_new import DEVIATIONS, Reference
 from tests.reference.tables import Tables
 
-PROBLEMS = 204
+BATCHES = 12  # a third of them by default, all with --thorough
 BATCH = 17
 P = 0.05
 
@@ -67,7 +67,6 @@ def check(tallies: list[Comparison]) -> None:
     assert sum(t.mixed for t in tallies) >= 0.3 * len(tallies)
 
 
-@pytest.mark.parametrize("batch", range(PROBLEMS // BATCH))
 def test_certified_learner_agrees_with_the_reference(batch: int, seed: int) -> None:
     tallies = []
     for number in range(batch * BATCH, (batch + 1) * BATCH):
@@ -81,7 +80,6 @@ def test_certified_learner_agrees_with_the_reference(batch: int, seed: int) -> N
     assert sum(t.condition_2_only for t in tallies) >= 5
 
 
-@pytest.mark.parametrize("batch", range(PROBLEMS // BATCH))
 def test_paper_learner_agrees_with_the_reference(batch: int, seed: int) -> None:
     tallies = []
     for number in range(batch * BATCH, (batch + 1) * BATCH):
@@ -110,7 +108,7 @@ def paper_case(number: int, seed: int, ours: tuple[str, ...] | None, theirs: tup
     return play(tables, agent, reference, np.random.default_rng([seed, number, 3]))
 
 
-@pytest.mark.parametrize("batch", range(PROBLEMS // BATCH // 3))
+@pytest.mark.parametrize("batch", range(2))
 def test_verbatim_paper_learner_agrees_with_the_reference(batch: int, seed: int) -> None:
     check([paper_case(number, seed, None, None) for number in range(batch * BATCH, (batch + 1) * BATCH)])
 

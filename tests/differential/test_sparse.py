@@ -18,8 +18,9 @@ from tests.reference.lsvi_new import Reference
 from tests.sparse_worlds import COSTS, TRANSITIONS, csr, lifted, sparse_twin, sparse_worlds
 
 CLOSE = 1e-9
-NUMBERS = 80
-BATCH = 20
+NUMBERS = 48  # every kind of features twice
+BATCH = 24
+SELDOM = 1e9  # growth that never comes: plans are made where they are looked at
 KINDS = [(x, phi) for x in COSTS for phi in TRANSITIONS if (x, phi) != ("dense", "dense")]
 
 
@@ -32,7 +33,7 @@ def drawn(number: int, seed: int) -> tuple[sf.World, sf.World]:
 
 
 def agents_of(one: sf.World, two: sf.World, number: int) -> list[Any]:
-    chosen = {"replan_growth": 0.0, "explore": (0.1, 0.02, 0.02), "optimism": (1.0, 0.1, 0.02)[number % 3]}
+    chosen = {"replan_growth": SELDOM, "explore": (0.1, 0.02, 0.02), "optimism": (1.0, 0.1, 0.02)[number % 3]}
     return [sf.LsviNew(world.problem, **chosen) for world in (one, two)]
 
 
@@ -91,6 +92,8 @@ def test_a_sparse_plan_is_the_dense_plan(batch: int, seed: int) -> None:
         for k in range(60):
             episode([sparse, dense], one, sampler, rng)
             if k in (0, 3, 10, 30, 59):
+                sparse.replan()
+                dense.replan()
                 assert faults(sparse.plan, dense.plan) == [], (number, k)
         for mu in (*one.transition, *(3.0 * one.transition)):
             inside = [[known.contains(mu) for known in agent.plan.ellipsoids] for agent in (sparse, dense)]
@@ -102,7 +105,7 @@ def test_a_sparse_plan_is_the_dense_plan(batch: int, seed: int) -> None:
 
 @pytest.mark.parametrize("name", ["ucrl-vtr", "slucb-qvi", "lsvi-new"])
 def test_every_learner_plays_the_same_on_both(name: str, seed: int) -> None:
-    for number in range(0, NUMBERS, 7):
+    for number in range(0, NUMBERS, 9):
         runs = [sf.run(sf.agents.make(name, world.problem), world, 60, seed) for world in drawn(number, seed)]
         assert np.allclose(
             runs[0].regret, runs[1].regret, rtol=0, atol=CLOSE
@@ -112,7 +115,7 @@ def test_every_learner_plays_the_same_on_both(name: str, seed: int) -> None:
         assert np.array_equal(runs[0].plans_table.value_event, runs[1].plans_table.value_event)
 
 
-@pytest.mark.parametrize("batch", range(3))
+@pytest.mark.parametrize("batch", range(2))
 def test_the_certified_learner_agrees_with_the_reference(batch: int, seed: int) -> None:
     tallies = []
     for number in range(17 * batch, 17 * (batch + 1)):
@@ -174,7 +177,7 @@ def test_one_and_two_threads_give_the_same_bits(seed: int, monkeypatch: pytest.M
     agents = []
     for costs, transitions in (("state", "triplet"), ("general", "mixture"), ("triplet", "pair")):
         world, _ = sparse_worlds(rng, costs=costs, transitions=transitions, states=300, anchors=True, terminal=True)
-        agent, sampler = sf.LsviNew(world.problem), world.sampler(seed)
+        agent, sampler = sf.LsviNew(world.problem, replan_growth=SELDOM), world.sampler(seed)
         for _ in range(40):
             episode([agent], world, sampler, rng)
         agents.append(agent)
@@ -196,10 +199,12 @@ def test_skipping_what_is_hopeless_changes_nothing(seed: int) -> None:
     left_out = 0
     for number in range(0, 40, 3):
         world, _ = drawn(number, seed)
-        full, short = (sf.LsviNew(world.problem, replan_growth=0.0, skip_hopeless=skip) for skip in (False, True))
+        full, short = (sf.LsviNew(world.problem, replan_growth=SELDOM, skip_hopeless=skip) for skip in (False, True))
         rng, sampler = np.random.default_rng([seed, number, 17]), world.sampler(seed)
         for _ in range(40):
             episode([full, short], world, sampler, rng)
+        full.replan()
+        short.replan()
         for h in range(world.problem.horizon - 1):
             looked = np.isfinite(short.plan.bounds.upper[h]).all(axis=1)
             left_out += int((~looked).sum())

@@ -6,7 +6,7 @@ import pytest
 
 import surefoot as sf
 
-TRIALS, CALLS, EPISODES = 10, 100, 10
+TRIALS, CALLS, EPISODES = 8, 60, 10
 
 pytestmark = [pytest.mark.statistical, pytest.mark.slow]
 

@@ -50,7 +50,7 @@ def test_begins_with_what_the_fallback_reaches() -> None:
 
 
 def test_is_expanded_once_its_own_costs_keep_the_limit_and_not_before() -> None:
-    """Before any data a step strains 0.2 + 0.1·s at most, so that steps are expanded up to s = 3, waiting likewise; a jump
+    """Before any data a step strains 0.2 + 0.1·s at most, so that steps, and waiting, are expanded up to s = 3; a jump
     0.2 + 0.5·√(0.49 + s²/25), so that only those from s = 0 and 1 are."""
     agent = sf.LsviNew(walk())
     first = agent.plan

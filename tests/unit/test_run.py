@@ -206,12 +206,12 @@ WORLDS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-@pytest.mark.parametrize("noise", NOISES)
-def test_compiled_and_step_by_step_are_the_same_to_the_bit(agent: str, noise: str, seed: int) -> None:
-    turn = NOISES.index(noise) + 3 * list(AGENTS).index(agent)
-    worlds = [sf.worlds.make("thermal/testing", noise=noise)]
+def test_compiled_and_step_by_step_are_the_same_to_the_bit(agent: str, seed: int) -> None:
+    """Every agent on every kind of world; each kind of noise with every agent, and over agents with every world."""
+    turn = list(AGENTS).index(agent)
+    worlds = [sf.worlds.make("thermal/testing", noise=NOISES[turn % 3])]
     for number, options in enumerate(WORLDS.values()):
-        worlds.append(certified_world(1000 * seed + 100 * turn + number, noise, **options))
+        worlds.append(certified_world(1000 * seed + 100 * turn + number, NOISES[(turn + number) % 3], **options))
     for world in worlds:
         compiled, stepped = (AGENTS[agent](world.problem) for _ in range(2))
         one = sf.run(compiled, world, 40, seed)
@@ -224,7 +224,7 @@ def test_compiled_and_step_by_step_are_the_same_to_the_bit(agent: str, noise: st
 @pytest.mark.parametrize("starts", [1, 2])
 @pytest.mark.parametrize("noise", NOISES)
 def test_so_they_are_with_the_papers_constants(starts: int, noise: str, seed: int) -> None:
-    for number in range(4):
+    for number in range(2):
         world, options = paper_world(1000 * seed + 10 * NOISES.index(noise) + number, noise, starts)
         options["initial_episodes"] = 7 * (number % 2)
         one = sf.run(sf.LsviNewPaper(world.problem, **options), world, 40, seed)

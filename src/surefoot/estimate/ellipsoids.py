@@ -16,6 +16,7 @@ count as a model error: R grows by both. What evaluating a bound adds beyond tha
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -161,7 +162,8 @@ def _own_length(prior: Prior) -> float:
 
 def _reach(each: _Ellipsoid) -> float:
     """No further from 0 than this does the ellipsoid go; one without a radius spoils the bounds by itself."""
-    return float(np.nan_to_num(each.radius) * math.sqrt(each.weights.max()) + np.linalg.norm(each.centre))
+    radius = 0.0 if math.isnan(each.radius) else min(each.radius, sys.float_info.max)
+    return float(radius * math.sqrt(each.weights.max()) + np.linalg.norm(each.centre))
 
 
 def _radius(data: Turned, i: int, ridge: float, spread: Spread, family: Family, confidence: CostConfidence) -> float:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -225,8 +227,12 @@ def describe(agent: Agent, world: World, seed: int, episodes: int, done: int, be
         "done": int(done),
         "before": before,
         "failed_replans": agent.failed_replans,
-        "versions": {
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("surefoot", "numpy", "scipy", "numba")},
-        },
+        "versions": dict(_versions()),
     }
+
+
+@cache
+def _versions() -> Mapping[str, str]:
+    """Looked up once: reading the metadata of four packages takes longer than a short run."""
+    packages = {name: version(name) for name in ("surefoot", "numpy", "scipy", "numba")}
+    return {"python": platform.python_version(), **packages}
