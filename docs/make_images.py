@@ -26,6 +26,7 @@ FIELDS = {  # name -> world and episodes
     "driving": ("driving/small", 5),
     "rover": ("rover/small", 120),
     "power": ("power/testing", 20),
+    "walk": ("walk/small", 12),
 }
 
 

@@ -50,8 +50,8 @@ def test_begins_with_what_the_fallback_reaches() -> None:
 
 
 def test_is_expanded_once_its_own_costs_keep_the_limit_and_not_before() -> None:
-    """Before any data a step strains 0.2 + 0.1·s at most, so that steps, and waiting, are expanded up to s = 3; a jump
-    0.2 + 0.5·√(0.49 + s²/25), so that only those from s = 0 and 1 are."""
+    """Before any data a step strains 0.2 + 0.1·s at most, so that steps are expanded up to s = 3, waiting likewise; a
+    jump 0.2 + 0.5·√(0.49 + s²/25), so that only those from s = 0 and 1 are."""
     agent = sf.LsviNew(walk())
     first = agent.plan
     assert not first.certified(0, 0, "step")
@@ -213,3 +213,26 @@ def test_what_needs_the_whole_graph_refuses_one_that_grows(tmp_path: Any) -> Non
             call()
     with pytest.raises(InvalidInput, match="does not grow"):
         grower_of(sf.worlds.make("thermal/testing").problem)
+
+
+def test_walk_grows_to_what_a_safe_sled_needs_and_earns_as_much_as_can_be_earned(seed: int) -> None:
+    world = sf.worlds.make("walk/small", horizon=8)
+    run = sf.run(sf.LsviNew(world.problem), world, 1_500, seed)
+    states, all_states = run.plan.problem.graph.n_all_states, whole(world.problem, 20_000).graph.n_all_states
+    assert run.violations.sum() == 0
+    assert run.gap_closed > 0.95
+    assert 8 < states < 0.5 * all_states
+    assert {place for place, _ in run.plan.problem.states(7)[1:]} > set(range(10))
+
+
+def test_a_picture_of_walk_shows_the_truth_of_the_whole_graph(seed: int, tmp_path: Any) -> None:
+    from surefoot.reports.classes import Class, classify
+
+    world = sf.worlds.make("walk/small", horizon=6)
+    plan = sf.run(sf.LsviNew(world.problem), world, 3, seed).plan
+    view, complete = classify(world.on(plan.problem), plan), classify(world.on(whole(plan.problem, 20_000)))
+    for h, layer in enumerate(plan.problem.graph.layers):
+        safe = complete.pairs[h][: layer.n_pairs] < Class.UNSAFE
+        assert np.array_equal(view.pairs[h] < Class.UNSAFE, safe)
+    assert int(Class.FORBIDDEN) not in view.present
+    assert sf.draw(world, plan, tmp_path / "walk.png").exists()

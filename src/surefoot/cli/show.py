@@ -27,16 +27,18 @@ def show_command(
     """Draw and diagnose a world: its sizes, its limits, the value of the fallback and of the best safe policy."""
     from surefoot import worlds
     from surefoot.diagnosis import check as diagnose
-    from surefoot.exact import fallback_value, solve
+    from surefoot.exact import fallback_value
+    from surefoot.exact.best import solve_whole
     from surefoot.worlds.registry import is_file_name
 
     place = make_world(world, world_option) if truth is None else options.own_world(world, truth)
-    best, known = solve(place), fallback_value(place)
+    (best, of_all), known = solve_whole(place), fallback_value(place)
     states = sum(int(mask.sum()) for mask in best.safe_states)
     every = sum(len(mask) for mask in best.safe_states)
     typer.echo(f"{world}: {'a world of your own' if is_file_name(world) else worlds.names()[world]}")
     typer.echo(f"The fallback earns {known:.4g} per episode, the best safe policy {best.value:.4g}.")
-    typer.echo(f"{states:,} of {every:,} states are truly safe.\n")
+    grown = "" if of_all else " (of the graph as it begins: the whole is too large)"
+    typer.echo(f"{states:,} of {every:,} states are truly safe{grown}.\n")
     typer.echo(str(diagnose(place.problem)))
     if draw:
         _draw(place, out or _picture(world), dark)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
@@ -11,7 +12,9 @@ from functools import cached_property
 import numpy as np
 
 from surefoot.exact import safe_sets
-from surefoot.model.graph import NO_ACTION, BoolArray, IntArray
+from surefoot.exact.best import MOST_WHOLE
+from surefoot.model.graph import NO_ACTION, OUTSIDE, BoolArray, IntArray
+from surefoot.model.growing import whole
 from surefoot.model.labels import Label
 from surefoot.plan.certify import Certified, fallback_only
 from surefoot.plan.plan import Plan
@@ -97,7 +100,8 @@ class View:
         for h, classes in enumerate(self.states[:-1]):
             names = self.world.problem.naming.states[h]
             for i, kind in enumerate(classes.tolist()):
-                found.setdefault(names[i], kind)
+                if i != self._outside(h):
+                    found.setdefault(names[i], kind)
         return found
 
     def ways_to(self) -> dict[Label, int]:
@@ -128,6 +132,10 @@ class View:
         """The classes of all states of all steps."""
         return {int(kind) for row in self.states for kind in set(row.tolist())}
 
+    def _outside(self, h: int) -> int | None:
+        """The state, and the pair, that stands for what is not in a growing graph; None where there is none."""
+        return OUTSIDE if h > 0 and self.world.problem.graph.beyond is not None else None
+
     def csv(self) -> str:
         """A row per action: step, state, action, class."""
         text, problem = io.StringIO(), self.world.problem
@@ -139,9 +147,15 @@ class View:
                 rows.writerow([h, problem.naming.states[h][state], problem.naming.action(layer, h, pair), kind])
         return text.getvalue()
 
+    @property
+    def present(self) -> set[int]:
+        """The classes that occur."""
+        parts = [*enumerate(self.pairs), *enumerate(self.states)]
+        return {int(kind) for h, part in parts for kind in set(part[self._outside(h) is not None :].tolist())}
+
     def count(self) -> dict[Class, int]:
         """Pairs by class, all steps together."""
-        everything = np.concatenate(self.pairs)
+        everything = np.concatenate([part[self._outside(h) is not None :] for h, part in enumerate(self.pairs)])
         return {kind: int((everything == kind).sum()) for kind in Class}
 
 
@@ -156,13 +170,24 @@ def classify(world: World, plan: Plan | Snapshot | None = None) -> View:
 
 
 def _compare(world: World, known: Certified, action: tuple[IntArray, ...], learned: bool) -> View:
-    safe_states, safe_pairs = safe_sets(world)
+    safe_states, safe_pairs = _truly_safe(world)
     graph = world.problem.graph
     banned = [graph.forbidden(h) for h in range(graph.horizon)]
     inside = [spread(mask, layer.state_ptr) for mask, layer in zip(banned, graph.layers, strict=False)]
     pairs = tuple(_classes(c, s, f & ~c) for c, s, f in zip(known.pairs, safe_pairs, inside, strict=True))
     states = tuple(_classes(c, s, f) for c, s, f in zip(known.states, safe_states, banned, strict=True))
     return View(world, pairs, states, action, learned)
+
+
+def _truly_safe(world: World) -> tuple[Sequence[BoolArray], Sequence[BoolArray]]:
+    """States and pairs; of a graph that grows as in the whole graph, where that is small enough to be built."""
+    problem = world.problem
+    everything = None if problem.growth is None else whole(problem, MOST_WHOLE)
+    states, pairs = safe_sets(world if everything is None else world.on(everything))
+    sizes = [layer.n_pairs for layer in problem.graph.layers]
+    return [mask[: problem.graph.n_states(h)] for h, mask in enumerate(states)], [
+        mask[:n] for mask, n in zip(pairs, sizes, strict=True)
+    ]
 
 
 def _classes(certified: BoolArray, safe: BoolArray, forbidden: BoolArray) -> IntArray:

@@ -106,6 +106,12 @@ FAMILIES: tuple[WorldFamily, ...] = (
         "SNO-MDP's random grids, on which one must not climb too steeply; with constant or varying thresholds",
         {"testing": "for tests: 7 x 7 cells", "small": "10 x 10 cells", "published": "20 x 20 cells, as published"},
     ),
+    WorldFamily(
+        "walk",
+        "walk:walk",
+        "a sled on an endless track, which must know the bumps ahead; its graph grows",
+        {"testing": "for tests: 6 steps, the whole graph", "small": "12 steps", "long": "40 steps"},
+    ),
     WorldFamily("lower-bound/1", "lower_bound:first", "Theorem 3's first instance: an action that pays and is unsafe"),
     WorldFamily(
         "lower-bound/2",

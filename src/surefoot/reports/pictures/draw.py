@@ -26,7 +26,7 @@ from surefoot.reports.wording import wording_of
 from surefoot.runs.plans_kept import Snapshot
 from surefoot.worlds.world import World
 
-_OWN = ("thermal", "driving", "rover", "power")  # families with a picture of their own, in a module of that name
+_OWN = ("thermal", "driving", "rover", "power", "walk")  # families with a module here for their own picture
 
 
 def draw(
@@ -68,6 +68,8 @@ def draw(
     if coordinates is not None and not callable(coordinates):
         fix = "Give lambda state: (x, y)."
         raise InvalidInput("coordinates of a world must be a function", got=f"a {type(coordinates).__name__}", fix=fix)
+    if isinstance(plan, Plan) and world.problem.growth is not None:
+        world = world.on(plan.problem)
     if plan is not None and not isinstance(plan, Snapshot) and plan.problem.digest != world.problem.digest:
         raise InvalidInput("the plan is of another problem", got=repr(plan.problem), fix="Draw it with its own world.")
     plt, context = pyplot(paper)

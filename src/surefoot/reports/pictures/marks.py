@@ -65,8 +65,7 @@ def legend(
     """The classes in the picture, and whatever else is there. ``shown``: these classes; else all that occur."""
     from matplotlib.patches import Patch
 
-    everything = (kind for row in (*view.pairs, *view.states) for kind in set(row.tolist()))
-    present = {int(kind) for kind in (everything if shown is None else shown)}
+    present = view.present if shown is None else {int(kind) for kind in shown}
     handles: list[Any] = [
         Patch(label=(names or view.names)[kind], **looks(kind)) for kind in Class if int(kind) in present
     ]
