@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from surefoot.agents.blocks import draws
 from surefoot.agents.blocks.place import Place, refuse_inside, start_of, under_way
+from surefoot.checks import at_least
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.model.features import Features
 from surefoot.model.graph import FloatArray, IntArray
@@ -22,6 +23,7 @@ from surefoot.model.growing import refuse_growing
 from surefoot.model.labels import Label
 from surefoot.model.measured import Cost, finite_cost, measured_features
 from surefoot.model.problem import Problem
+from surefoot.model.rays import NO_CENTER, Intensities, refuse_rays
 from surefoot.plan.plan import Plan
 
 Policy = tuple[IntArray, ...]
@@ -47,9 +49,12 @@ class Agent(ABC):
 
     name: ClassVar[str]
     grows: ClassVar[bool] = False  #: can play problems whose graph grows (spec 9)
+    knows_rays: ClassVar[bool] = False  #: plays actions at an intensity (spec 9); the others refuse such problems
 
     def __init__(self, problem: Problem) -> None:
         self.problem = check_problem(problem, self.grows)
+        if not self.knows_rays:
+            refuse_rays(problem, f"{type(self).__name__}")
         self.episodes = 0  # finished or aborted
         self.draws: draws.Draws | None = None  # what runs fed it with; None before the first
         self.place: Place | None = None  # of the episode under way
@@ -101,6 +106,10 @@ class Agent(ABC):
         """How likely each pair is, for an agent that draws its actions; None: it plays :meth:`policy` every time."""
         return None
 
+    def intensities(self) -> Intensities | None:
+        """H-1 of (N,): the intensity at which each pair would be played (spec 9); None: all in full."""
+        return None
+
     @property
     def plans_by_start(self) -> bool:
         """True when the plan depends on the start state of the episode."""
@@ -148,19 +157,38 @@ class Agent(ABC):
         next_state: Label,
         cost: Cost,
         features: ArrayLike | None = None,
+        intensity: float | None = None,
     ) -> None:
         """Tell what the action did: the next state and the measured cost of the transition.
 
-        ``features``: the cost features at the exact state, where an action has several cost rows (spec 9).
+        ``features``: the cost features at the exact state, where an action has several cost rows; ``intensity``: at
+        which the action was played, if not at the one that :meth:`intensity` says (spec 9).
         """
         place = under_way(self.place)
         place.expect_at("act", h, state)
         pair = self.problem.pair_index(h, state, action)
         edge = self.problem.edge_index(h, state, action, next_state)
         told, x = finite_cost(self.problem, cost, str(place)), None
-        if told is not None:
+        played = self._check_intensity(h, pair, intensity, str(place))
+        if told is not None and (features is not None or not self.problem.has_rays):
             x = measured_features(self.problem, h, edge, features, str(place))
-        self._record(h, pair, edge, told, x)
+        self._record(h, pair, edge, told, x, played)
+
+    def intensity(self, h: int, state: Label, action: Label) -> float:
+        """The intensity at which this action is to be played now; 1 for one that has none (spec 9)."""
+        played, pair = self.intensities(), self.problem.pair_index(h, state, action)
+        return 1.0 if played is None else float(played[h][pair])
+
+    def _check_intensity(self, h: int, pair: int, given: float | None, where: str) -> float | None:
+        """The intensity that was told, a number that the action can have; None: as offered."""
+        if given is None:
+            return None
+        value = at_least("intensity", given, 0.0)
+        is_ray = self.problem.has_rays and self.problem.graph.rays[h].center[pair] != NO_CENTER
+        if value > 1.0 or (value != 1.0 and not is_ray):
+            fix = "It is between 0 and 1." if is_ray else "This action has no intensity."
+            raise InvalidInput("no such intensity", where=where, got=repr(given), fix=fix)
+        return value
 
     def observe_terminal(self, state: Label, cost: Cost) -> None:
         """Tell the measured cost of the last state, where the problem declares one."""
@@ -188,8 +216,17 @@ class Agent(ABC):
     def _choose(self, h: int, state: int) -> int:
         """The pair to play."""
 
-    def _record(self, h: int, pair: int, edge: int, cost: FloatArray | None, features: Features | None = None) -> None:
-        """Take note of one transition; ``features``: of the cost, a table of one row, by default the declared one."""
+    def _record(
+        self,
+        h: int,
+        pair: int,
+        edge: int,
+        cost: FloatArray | None,
+        features: Features | None = None,
+        intensity: float | None = None,
+    ) -> None:
+        """Take note of one transition; ``features``: of the cost, a table of one row, by default the declared one;
+        ``intensity``: by default that of :meth:`intensities`."""
         under_way(self.place).move(edge)
 
     def _record_terminal(self, cost: FloatArray | None) -> None:

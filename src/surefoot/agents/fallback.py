@@ -21,6 +21,7 @@ class Fallback(Agent):
 
     name: ClassVar[str] = "fallback"
     grows: ClassVar[bool] = True
+    knows_rays: ClassVar[bool] = True  # and plays none
 
     @property
     def guaranteed(self) -> bool:

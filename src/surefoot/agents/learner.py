@@ -6,7 +6,7 @@ import json
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +26,7 @@ from surefoot.model.graph import NO_ACTION, FloatArray, IntArray
 from surefoot.model.growing import replayed
 from surefoot.model.measured import measured_features
 from surefoot.model.problem import Problem
+from surefoot.model.rays import Intensities, layer_at, refuse_rays
 from surefoot.plan.growth import grown, to_expand
 from surefoot.plan.plan import Plan
 from surefoot.threads import one_blas_thread
@@ -130,21 +131,47 @@ class Learner(Agent):
             raise AssumptionBroken("the agent's policy has no action", where=where)
         return pair
 
-    def _record(self, h: int, pair: int, edge: int, cost: FloatArray | None, features: Features | None = None) -> None:
+    def _record(
+        self,
+        h: int,
+        pair: int,
+        edge: int,
+        cost: FloatArray | None,
+        features: Features | None = None,
+        intensity: float | None = None,
+    ) -> None:
         """Count one transition in both regressions; values are those of the plan in force."""
         self._enter()
-        layer = self.problem.graph.layers[h]
+        problem = self._as_played(h, pair, intensity)
+        layer = problem.graph.layers[h]
         if self.shared_offsets and int(self.policy()[h][under_way(self.place).state]) != pair:
             # Whoever chose otherwise may have seen the offset that this episode's measurements share (spec 3).
             self.strayed = True
         if cost is not None and not self.strayed:
             if features is None:
-                features = measured_features(self.problem, h, edge, None, self.place)
+                features = measured_features(problem, h, edge, None, self.place)
             self.costs.add(h, features, cost)
         self.transitions.add(h, layer, pair, edge, self.plan.targets[h + 1])
         self._new_data = True
         self._note(self.episodes, h, edge, cost)
-        super()._record(h, pair, edge, cost, features)
+        super()._record(h, pair, edge, cost, features, intensity)
+
+    def _as_played(self, h: int, pair: int, intensity: float | None) -> Problem:
+        """The problem with this pair at the intensity that it was played at: data enter with exact features."""
+        planned = self.plan.intensities
+        if planned is None:
+            return self.problem
+        if intensity is None or intensity == planned[h][pair]:
+            return self.plan.problem
+        own = planned[h].copy()
+        own[pair] = intensity
+        declared, graph = self.problem.graph, self.plan.problem.graph
+        layer = layer_at(declared.layers[h], declared.rays[h], own)
+        layers = (*graph.layers[:h], layer, *graph.layers[h + 1 :])
+        return replace(self.plan.problem, graph=replace(graph, layers=layers))
+
+    def intensities(self) -> Intensities | None:
+        return self.plan.intensities
 
     def _note(self, episode: int, h: int, edge: int, cost: FloatArray | None) -> None:
         """Learn what else there is to learn from a transition, in an agent that is :attr:`traced`."""
@@ -188,6 +215,7 @@ class Learner(Agent):
         To be told in the order in which they happen. They may wait, and are counted before anything reads the data.
         ``features``: those of the measured cost, a table of one row, where they are not the declared ones (spec 9).
         """
+        refuse_rays(self.problem, "a learner that others play for")
         layer = self.problem.graph.layers[h]
         if features is not None and cost is not None:
             self._enter()

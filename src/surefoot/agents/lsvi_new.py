@@ -33,14 +33,16 @@ from surefoot.checks import at_least, one_of, probability, whole
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds, bound_costs
 from surefoot.estimate.values import ValueEllipsoid
-from surefoot.model.graph import FloatArray
+from surefoot.model.graph import FloatArray, LayeredGraph
 from surefoot.model.problem import Problem
+from surefoot.model.rays import refuse_rays
 from surefoot.plan.certify import Certified
 from surefoot.plan.confidence import cost_confidence, value_confidence
 from surefoot.plan.directed import Waited, directed_values, shares
 from surefoot.plan.explore import bonuses, future_uncertainty, pair_uncertainty, slacks, terminal_uncertainty
 from surefoot.plan.hope import hope
 from surefoot.plan.plan import Plan
+from surefoot.plan.rays import Opened, open_rays
 from surefoot.plan.scope import Scope
 from surefoot.plan.values import most_to_come, optimistic_values
 
@@ -94,6 +96,7 @@ class LsviNew(LookAhead):
 
     name: ClassVar[str] = "lsvi-new"
     grows: ClassVar[bool] = True
+    knows_rays: ClassVar[bool] = True
     options: LsviNewOptions
 
     def __init__(
@@ -117,7 +120,8 @@ class LsviNew(LookAhead):
         literal_future: bool = False,
         skip_hopeless: bool = False,
     ) -> None:
-        check_problem(problem, self.grows)
+        if check_problem(problem, self.grows).has_rays and skip_hopeless:
+            refuse_rays(problem, "skip_hopeless")
         p, chosen = probability("failure_probability", failure_probability), check_ideas(ideas)
         rule = _exploration(exploration, chosen != IDEAS or literal_future or explore is not None)
         if skip_hopeless and (literal_future or "I" not in chosen):
@@ -153,43 +157,53 @@ class LsviNew(LookAhead):
         super().__init__(problem, options, costs, values)
 
     def _make_plan(self) -> Plan:
-        problem, graph = self.problem, self.problem.graph
-        wanted = None if self._scope is None else self._scope.rows()
-        bounds = bound_costs(problem, self.costs, self.cost_confidence, wanted)  # Step 1
-        certified, allowed = self._certify(bounds)  # Step 2
-        known = self.value_ellipsoids()  # Step 3
-        if self.options.exploration == "directed":  # Step 4
-            plan = self._directed(bounds, certified, known)
+        problem, opened = self.problem, None
+        if problem.has_rays:  # from here on an ordinary problem: every ray at the intensity that its rows certify
+            opened = open_rays(problem, self.costs, self.cost_confidence)
+            problem, bounds = opened.problem, opened.bounds
         else:
-            values = optimistic_values(graph, allowed, self._ideas(bounds, allowed), known, most_to_come(graph))
-            plan = Plan(problem, bounds, certified, values, known, self.replans)
+            wanted = None if self._scope is None else self._scope.rows()
+            bounds = bound_costs(problem, self.costs, self.cost_confidence, wanted)  # Step 1
+        certified, allowed = self._certify(problem, bounds)  # Step 2
+        known, graph = self.value_ellipsoids(), problem.graph  # Step 3
+        if self.options.exploration == "directed":  # Step 4
+            plan = self._directed(problem, bounds, certified, known, opened)
+        else:
+            values = optimistic_values(graph, allowed, self._ideas(graph, bounds, allowed), known, most_to_come(graph))
+            plan = Plan(problem, bounds, certified, values, known, self.replans, opened=opened)
         if self._scope is not None:
             self._scope.narrow(bounds, problem.violation_thresholds)
         return plan
 
-    def _ideas(self, bounds: CostBounds, allowed: Certified) -> tuple[FloatArray, ...]:
+    def _ideas(self, graph: LayeredGraph, bounds: CostBounds, allowed: Certified) -> tuple[FloatArray, ...]:
         """The bonuses of Ideas II, III and IV."""
-        graph = self.problem.graph
         omega = pair_uncertainty(graph, bounds, self._slack)
         last = terminal_uncertainty(graph, bounds, self._slack)
         along = [np.ones_like(mask) for mask in allowed.pairs] if self.options.literal_future else allowed.pairs
         return bonuses(graph, omega, future_uncertainty(graph, omega, last, along), self.options.explore)
 
-    def _directed(self, bounds: CostBounds, certified: Certified, known: tuple[ValueEllipsoid, ...]) -> Plan:
+    def _directed(
+        self,
+        problem: Problem,
+        bounds: CostBounds,
+        certified: Certified,
+        known: tuple[ValueEllipsoid, ...],
+        opened: Opened | None,
+    ) -> Plan:
         """Towards what is hoped for; the reward foregone so far decides how much that may cost."""
-        problem, options = self.problem, self.options
-        hoped = hope(problem, bounds, certified, known, None if self._scope is None else self._scope.hopeful)
+        options = self.options
+        hoped = hope(problem, bounds, certified, known, None if self._scope is None else self._scope.hopeful, opened)
         self._waited = self._waited.at(self.episodes, hoped.gap)
         values, found = hoped.sure, None
         if hoped.gap > 0 and self._waited.may_explore(self.episodes, options.budget):
             ridge = sorted(options.ridges)[len(options.ridges) // 2]
-            told = shares(problem, self.costs, bounds, certified, hoped, ridge, self._slack)
+            told = shares(problem, self.costs, certified, hoped, ridge, self._slack)
             weight = self._waited.weight(options.curiosity, options.patience)
             found = None if told is None else directed_values(problem, certified, known, hoped, told, weight)
             if found is not None:
                 values = found.values
                 self._waited = replace(self._waited, exploring=True)
-        return Plan(problem, bounds, certified, values, known, self.replans, found, hoped)
+        return Plan(problem, bounds, certified, values, known, self.replans, found, hoped, opened=opened)
 
     def overdue(self) -> bool:
         due = self._waited.due_at(self.replan_growth, self.options.budget)

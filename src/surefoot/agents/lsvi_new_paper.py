@@ -169,7 +169,7 @@ class LsviNewPaper(LookAhead):
     def _make_plan(self) -> Plan:
         problem, options = self.problem, self.options
         bounds = bound_costs(problem, self.costs, self.cost_confidence, None)  # Step 1
-        certified, allowed = self._certify(bounds)  # Step 2
+        certified, allowed = self._certify(self.problem, bounds)  # Step 2
         known = self.value_ellipsoids()  # Step 3
         uncertainty, last = paper_uncertainty(problem, self.costs, self.cost_confidence)  # Step 4
         weights = PaperWeights(options.epsilon_2, options.epsilon_3, options.epsilon_4)
@@ -188,10 +188,10 @@ class LsviNewPaper(LookAhead):
     def guaranteed(self) -> bool:
         return super().guaranteed and self._proved and "guard" in self.options.deviations
 
-    def _certify(self, bounds: CostBounds) -> tuple[Certified, Certified]:
+    def _certify(self, problem: Problem, bounds: CostBounds) -> tuple[Certified, Certified]:
         if "fallback" in self.options.deviations:
-            return super()._certify(bounds)
-        certified = certify(without_fallback(self.problem.graph), bounds, self.problem.bounds)
+            return super()._certify(problem, bounds)
+        certified = certify(without_fallback(problem.graph), bounds, problem.bounds)
         return certified, certified
 
     def planned(self) -> dict[str, Any]:

@@ -21,10 +21,12 @@ from surefoot.estimate.costs import CostData, bound_costs
 from surefoot.estimate.families import families
 from surefoot.model.graph import OUTSIDE
 from surefoot.model.problem import Problem
+from surefoot.model.rays import FULL
 from surefoot.plan.certify import Certified, certify
 from surefoot.plan.confidence import cost_confidence
 from surefoot.plan.growth import grown_by
 from surefoot.plan.paper import usual_setting
+from surefoot.plan.rays import open_rays
 
 
 def check(
@@ -57,6 +59,7 @@ def check(
     say("bounds before any data")
     confidence = cost_confidence(problem, failure_probability=p, ridges=None, scale=1.0)
     nothing = CostData(problem, min(confidence.ridges), families(problem))  # no data yet
+    declared, problem = problem, problem.at(FULL)  # rays are judged in full, but for whether learning can start
     bounds = bound_costs(problem, nothing, confidence)
     if problem.growth is not None:
         say("what may be expanded before any data")
@@ -64,16 +67,18 @@ def check(
         expanded = (*problem.expanded_actions, problem.graph.n_all_states)
         problem = _outside_safe(problem)
         bounds = bound_costs(problem, nothing, confidence)
-    graph = problem.graph
-    certified = certify(graph, bounds, problem.bounds)
+    graph, opened, opened_bounds = problem.graph, problem, bounds
+    if declared.has_rays:
+        opened, opened_bounds = open_rays(declared, nothing, confidence)[1:3]
+    certified = certify(opened.graph, opened_bounds, problem.bounds)
     lost = lost_sets(problem, bounds)
     say("what would help")
     remedies = Remedies(problem, bounds, before_data(problem))
     senses = describe_sense(problem, bounds, p, confidence.ridges)
-    start = describe_cold_start(problem, bounds, certified, remedies)
+    start = describe_cold_start(opened, opened_bounds, certified, remedies)
     if start.can_move == "with data":
         say("the fallback's own data")
-        start = replace(start, episodes_of_fallback=episodes_to_open(problem, confidence))
+        start = replace(start, episodes_of_fallback=episodes_to_open(opened, confidence))
     limits = tuple(_limit(problem, remedies, j, senses[j]) for j in range(len(problem.limits)))
     say("the features")
     features = describe_features(problem)

@@ -8,6 +8,7 @@ import numpy as np
 
 from surefoot.errors import InvalidInput
 from surefoot.exact.policies import Policy
+from surefoot.exact.rays import true_intensities
 from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray, freeze
 from surefoot.model.growing import whole
 from surefoot.model.problem import Problem
@@ -58,7 +59,8 @@ def terminal_safe(world: World) -> BoolArray:
 def solve(world: World) -> Solution:
     """Truly safe states and actions, and the best policy among them (eq;defoptimalvvalue); ties go to the lowest pair.
 
-    A start state from which no policy is truly safe is an error that names it.
+    A start state from which no policy is truly safe is an error that names it. Of a world with rays: the best over the
+    largest truly safe intensity of each, and its centre (:mod:`surefoot.exact.rays`).
 
     Examples:
         >>> world = sf.worlds.make("thermal/testing")
@@ -68,6 +70,10 @@ def solve(world: World) -> Solution:
     """
     from surefoot.exact import kernels
 
+    intensities = None
+    if world.problem.has_rays:
+        intensities = true_intensities(world)
+        world = world.at(intensities)
     graph, limit = world.problem.graph, world.problem.violation_thresholds
     last = terminal_safe(world)
     values = [freeze(np.where(last, graph.terminal.reward, np.nan))]
@@ -113,7 +119,7 @@ def solve(world: World) -> Solution:
         value=float(start_values[0]),
         start_values=start_values,
         values=tuple(reversed(values)),
-        policy=Policy(world.problem, tuple(reversed(policy))),
+        policy=Policy(world.problem, tuple(reversed(policy)), intensities),
         safe_states=tuple(reversed(states)),
         safe_actions=tuple(reversed(actions)),
     )

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from surefoot.errors import InvalidInput
 from surefoot.exact.best import terminal_within
 from surefoot.exact.policies import AnyPolicy, Rows, fallback, policy_rows, weights
+from surefoot.exact.rays import as_played
 from surefoot.model.graph import FloatArray, IntArray, freeze, pool
 from surefoot.model.labels import Label
+from surefoot.model.rays import refuse_rays
 from surefoot.worlds.world import World
 
 
@@ -41,7 +43,7 @@ def evaluate(world: World, policy: AnyPolicy, start: Label | None = None) -> flo
         >>> round(sf.exact.evaluate(world, lambda h, s: 1), 3)
         2.12
     """
-    state = start_state(world, start)
+    world, state = as_played(world, policy), start_state(world, start)
     rows = policy_rows(world, policy, np.array([state]))
     graph = world.problem.graph
     rewards = tuple(layer.reward for layer in graph.layers)
@@ -56,6 +58,7 @@ def evaluate_all(world: World, policy: AnyPolicy) -> tuple[FloatArray, ...]:
         >>> [round(float(value[0]), 3) for value in sf.exact.evaluate_all(world, sf.exact.fallback(world.problem))]
         [1.089, 0.867, 0.645, 0.422, 0.2, 0.0]
     """
+    world = as_played(world, policy)
     graph = world.problem.graph
     rows = policy_rows(world, policy, graph.starts)
     rewards = tuple(layer.reward for layer in graph.layers)
@@ -83,7 +86,7 @@ def violations(world: World, policy: AnyPolicy, start: Label | None = None) -> V
         >>> sf.exact.violations(sf.worlds.make("thermal/testing"), lambda h, s: 2)
         Violations(expected=2.906072, probability=1.0)
     """
-    state = start_state(world, start)
+    world, state = as_played(world, policy), start_state(world, start)
     rows = policy_rows(world, policy, np.array([state]))
     broken_by, kept_by = _violating(world)
     last = (~terminal_within(world)).astype(np.float64)
@@ -196,6 +199,7 @@ class Evaluator:
     """
 
     def __init__(self, world: World) -> None:
+        refuse_rays(world.problem, "an Evaluator")
         graph = world.problem.graph
         layers = graph.layers
         self.world = world

@@ -21,6 +21,7 @@ from surefoot.errors import InvalidInput
 from surefoot.model.graph import NO_ACTION, FloatArray, IntArray, Layer, freeze
 from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
+from surefoot.model.rays import Intensities
 from surefoot.tolerances import PROBABILITY_SUM
 from surefoot.worlds.world import World
 
@@ -39,6 +40,12 @@ class Policy:
 
     problem: Problem
     pairs: tuple[IntArray, ...]
+    intensities: Intensities | None = None  # with rays: at which each pair is played (spec 9)
+
+    def intensity(self, h: int, s: Label, a: Label) -> float:
+        """At which intensity an action is played; 1 without rays."""
+        pair = self.problem.pair_index(h, s, a)
+        return 1.0 if self.intensities is None else float(self.intensities[h][pair])
 
     def action(self, h: int, s: Label) -> Label | None:
         """The action in state ``s`` at step ``h``, None where the policy has none."""
@@ -68,13 +75,14 @@ def fallback(problem: Problem) -> Policy:
         >>> sf.exact.fallback(sf.worlds.make("thermal/testing").problem).action(0, 0)
         0
     """
-    return Policy(problem, tuple(layer.fallback for layer in problem.graph.layers))
+    played = tuple(layer.fallback for layer in problem.graph.layers)
+    return Policy(problem, played, problem.intensities(1.0) if problem.has_rays else None)
 
 
 def policy_rows(world: World, policy: AnyPolicy, starts: IntArray) -> Rows:
     """The policy as checked arrays; labels are asked for in the states that ``starts`` (states of step 0) lead to."""
     problem: Problem = world.problem
-    if isinstance(policy, Policy) and policy.problem is problem:
+    if isinstance(policy, Policy) and (policy.problem is problem or policy.intensities is not None):
         return _checked(problem, policy.pairs)
     if isinstance(policy, Mapping):
         table = policy

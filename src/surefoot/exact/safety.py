@@ -6,6 +6,7 @@ import numpy as np
 
 from surefoot.exact.best import terminal_safe
 from surefoot.model.graph import BoolArray, IntArray
+from surefoot.model.rays import refuse_rays
 from surefoot.worlds.world import World
 
 INT32_END = 2**31  # numbers below fit into 32 bits: half the memory traffic
@@ -25,6 +26,7 @@ def safe_sets(world: World) -> Sets:
     """
     from surefoot.exact import kernels
 
+    refuse_rays(world.problem, "safe_sets")
     layers, limits = world.problem.graph.layers, world.problem.violation_thresholds
     running = _running(world)
     states, pairs = [terminal_safe(world)], []
@@ -56,6 +58,7 @@ class SafeSets:
     def __init__(self, world: World) -> None:
         from surefoot.exact import kernels
 
+        refuse_rays(world.problem, "SafeSets")
         graph, limit = world.problem.graph, world.problem.violation_thresholds
         sizes = [graph.n_states(h) for h in range(graph.horizon)]
         self._states = _cuts(sizes)

@@ -13,6 +13,7 @@ import numpy as np
 
 from surefoot.errors import InvalidInput
 from surefoot.exact.best import terminal_within
+from surefoot.model.rays import refuse_rays
 from surefoot.worlds.env import SurefootEnv
 
 
@@ -34,6 +35,7 @@ class Witness(gymnasium.Wrapper[Any, Any, Any, Any]):
         if not isinstance(env, SurefootEnv):
             raise InvalidInput("a witness stands directly around one of our environments", got=repr(env))
         self._world = env._world
+        refuse_rays(self._world.problem, "a witness")
         self._within_last = terminal_within(self._world)
         self._state = 0
         self._reward = 0.0

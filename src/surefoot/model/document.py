@@ -20,16 +20,18 @@ from surefoot.errors import UnreadableFile
 from surefoot.model import checked
 from surefoot.model.anchors import Anchor
 from surefoot.model.features import Features
-from surefoot.model.graph import NO_ACTION, Beyond, Layer
+from surefoot.model.graph import NO_ACTION, Beyond, Layer, LayeredGraph
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
+from surefoot.model.rays import NO_CENTER
 from surefoot.model.rules import check_horizon
 from surefoot.model.sparse_rows import MOST_COLUMNS, RowParts, SparseRows
 from surefoot.model.sparse_rows import checked as checked_rows
 
 FORMAT = "surefoot-problem"
-VERSION = 3
+VERSION = 4
+_PLAIN = 3  # the version of a problem without rays, which older releases read too
 
 Document = dict[str, Any]
 
@@ -51,8 +53,9 @@ _TOP_KEYS = (
     *("stationary_costs", "stationary_transitions", "starts", "labels"),
     *("layers", "terminal", "anchors", "features"),
 )
-_OPTIONAL_KEYS = ("digest", "arrays", "beyond")
+_OPTIONAL_KEYS = ("digest", "arrays", "beyond", "rays")
 _BEYOND_KEYS = ("longest_row", "room")
+_RAY_KEYS = ("center", "cost_features")
 
 
 # --- out ------------------------------------------------------------------------------------------------
@@ -80,9 +83,11 @@ def to_document(problem: Problem) -> Document:
         for h, layer in enumerate(graph.layers)
     ]
     last = graph.terminal
+    rays = _rays(graph)
     return {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION if rays else _PLAIN,
+        **({"rays": rays} if rays else {}),
         "horizon": problem.horizon,
         "limits": [{key: _listed(getattr(limit, key)) for key in _LIMIT_KEYS} for limit in problem.limits],
         "features": _listed(problem.features),
@@ -102,6 +107,19 @@ def to_document(problem: Problem) -> Document:
         "labels": {"states": list(states.seen), "actions": list(actions.seen)},
         **({} if graph.beyond is None else {"beyond": asdict(graph.beyond)}),
     }
+
+
+def _rays(graph: LayeredGraph) -> list[Document]:
+    """Centres as numbers within their states, and cost features at intensity 0; what layers share is one array."""
+    made: dict[tuple[int, int], NDArray[Any]] = {}
+    for layer, rays in zip(graph.layers, graph.rays, strict=False):
+        first = np.repeat(layer.state_ptr[:-1], np.diff(layer.state_ptr))
+        center = np.where(rays.center == NO_CENTER, NO_CENTER, rays.center - first)
+        made.setdefault((id(rays), id(layer.state_ptr)), center)
+    return [
+        {"center": made[id(rays), id(layer.state_ptr)], "cost_features": rays.cost_features}
+        for layer, rays in zip(graph.layers, graph.rays, strict=False)
+    ]
 
 
 def _listed(value: object) -> object:
@@ -159,11 +177,11 @@ def check_version(document: object) -> Document:
             got=f"version {checked.short(version)}, this surefoot reads version {VERSION}",
             fix="Upgrade surefoot to read it.",
         )
-    if type(version) is int and 0 < version < VERSION:
+    if type(version) is int and 0 < version < _PLAIN:
         raise UnreadableFile(
             "the file is of an older version",
             where="$.version",
-            got=f"version {version}, this surefoot reads version {VERSION}",
+            got=f"version {version}, this surefoot reads version {_PLAIN} and later",
             fix="Save the problem anew from what it was made of.",
         )
     if type(version) is not int or version < 1:
@@ -191,6 +209,10 @@ def from_document(document: Document, stored: Mapping[str, object], budget: int)
     if known[-1] is not None and last["terminal_cost_features"] is None:
         raise UnreadableFile("the last step has an anchor but no cost", where=f"$.anchors[{horizon - 1}]")
     starts = reader.array(top["starts"], "$.starts", _INT)
+    if ("rays" in top) != (document["version"] != _PLAIN):
+        raise UnreadableFile(f"rays come with version {VERSION}, and only there", where="$.rays")
+    rays = [reader.rays(each, f"$.rays[{h}]") for h, each in _each_ray(top, horizon)]
+    centers: dict[str, Any] = {key: [each[key] for each in rays] for key in (rays[0] if rays else ())}
     reader.refuse_unused()
     columns: dict[str, Any] = {key: [row[key] for row in rows] for key in rows[0]}
     for key in ("state_labels", "forbidden"):
@@ -207,8 +229,13 @@ def from_document(document: Document, stored: Mapping[str, object], budget: int)
         beyond=_beyond(top.get("beyond")),
         **columns,
         **last,
+        **centers,
     )
     return replace(problem, seals=())  # nobody else holds what was just read
+
+
+def _each_ray(top: Document, horizon: int) -> Iterator[tuple[int, object]]:
+    return enumerate(checked.sequence(top["rays"], "$.rays", horizon - 1, "horizon - 1") if "rays" in top else ())
 
 
 class _Reader:
@@ -252,6 +279,13 @@ class _Reader:
             "terminal_has_cost": None if x is None else self.array(has_cost, f"{at}.has_cost", _BOOL),
             "forbidden": self._unless_null(part["forbidden"], f"{at}.forbidden", _BOOL),
             "state_labels": self._named(part["states"], f"{at}.states", states),
+        }
+
+    def rays(self, value: object, at: str) -> dict[str, Any]:
+        part = checked.mapping(value, at, _RAY_KEYS)
+        return {
+            "center": self.array(part["center"], f"{at}.center", _INT),
+            "center_cost_features": self.array(part["cost_features"], f"{at}.cost_features", _FLOAT, 2),
         }
 
     def _unless_null(self, value: object, at: str, dtype: np.dtype[Any]) -> NDArray[Any] | None:

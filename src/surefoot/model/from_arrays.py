@@ -28,6 +28,7 @@ from surefoot.model.graph import (
 )
 from surefoot.model.labels import shown
 from surefoot.model.naming import Naming
+from surefoot.model.rays import NO_CENTER, Centers
 from surefoot.model.rules import FallbackChoice
 from surefoot.model.sparse_rows import SparseRows
 
@@ -89,6 +90,44 @@ def claim(graph: LayeredGraph) -> None:
         owner: Any = array
         while isinstance(owner, np.ndarray):
             owner = freeze(owner).base
+
+
+def centers(center: PerLayer | None, cost_features: PerLayer | None, layers: Sequence[Layer]) -> list[Centers | None]:
+    """What is declared of rays, per step; ``center`` counts within each state's own actions."""
+    n = len(layers)
+    if center is None:
+        if cost_features is not None:
+            raise InvalidInput("center_cost_features has no effect without center")
+        return [None] * n
+    tables = [None] * n if cost_features is None else per_layer("center_cost_features", cost_features, n)
+    known: dict[tuple[int, ...], Centers] = {}  # what steps share stays one object
+    made: list[Centers | None] = []
+    for h, (given, table, layer) in enumerate(zip(per_layer("center", center, n), tables, layers, strict=True)):
+        if given is None:
+            made.append(None)
+            continue
+        key = (id(given), id(table), id(layer.state_ptr))
+        if key not in known:
+            known[key] = _centers(given, table, layer, h)
+        made.append(known[key])
+    return made
+
+
+def _centers(given: NDArray[Any], table: NDArray[Any] | None, layer: Layer, h: int) -> Centers:
+    number = taken("center", given, _INDEX, 1, h)
+    if len(number) != layer.n_pairs:
+        got = f"{len(number)} entries where {layer.n_pairs} are expected"
+        raise InvalidInput("center has the wrong length", where=f"step {h}", got=got)
+    sizes = np.repeat(np.diff(layer.state_ptr), np.diff(layer.state_ptr))
+    odd = np.flatnonzero((number < NO_CENTER) | (number >= sizes))
+    if len(odd):
+        got = f"{int(number[odd[0]])} for pair {int(odd[0])}"
+        raise InvalidInput("center is no action of the state", where=f"step {h}", got=got)
+    first = np.repeat(layer.state_ptr[:-1], np.diff(layer.state_ptr))
+    pair = np.where(number == NO_CENTER, NO_CENTER, first + number)
+    pair[pair == np.arange(len(pair))] = NO_CENTER  # an action that is its own centre is an ordinary one
+    rows = None if table is None else taken("center_cost_features", table, _NUMBER, 2, h).copy()
+    return Centers(freeze(pair.astype(np.int64)), rows)
 
 
 def build_layers(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from surefoot.model.graph import (
 )
 from surefoot.model.labels import Label, Names, Register, same_label, shown
 from surefoot.model.naming import Naming
+from surefoot.model.rays import NO_CENTER, Centers
 from surefoot.model.reals import real, vector
 from surefoot.model.repeatable import check_repeatable
 from surefoot.model.rules import FallbackChoice
@@ -33,6 +35,7 @@ Features = Callable[[int, Label, Label, Label], ArrayLike]
 CostFeatures = Features | Callable[[int, Label, Label], ArrayLike]
 Forbidden = Callable[[int, Label], bool]
 FallbackPolicy = Callable[[int, Label], Label]
+Center = Callable[[int, Label], Label] | Callable[[int, Label, Label], Label]
 
 Result = TypeVar("Result")
 
@@ -56,9 +59,9 @@ def by_pair(cost_features: CostFeatures, transition_features: Features | None) -
         signature = inspect.signature(cost_features)
     except (TypeError, ValueError):  # some builtins have none
         return False
-    if _takes(signature, 4):
+    if takes(signature, 4):
         return False
-    if not _takes(signature, 3):
+    if not takes(signature, 3):
         raise InvalidInput(
             "cost_features takes the wrong number of arguments",
             got=f"cost_features{signature}",
@@ -73,7 +76,8 @@ def by_pair(cost_features: CostFeatures, transition_features: Features | None) -
     return True
 
 
-def _takes(signature: inspect.Signature, n: int) -> bool:
+def takes(signature: inspect.Signature, n: int) -> bool:
+    """May such a function be called with so many arguments?"""
     try:
         signature.bind(*range(n))
     except TypeError:
@@ -145,10 +149,13 @@ class Explorer:
         cost_features: CostFeatures,
         transition_features: Features | None,
         forbidden: Forbidden | None,
+        center: Center | None = None,
     ) -> None:
         self.actions, self.successors, self.reward = actions, successors, reward
         self.cost_features, self.transition_features = cost_features, transition_features
         self.by_pair, self.forbidden = by_pair(cost_features, transition_features), forbidden
+        self.center = center
+        self.centers: list[Centers | None] = []  # of every step that was expanded
         self._states = Register("state")
         self._actions = Register("action")
         self._cost_dim: int | None = None
@@ -176,7 +183,7 @@ class Explorer:
             action_names.append(tuple(labels))
             names.append(Names(len(states), list(states)))
         naming = Naming(tuple(names), tuple(action_names))
-        check_repeatable(layers, naming, self.successors_of, self.reward_of)
+        check_repeatable(layers, naming, self._support_of, self.reward_of)
         return layers, naming
 
     def _new_states(self, labels: Iterable[Label], where: str) -> dict[Label, int]:
@@ -194,20 +201,31 @@ class Explorer:
         rewards: list[float] = []
         x_rows: list[FloatArray] = []
         phi_rows: list[FloatArray] = []
+        base_rows: list[FloatArray] = []  # the cost features of rays at intensity 0
+        centers: list[int] = []
         for s in states:
-            for a in self.actions_of(h, s):
+            actions = self.actions_of(h, s)
+            for a in actions:
                 action_labels.append(a)
                 rewards.append(self.reward_of(h, s, a))
+                number = self._center_of(h, s, a, actions)
+                centers.append(NO_CENTER if number is None else state_ptr[-1] + number)
+                middle = a if number is None else actions[number]
                 if self.by_pair:
                     x_rows.append(self.cost_features_of(h, s, a))
-                for s2 in self.successors_of(h, s, a):
+                support, own = self._support_of(h, s, a, middle), self.successors_of(h, s, a)
+                for k, s2 in enumerate(support):
                     successor.append(found.setdefault(s2, len(found)))
                     if not self.by_pair:
                         x_rows.append(self.cost_features_of(h, s, a, s2))
+                        if self.center is not None:
+                            base_rows.append(self.cost_features_of(h, s, middle, s2))
                     if self.transition_features is not None:
-                        phi_rows.append(self.transition_features_of(h, s, a, s2))
+                        row = self.transition_features_of(h, s, a if k < len(own) else middle, s2)
+                        phi_rows.append(row if k < len(own) else np.zeros_like(row))  # at intensity 1 the chance is 0
                 pair_ptr.append(len(successor))
             state_ptr.append(len(action_labels))
+        self.centers.append(self._declared_centers(centers, base_rows))
         x = phi = table(x_rows, self._cost_dim)
         if self.transition_features is not None:
             phi = table(phi_rows, self._transition_dim)
@@ -225,6 +243,48 @@ class Explorer:
             forbidden=forbidden_mask(self.forbidden, Names(len(states), states), h),
         )
         return layer, action_labels, found
+
+    def _declared_centers(self, centers: list[int], base_rows: list[FloatArray]) -> Centers | None:
+        if self.center is None:
+            return None
+        return Centers(freeze(np.array(centers, np.int64)), None if self.by_pair else table(base_rows, self._cost_dim))
+
+    def _center_of(self, h: int, s: Label, a: Label, actions: list[Label]) -> int | None:
+        """The number of the action that a is at intensity 0, None where it has no intensity."""
+        if self.center is None:
+            return None
+        answer: Any = call("center", self.center, h, s, a) if self._by_action else call("center", self.center, h, s)
+        for number, known in enumerate(actions):
+            if same_label(known, answer):
+                return None if same_label(answer, a) else number
+        if answer is None:
+            return None
+        raise InvalidInput(
+            "the centre is no action of the state",
+            where=_place(h, s, a),
+            got=f"center returns {shown(answer)}",
+            fix=f"Actions there: {', '.join(map(repr, actions[:12]))}; None is for an action without an intensity.",
+        )
+
+    @cached_property
+    def _by_action(self) -> bool:
+        """The centre is a function of (h, s, a), not of (h, s): read from its signature."""
+        assert self.center is not None
+        try:
+            return takes(inspect.signature(self.center), 3)
+        except (TypeError, ValueError):  # some builtins have none
+            return False
+
+    def _support_of(self, h: int, s: Label, a: Label, middle: Label | None = None) -> list[Label]:
+        """What may follow: an action's own successors, then those that only its centre has (spec 9)."""
+        if self.center is not None and middle is None:
+            actions = self.actions_of(h, s)
+            number = self._center_of(h, s, a, actions)
+            middle = a if number is None else actions[number]
+        own = self.successors_of(h, s, a)
+        if self.center is None or middle is None or same_label(middle, a):
+            return own
+        return own + [s2 for s2 in self.successors_of(h, s, middle) if s2 not in own]
 
     def actions_of(self, h: int, s: Label) -> list[Label]:
         where = f"step {h}, state {s!r}"

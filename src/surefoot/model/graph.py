@@ -161,6 +161,19 @@ class Layer:
 
 
 @dataclass(frozen=True, eq=False)
+class Rays:
+    """Actions of a layer with an intensity: what they are at intensity 0 (spec 9, surefoot.model.rays)."""
+
+    center: IntArray  # (N,) the pair that each is at intensity 0; -1 for an action without one
+    cost_features: FloatArray  # (R, dc) at intensity 0; of an action without one its own
+    transition_features: FloatArray  # (E, dp) likewise
+
+    def reward(self, layer: Layer) -> FloatArray:
+        """(N,) likewise."""
+        return np.asarray(layer.reward[np.where(self.center < 0, np.arange(layer.n_pairs), self.center)])
+
+
+@dataclass(frozen=True, eq=False)
 class Terminal:
     """The last layer: a reward and, optionally, a cost, both of the state alone."""
 
@@ -211,6 +224,7 @@ class LayeredGraph:
     starts: IntArray  # (n,) states of layer 0, in declaration order
     anchors: tuple[Anchors | None, ...]  # H
     beyond: Beyond | None = None  # of a graph that grows; state OUTSIDE stands for it
+    rays: tuple[Rays, ...] = ()  # H-1, or none where no action has an intensity
 
     @property
     def horizon(self) -> int:
@@ -313,10 +327,14 @@ class LayeredGraph:
     def _largest_cost_norm(self) -> float:
         if self.beyond is not None:
             return self.beyond.longest_row
-        tables = {id(layer.cost_features): layer.cost_features for layer in self.layers}
+        return max(largest_norm(x) for x in self.cost_tables())
+
+    def cost_tables(self) -> list[Features]:
+        """Every table of cost features, each once; of rays both ends: whatever is between them is no longer."""
+        tables = [layer.cost_features for layer in self.layers] + [rays.cost_features for rays in self.rays]
         if self.terminal.cost_features is not None:
-            tables[id(self.terminal.cost_features)] = self.terminal.cost_features
-        return max(largest_norm(x) for x in tables.values())
+            tables.append(self.terminal.cost_features)
+        return list({id(x): x for x in tables}.values())
 
     def pruned(self) -> LayeredGraph:
         """The graph without the states that nothing can reach; layers that keep all stay shared."""

@@ -159,12 +159,9 @@ def largest_costs(graph: LayeredGraph, priors: Sequence[Prior]) -> FloatArray:
     result = np.array([prior.norm * longest for prior in priors])
     if graph.beyond is not None:  # rows to come are not known
         return result
-    tables = {id(layer.cost_features): layer.cost_features for layer in graph.layers}
-    if graph.terminal.cost_features is not None:
-        tables[id(graph.terminal.cost_features)] = graph.terminal.cost_features
     for j, prior in enumerate(priors):
         if prior.boxed:
-            most = max(_largest_in_box(x, prior) for x in tables.values())
+            most = max(_largest_in_box(x, prior) for x in graph.cost_tables())
             result[j] = min(most, prior.outer * longest if longest > 0.0 else 0.0)
     return result
 
@@ -185,11 +182,8 @@ def longest_scaled(graph: LayeredGraph, width: FloatArray) -> float:
         return graph.largest_cost_norm()
     if graph.beyond is not None:
         return float(width.max()) * graph.largest_cost_norm()
-    tables = {id(layer.cost_features): layer.cost_features for layer in graph.layers}
-    if graph.terminal.cost_features is not None:
-        tables[id(graph.terminal.cost_features)] = graph.terminal.cost_features
     return max(
-        float(np.max(row_norms(scaled(part, width)), initial=0.0)) for x in tables.values() for part in parts_of(x)
+        float(np.max(row_norms(scaled(part, width)), initial=0.0)) for x in graph.cost_tables() for part in parts_of(x)
     )
 
 

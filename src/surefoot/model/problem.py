@@ -32,6 +32,7 @@ from surefoot.model.priors import (
     longest_scaled,
     with_step_bounds,
 )
+from surefoot.model.rays import Centers, Intensities, build_rays, graph_at, intensities_of, refuse_rays
 from surefoot.model.reals import constant
 from surefoot.model.rules import (
     FallbackChoice,
@@ -45,6 +46,8 @@ from surefoot.model.rules import (
 )
 from surefoot.model.seals import FileSeal, Seal, check_seals, taken_over
 from surefoot.model.sparse_rows import Taker
+
+_KEPT = ("bounds", "priors", "noises", "largest_costs", "cost_scales", "violation_thresholds")
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +104,7 @@ class Problem(Growing):
         terminal_cost_features: Callable[[Label], ArrayLike | None] | None = None,
         forbidden: functions.Forbidden | None = None,
         anchor: AnchorOf | None = None,
+        center: functions.Center | None = None,
         features: Sequence[str] | None = None,
         transition_norm: float = 1.0,
         stationary_costs: bool = False,
@@ -124,6 +128,8 @@ class Problem(Growing):
             forbidden: ``forbidden(h, s)`` is True where a state must not be entered: a limit that is known (spec 9).
             anchor: ``anchor(h)`` gives ``(features, cost)`` known exactly at step h, or ``(features, cost,
                 tolerance)``; a list of such tuples, the fallback's first; or None.
+            center: ``center(h, s)``, the action from which the intensity of all others of s is counted; or
+                ``center(h, s, a)``, that of each action. None: actions without an intensity (spec 9).
             features: names for the cost features: priors, anchors and explanations may then speak in them.
             transition_norm: a bound on ‖μ‖.
             stationary_costs, stationary_transitions: the hidden parameters are the same at every step.
@@ -134,11 +140,11 @@ class Problem(Growing):
             {"cost_features": cost_features, "fallback": fallback},
         )
         functions.check_optional(
-            {"transition_features": transition_features, "forbidden": forbidden, "anchor": anchor},
+            {"transition_features": transition_features, "forbidden": forbidden, "anchor": anchor, "center": center},
             {"terminal_reward": terminal_reward, "terminal_cost_features": terminal_cost_features},
         )
         starts = functions.start_labels(start)
-        walk = functions.Explorer(actions, successors, reward, cost_features, transition_features, forbidden)
+        walk = functions.Explorer(actions, successors, reward, cost_features, transition_features, forbidden, center)
         layers, naming = walk.walk(horizon, starts)
         cost_dim = layers[0].cost_features.shape[1]
         terminal = functions.terminal_layer(
@@ -152,6 +158,7 @@ class Problem(Growing):
             functions.fallback_choice(fallback, layers, naming),
             limits,
             anchor,
+            walk.centers,
             features,
             transition_norm,
             stationary_costs,
@@ -178,6 +185,8 @@ class Problem(Growing):
         row_ptr: arrays.PerLayer | None = None,
         forbidden: BoolArray | Sequence[BoolArray | None] | None = None,
         anchor: AnchorOf | None = None,
+        center: arrays.PerLayer | None = None,
+        center_cost_features: arrays.PerLayer | None = None,
         features: Sequence[str] | None = None,
         transition_norm: float = 1.0,
         stationary_costs: bool = False,
@@ -208,6 +217,11 @@ class Problem(Growing):
         (S',) bool. ``start`` is a state number or several. States and actions are numbers unless ``state_labels`` (H
         lists, one per state) and ``action_labels`` (H-1 lists, one per pair) name them; None: the numbers of that step.
         ``beyond``: of a graph that has grown, whose triplets to state 0 lead to what it does not hold (spec 9).
+
+        ``center`` (N,) int64 makes rays of actions (spec 9): the number, among the state's own, of the action that each
+        is at intensity 0, -1 for an action without an intensity. A ray lists the successors of its centre, too, with
+        transition features 0 where it does not lead by itself. ``center_cost_features`` (R, dc) are the cost features
+        at intensity 0; needed where rows belong to triplets and the ray has successors that its centre has not.
 
         Arrays of up to 16 MiB in total are copied. Larger ones are not: they, and the arrays they are views of, become
         read-only and must not be changed in any other way. A checksum of them is verified before every plan
@@ -250,6 +264,7 @@ class Problem(Growing):
             arrays.fallback_choice(fallback, layers, naming),
             limits,
             anchor,
+            arrays.centers(center, center_cost_features, layers),
             features,
             transition_norm,
             stationary_costs,
@@ -269,6 +284,7 @@ class Problem(Growing):
         fallback: FallbackChoice,
         limits: Sequence[Limit] | Limit,
         anchor: AnchorOf | None,
+        centers: Sequence[Centers | None],
         features: Sequence[str] | None,
         transition_norm: float,
         stationary_costs: bool,
@@ -296,7 +312,7 @@ class Problem(Growing):
             for h in range(costed):
                 given = functions.call("anchor", anchor, h)
                 anchors[h] = anchors_at(given, h, dim, len(limits), naming.features)
-        graph = LayeredGraph(done, terminal, starts, tuple(anchors), beyond)
+        graph = LayeredGraph(done, terminal, starts, tuple(anchors), beyond, build_rays(done, centers, naming))
         made = cls(graph, naming, limits, norm, stationary_costs, stationary_transitions)
         check_beyond(graph)
         check_anchors(made)
@@ -311,7 +327,32 @@ class Problem(Growing):
         keep = self.graph.reachable
         if self.graph.beyond is not None or all(mask.all() for mask in keep):
             return self
+        refuse_rays(self, "pruning")
         return replace(self, graph=self.graph.pruned(), naming=self.naming.kept(keep, self.graph.layers))
+
+    @property
+    def has_rays(self) -> bool:
+        """True when some action has an intensity (spec 9)."""
+        return bool(self.graph.rays)
+
+    def at(self, intensity: float | Sequence[FloatArray]) -> Problem:
+        """The problem with every ray at one intensity, or at its own, H-1 arrays (N,): no action has a choice left.
+
+        Examples:
+            >>> problem = sf.worlds.make("dosing/testing").problem
+            >>> problem.has_rays, problem.at(0.5).has_rays
+            (True, False)
+        """
+        if not self.has_rays:
+            return self
+        made = replace(self, graph=graph_at(self.graph, self.intensities(intensity)))
+        for name in _KEPT:  # tolerances, and what counts as a violation, are those of the declaration
+            made.__dict__[name] = getattr(self, name)
+        return made
+
+    def intensities(self, given: float | Sequence[FloatArray]) -> Intensities:
+        """H-1 of (N,): one intensity for all rays, or as given, checked; 1 for actions without one."""
+        return intensities_of(self.graph, given)
 
     def verify(self) -> None:
         """Raise AssumptionBroken if an array that was too large to copy has changed since it was declared."""
@@ -327,6 +368,7 @@ class Problem(Growing):
         """
         from surefoot.model.rounding import stored_in_float32
 
+        refuse_rays(self, "storing features in float32")
         return stored_in_float32(self)
 
     def __repr__(self) -> str:

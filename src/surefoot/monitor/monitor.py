@@ -110,6 +110,7 @@ from surefoot.estimate.families import of_norms
 from surefoot.model.features import FeatureArray
 from surefoot.model.graph import NO_ROW, FloatArray
 from surefoot.model.problem import Problem
+from surefoot.model.rays import refuse_rays
 from surefoot.monitor import window_kernels as kernels
 from surefoot.monitor.mixture_kernels import ALL, NOTHING, SHIFT, Verdict, weigh
 from surefoot.monitor.ridges import ridge_grid
@@ -135,6 +136,7 @@ class Monitor:
 
     def __init__(self, problem: Problem, false_alarm: float) -> None:
         """``false_alarm``: α, the probability that a plant as declared ever raises an alarm."""
+        refuse_rays(problem, "the monitor")
         self.problem = problem
         self.false_alarm = probability("false_alarm", false_alarm)
         self.measurements = 0

@@ -34,7 +34,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.estimate.bank import Turned
-from surefoot.estimate.costs import CostBounds, CostData
+from surefoot.estimate.costs import CostData
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.features import Features
 from surefoot.model.graph import FloatArray, IntArray
@@ -130,7 +130,6 @@ def directed_values(
 def shares(
     problem: Problem,
     data: CostData,
-    bounds: CostBounds,
     certified: Certified,
     hoped: Hope,
     ridge: float,
@@ -139,8 +138,8 @@ def shares(
     """How much each cost row that certified pairs reach tells about the targets; None where all tell nothing at all."""
     graph = problem.graph
     turned = [data.bank.turned(r) for r in range(len(data.bank.rows))]
-    targets, failing = _targets(problem, bounds, certified, reached_by(graph, hoped.best.action), slack)
-    aims = _aims(problem, data, turned, targets, failing, ridge)
+    targets, failing = _targets(hoped, certified, reached_by(graph, hoped.best.action), slack)
+    aims = _aims(hoped.problem, data, turned, targets, failing, ridge)
     score, aim, alone = [], [], []
     for h, mask in enumerate(reached(graph, certified.pairs)):
         best, which, most_told = np.zeros(len(mask)), np.full(len(mask), -1, np.int8), np.zeros(len(mask))
@@ -176,17 +175,17 @@ def _table(problem: Problem, h: int) -> Features | None:
 
 
 def _targets(
-    problem: Problem, bounds: CostBounds, certified: Certified, marks: Marks, slack: FloatArray
+    hoped: Hope, certified: Certified, marks: Marks, slack: FloatArray
 ) -> tuple[list[tuple[int, int]], list[int]]:
     """Of some cost rows, those that are not certified and fail a limit, the nearest to it first; not too many.
 
     And the limit that each fails most.
     """
-    graph = problem.graph
+    problem, bounds, graph = hoped.problem, hoped.bounds, hoped.problem.graph
     layer, row, excess, failing = [], [], [], []
     for h, mask in enumerate(marks):
         if h < graph.horizon - 1:
-            done, upper = spread(certified.pairs[h], graph.layers[h].row_ptr), bounds.upper[h]
+            done, upper = spread(hoped.done[h], graph.layers[h].row_ptr), bounds.upper[h]
         elif bounds.terminal_upper is None:
             break
         else:

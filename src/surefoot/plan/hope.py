@@ -20,6 +20,7 @@ from surefoot.estimate.values import ValueEllipsoid, expected_next_value
 from surefoot.model.graph import NO_ACTION, OUTSIDE, BoolArray, FloatArray, IntArray, LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, not_refuted
+from surefoot.plan.rays import Opened
 from surefoot.plan.segments import spread
 from surefoot.plan.values import Values, most_to_come, optimistic_values
 
@@ -37,6 +38,9 @@ class Hope:
     best: Values  # V̄, and the policy that is hoped for
     sure: Values  # V, and the policy that is certified
     gap: float  # the largest over the starts; 0 where rounding alone is left
+    problem: Problem  # that it is about: with rays, each at the largest intensity that is not proved unsafe (spec 9)
+    bounds: CostBounds  # of that
+    done: tuple[BoolArray, ...]  # H-1 of (N,)  pairs that are certified as they are hoped for
 
 
 def hope(
@@ -45,19 +49,27 @@ def hope(
     certified: Certified,
     known: Sequence[ValueEllipsoid],
     scope: Sequence[BoolArray] | None = None,
+    opened: Opened | None = None,
 ) -> Hope:
-    """Hopeful sets and the gap. ``scope``: per layer (N,) pairs outside of which nothing was looked at."""
-    graph = problem.graph
-    found = not_refuted(graph, bounds, problem.bounds)
+    """Hopeful sets and the gap. ``scope``: per layer (N,) pairs outside of which nothing was looked at; ``opened``: of
+    a problem with rays, whose certified intensities ``problem`` has."""
+    graph, done = problem.graph, certified.pairs
+    about, about_bounds = problem, bounds
+    if opened is not None:
+        about, about_bounds = opened.hoped, opened.hoped_bounds
+        fully = (a == b for a, b in zip(opened.intensities, opened.hoped_intensities, strict=True))
+        done = tuple(mask & same for mask, same in zip(done, fully, strict=True))
+    found = not_refuted(about.graph, about_bounds, problem.bounds)
     pairs = found.pairs if scope is None else tuple(a & b for a, b in zip(found.pairs, scope, strict=True))
     hopeful = Certified(_either(pairs, certified.pairs), _either(found.states, certified.states))
     nothing, most = [np.broadcast_to(0.0, layer.n_pairs) for layer in graph.layers], most_to_come(graph)
     sure = optimistic_values(graph, certified, nothing, known, most)
     best = sure
-    if not _alike(hopeful, certified):
-        best = replace(optimistic_values(graph, hopeful, nothing, known, most), q=())  # which nobody asks for
+    if opened is not None or not _alike(hopeful, certified):
+        best = replace(optimistic_values(about.graph, hopeful, nothing, known, most), q=())  # which nobody asks for
     gap = float((best.value[0] - sure.value[0])[graph.starts].max())
-    return Hope(hopeful, best, sure, gap if gap > CLOSED * graph.horizon else 0.0)
+    gap = gap if gap > CLOSED * graph.horizon else 0.0
+    return Hope(hopeful, best, sure, gap, about, about_bounds, done)
 
 
 def _alike(one: Certified, other: Certified) -> bool:

@@ -13,9 +13,11 @@ from surefoot.estimate.values import ValueEllipsoid, expected_next_value
 from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray
 from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
+from surefoot.model.rays import Intensities
 from surefoot.plan.certify import Certified, within_limits
 from surefoot.plan.directed import Directed
 from surefoot.plan.hope import Hope, exploiting, hope, worth_at_least
+from surefoot.plan.rays import Opened
 from surefoot.plan.segments import segment_all
 from surefoot.plan.values import Values
 from surefoot.plan.why import Explanation, why
@@ -49,6 +51,7 @@ class Plan:
     chances: tuple[FloatArray, ...] | None = (
         None  # H-1 of (N,), where actions are drawn; then values.action are likeliest
     )
+    opened: Opened | None = None  # with rays: then ``problem`` has each at its certified intensity (spec 9)
 
     def __repr__(self) -> str:
         pairs = self.problem.expanded_actions[1]
@@ -63,7 +66,8 @@ class Plan:
     @cached_property
     def hope(self) -> Hope:
         """The pairs that may yet be certified, and what they would be worth (spec 5)."""
-        return self.known_hope or hope(self.problem, self.bounds, self.certified_sets, self.ellipsoids)
+        known = self.problem, self.bounds, self.certified_sets, self.ellipsoids
+        return self.known_hope or hope(*known, opened=self.opened)
 
     @property
     def gap(self) -> float:
@@ -125,6 +129,22 @@ class Plan:
         """True when this action, and all that may follow, is proved to keep every limit."""
         pair = self.problem.pair_index(h, s, a)
         return bool(self.certified_sets.pairs[h][pair])
+
+    def intensity(self, h: int, s: Label, a: Label) -> float:
+        """How far an action may be opened: the largest certified intensity, 0 for one that is not certified.
+
+        1 for a certified action without an intensity (spec 9).
+        """
+        pair = self.problem.pair_index(h, s, a)
+        if not self.certified_sets.pairs[h][pair]:
+            return 0.0
+        return 1.0 if self.intensities is None else float(self.intensities[h][pair])
+
+    @property
+    def intensities(self) -> Intensities | None:
+        """H-1 of (N,): the intensity at which each pair is planned with, certified by its own cost rows; None without
+        rays."""
+        return None if self.opened is None else self.opened.intensities
 
     def safe(self, h: int, s: Label) -> bool:
         """True when the state has a certified action (in the last layer: keeps every limit)."""

@@ -24,7 +24,11 @@ start state that the policy is for, null when it is for all. In safe mode every 
 an action are left out: to ask for one is an error, never a guess. In a problem with more than ``MOST_STATES`` those
 that the policy never reaches are left out too (``"states": "reached"``).
 
-``.py``: a module that needs nothing but Python, with a function ``action(step, state)``.
+With rays (spec 9) the version is 4 and every entry has an ``intensity``, at which the action is to be played: 1 for one
+that has none.
+
+``.py``: a module that needs nothing but Python, with a function ``action(step, state)``; with rays it gives the action
+and its intensity.
 """
 
 from __future__ import annotations
@@ -49,6 +53,7 @@ from surefoot.plan.plan import Plan
 from surefoot.storage import disk, strict_json
 
 FORMAT, VERSION = "surefoot-policy", 3
+WITH_RAYS = 4  #: who does not know of intensities must not read it
 MOST_STATES = 100_000  #: of all decision steps
 
 Entry = dict[str, Any]
@@ -76,7 +81,14 @@ class Exported:
     def _bounds(self) -> tuple[Sequence[FloatArray] | None, Sequence[FloatArray] | None]:
         if self.plan is None:
             return None, None
-        return worth_between(self.problem.graph, self.chosen, self.plan.ellipsoids)
+        return worth_between(self.plan.problem.graph, self.chosen, self.plan.ellipsoids)
+
+    @cached_property
+    def _intensities(self) -> Sequence[FloatArray] | None:
+        """H-1 of (N,) with rays; an agent without plans plays actions in full."""
+        if not self.problem.has_rays:
+            return None
+        return self.problem.intensities(1.0) if self.plan is None else self.plan.intensities
 
     def _value(self, h: int, state: int) -> Entry:
         low, high = self._bounds
@@ -91,7 +103,7 @@ class Exported:
         """All but the steps."""
         return {
             "format": FORMAT,
-            "version": VERSION,
+            "version": WITH_RAYS if self.problem.has_rays else VERSION,
             "problem": self.problem.digest,
             "agent": self.agent,
             "plan": None if self.plan is None else self.plan.number,
@@ -121,6 +133,7 @@ class Exported:
 
     def _entries(self, h: int, row: IntArray) -> Iterator[Entry]:
         layer, naming, plan = self.problem.graph.layers[h], self.problem.naming, self.plan
+        opened = self._intensities
         worst = None if plan is None else np.maximum.reduceat(plan.bounds.upper[h], layer.row_ptr[:-1], axis=0)
         for state in np.flatnonzero(row != NO_ACTION).tolist():
             pair = int(row[state])
@@ -129,6 +142,7 @@ class Exported:
             yield {
                 "state": naming.states[h][state],
                 "action": naming.action(layer, h, pair),
+                **({} if opened is None else {"intensity": float(opened[h][pair])}),
                 **self._value(h, state),
                 "margin": None if worst is None else margins(worst[pair], self.problem.bounds[h], certified),
                 "certified": certified,
@@ -192,7 +206,7 @@ _END = ''')
 
 
 def action(step, state):
-    """The action to take in a state at a step, counted from 0; KeyError where nothing is certified."""
+    """{what} in a state at a step, counted from 0; KeyError where nothing is certified."""
     if type(step) is not int or not 0 <= step < len(_ACTIONS):
         raise KeyError(step)
     return _ACTIONS[step][state]
@@ -213,9 +227,11 @@ def _write_python(stream: BinaryIO, head: Document, steps: Iterable[Iterable[Ent
     for step in steps:
         stream.write(b"    {\n")
         for entry in step:
-            stream.write(f"        {entry['state']!a}: {entry['action']!a},\n".encode("ascii"))
+            played = entry["action"] if "intensity" not in entry else (entry["action"], entry["intensity"])
+            stream.write(f"        {entry['state']!a}: {played!a},\n".encode("ascii"))
         stream.write(b"    },\n")
-    stream.write(_END.encode())
+    what = "The action to take" if head["version"] == VERSION else "The action to take and its intensity"
+    stream.write(_END.format(what=what).encode())
 
 
 # --- reading --------------------------------------------------------------------------------------------
@@ -239,7 +255,9 @@ def load_policy(path: Path) -> Document:
 
 
 def _checked(found: object) -> Document:
-    checked.of_format(found, "a policy", FORMAT, VERSION, "Run anew, or export it again.")
+    with_rays = isinstance(found, dict) and found.get("version") == WITH_RAYS
+    version = WITH_RAYS if with_rays else VERSION
+    checked.of_format(found, "a policy", FORMAT, version, "Run anew, or export it again.")
     document = checked.mapping(found, "$", _HEAD)
     for name in ("problem", "agent", "promise", "states"):
         checked.string(document[name], f"$.{name}")
@@ -257,7 +275,7 @@ def _checked(found: object) -> Document:
     (start,) = checked.labels([document["start"]], "$.start")
     starts = _starts(document["starts"])
     limits, steps = len(document["limits"]), checked.sequence(document["steps"], "$.steps")
-    entries = [_step(step, f"$.steps[{h}]", limits) for h, step in enumerate(steps)]
+    entries = [_step(step, f"$.steps[{h}]", limits, with_rays) for h, step in enumerate(steps)]
     return {**document, "start": start, "starts": starts, "steps": entries}
 
 
@@ -284,8 +302,9 @@ def _check_source(value: object) -> None:
         (checked.string if name in ("kind", "world") else checked.integer)(part, f"$.source.{name}")
 
 
-def _step(value: object, at: str, limits: int) -> list[Entry]:
-    found = [checked.mapping(entry, f"{at}[{i}]", _ENTRY) for i, entry in enumerate(checked.sequence(value, at))]
+def _step(value: object, at: str, limits: int, with_rays: bool) -> list[Entry]:
+    keys = (*_ENTRY, "intensity") if with_rays else _ENTRY
+    found = [checked.mapping(entry, f"{at}[{i}]", keys) for i, entry in enumerate(checked.sequence(value, at))]
     states = checked.labels([entry["state"] for entry in found], f"{at}.state")
     actions = checked.labels([entry["action"] for entry in found], f"{at}.action")
     if len(set(states)) < len(states):
@@ -295,5 +314,7 @@ def _step(value: object, at: str, limits: int) -> list[Entry]:
             checked.flag(entry[name], f"{at}[{i}].{name}")
         if (margin := entry["margin"]) is not None:
             checked.sequence(margin, f"{at}[{i}].margin", limits, "limits")
+        if with_rays and not 0.0 <= checked.real(entry["intensity"], f"{at}[{i}].intensity") <= 1.0:
+            raise checked.wrong(f"{at}[{i}].intensity", "a number from 0 to 1", entry["intensity"])
         _check_numbers((*(entry[name] for name in _VALUES), *(margin or ())), f"{at}[{i}]")
     return [{**entry, "state": s, "action": a} for entry, s, a in zip(found, states, actions, strict=True)]

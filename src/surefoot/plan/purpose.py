@@ -78,13 +78,13 @@ def _ahead(plan: Plan, h: int, share: FloatArray, aim: IntArray) -> tuple[FloatA
 
 def _narrow(plan: Plan, h: int, row: int) -> str:
     """The bound that a target stands for: of the limit that it fails most."""
-    problem = plan.problem
+    problem, bounds = plan.hope.problem, plan.hope.bounds
     naming, limit = problem.naming, problem.bounds[h]
     if h == problem.horizon - 1:
-        assert plan.bounds.terminal_upper is not None
-        upper, place = plan.bounds.terminal_upper[row], f"state {naming.states[h][row]!r} at the end"
+        assert bounds.terminal_upper is not None
+        upper, place = bounds.terminal_upper[row], f"state {naming.states[h][row]!r} at the end"
     else:
-        layer, upper = problem.graph.layers[h], plan.bounds.upper[h][row]
+        layer, upper = problem.graph.layers[h], bounds.upper[h][row]
         pair = int(np.searchsorted(layer.row_ptr, row, side="right")) - 1
         state = int(np.searchsorted(layer.state_ptr, pair, side="right")) - 1
         place = f"{naming.action(layer, h, pair)!r} in step {h}, state {naming.states[h][state]!r}"

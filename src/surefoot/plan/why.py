@@ -29,6 +29,7 @@ from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
 from surefoot.plan.purpose import purposes
+from surefoot.plan.rays import opening
 from surefoot.plan.segments import first_marked, segment_any, segment_max, spread
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ class Explanation:
     certified: bool
     chain: tuple[Link, ...]
     purpose: str = ""  # of an action that the plan plays to explore: what for
+    opening: str = ""  # of a certified action with an intensity: how far it may be opened, and why no further
 
     @property
     def kind(self) -> Kind:
@@ -120,8 +122,9 @@ class Explanation:
         return self.chain[-1]
 
     def __str__(self) -> str:
+        opened = f";\nit {self.opening}" if self.opening else ""
         played = f";\nit is played {self.purpose}" if self.purpose else ""
-        return ";\n  there, the nearest is: ".join(map(str, self.chain)) + played
+        return ";\n  there, the nearest is: ".join(map(str, self.chain)) + opened + played
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,6 +214,8 @@ def why(plan: Plan, h: int, s: Label, a: Label) -> Explanation:
     pair = plan.problem.pair_index(h, s, a)
     found = reasons(plan.problem, plan.bounds, plan.certified_sets, h)
     explained = explain(plan.problem, plan.bounds, plan.certified_sets, found, h, pair)
+    if explained.certified and plan.opened is not None:
+        explained = replace(explained, opening=opening(plan.opened, h, pair))
     state = plan.problem.state_index(h, s)
     played = plan.directed is not None and pair == int(plan.values.action[h][state])
     return replace(explained, purpose=purposes(plan).of(h, state)) if played else explained

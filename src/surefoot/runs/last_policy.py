@@ -28,7 +28,7 @@ def save_last_policy(run: Run, path: Path, exploit: bool = False) -> Path:
         failure_probability=manifest["constants"].get("failure_probability"),
         start=run.policy_start,
         source={"kind": "run", "world": manifest["world"], "seed": manifest["seed"], "episodes": run.episodes},
-        exact=evaluate_all(run.world, chosen),
+        exact=evaluate_all(run.world.at(1.0 if plan is None else plan.intensities or 1.0), chosen),
         exploring=plan is not None and not exploit,
     )
     return save_policy(path, policy.head(), policy.steps())

@@ -51,6 +51,8 @@ MOST_TRIPLETS = 20_000  #: of a problem, all layers together; larger ones keep n
 
 def why_not_kept(problem: Problem) -> str:
     """Why a problem's runs keep no snapshots; empty if they do."""
+    if problem.has_rays:
+        return "no snapshots of plans: the problem has rays"
     triplets = sum(layer.n_edges for layer in problem.graph.layers)
     if triplets <= MOST_TRIPLETS:
         return ""

@@ -26,6 +26,7 @@ from surefoot.exact import Evaluator, evaluate, fallback_value, solve
 from surefoot.exact.best import solve_whole
 from surefoot.model.graph import FloatArray
 from surefoot.model.plant.simulation import Simulation
+from surefoot.model.rays import Intensities
 from surefoot.plan.plan import Plan
 from surefoot.runs import sources
 from surefoot.runs.events import cost_event, value_event
@@ -186,7 +187,9 @@ class Session:
         self.plans = PlanTable()
         best, self.best_of_all = solve_whole(world)
         self.best = dict(zip(graph.starts.tolist(), best.start_values, strict=True))
-        self._evaluator = Evaluator(world)
+        self.played = world  # with rays: each at the intensity of the plan in force (spec 9)
+        self._intensities: Intensities | None = None
+        self._evaluator = None if world.problem.has_rays else Evaluator(world)
         self._values: dict[int, float] = {}  # of the policy in force, by start
         self._policy: Policy | None = None
         self._chances: Chances | None = None  # of an agent that draws its actions: in place of its policy
@@ -311,17 +314,26 @@ class Session:
     def _rollout(self) -> Any:
         from surefoot.runs.compiled import Rollout
 
-        return Rollout(self.agent, self.world, self.sampler)
+        return Rollout(self.agent, self.played, self.sampler)
 
     def _follow(self) -> bool:
-        """Let the world be as large as the agent's graph has grown; → was it smaller?"""
-        problem = self.agent.problem
-        if problem.growth is None or problem is self.world.problem:
+        """Let the world be as the agent plays it: as large as its graph has grown, every ray at the intensity of its
+        plan (spec 9); → was it another?"""
+        problem, intensities = self.agent.problem, self.agent.intensities()
+        if problem.has_rays:
+            if self.played is not self.world and intensities is self._intensities:
+                return False
+            self._intensities = intensities
+            self.played = self.world.at(1.0 if intensities is None else intensities)
+            self.sampler.follow(self.played)
+        elif problem.growth is None or problem is self.world.problem:
             return False
-        self.world, before = self.world.on(problem), self.sampler
-        self.sampler = self.world.sampler(self.seed)
-        self.sampler.restore(before.state())
-        self._evaluator = Evaluator(self.world)
+        else:
+            before = self.sampler
+            self.world = self.played = self.world.on(problem)
+            self.sampler = self.world.sampler(self.seed)
+            self.sampler.restore(before.state())
+        self._evaluator, self._values = Evaluator(self.played), {}
         return True
 
     def _next_policy(self) -> int:
@@ -334,7 +346,7 @@ class Session:
 
     def _step_episode(self) -> None:
         """One episode by the same calls that a real plant would make, on indices."""
-        agent, world, table, k = self.agent, self.world, self.table, self.done
+        agent, world, table, k = self.agent, self.played, self.table, self.done
         graph = world.problem.graph
         state, total = int(table.start[k]), 0.0
         agent._begin(state)
@@ -386,7 +398,7 @@ class Session:
         self.plans.to_gain.append(plan.to_gain)
         self.plans.value.append(self._value(start))
         self.plans.consistent.append(plan.consistent)
-        self.plans.cost_event.append(cost_event(self.world, plan.bounds))
+        self.plans.cost_event.append(cost_event(self.played, plan.bounds))
         self.plans.value_event.append(value_event(self.world, plan.ellipsoids))
         if self.recorder is not None:
             self.recorder(plan, self.done)
@@ -397,9 +409,10 @@ class Session:
         if start not in self._values:
             label = self.world.problem.naming.states[0][start]
             if self._chances is not None:
-                self._values[start] = evaluate(self.world, self._chances, label)
+                self._values[start] = evaluate(self.played, self._chances, label)
             else:
                 assert self._policy is not None
+                assert self._evaluator is not None
                 self._values[start] = self._evaluator.value(self._policy, label)
         return self._values[start]
 

@@ -35,6 +35,7 @@ from surefoot.model.graph import BoolArray
 from surefoot.model.labels import Label
 from surefoot.model.measured import Cost
 from surefoot.model.problem import Problem
+from surefoot.model.rays import refuse_rays
 from surefoot.shields.following import OUTSIDE, Follower, check_action
 from surefoot.shields.reading import Foreign, Own, Reader, Transition
 from surefoot.worlds.env import SurefootEnv
@@ -135,11 +136,12 @@ def _learner(learner: Any, known: Problem | None) -> Learner:
     if learner is None:
         if known is None:
             raise InvalidInput("a foreign environment needs a learner", fix="Give sf.LsviNew(problem).")
-        return LsviNew(known)
+        learner = LsviNew(known)
     if not isinstance(learner, Learner):
         fix = "Give an agent with certified sets, such as sf.LsviNew(problem)."
         raise InvalidInput("a shield needs a learner", got=repr(learner), fix=fix)
     found: Learner = learner
+    refuse_rays(found.problem, "a shield")
     if known is not None and known is not found.problem and known.digest != found.problem.digest:
         fix = "Make it with sf.LsviNew(env.unwrapped.problem)."
         raise InvalidInput("the learner was made for another problem than the environment's", fix=fix)

@@ -22,6 +22,7 @@ from surefoot.model import files
 from surefoot.model.growing import refuse_growing
 from surefoot.model.plant.plant import Plant
 from surefoot.model.problem import Problem
+from surefoot.model.rays import refuse_rays
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.monitor.watching import MonitorFactory
 from surefoot.storage.disk import FileLayer, writing
@@ -223,6 +224,7 @@ def usual_monitor(problem: Problem, false_alarm: float) -> Any:
 def refuse_sparse(problem: Problem, *, of_plant: bool) -> None:
     """The monitor and the audit keep d × d matrices: what sparse features are there to avoid. And only a plant has the
     exact features of a cost whose action has several rows."""
+    refuse_rays(problem, "a study")
     layer = problem.graph.layers[0]
     if problem.graph.several_rows and not of_plant:
         raise InvalidInput(

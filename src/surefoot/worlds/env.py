@@ -43,6 +43,7 @@ from surefoot.model.graph import NO_ACTION, FloatArray
 from surefoot.model.growing import refuse_growing
 from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
+from surefoot.model.rays import refuse_rays
 from surefoot.worlds import painting, registry
 from surefoot.worlds.observing import Observation, Observer
 from surefoot.worlds.registry import environment_id, register_all
@@ -74,6 +75,7 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
         self._painter: painting.Painter | None = None
         self._world = world
         problem, graph = world.problem, world.problem.graph
+        refuse_rays(problem, "an environment")
         self._observer = Observer(problem, observation)
         self._cost = one_of("cost", COSTS, cost)
         self._unknown_action = one_of("unknown_action", UNKNOWN_ACTIONS, unknown_action)

@@ -75,6 +75,18 @@ FAMILIES: tuple[WorldFamily, ...] = (
         {"testing": "for tests: 6 x 6 cells", "small": "10 x 10 cells", "medium": "16 x 16 cells"},
     ),
     WorldFamily(
+        "dosing",
+        "dosing:dosing",
+        "one continuous dose per step, an unmeasured response, and a trap two steps later",
+        {"testing": "for tests", "small": "eight levels, ten steps", "medium": "ten levels, fourteen steps"},
+    ),
+    WorldFamily(
+        "throttle",
+        "throttle:throttle",
+        "the thermal machine with a continuous throttle in place of a grid of powers",
+        {"testing": "for tests", "small": "as thermal/small", "medium": "a finer grid"},
+    ),
+    WorldFamily(
         "figure1", "figure1:figure1", "the paper's sketch of safe and unsafe subgraphs, five steps and two actions"
     ),
     WorldFamily(

@@ -63,6 +63,10 @@ class Sampler:
         }
         self._draw = draws[world.noise]
 
+    def follow(self, world: World) -> None:
+        """Draw from now on from the same world with its rays at other intensities; the streams go on."""
+        self._world = world
+
     def begin_episode(self) -> None:
         """Draw the offsets that all measurements of the next episode share; where none are declared, nothing."""
         if self._shared.any():

@@ -8,6 +8,7 @@ Steps that hold the same feature arrays and the same parameters get the very sam
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from surefoot.errors import InvalidInput
 from surefoot.model.features import Features, pieces, product
 from surefoot.model.graph import FloatArray, IntArray, Layer, freeze
 from surefoot.model.problem import Problem
+from surefoot.model.rays import mixed
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.tolerances import NEGATIVE_PROBABILITY, PROBABILITY_SUM
 
@@ -131,6 +133,44 @@ def cost_tables(
             known[key] = freeze(table)
         tables.append(known[key])
     return tuple(tables), _terminal_costs(problem, cost[-1], deviation)
+
+
+class AtZero(NamedTuple):
+    """The truth of one layer at intensity 0 (spec 9); of actions without an intensity their own."""
+
+    probabilities: FloatArray  # (E,)
+    costs: FloatArray  # (R, m)
+
+
+def rays_at_zero(problem: Problem, transition: FloatArray, cost: FloatArray) -> tuple[AtZero, ...]:
+    """Per decision step; none for a problem without rays."""
+    if not problem.has_rays:
+        return ()
+    at_zero = problem.at(0.0)
+    probabilities = probability_tables(at_zero, transition)
+    return tuple(map(AtZero, probabilities, cost_tables(at_zero, cost, None)[0]))
+
+
+def between(
+    problem: Problem,
+    at_zero: Sequence[AtZero],
+    probabilities: Sequence[FloatArray],
+    costs: Sequence[FloatArray],
+    intensities: Sequence[FloatArray],
+) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
+    """Probabilities (E,) and costs (R, m) of every step, every ray at its intensity; what steps share they share."""
+    made: dict[tuple[int, ...], tuple[FloatArray, FloatArray]] = {}
+    keys = []
+    steps = zip(problem.graph.layers, at_zero, probabilities, costs, intensities, strict=True)
+    for layer, zero, p, c, intensity in steps:
+        keys.append(tuple(map(id, (layer.pair_ptr, layer.row_ptr, zero.costs, zero.probabilities, p, c, intensity))))
+        if keys[-1] not in made:
+            by_edge, by_row = (np.repeat(intensity, np.diff(pointer)) for pointer in (layer.pair_ptr, layer.row_ptr))
+            made[keys[-1]] = (
+                freeze(mixed((zero.probabilities, p), by_edge)),
+                freeze(mixed((zero.costs, c), by_row)),
+            )
+    return tuple(made[key][0] for key in keys), tuple(made[key][1] for key in keys)
 
 
 def arrival_costs(problem: Problem, costs: Sequence[FloatArray]) -> tuple[FloatArray, ...]:

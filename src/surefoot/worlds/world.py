@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
+from surefoot.model.rays import refuse_rays
 from surefoot.threads import one_blas_thread
 from surefoot.worlds import truth_rules as checks
 from surefoot.worlds import truth_tables as tables
@@ -60,6 +61,7 @@ class World:
     misspecified_beyond_declaration: bool  # some deviation exceeds its limit's misspecification
     name: str | None = None  # its id in the registry, or its file's name; used by pictures and titles only
     exact_digest: str | None = None  # of the world with exact features, where those of the problem are rounded
+    at_zero: tuple[tables.AtZero, ...] = ()  # H-1: the truth of rays at intensity 0 (spec 9); none without rays
 
     def __init__(
         self,
@@ -87,9 +89,12 @@ class World:
         mu = checks.transition_parameters(problem, transition)
         gamma = checks.cost_parameters(problem, cost)
         extra = None if deviation is None else checks.deviations(problem, deviation)
+        if extra is not None:
+            refuse_rays(problem, "a world whose costs deviate from their line")
         with one_blas_thread():  # so that a world has the same bits in every process
             probabilities = tables.probability_tables(problem, mu)
             costs, terminal_costs = tables.cost_tables(problem, gamma, extra)
+            at_zero = tables.rays_at_zero(problem, mu, gamma)
         checks.check_anchor_costs(problem, gamma)
         checks.check_fallback(problem, probabilities, costs, terminal_costs)
         self._set(
@@ -103,6 +108,7 @@ class World:
             terminal_costs=terminal_costs,
             noise=checks.check_noise(noise),
             misspecified_beyond_declaration=(extra is not None and checks.beyond_declaration(problem, extra)),
+            at_zero=at_zero,
         )
 
     def _set(self, **fields: Any) -> None:
@@ -122,6 +128,33 @@ class World:
             raise InvalidInput("a world follows its own problem as it grows", got="another problem")
         twin = World(problem, self.transition, self.cost_parameters, self.noise)
         twin._set(name=self.name)
+        return twin
+
+    def at(self, intensity: float | Sequence[FloatArray]) -> World:
+        """The same truth behind :meth:`surefoot.Problem.at`: an ordinary world, every ray at an intensity (spec 9).
+
+        Examples:
+            >>> world = sf.worlds.make("dosing/testing")
+            >>> half = world.at(0.5)
+            >>> bool(np.allclose(half.costs[0], (world.at(0.0).costs[0] + world.at(1.0).costs[0]) / 2))
+            True
+        """
+        if not self.problem.has_rays:
+            return self
+        intensities = self.problem.intensities(intensity)
+        problem = self.problem.at(intensities)
+        probabilities, costs = tables.between(self.problem, self.at_zero, self.probabilities, self.costs, intensities)
+        twin = object.__new__(World)
+        twin.__dict__.update(self.__dict__)
+        twin._set(
+            problem=problem,
+            probabilities=probabilities,
+            cumulative=tables.cumulative_tables(problem.graph.layers, probabilities),
+            costs=costs,
+            at_zero=(),
+        )
+        for cached in ("digest", "arrival_costs"):
+            twin.__dict__.pop(cached, None)
         return twin
 
     def stored_in_float32(self) -> World:

@@ -14,6 +14,7 @@ from surefoot.agents.learner import NO_PROMISE, Learner, LearnerOptions
 from surefoot.checks import promised, some_of
 from surefoot.estimate.costs import CostBounds
 from surefoot.model.graph import NO_ACTION
+from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, certify, certify_one_step, with_least_worst
 
 IDEAS = ("I", "II", "III", "IV")
@@ -46,9 +47,9 @@ class LookAhead(Learner):
             return NO_PROMISE
         return f"every step safe with probability {promised(self.options.failure_probability)}"
 
-    def _certify(self, bounds: CostBounds) -> tuple[Certified, Certified]:
+    def _certify(self, problem: Problem, bounds: CostBounds) -> tuple[Certified, Certified]:
         """Step 2: what is certified, and what may be played; they differ only without Idea I, and its guarantee."""
-        graph, limits = self.problem.graph, self.problem.bounds
+        graph, limits = problem.graph, problem.bounds
         if "I" in self.options.ideas:
             certified = certify(graph, bounds, limits)
             return certified, certified

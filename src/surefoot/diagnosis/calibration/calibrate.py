@@ -33,6 +33,7 @@ from surefoot.errors import InvalidInput
 from surefoot.model.graph import FloatArray
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
+from surefoot.model.rays import refuse_rays
 
 
 def calibrate(problem: Problem, log: Log, *, level: float = 0.95) -> Calibration:
@@ -63,6 +64,7 @@ def calibrate(problem: Problem, log: Log, *, level: float = 0.95) -> Calibration
             "calibrate needs a Problem", got=f"a {type(problem).__name__}", fix="For a World, pass world.problem."
         )
     level = probability("level", level)
+    refuse_rays(problem, "calibrate")
     data = read_measurements(problem, log)
     if len(data.step) == 0 and not data.outside:
         raise InvalidInput("there is nothing to calibrate with", got="no row with a cost")

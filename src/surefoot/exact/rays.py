@@ -1,0 +1,69 @@
+"""Rays under the truth: how far each may really be opened, and at which intensities a policy plays (spec 9).
+
+True costs are affine in the intensity, so the largest one that keeps every limit is a quotient:
+
+    α = min over rows and limits of  (c̄ + tolerance − cost at 0) / (cost at 1 − cost at 0),   where it rises beyond c̄
+
+Q is affine in α as well: on what is safe it is largest at 0, which is the centre's own pair, or at that α. Where the
+centre itself keeps the limits no other intensity can be better, and the best policy over these is the best of all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from surefoot.errors import InvalidInput
+from surefoot.model.graph import FloatArray, Layer, Rays, freeze
+from surefoot.model.rays import FULL, NO_CENTER, Intensities, mixed
+from surefoot.worlds.truth_tables import AtZero
+from surefoot.worlds.world import World
+
+
+def true_intensities(world: World) -> Intensities:
+    """H-1 of (N,): the largest intensity of each pair whose own cost rows keep all limits; 0 without one."""
+    graph, limits = world.problem.graph, world.problem.violation_thresholds
+    made: dict[tuple[object, ...], FloatArray] = {}
+    result = []
+    for h, (layer, rays, zero, costs) in enumerate(
+        zip(graph.layers, graph.rays, world.at_zero, world.costs, strict=True)
+    ):
+        key = (*map(id, (layer.row_ptr, rays, zero.costs, costs)), limits[h].tobytes())
+        if key not in made:
+            made[key] = freeze(_largest(layer, rays, zero, costs, limits[h]))
+        result.append(made[key])
+    return tuple(result)
+
+
+def _largest(layer: Layer, rays: Rays, zero: AtZero, costs: FloatArray, limits: FloatArray) -> FloatArray:
+    low, rise = zero.costs, costs - zero.costs
+    with np.errstate(divide="ignore", invalid="ignore"):
+        root = np.where(costs <= limits, FULL, np.where(rise > 0.0, (limits - low) / rise, 0.0))
+    of_rows = np.clip(root, 0.0, FULL).min(axis=1)
+    found = np.minimum.reduceat(of_rows, layer.row_ptr[:-1])
+    found[rays.center == NO_CENTER] = FULL
+    for _ in range(4):  # as costs are computed: never beyond the limit by a last digit
+        over = np.any(mixed((low, costs), np.repeat(found, np.diff(layer.row_ptr))) > limits, axis=1)
+        beyond = np.logical_or.reduceat(over, layer.row_ptr[:-1]) & (rays.center != NO_CENTER)
+        if not beyond.any():
+            break
+        found = np.where(beyond, np.maximum(np.nextafter(found, 0.0) - 1e-15 * found, 0.0), found)
+    return found
+
+
+def as_played(world: World, policy: Any) -> World:
+    """The world with every ray at the intensity that a policy plays it at; an ordinary world as it is.
+
+    A policy says it by ``intensities``, H-1 of (N,): a plan has them, and so has what :func:`solve` returns.
+    """
+    if not world.problem.has_rays:
+        return world
+    own = getattr(policy, "intensities", None)
+    if own is None:
+        raise InvalidInput(
+            "at which intensities does the policy play?",
+            got="a policy without any, in a world whose actions are rays",
+            fix="Evaluate it in world.at(intensities).",
+        )
+    return world.at(own)

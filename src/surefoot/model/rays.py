@@ -1,0 +1,254 @@
+"""Rays: actions with an intensity α in [0, 1], counted from a *centre* action of the same state (spec 9).
+
+A throttle, a dose, a set-point. Reward, cost rows and transition features are affine in α, between those of the centre
+(α = 0) and the action's own (α = 1); with 0 < α ≤ 1 any successor of either end may follow.
+
+A problem with one intensity for every pair is an ordinary problem: :func:`graph_at` is the only place that mixes ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.errors import InvalidInput
+from surefoot.model.graph import FloatArray, IntArray, Layer, LayeredGraph, Rays, freeze
+from surefoot.model.naming import Naming
+from surefoot.model.sparse_rows import SparseRows
+
+if TYPE_CHECKING:
+    from surefoot.model.problem import Problem
+
+NO_CENTER = -1  #: of an action without an intensity
+FULL = 1.0  #: the intensity of such an action
+
+Intensities = tuple[FloatArray, ...]
+"""Per decision layer (N,): the intensity of every pair, 1 for actions that have none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Centers:
+    """What is declared of the rays of one layer."""
+
+    pair: IntArray  # (N,) the centre of each pair, NO_CENTER without one
+    cost_features: FloatArray | None  # (R, dc) of every cost row at α = 0; None: as the centre's own rows say
+
+
+def refuse_rays(problem: Problem, who: str) -> None:
+    """For whatever does not know intensities: to ignore them would be to play all actions in full."""
+    if problem.graph.rays:
+        raise InvalidInput(
+            f"{who} does not know intensities",
+            got="a problem whose actions are rays",
+            fix="Give it problem.at(1.0) (or world.at(1.0)), where every action is played in full or not at all.",
+        )
+
+
+def mixed(ends: tuple[Any, Any], share: FloatArray) -> Any:
+    """(1 − α)·(at 0) + α·(at 1), exact at both ends; ``share`` has an α for every row."""
+    at_zero, at_one = ends
+    weight = share if at_one.ndim == 1 else share[:, None]
+    return (1.0 - weight) * at_zero + weight * at_one
+
+
+def layer_at(layer: Layer, rays: Rays, intensity: FloatArray) -> Layer:
+    """The layer with every ray at its intensity (N,): an ordinary one."""
+    by_row, by_edge = (np.repeat(intensity, np.diff(pointer)) for pointer in (layer.row_ptr, layer.pair_ptr))
+    costs = freeze(mixed((rays.cost_features, layer.cost_features), by_row))
+    shared = layer.transition_features is layer.cost_features
+    return replace(
+        layer,
+        reward=freeze(mixed((rays.reward(layer), layer.reward), intensity)),
+        cost_features=costs,
+        transition_features=costs
+        if shared
+        else freeze(mixed((rays.transition_features, layer.transition_features), by_edge)),
+    )
+
+
+def graph_at(graph: LayeredGraph, intensities: Sequence[FloatArray]) -> LayeredGraph:
+    """The graph with every ray at its intensity, H-1 of (N,); layers that share features and intensities still do."""
+    made: dict[tuple[int, ...], Layer] = {}
+    layers = []
+    for layer, rays, intensity in zip(graph.layers, graph.rays, intensities, strict=True):
+        key = tuple(map(id, (layer.cost_features, layer.transition_features, layer.reward, rays, intensity)))
+        if key not in made:
+            made[key] = layer_at(layer, rays, intensity)
+        own = made[key]
+        layers.append(
+            replace(
+                layer,
+                reward=own.reward,
+                cost_features=own.cost_features,
+                transition_features=own.transition_features,
+            )
+        )
+    return replace(graph, layers=tuple(layers), rays=())
+
+
+def intensities_of(graph: LayeredGraph, given: float | Sequence[NDArray[Any]]) -> Intensities:
+    """H-1 of (N,) from one number for all rays, or as given and checked; 1 wherever an action has no intensity."""
+    if isinstance(given, (int, float)) and not isinstance(given, bool):
+        if not 0.0 <= given <= 1.0:
+            raise InvalidInput("an intensity is between 0 and 1", got=repr(given))
+        known = {id(rays): freeze(np.where(rays.center == NO_CENTER, FULL, float(given))) for rays in graph.rays}
+        return tuple(known[id(rays)] for rays in graph.rays)
+    rows = [np.asarray(row, np.float64) for row in cast(Sequence[Any], given)]
+    sizes = [layer.n_pairs for layer in graph.layers]
+    if [row.shape for row in rows] != [(size,) for size in sizes]:
+        raise InvalidInput("intensities have the wrong shape", got=f"{[row.shape for row in rows]}, pairs are {sizes}")
+    for h, (row, rays) in enumerate(zip(rows, graph.rays, strict=True)):
+        fits = (row >= 0.0) & (row <= 1.0) & ((row == FULL) | (rays.center != NO_CENTER))  # not for a NaN
+        if not fits.all():
+            pair = int(np.flatnonzero(~fits)[0])
+            got = f"{float(row[pair])!r} for pair {pair}"
+            raise InvalidInput("an intensity is between 0 and 1, and 1 without a centre", where=f"step {h}", got=got)
+    return tuple(rows)
+
+
+# --- declaring them -------------------------------------------------------------------------------------
+
+
+def build_rays(layers: Sequence[Layer], declared: Sequence[Centers | None], naming: Naming) -> tuple[Rays, ...]:
+    """The rays of every layer, checked; an empty tuple where no action has an intensity."""
+    if not any(each is not None and (each.pair != NO_CENTER).any() for each in declared):
+        return ()
+    made: dict[tuple[int, ...], Rays] = {}
+    result = []
+    for h, (layer, each) in enumerate(zip(layers, declared, strict=True)):
+        key = (id(each), *map(id, (layer.cost_features, layer.transition_features, layer.successor)))
+        if key not in made:
+            made[key] = _rays(layer, each or Centers(freeze(np.full(layer.n_pairs, NO_CENTER)), None), h, naming)
+        _refuse_fallback(layer, made[key], h, naming)
+        result.append(made[key])
+    return tuple(result)
+
+
+def _rays(layer: Layer, declared: Centers, h: int, naming: Naming) -> Rays:
+    costs, chances = layer.cost_features, layer.transition_features
+    for table in (costs, chances):
+        if isinstance(table, SparseRows) or table.dtype != np.float64:
+            raise InvalidInput("rays need dense features in float64", where=f"step {h}", got=str(table.dtype))
+    _check_centers(layer, declared.pair, h, naming)
+    edge_of = _centre_edges(layer, declared.pair, h, naming)
+    phi = np.where((edge_of >= 0)[:, None], cast(FloatArray, chances)[edge_of], 0.0)  # elsewhere the chance is 0
+    x = declared.cost_features
+    if x is None:
+        x = _centre_rows(layer, declared.pair, edge_of, h, naming)
+    x = np.ascontiguousarray(x, np.float64)
+    if x.shape != costs.shape or not np.isfinite(x).all():
+        got = f"shape {x.shape} where {costs.shape} is expected" if x.shape != costs.shape else "some are not finite"
+        raise InvalidInput("the cost features of centres do not fit", where=f"step {h}", got=got)
+    plain = np.repeat(declared.pair == NO_CENTER, np.diff(layer.row_ptr))
+    x = np.where(plain[:, None], cast(FloatArray, costs), x)
+    _check_ends(layer, declared.pair, edge_of, x, h, naming)
+    shared = chances is costs
+    x = freeze(x)
+    return Rays(freeze(declared.pair.astype(np.int64)), x, x if shared else freeze(phi))
+
+
+def _check_centers(layer: Layer, center: IntArray, h: int, naming: Naming) -> None:
+    if center.shape != (layer.n_pairs,):
+        got = f"{center.shape} where {(layer.n_pairs,)} is expected"
+        raise InvalidInput("center has the wrong shape", where=f"step {h}", got=got)
+    ray = np.flatnonzero(center != NO_CENTER)
+    own = layer.pair_state()
+    inside = (center[ray] >= 0) & (center[ray] < layer.n_pairs)
+    bad = ray[~inside | (own[np.where(inside, center[ray], 0)] != own[ray])]
+    if len(bad):
+        where = naming.at_pair(layer, h, int(bad[0]))
+        raise InvalidInput("the centre must be an action of the same state", where=where)
+    again = ray[center[center[ray]] != NO_CENTER]
+    if len(again):
+        pair = int(again[0])
+        raise InvalidInput(
+            "a centre has no centre of its own",
+            where=naming.at_pair(layer, h, pair),
+            got=f"its centre {naming.action(layer, h, int(center[pair]))!r} is a ray itself",
+            fix="Let all rays of a state start from one action that is played in full.",
+        )
+
+
+def _centre_edges(layer: Layer, center: IntArray, h: int, naming: Naming) -> IntArray:
+    """(E,) of each edge the edge of its pair's centre to the same successor, -1 where the centre does not lead there;
+    of a plain pair its own. A successor of the centre that the ray does not list is refused."""
+    found = np.arange(layer.n_edges, dtype=np.int64)
+    for pair in np.flatnonzero(center != NO_CENTER).tolist():
+        own, its = (slice(int(layer.pair_ptr[p]), int(layer.pair_ptr[p + 1])) for p in (pair, int(center[pair])))
+        there = {int(s): its.start + k for k, s in enumerate(layer.successor[its])}
+        found[own] = [there.pop(int(s), -1) for s in layer.successor[own]]
+        if there:
+            raise InvalidInput(
+                "a ray must list the successors of its centre too",
+                where=naming.at_pair(layer, h, pair),
+                got=f"{naming.states[h + 1][next(iter(there))]!r} is missing",
+                fix="Between 0 and 1 every successor of either end may follow: add it, with transition features 0.",
+            )
+    return found
+
+
+def _centre_rows(layer: Layer, center: IntArray, edge_of: IntArray, h: int, naming: Naming) -> FloatArray:
+    """(R, dc) the centre's own cost rows, triplet by triplet or row by row."""
+    table = cast(FloatArray, layer.cost_features)
+    if layer.per_triplet:
+        missing = np.flatnonzero(edge_of < 0)
+        if len(missing):
+            raise InvalidInput(
+                "the cost features of a centre are missing",
+                where=naming.at_edge(layer, h, int(missing[0])),
+                got="the centre does not lead there, but between 0 and 1 the ray does",
+                fix="Give center_cost_features, or costs that do not depend on the successor.",
+            )
+        return table[edge_of]
+    own = np.where(center == NO_CENTER, np.arange(layer.n_pairs), center)
+    sizes = np.diff(layer.row_ptr)
+    uneven = np.flatnonzero(sizes[own] != sizes)
+    if len(uneven):
+        pair = int(uneven[0])
+        got = f"{int(sizes[pair])} where its centre has {int(sizes[own[pair]])}"
+        raise InvalidInput("a ray needs as many cost rows as its centre", where=naming.at_pair(layer, h, pair), got=got)
+    rows = np.repeat(layer.row_ptr[own] - layer.row_ptr[:-1], sizes) + np.arange(layer.n_rows)
+    return table[rows]
+
+
+def _check_ends(layer: Layer, center: IntArray, edge_of: IntArray, x: FloatArray, h: int, naming: Naming) -> None:
+    """At α = 0 a ray is its centre: where both lead, its cost features are the centre's own."""
+    costs = cast(FloatArray, layer.cost_features)
+    if layer.per_triplet:
+        both = np.flatnonzero(edge_of >= 0)
+        differ = both[np.any(x[both] != costs[edge_of[both]], axis=1)]
+        if len(differ):
+            where = naming.at_edge(layer, h, int(differ[0]))
+            raise InvalidInput("at intensity 0 a ray has the cost features of its centre", where=where)
+    if layer.transition_features is costs:
+        beyond = np.flatnonzero(edge_of < 0)
+        if len(beyond):
+            raise InvalidInput(
+                "rays whose ends have different successors need transition features of their own",
+                where=naming.at_edge(layer, h, int(beyond[0])),
+                fix="Give transition_features.",
+            )
+
+
+def _refuse_fallback(layer: Layer, rays: Rays, h: int, naming: Naming) -> None:
+    own = layer.fallback_pairs()
+    rays_of = own[rays.center[own] != NO_CENTER]
+    if len(rays_of):
+        raise InvalidInput(
+            "the fallback plays an action with an intensity",
+            where=naming.at_pair(layer, h, int(rays_of[0])),
+            fix="Its actions are taken in full: let the fallback's action be the centre, or give it no centre.",
+        )
+
+
+def features_at(layer: Layer, rays: Rays, pair: int, intensity: float) -> tuple[FloatArray, FloatArray]:
+    """The cost rows (k, dc) and transition features (n, dp) of one pair at an intensity."""
+    rows, edges = (slice(int(p[pair]), int(p[pair + 1])) for p in (layer.row_ptr, layer.pair_ptr))
+    x, phi = (cast(FloatArray, table) for table in (layer.cost_features, layer.transition_features))
+    share = np.full(rows.stop - rows.start, intensity), np.full(edges.stop - edges.start, intensity)
+    costs = mixed((rays.cost_features[rows], x[rows]), share[0])
+    return costs, mixed((rays.transition_features[edges], phi[edges]), share[1])

@@ -1,0 +1,178 @@
+"""How far may an action with an intensity be opened? The largest certified intensity, in closed form (spec 9).
+
+Along a ray features are affine in α, and so are the known part of a cost and z; every bound of spec 3 is
+
+    f(α) = affine(α) + ⟨centre, w(α)⟩ + radius·√(Σ weight w(α)²),     w(α) = w₀ + αΔ
+
+convex in α, and f(α) = c̄ is a quadratic equation. It is solved about the point o of [0, 1] where the norm is least, so
+that no digits are lost: with T = c̄ − (affine and told part at o), B their slope, a = ‖w_o‖², g = ⟨w_o, Δ⟩, q = ‖Δ‖²
+(all in the ellipsoid's metric) and r the radius,
+
+    (B² − r²q) t² − 2(TB + r²g) t + (T² − r²a) = 0,    α = o + t
+
+and the root where f rises through c̄ is the right end of the interval that the ellipsoid certifies. The largest over
+ellipsoids (any of them may certify), the least over cost rows and limits (all have to keep). Model errors and
+tolerances add |ρ(α)|, which is piecewise linear; so is ‖z(α)‖₁ of a prior: the equation is solved piece by piece.
+
+The very same with −cost and the ray turned round gives the least intensity that is proved unsafe: below it a ray is
+*hopeful*. What is found is checked against the bounds that certify, and lowered until they agree: a closed form that
+were wrong would certify nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from surefoot.estimate.costs import CostBounds, CostData, bound_costs, split
+from surefoot.estimate.ellipsoids import CostConfidence, CostEllipsoids
+from surefoot.model.graph import Anchors, FloatArray, Layer, Rays
+from surefoot.model.problem import Problem
+from surefoot.model.rays import FULL, NO_CENTER, Intensities, features_at
+from surefoot.plan.ray_kernels import RayBalls, RayEnds, open_between
+
+TIE = 1e-9  #: of a limit's scale: a bound that exceeds its limit by less does so by rounding
+_LOWER = (1e-15, 1e-13, 1e-11, 1e-9)  # by which an intensity is lowered that its bound does not certify
+
+
+class Opened(NamedTuple):
+    """What follows for a problem with rays: an ordinary problem of certified intensities, and one of hopeful ones."""
+
+    declared: Problem  # with its rays
+    problem: Problem  # every ray at the largest intensity that its own cost rows certify
+    bounds: CostBounds
+    intensities: Intensities
+    hoped: Problem  # every ray at the largest intensity that is not proved unsafe
+    hoped_bounds: CostBounds
+    hoped_intensities: Intensities
+
+
+def open_rows(
+    x0: FloatArray, x1: FloatArray, anchors: Anchors | None, known: Sequence[CostEllipsoids], limits: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """(n,) the largest certified α of each cost row between x₀ and x₁ (n, dc), NOTHING without one; and the largest
+    that is not proved unsafe. ``limits`` (m,): the bounds of all limits, ``known``: where γ may lie, by family."""
+    certified, hopeful = np.full(len(x0), FULL), np.full(len(x0), FULL)
+    for each in known:
+        ends, balls = _seen(x0, x1, anchors, each), _balls(anchors, each)
+        own = np.ascontiguousarray(limits[list(each.family.members)])
+        open_between(ends, own, balls, certified, hopeful)
+    return certified, hopeful
+
+
+def _seen(x0: FloatArray, x1: FloatArray, anchors: Anchors | None, known: CostEllipsoids) -> RayEnds:
+    family, turn = known.family, known.basis.lens.turn
+    beside = family.known(anchors)
+    parts = []
+    for x in (np.ascontiguousarray(x0), np.ascontiguousarray(x1)):
+        rho, z = split(x, family, beside)
+        costs = np.zeros((len(x), len(family.members))) if beside is None else rho @ beside.costs
+        parts.append((x, rho, z, np.ascontiguousarray(z @ turn), costs + x @ family.centres.T))
+    return RayEnds(*((a, b) for a, b in zip(*parts, strict=True)))
+
+
+def _balls(anchors: Anchors | None, known: CostEllipsoids) -> RayBalls:
+    beside, own = known.family.known(anchors), known.balls
+    k = len(known.family.members)
+    return RayBalls(
+        weights=known.weights,
+        shape=known.shape,
+        centres=known.centres,
+        radii=known.radii,
+        norms=own.norms,
+        errors=own.errors,
+        guards=own.guards,
+        prior_guards=own.prior_guards,
+        boxed=own.boxed.astype(np.int64),
+        outer=own.outer,
+        tolerances=np.zeros((0, k)) if beside is None else np.ascontiguousarray(beside.tolerances),
+        lengths=np.zeros(0) if beside is None else np.linalg.norm(beside.anchors, axis=1),
+    )
+
+
+# --- all rays of a problem ------------------------------------------------------------------------------
+
+
+def open_rays(problem: Problem, data: CostData, confidence: CostConfidence) -> Opened:
+    """Every ray at its largest certified and at its largest hopeful intensity; what may follow is not looked at yet."""
+    found: dict[tuple[object, ...], tuple[FloatArray, FloatArray]] = {}
+    known: dict[int, list[CostEllipsoids]] = {}
+    keys = []
+    graph = problem.graph
+    for h, (layer, rays) in enumerate(zip(graph.layers, graph.rays, strict=True)):
+        r, limits, anchors = data.regression(h), problem.bounds[h], graph.anchors[h]
+        keys.append((r, *map(id, (layer.cost_features, layer.row_ptr, rays, anchors)), limits.tobytes()))
+        if r not in known:
+            known[r] = [data.ellipsoids(h, confidence, f) for f in range(len(data.families))]
+        if keys[-1] not in found:
+            found[keys[-1]] = _by_pair(layer, rays, anchors, known[r], limits)
+    at, bounds, intensities = _lowered(problem, data, confidence, tuple(found[key][0] for key in keys))
+    up = {(id(own), key): np.maximum(own, found[key][1]) for own, key in zip(intensities, keys, strict=True)}
+    hoped_for = tuple(up[id(own), key] for own, key in zip(intensities, keys, strict=True))
+    hoped = problem.at(hoped_for)
+    return Opened(problem, at, bounds, intensities, hoped, bound_costs(hoped, data, confidence), hoped_for)
+
+
+def opening(opened: Opened, h: int, pair: int) -> str:
+    """How far a certified ray may be opened, and what may happen a little beyond; empty for an action without one."""
+    problem, intensity = opened.declared, float(opened.intensities[h][pair])
+    layer, rays = problem.graph.layers[h], problem.graph.rays[h]
+    if rays.center[pair] == NO_CENTER:
+        return ""
+    if intensity == FULL:
+        return "may be opened in full"
+    digits = 2 if intensity >= 0.01 else 6
+    shown = math.floor(intensity * 10**digits) / 10**digits
+    beyond = min(FULL, shown + 10.0**-digits)
+    upper, _ = opened.bounds.at(h, features_at(layer, rays, pair, beyond)[0])
+    row, j = np.unravel_index(int((upper - problem.bounds[h]).argmax()), upper.shape)
+    reached = f"{problem.limits[j].name} may reach {upper[row, j]:.4g}"
+    ends = f"may be opened to {shown:.{digits}f}: at {beyond:.{digits}f}"
+    return f"{ends} {reached}, and the limit is {problem.bounds[h, j]:.4g}"
+
+
+def _by_pair(
+    layer: Layer, rays: Rays, anchors: Anchors | None, known: Sequence[CostEllipsoids], limits: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """(N,) of every pair the least over its rows, 0 without any; 1 for pairs without an intensity."""
+    rows = np.flatnonzero(np.repeat(rays.center != NO_CENTER, np.diff(layer.row_ptr)))
+    x1 = np.asarray(layer.cost_features[rows], np.float64)
+    found = []
+    for per_row in open_rows(rays.cost_features[rows], x1, anchors, known, limits):
+        of_rows = np.full(layer.n_rows, FULL)
+        of_rows[rows] = np.maximum(per_row, 0.0)
+        found.append(np.minimum.reduceat(of_rows, layer.row_ptr[:-1]))
+    return found[0], found[1]
+
+
+def _lowered(
+    problem: Problem, data: CostData, confidence: CostConfidence, wanted: Intensities
+) -> tuple[Problem, CostBounds, Intensities]:
+    """The intensities, each lowered until the bounds that certify do so, or to 0; with the problem and its bounds.
+
+    What rounding took is given back in small steps; where a row fails by more, its certified interval begins further
+    out, and nothing is certified.
+    """
+    rounding = TIE * problem.cost_scales
+    for step in (*_LOWER, FULL):
+        at = problem.at(wanted)
+        bounds = bound_costs(at, data, confidence)
+        over = [upper - limits for upper, limits in zip(bounds.upper, problem.bounds, strict=False)]
+        lower: dict[int, FloatArray] = {}
+        for own, rays, layer, excess in zip(wanted, problem.graph.rays, problem.graph.layers, over, strict=True):
+            open_ray = (own > 0.0) & (rays.center != NO_CENTER)
+            fails, far = (
+                np.logical_or.reduceat(~np.all(excess <= most, axis=1), layer.row_ptr[:-1]) & open_ray
+                for most in (0.0, rounding)
+            )
+            if fails.any():
+                down = np.where(far, 0.0, np.where(fails, np.maximum(own - step, 0.0), own))
+                lower[id(own)] = np.minimum(lower.get(id(own), own), down)
+        if not lower or not bounds.consistent:
+            return at, bounds, wanted
+        wanted = tuple(lower.get(id(own), own) for own in wanted)
+    at = problem.at(wanted)
+    return at, bound_costs(at, data, confidence), wanted

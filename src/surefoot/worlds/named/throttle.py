@@ -1,0 +1,90 @@
+"""throttle: the machine of :mod:`thermal <surefoot.worlds.named.thermal>` with a continuous throttle.
+
+**State.** The machine's heat, as there. **Action.** Idle, or full power: a ray from idle, whose intensity α in [0, 1]
+is how far the throttle is open.
+
+**Known.** With the throttle at α a step is one at full power with probability α, and an idle one otherwise, so that
+what follows is affine in α; it pays 0.2 + 0.2·α + 0.6·heat. **Hidden**, as there: the climates' weights (μ), and
+
+    temperature = ⟨γ, (1, heat, α, heat', α·heat')⟩ ≤ 0.60
+
+**Against a grid.** With ``levels=64`` the same machine has 64 fixed openings in place of the ray: actions without an
+intensity, the ordinary way. The ray has two actions in every state, and reaches intensities that lie between those.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surefoot.errors import InvalidInput
+from surefoot.model.limit import Limit
+from surefoot.model.problem import Problem
+from surefoot.worlds.named.thermal import NORM, SIZES, TEMPERATURE, Machine
+from surefoot.worlds.world import World
+
+__all__ = ["throttle"]
+
+IDLE, FULL = 0.0, 1.0
+
+
+def throttle(
+    size: str = "small",
+    *,
+    levels: int | None = None,
+    resolution: int | None = None,
+    horizon: int | None = None,
+    bound: float = 0.6,
+    noise_scale: float = 0.1,
+    noise: str | None = None,
+    climate: tuple[float, float, float] = (0.5, 0.3, 0.2),
+) -> World:
+    """The throttle world; the module's page says what it is.
+
+    Args:
+        size: ``"testing"``, ``"small"`` or ``"medium"``: resolution and horizon of the thermal world of that size.
+        levels: None: a continuous throttle, a ray. Else so many fixed openings, evenly from idle to full.
+        resolution: how fine the grid of heats is, in place of the usual one.
+        horizon: number of steps, in place of the usual one.
+        bound: the highest temperature allowed.
+        noise_scale: σ of the temperature sensor.
+        noise: the kind of sensor noise, see :class:`~surefoot.World`.
+        climate: the hidden weights of the three climates; they sum to one.
+    """
+    if size not in SIZES:
+        raise InvalidInput("no such size", got=repr(size), fix=f"Choose from {', '.join(SIZES)}.")
+    if levels is not None and (type(levels) is not int or levels < 2):
+        raise InvalidInput("levels must be a whole number from 2, or None", got=repr(levels))
+    machine = Machine(SIZES[size][0] if resolution is None else resolution)
+    openings = [IDLE, FULL] if levels is None else [i / (levels - 1) for i in range(levels)]
+
+    def successors(h: int, heat: int, opening: float) -> list[int]:
+        ends = [power for power, used in ((0, opening < FULL), (machine.strongest, opening > IDLE)) if used]
+        return sorted({after for power in ends for after in machine.successors(heat, power)})
+
+    def chances(h: int, heat: int, opening: float, after: int) -> list[float]:
+        idle, full = (np.array(machine.climates(heat, power, after)) for power in (0, machine.strongest))
+        return ((1.0 - opening) * idle + opening * full).tolist()  # type: ignore[no-any-return]
+
+    problem = Problem.from_functions(
+        horizon=SIZES[size][1] if horizon is None else horizon,
+        start=0,
+        actions=lambda h, heat: openings,
+        successors=successors,
+        reward=lambda h, heat, opening: min(1.0, 0.2 + 0.2 * opening + 0.6 * heat / machine.hottest),
+        cost_features=lambda h, heat, opening, after: _features(machine, heat, opening, after),
+        transition_features=chances,
+        fallback=lambda h, heat: IDLE,
+        center=None if levels is not None else (lambda h, heat: IDLE),
+        anchor=lambda h: (_features(machine, 0, IDLE, 0), TEMPERATURE[0]),
+        limits=Limit("temperature", bound=bound, noise=noise_scale, norm=NORM),
+        features=["one", "heat", "opening", "heat after", "opening x heat after"],
+        transition_norm=1.0,  # weights that sum to one are never longer
+        stationary_costs=True,
+        stationary_transitions=True,
+    )
+    return World(problem, transition=climate, cost=TEMPERATURE, noise=noise)
+
+
+def _features(machine: Machine, heat: int, opening: float, after: int) -> list[float]:
+    later = after / machine.hottest
+    return [1.0, heat / machine.hottest, opening, later, opening * later]
