@@ -211,6 +211,32 @@ def test_an_exported_policy_carries_intensities(tmp_path: Path, seed: int) -> No
     assert code["action"](0, 0) == (first["action"], first["intensity"])
 
 
+def test_an_environment_plays_any_intensity(seed: int) -> None:
+    """What is drawn at an intensity is what the world at that intensity draws."""
+    world = sf.worlds.make("dosing/testing")
+    env, half = world.env(), world.at(0.5)
+    assert env.action_space.contains((1, np.array([0.5])))
+    sampler = half.sampler(seed)
+    env.reset(seed=seed)
+    state = 0
+    for h, layer in enumerate(half.problem.graph.layers):
+        pair = int(layer.state_ptr[state]) + 1
+        edge = sampler.step(h, pair)
+        measured = sampler.measure(h, edge)
+        state = int(layer.successor[edge])
+        _, reward, _, _, info = env.step((1, np.array([0.5])))
+        assert info["index"] == state
+        assert info["intensity"] == 0.5
+        assert np.allclose(info["measured"], measured, rtol=0, atol=1e-12)
+        assert reward == pytest.approx(float(layer.reward[pair]), abs=1e-12)
+    for wrong in (1, (1, 1.5), (1, "half"), (1,)):
+        env.reset(seed=seed)
+        with pytest.raises(InvalidInput):
+            env.step(wrong)
+    env.reset(seed=seed)
+    assert env.step((0, 0.3))[4]["intensity"] == 1.0  # rest has none
+
+
 def test_check_says_that_rays_can_start() -> None:
     diagnosis = sf.check(sf.worlds.make("dosing/testing").problem)
     assert diagnosis.errors == []
@@ -224,7 +250,6 @@ def test_whatever_does_not_know_intensities_refuses_them(tmp_path: Path) -> None
         lambda: sf.LsviNewPaper(problem, episodes=10, initial_episodes=0),
         lambda: sf.agents.make("lsvi-ucb", problem),
         lambda: sf.LsviNew(problem, skip_hopeless=True),
-        lambda: world.env(),
         lambda: sf.Study.open(tmp_path / "a.study", problem),
         lambda: sf.calibrate(problem, []),
         lambda: sf.exact.Evaluator(world),

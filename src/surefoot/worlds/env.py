@@ -4,7 +4,8 @@
 
 **Observation.** ``"index"`` (the default), ``"onehot"`` or ``"features"``: :mod:`surefoot.worlds.observing`.
 **Action.** An index into the state's own actions, in declaration order. One that does not exist plays the fallback's
-action (where it has none, the first), or, with ``unknown_action="error"``, is an error.
+action (where it has none, the first), or, with ``unknown_action="error"``, is an error. With rays (spec 9) an action is
+a pair ``(index, intensity)``, of a ``Tuple(Discrete, Box(0, 1))``; of an action without an intensity it is not read.
 
 ``info`` holds what a learner may know, never the truth:
 
@@ -15,6 +16,7 @@ action (where it has none, the first), or, with ``unknown_action="error"``, is a
     played         index of the action that was played     terminal_cost (m,) measured, where the last state has a cost
     forbidden      the state must not be entered; that it was is a violation
     invalid_action the index did not exist; another action was played
+    intensity      at which the action was played, in worlds with rays
 
 ``reset`` gives state, step, index, forbidden, limits and action_mask. The last step adds the terminal reward.
 
@@ -43,7 +45,7 @@ from surefoot.model.graph import NO_ACTION, FloatArray
 from surefoot.model.growing import refuse_growing
 from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
-from surefoot.model.rays import refuse_rays
+from surefoot.model.rays import FULL, NO_CENTER
 from surefoot.worlds import painting, registry
 from surefoot.worlds.observing import Observation, Observer
 from surefoot.worlds.registry import environment_id, register_all
@@ -53,10 +55,11 @@ from surefoot.worlds.world import World
 __all__ = ["SurefootEnv", "environment_id", "make_env", "register_all"]
 
 COSTS = ("vector", "excess", "sum")
+Action = np.int64 | int | tuple[Any, Any]
 UNKNOWN_ACTIONS = ("fallback", "error")
 
 
-class SurefootEnv(gymnasium.Env[Observation, np.int64]):
+class SurefootEnv(gymnasium.Env[Observation, Any]):
     """One episode walks the H steps of a world's problem once."""
 
     metadata: dict[str, Any] = {"render_modes": list(painting.MODES), "render_fps": 4}  # noqa: RUF012, as Gymnasium has it
@@ -75,13 +78,16 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
         self._painter: painting.Painter | None = None
         self._world = world
         problem, graph = world.problem, world.problem.graph
-        refuse_rays(problem, "an environment")
         self._observer = Observer(problem, observation)
         self._cost = one_of("cost", COSTS, cost)
         self._unknown_action = one_of("unknown_action", UNKNOWN_ACTIONS, unknown_action)
         most_actions = max(int(np.diff(layer.state_ptr).max()) for layer in graph.layers)
         self.observation_space = self._observer.space
+        self._n_actions = most_actions
         self.action_space = gymnasium.spaces.Discrete(most_actions)
+        if problem.has_rays:
+            opening = gymnasium.spaces.Box(0.0, 1.0, (1,), np.float64)
+            self.action_space = gymnasium.spaces.Tuple((self.action_space, opening))
         self._state_label = stackable({type(label) for names in problem.naming.states for label in names[:]})
         self._action_label = stackable({type(label) for names in problem.naming.actions for label in names or (0,)})
         self._sampler: Sampler | None = None
@@ -121,7 +127,7 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
                 return int(index)
         raise InvalidInput("no such start state", got=repr(label), fix=f"Starts are {list(problem.starts)!r}.")
 
-    def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Action) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Play one action; ``terminated`` on arrival in the last step, never ``truncated``."""
         problem, h, sampler = self._world.problem, self._layer, self._sampler
         if sampler is None:
@@ -129,15 +135,18 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
         if h == problem.horizon - 1:
             raise OutOfOrder("step after the end of the episode", fix="Call reset first.")
         layer = problem.graph.layers[h]
-        pair, valid = self._pair(action)
-        edge = sampler.step(h, pair)
+        pair, intensity, valid = self._chosen(action)
+        edge = sampler.step(h, pair, intensity)
         reward = float(layer.reward[pair])
-        measured, last_cost = sampler.measure(h, edge), None
+        if intensity != FULL:
+            reward = (1.0 - intensity) * float(problem.graph.rays[h].reward(layer)[pair]) + intensity * reward
+        measured, last_cost = sampler.measure(h, edge, intensity), None
         result: dict[str, Any] = {
             "action": self._action_label(problem.naming.action(layer, h, pair)),
             "played": pair - int(layer.state_ptr[self._state]),
             "measured": measured,
             "invalid_action": not valid,
+            **({"intensity": intensity} if problem.has_rays else {}),
         }
         self._layer, self._state = h + 1, int(layer.successor[edge])
         self._walked.states.append(self._state)
@@ -152,7 +161,24 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
         self._show()
         return self._observer.see(self._layer, self._state), reward, terminated, False, self._info() | result
 
-    def _pair(self, action: np.int64 | int) -> tuple[int, bool]:
+    def _chosen(self, action: Action) -> tuple[int, float, bool]:
+        """The pair to play, at which intensity, and whether it is the requested one."""
+        problem = self._world.problem
+        if not problem.has_rays:
+            pair, valid = self._pair(action)
+            return pair, FULL, valid
+        try:
+            index, opening = action  # type: ignore[misc]
+            intensity = float(np.asarray(opening, np.float64).reshape(()) if np.ndim(opening) == 0 else opening[0])
+        except (TypeError, ValueError, IndexError):
+            raise InvalidInput("an action is an index and an intensity", got=repr(action)) from None
+        if not 0.0 <= intensity <= 1.0:
+            raise InvalidInput("an intensity is between 0 and 1", got=repr(intensity))
+        pair, valid = self._pair(index)
+        is_ray = valid and problem.graph.rays[self._layer].center[pair] != NO_CENTER
+        return pair, intensity if is_ray else FULL, valid
+
+    def _pair(self, action: Any) -> tuple[int, bool]:
         """The pair to play, and whether it is the requested one."""
         if isinstance(action, bool) or not isinstance(action, (int, np.integer)):
             raise InvalidInput("action must be a whole number", got=repr(action))
@@ -177,7 +203,7 @@ class SurefootEnv(gymnasium.Env[Observation, np.int64]):
 
     def _info(self) -> dict[str, Any]:
         problem = self._world.problem
-        mask = np.zeros(int(self.action_space.n), dtype=np.int8)  # type: ignore[attr-defined]
+        mask = np.zeros(self._n_actions, dtype=np.int8)
         if self._layer < problem.horizon - 1:
             pointer = problem.graph.layers[self._layer].state_ptr
             mask[: int(pointer[self._state + 1] - pointer[self._state])] = 1

@@ -28,7 +28,9 @@ import numpy as np
 
 from surefoot.errors import InvalidInput, UnknownLabel
 from surefoot.model.graph import FloatArray
+from surefoot.model.rays import FULL
 from surefoot.streams import stream
+from surefoot.worlds import truth_tables as tables
 
 if TYPE_CHECKING:
     from surefoot.worlds.world import World
@@ -72,17 +74,23 @@ class Sampler:
         if self._shared.any():
             self.offsets[:] = [self._draw(scale) for scale in self._shared.tolist()]
 
-    def step(self, h: int, pair: int) -> int:
-        """The edge that follows a pair of step h; its state is ``layers[h].successor[edge]``."""
+    def step(self, h: int, pair: int, intensity: float = FULL) -> int:
+        """The edge that follows a pair of step h at an intensity; its state is ``layers[h].successor[edge]``."""
         pointer = self._world.problem.graph.layers[h].pair_ptr
         first, end = int(pointer[pair]), int(pointer[pair + 1])
         u = self._transitions.random()
         within = self._world.cumulative[h][first:end]
+        if intensity != FULL:
+            within = tables.cumulative_at(self._world.at_zero[h], self._world.probabilities[h], first, end, intensity)
         return first + int(np.searchsorted(within, u, side="right"))
 
-    def measure(self, h: int, edge: int) -> FloatArray:
-        """(m,) the cost of an edge of step h as a sensor reports it."""
-        return self._measured(self._world.costs[h][self._world.problem.graph.layers[h].row_of(edge)])
+    def measure(self, h: int, edge: int, intensity: float = FULL) -> FloatArray:
+        """(m,) the cost of an edge of step h as a sensor reports it, of an action played at an intensity."""
+        row = self._world.problem.graph.layers[h].row_of(edge)
+        truth = self._world.costs[h][row]
+        if intensity != FULL:
+            truth = (1.0 - intensity) * self._world.at_zero[h].costs[row] + intensity * truth
+        return self._measured(truth)
 
     def measure_terminal(self, state: int) -> FloatArray:
         """(m,) the reported cost of a terminal state; one without a cost has no measurement."""

@@ -173,6 +173,14 @@ def between(
     return tuple(made[key][0] for key in keys), tuple(made[key][1] for key in keys)
 
 
+def cumulative_at(zero: AtZero, full: FloatArray, first: int, end: int, intensity: float) -> FloatArray:
+    """(n,) cumulative probabilities of the edges of one pair at an intensity, as :func:`cumulative_tables` has them."""
+    p = (1.0 - intensity) * zero.probabilities[first:end] + intensity * full[first:end]
+    result = np.minimum(np.cumsum(p), 1.0)
+    result[int(np.flatnonzero(p > 0.0)[-1]) :] = 1.0
+    return result
+
+
 def arrival_costs(problem: Problem, costs: Sequence[FloatArray]) -> tuple[FloatArray, ...]:
     """Per decision step (E, m): by what an edge is judged (spec 9). The cost of its row, or the largest of its pair's
     rows; ∞, beyond every bound, where it enters a forbidden state. The cost tables themselves where these are no news.
