@@ -158,11 +158,11 @@ class Problem(Growing):
             functions.fallback_choice(fallback, layers, naming),
             limits,
             anchor,
-            walk.centers,
             features,
             transition_norm,
             stationary_costs,
             stationary_transitions,
+            centers=walk.centers,
         )
 
     @classmethod
@@ -264,12 +264,12 @@ class Problem(Growing):
             arrays.fallback_choice(fallback, layers, naming),
             limits,
             anchor,
-            arrays.centers(center, center_cost_features, layers),
             features,
             transition_norm,
             stationary_costs,
             stationary_transitions,
             beyond,
+            arrays.centers(center, center_cost_features, layers),
         )
         arrays.claim(problem.graph)  # last: a refused declaration changes nothing
         return replace(problem, seals=seals)
@@ -284,12 +284,12 @@ class Problem(Growing):
         fallback: FallbackChoice,
         limits: Sequence[Limit] | Limit,
         anchor: AnchorOf | None,
-        centers: Sequence[Centers | None],
         features: Sequence[str] | None,
         transition_norm: float,
         stationary_costs: bool,
         stationary_transitions: bool,
         beyond: Beyond | None = None,
+        centers: Sequence[Centers | None] = (),
     ) -> Problem:
         """Shared by the constructors: every rule of a problem is checked here."""
         limits = tuple(with_step_bounds(limit, len(layers) + 1) for limit in check_limits(limits))

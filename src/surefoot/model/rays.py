@@ -115,7 +115,7 @@ def intensities_of(graph: LayeredGraph, given: float | Sequence[NDArray[Any]]) -
 
 def build_rays(layers: Sequence[Layer], declared: Sequence[Centers | None], naming: Naming) -> tuple[Rays, ...]:
     """The rays of every layer, checked; an empty tuple where no action has an intensity."""
-    if not any(each is not None and (each.pair != NO_CENTER).any() for each in declared):
+    if len(declared) == 0 or not any(each is not None and (each.pair != NO_CENTER).any() for each in declared):
         return ()
     made: dict[tuple[int, ...], Rays] = {}
     result = []
