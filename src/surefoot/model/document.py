@@ -181,7 +181,7 @@ def check_version(document: object) -> Document:
         raise UnreadableFile(
             "the file is of an older version",
             where="$.version",
-            got=f"version {version}, this surefoot reads version {_PLAIN} and later",
+            got=f"version {version}, this surefoot reads version {_PLAIN} and {VERSION}",
             fix="Save the problem anew from what it was made of.",
         )
     if type(version) is not int or version < 1:
