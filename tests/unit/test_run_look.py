@@ -13,7 +13,7 @@ import surefoot as sf
 from surefoot.errors import InvalidInput, SurefootError
 from surefoot.plan.policy_document import load_policy
 from surefoot.reports.data import read_runs
-from surefoot.reports.statistics import bands, interval
+from surefoot.reports.statistics import bands, mean_over_runs
 from tests.drawn_worlds import certified_world
 
 EPISODES = 120
@@ -79,17 +79,17 @@ def test_the_interval_is_that_of_the_bootstrap(seed: int) -> None:
     """Against the definition: every resample drawn index by index; and equal numbers have no width."""
     rng = np.random.default_rng(seed)
     sample = rng.normal(3.0, 2.0, 12)
-    shown = interval(sample.tolist())
+    shown = mean_over_runs(sample.tolist())
     means = np.array([rng.choice(sample, len(sample)).mean() for _ in range(20_000)])
     low, high = np.percentile(means, [2.5, 97.5])
     width = high - low
     assert shown.mean == pytest.approx(sample.mean())
     assert abs(shown.low - low) < 0.1 * width
     assert abs(shown.high - high) < 0.1 * width
-    assert interval([0.1] * 7).text(3) == "0.100"
-    assert interval([5.0]).text(1) == "5.0"
-    assert (interval([5.0]).low, interval([5.0]).runs) == (5.0, 1)
-    assert interval([1.0, 3.0]).text(0).startswith("2 [")
+    assert mean_over_runs([0.1] * 7).text(3) == "0.100"
+    assert mean_over_runs([5.0]).text(1) == "5.0"
+    assert (mean_over_runs([5.0]).low, mean_over_runs([5.0]).runs) == (5.0, 1)
+    assert mean_over_runs([1.0, 3.0]).text(0).startswith("2 [")
     low, middle, high = bands(np.stack([sample, sample + 1]))
     assert ((low <= middle) & (middle <= high)).all()
 
@@ -97,7 +97,9 @@ def test_the_interval_is_that_of_the_bootstrap(seed: int) -> None:
 def test_the_interval_covers_the_mean_as_often_as_it_says(seed: int) -> None:
     """Of 400 samples of 20 about 94 in 100 cover it (the percentile bootstrap is a little short); not 60, nor all."""
     rng = np.random.default_rng(seed)
-    hits = sum((found := interval(rng.exponential(1.0, 20).tolist())).low <= 1.0 <= found.high for _ in range(400))
+    hits = sum(
+        (found := mean_over_runs(rng.exponential(1.0, 20).tolist())).low <= 1.0 <= found.high for _ in range(400)
+    )
     assert 0.82 <= hits / 400 <= 0.99
 
 

@@ -18,7 +18,7 @@ import surefoot as sf
 from surefoot.errors import InvalidInput, OutOfOrder, UnreadableFile
 from surefoot.serve.guard import LONGEST_BODY
 from surefoot.serve.openapi import description
-from surefoot.serve.tokens import NAME, tokens_of
+from surefoot.serve.tokens import TOKENS, tokens_of
 from tests.served import Served, go_on, served
 from tests.soak.kill_server import kill_server_often
 from tests.studies import Plant, fingerprint, kettle, records_of
@@ -74,7 +74,7 @@ def test_roles_and_tokens(server: Served) -> None:
                 assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
                 assert "token" in refused.json()["error"]
             assert nobody.get("/").status_code == 200  # empty until it is given a token
-    kept = server.path / NAME
+    kept = server.path / TOKENS
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     for token in server.tokens.values():
         assert token not in kept.read_text()
@@ -260,7 +260,7 @@ def test_the_description_has_every_call_and_no_other(server: Served) -> None:
 
 
 def test_tokens_that_cannot_be_read_are_named(tmp_path: Path) -> None:
-    (tmp_path / NAME).write_text(
+    (tmp_path / TOKENS).write_text(
         '{"format": "surefoot-tokens", "version": 1, "sha256": {"plant": "x", "operator": "y"}}'
     )
     with pytest.raises(UnreadableFile, match="new-tokens"):

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from surefoot.cli import options
-from surefoot.cli.sweeping import finish, play, summaries
+from surefoot.cli.sweeping import finish, play_sweep, summaries
 
 
 def ablate_command(
@@ -44,10 +44,10 @@ def ablate_command(
         pairs_of(world_option or [], "--world-option"),
     )
     if out is not None:
-        finish(play(spec, out, jobs=jobs, force=force), strict=False, first="ideas")
+        finish(play_sweep(spec, out, jobs=jobs, force=force), strict=False, first="ideas")
         return
     with tempfile.TemporaryDirectory(prefix="surefoot-ablate-") as folder:
-        outcome = play(spec, Path(folder), jobs=jobs)
+        outcome = play_sweep(spec, Path(folder), jobs=jobs)
         if outcome.interrupted:
             typer.secho("interrupted; the runs were not kept (use --out to keep them).", fg="yellow", err=True)
             raise typer.Exit(128 + (outcome.signal or 2))

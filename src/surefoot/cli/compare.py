@@ -41,7 +41,7 @@ def compare_command(
     stopped. Tables (field.md), a row per run (field.csv) and figures are written beside the runs.
     """
     from surefoot.cli.run_options import contenders_of, seeds_of
-    from surefoot.cli.sweeping import play
+    from surefoot.cli.sweeping import play_sweep
     from surefoot.sweeps.field import WORLDS, contenders, folder_of
     from surefoot.sweeps.sweep import Spec
 
@@ -52,7 +52,7 @@ def compare_command(
     specs = [Spec(each, given, seeds_of(seeds), episodes, snapshot_seeds=0) for each in world or WORLDS]
     for spec in specs:
         typer.echo(f"{spec.world}: {len(spec.agents) * len(spec.seeds)} runs of {episodes:,} episodes", err=True)
-        outcome = play(spec, folder_of(out, str(spec.world)), jobs=jobs, force=force, again=True)
+        outcome = play_sweep(spec, folder_of(out, str(spec.world)), jobs=jobs, force=force, again=True)
         if outcome.interrupted:
             typer.secho("interrupted; the same command goes on from here.", fg="yellow", err=True)
             raise typer.Exit(128 + (outcome.signal or 2))

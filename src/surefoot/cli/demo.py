@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from surefoot.cli import options
-from surefoot.cli.sweeping import finish, play
+from surefoot.cli.sweeping import finish, play_sweep
 from surefoot.errors import SurefootError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def demo_command(
     typer.echo(f"{world}: the known-safe fallback earns {known:.3f} per episode, the best safe policy {best:.3f}.")
     typer.echo(f"{len(AGENTS)} agents × {seeds} seed{'s' if seeds > 1 else ''} × {episodes:,} episodes")
     spec = Spec(world, [Contender(name) for name in AGENTS], range(seeds), episodes)
-    outcome = play(spec, out, jobs=jobs, force=force, again=True)
+    outcome = play_sweep(spec, out, jobs=jobs, force=force, again=True)
     finish(outcome, strict=False)
     _draw(outcome, f"{world}, {seeds} seeds")
 

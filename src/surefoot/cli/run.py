@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from surefoot.cli import options
-from surefoot.cli.sweeping import finish, play
+from surefoot.cli.sweeping import finish, play_sweep
 
 if TYPE_CHECKING:
     from surefoot.cli.run_options import RunOptions
@@ -91,4 +91,4 @@ def _run(found: RunOptions, force: bool) -> Outcome:
     typer.echo(
         f"{spec.world_name}: {runs} run{'s' if runs > 1 else ''} of {spec.episodes:,} episodes → {out}", err=True
     )
-    return play(spec, out, jobs=found.jobs, on=found.on, force=force, pause=found.checkpoint_seconds)
+    return play_sweep(spec, out, jobs=found.jobs, on=found.on, force=force, pause=found.checkpoint_seconds)

@@ -171,7 +171,7 @@ def import_log(
 
 
 @study.command(name="report", cls=PlainCommand, epilog="Example: surefoot study report pump.study")
-def report_command(
+def study_report(
     path: _Folder,
 ) -> None:
     """Write one self-contained page about a study: its state, its limits, its alarms, its audit."""

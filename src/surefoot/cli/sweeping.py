@@ -15,7 +15,7 @@ BROKEN = 1  # exit code: --strict was not satisfied
 GIVEN_UP = 2  # exit code: a run killed every process that played it
 
 
-def play(
+def play_sweep(
     spec: Spec,
     out: Path,
     *,

@@ -55,5 +55,5 @@ def _lines(text: str) -> str:
     return text.replace(" [", "\n[").replace(", ", ",\n")
 
 
-def number(value: float | None) -> str:
+def shown_number(value: float | None) -> str:
     return "–" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.6g}"

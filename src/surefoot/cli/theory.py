@@ -53,17 +53,17 @@ def _constants(problem: Problem, failure_probability: float, episodes: int) -> P
 
 
 def _rows(known: PaperConstants) -> Iterator[list[str]]:
-    from surefoot.cli.table import number
+    from surefoot.cli.table import shown_number
 
-    yield ["K", number(known.episodes), "episodes"]
-    yield ["H", number(known.setting.horizon), "steps"]
-    yield ["d", number(known.setting.dimension), "dimension, of costs and transitions together where they differ"]
-    yield ["λ", number(known.setting.ridge), "ridge"]
-    yield ["D", number(known.setting.feature_bound), "feature bound"]
-    yield ["β₁", number(known.beta_1), "radius of the cost estimate"]
-    yield ["β", number(known.beta), "radius of both estimates"]
-    yield ["K′", number(known.initial_episodes), "initial episodes, which play the fallback"]
-    yield ["κ", number(known.kappa), "uncertainty left after the initial episodes"]
+    yield ["K", shown_number(known.episodes), "episodes"]
+    yield ["H", shown_number(known.setting.horizon), "steps"]
+    yield ["d", shown_number(known.setting.dimension), "dimension, of costs and transitions together where they differ"]
+    yield ["λ", shown_number(known.setting.ridge), "ridge"]
+    yield ["D", shown_number(known.setting.feature_bound), "feature bound"]
+    yield ["β₁", shown_number(known.beta_1), "radius of the cost estimate"]
+    yield ["β", shown_number(known.beta), "radius of both estimates"]
+    yield ["K′", shown_number(known.initial_episodes), "initial episodes, which play the fallback"]
+    yield ["κ", shown_number(known.kappa), "uncertainty left after the initial episodes"]
     yield ["Δ_φ", _span(known.delta_phi), "spread of costs within one support, over limits"]
     yield ["gap", _span(known.gaps), "slack of the fallback less the spread, over steps"]
     yield ["gap⁺", _span(known.future_gaps), "the same for the steps that follow"]
@@ -77,7 +77,7 @@ def _rows(known: PaperConstants) -> Iterator[list[str]]:
     ]
     for name, value, what in weights:
         yield [name, _defined(value), what]
-    yield ["H·K", number(known.total_steps), "total steps, the largest possible regret"]
+    yield ["H·K", shown_number(known.total_steps), "total steps, the largest possible regret"]
 
 
 def _defined(value: Callable[[], tuple[float, ...]]) -> str:

@@ -30,7 +30,7 @@ from surefoot.plan.segments import spread
 from surefoot.plan.why import Reasons, reasons
 from surefoot.reports.classes import CLASS_NAMES, NAMES_WITHOUT_TRUTH
 from surefoot.reports.html import filled
-from surefoot.reports.pictures.layout import Layout, layout_of
+from surefoot.reports.pictures.layout import Placing, placing_of
 from surefoot.reports.wording import label_text, with_words, wording_of
 from surefoot.runs.plans_kept import Snapshot, snapshot_of
 from surefoot.worlds.world import World
@@ -80,7 +80,7 @@ def explorer(world: World | Scene, snapshots: Sequence[Snapshot]) -> dict[str, A
         "row": _pack(row, "<u4"),
         "cost": _pack(_truth(world, row, len(distinct)), "<f4"),
         "last_cost": None if world.terminal_costs is None else _pack(world.terminal_costs, "<f4"),
-        "view": _view(layout_of(world.problem, world.name)),
+        "view": _view(placing_of(world.problem, world.name)),
         "plans": [_plan(world, snapshot, distinct) for snapshot in shown],
         "truth": not isinstance(world, Scene),
         "left_out": len(snapshots) - len(shown),
@@ -283,7 +283,7 @@ def _plan(world: World | Scene, snapshot: Snapshot, distinct: IntArray) -> dict[
     }
 
 
-def _view(layout: Layout) -> dict[str, Any]:
+def _view(layout: Placing) -> dict[str, Any]:
     x, y, panel = (np.array(part, np.float64) for part in zip(*layout.places, strict=True))
     return {
         "kind": "map" if layout.is_map else "layers",

@@ -26,10 +26,10 @@ from surefoot.reports.html import REPORT, SCRIPTED, page_data, shipped, svg_of, 
 from surefoot.reports.pictures.curves import chart_figure
 from surefoot.reports.pictures.draw import figure_of
 from surefoot.reports.pictures.style import Paper
-from surefoot.reports.statistics import Interval
+from surefoot.reports.statistics import Mean
 from surefoot.storage.disk import write_text, writing
 
-BESIDE = "report"  #: the folder of figures and tables beside the page
+_BESIDE = "report"  #: the folder of figures and tables beside the page
 WIDE = 1.6  #: a picture above this aspect has the page's width to itself
 MOST_STEPS = 15  #: in the table beside the picture; of more, all steps together
 
@@ -38,9 +38,9 @@ def write_page(directory: str | Path) -> Path:
     """Write the report of a directory of runs; an older one is replaced. → the page."""
     report, root = read_sweep(directory), Path(directory)
     with writing(root):
-        (root / BESIDE).mkdir(exist_ok=True)
-        drawn = {chart.name: _write_chart(chart, root / BESIDE) for chart in report.charts}
-        world = _write_world(report, root / BESIDE)
+        (root / _BESIDE).mkdir(exist_ok=True)
+        drawn = {chart.name: _write_chart(chart, root / _BESIDE) for chart in report.charts}
+        world = _write_world(report, root / _BESIDE)
         write_text(root / REPORT, _page(report, drawn, world, files=True))
     return root / REPORT
 
@@ -169,7 +169,7 @@ def _row(each: Headline) -> str:
     return f"<tr data-agent='{escape(each.label)}'>{body}</tr>"
 
 
-def _number(value: Interval, digits: int = 3, percent: bool = False) -> str:
+def _number(value: Mean, digits: int = 3, percent: bool = False) -> str:
     """The mean, and below it, in small print, its interval."""
     middle, bracket, rest = value.text(digits, percent).partition(" [")
     return middle + (f"<small>{escape(bracket.strip() + rest)}</small>" if bracket else "")
@@ -181,7 +181,7 @@ def _price(text: str) -> str:
 
 
 def _files(name: str) -> str:
-    links = " ".join(f'<a href="{BESIDE}/{escape(name)}.{kind}">{kind.upper()}</a>' for kind in ("svg", "png", "csv"))
+    links = " ".join(f'<a href="{_BESIDE}/{escape(name)}.{kind}">{kind.upper()}</a>' for kind in ("svg", "png", "csv"))
     return f"<span class=files>{links}</span>"
 
 

@@ -30,7 +30,7 @@ COVERED = 0.95
 
 
 @dataclass(frozen=True)
-class Interval:
+class Mean:
     """A mean over runs."""
 
     mean: float
@@ -49,10 +49,10 @@ class Interval:
         return middle if low == high == middle else f"{middle} [{low}, {high}]"
 
 
-def interval(values: Sequence[float]) -> Interval:
+def mean_over_runs(values: Sequence[float]) -> Mean:
     """Of a number per run."""
     low, mean, high = bands(np.asarray(values, np.float64)[:, None])
-    return Interval(float(mean[0]), float(low[0]), float(high[0]), len(values))
+    return Mean(float(mean[0]), float(low[0]), float(high[0]), len(values))
 
 
 def bands(table: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
@@ -82,15 +82,15 @@ class Summary:
     label: str
     agent: str
     runs: int
-    value: Interval  # of the last policy
-    gap_closed: Interval  # from the fallback's value to the best safe one
-    regret: Interval  # of a whole run
-    violations: Interval  # steps of a whole run
+    value: Mean  # of the last policy
+    gap_closed: Mean  # from the fallback's value to the best safe one
+    regret: Mean  # of a whole run
+    violations: Mean  # steps of a whole run
     runs_with_violations: int
     cost_event: int | None  # runs in which it held; None for an agent without bounds
     guaranteed: bool
     promise: str
-    seconds: Interval | None  # of a whole run; None where times are missing
+    seconds: Mean | None  # of a whole run; None where times are missing
 
     @property
     def broke_a_limit(self) -> bool:
@@ -104,15 +104,15 @@ def summarise(label: str, manifests: Sequence[Mapping[str, Any]], seconds: Seque
         label=label,
         agent=str(first["agent"]),
         runs=len(ends),
-        value=interval([end["last_value"] for end in ends]),
-        gap_closed=interval([end["gap_closed"] for end in ends]),
-        regret=interval([end["total_regret"] for end in ends]),
-        violations=interval([end["violations"] for end in ends]),
+        value=mean_over_runs([end["last_value"] for end in ends]),
+        gap_closed=mean_over_runs([end["gap_closed"] for end in ends]),
+        regret=mean_over_runs([end["total_regret"] for end in ends]),
+        violations=mean_over_runs([end["violations"] for end in ends]),
         runs_with_violations=sum(end["violations"] > 0 for end in ends),
         cost_event=sum(bool(end["cost_event"]) for end in ends) if any(end["replans"] for end in ends) else None,
         guaranteed=all(manifest["guaranteed"] for manifest in manifests),
         promise=str(first["promise"]),
-        seconds=interval(list(seconds)) if seconds else None,
+        seconds=mean_over_runs(list(seconds)) if seconds else None,
     )
 
 

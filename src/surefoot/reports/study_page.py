@@ -18,6 +18,7 @@ from surefoot.reports.html import REPORT, SCRIPTED, encodable, page_data, shippe
 from surefoot.reports.study_history import History, read_history
 from surefoot.runs.plans_kept import why_not_kept
 from surefoot.storage.disk import write_text, writing
+from surefoot.study.status import acknowledging_command
 from surefoot.study.study import Study
 
 
@@ -31,7 +32,7 @@ def write_study_page(path: str | Path) -> Path:
     parts = {
         **live_parts(study, status, history),
         **plan_parts(study),
-        "acknowledge": _how_to_acknowledge(folder) if status["safe_mode"] else "",
+        "acknowledge": _how_to_acknowledge(status) if status["safe_mode"] else "",
         "audit": _audit(folder, study.recovered),
         "explorer": explorer,
         "live": "",
@@ -47,7 +48,7 @@ def write_study_page(path: str | Path) -> Path:
 def live_parts(study: Study, status: dict[str, Any], history: History) -> dict[str, str]:
     """What changes with every call."""
     problem = study.problem
-    figures = parts_of.charts(parts_of.limit_charts(problem, history)) if history.courses else ""
+    figures = parts_of.chart_figures(parts_of.limit_charts(problem, history)) if history.courses else ""
     return {
         "lead": parts_of.lead(status),
         "alarms": parts_of.alarms(status),
@@ -74,9 +75,8 @@ def explorer_part(study: Study) -> tuple[str, dict[str, Any] | None]:
     return explorer_html(data, "The plan in force."), data
 
 
-def _how_to_acknowledge(folder: Path) -> str:
-    command = f"surefoot study acknowledge {folder} --reason '…'"
-    return f"<p>A person acknowledges with: <code>{escape(command)}</code></p>"
+def _how_to_acknowledge(status: dict[str, Any]) -> str:
+    return f"<p>A person acknowledges with: <code>{escape(acknowledging_command(status))}</code></p>"
 
 
 def _audit(folder: Path, found: Sequence[str]) -> str:

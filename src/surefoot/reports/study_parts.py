@@ -21,8 +21,9 @@ from surefoot.plan.why import Explanation, Kind, explain, reasons
 from surefoot.reports.charts import Chart, Curve
 from surefoot.reports.html import encodable
 from surefoot.reports.pictures.svg import line_chart
-from surefoot.reports.statistics import interval
+from surefoot.reports.statistics import mean_over_runs
 from surefoot.reports.study_history import Course, History
+from surefoot.study.status import in_words
 
 RECENT = 20  #: episodes that count as "now" and as "at first"
 NEAREST = 5  #: actions that are shown as next
@@ -72,11 +73,11 @@ def alarms(status: dict[str, Any]) -> str:
     if not status["alarms"]:
         return "<p class=good>✓ No alarm.</p>"
     rows = "".join(
-        f"<li><b>{_words(item['alarm'])}</b> (record {item['record']}): {_words(item['message'])}</li>"
+        f"<li><b>{_words(item['alarm'])}</b> (raised by record {item['record']}): {_words(item['message'])}</li>"
         for item in status["alarms"]
     )
-    needed = "".join(f"<li>{_words(words)}</li>" for words in status["answers"])
-    answer = f"<p>To acknowledge takes:</p><ul>{needed}</ul>" if needed else "<p>A reason is all that it takes.</p>"
+    needed = "".join(f"<li>{_words(in_words(answer))}</li>" for answer in status["answers"])
+    answer = f"<p>To acknowledge it takes:</p><ul>{needed}</ul>" if needed else "<p>A reason is all that it takes.</p>"
     count = f"<p class=bad>⚠ {len(status['alarms'])} not acknowledged</p>"
     return f"<div role=alert class=alarm>{count}<ul>{rows}</ul>{answer}</div>"
 
@@ -128,7 +129,7 @@ def margin_table(history: History, problem: Problem) -> str:
         late, ever = _highest(courses[-RECENT:], j), _highest(courses, j)
         levels = _levels(problem.bounds[:, j])
         said = " … ".join(f"{level:g}" for _, level in levels)
-        beyond = "" if ever is None or ever <= levels[0][1] else " <small>(with noise)</small>"
+        beyond = "" if ever is None or ever <= levels[0][1] else "<small>with noise</small>"
         bound = _largest(course.promised[j] for course in courses[-RECENT:] if course.own == course.asks)
         rows.append(
             f"<tr><td>{_words(limit.name)}</td><td>{said}</td><td>{_number(bound)}</td>"
@@ -143,7 +144,7 @@ def margin_table(history: History, problem: Problem) -> str:
         "limit although the cost does not. Episodes in which the fallback acted are left out of the certified bound: "
         "the fallback's actions are safe by your assumption, whatever their bound."
     )
-    table = f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+    table = f"<table class=margins><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
     return f"<div class=scroll>{table}</div><p class=quiet>{note}</p>"
 
 
@@ -192,7 +193,7 @@ def _levels(bounds: FloatArray) -> tuple[tuple[str, float], ...]:
     return (("limit", low),) if low == high else (("lowest limit", low), ("highest limit", high))
 
 
-def charts(drawn: Sequence[Chart]) -> str:
+def chart_figures(drawn: Sequence[Chart]) -> str:
     return "\n".join(
         f"<figure><h3>{_words(chart.title)}</h3>{line_chart(chart)}<figcaption>{_words(chart.caption)}</figcaption></figure>"
         for chart in drawn
@@ -208,10 +209,10 @@ def better(history: History, status: dict[str, Any]) -> str:
     if not ended:
         return "<p>No episode has come to its end yet.</p>"
     first, last = ended[:RECENT], ended[-RECENT:]
-    now = interval([course.reward for course in last])
+    now = mean_over_runs([course.reward for course in last])
     text = f"The last {len(last)} episodes earned {now.text(3)} each (mean, 95% bootstrap interval)"
     if len(ended) >= 2 * RECENT:
-        then = interval([course.reward for course in first])
+        then = mean_over_runs([course.reward for course in first])
         change = now.mean - then.mean
         verdict = "It is better" if now.low > then.high else "It is worse" if now.high < then.low else "No clear change"
         text += f", the first {len(first)} {then.text(3)}. <b>{verdict}: {change:+.3g} an episode.</b>".replace(
@@ -225,7 +226,8 @@ def better(history: History, status: dict[str, Any]) -> str:
         if left is not None
         else ""
     )
-    return f"<p>{text}{gain}</p><div class=grid>{charts(progress_charts(history, ended, status['pairs']))}</div>"
+    figures = chart_figures(progress_charts(history, ended, status["pairs"]))
+    return f"<p>{text}{gain}</p><div class='grid three'>{figures}</div>"
 
 
 def progress_charts(history: History, ended: Sequence[Course], pairs: int) -> list[Chart]:

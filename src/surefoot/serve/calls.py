@@ -22,7 +22,7 @@ from surefoot.serve.tokens import OPERATOR, PLANT
 from surefoot.study.protocol import answer, parse_request
 from surefoot.study.study import Study
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 #: Which role may make which call. Calls that name files of the server's are not here.
 ALLOWED: dict[str, tuple[str, ...]] = {
@@ -42,7 +42,7 @@ class Desk:
         self.study, self._changed = study, changed
         self._thread = ThreadPoolExecutor(1, "study")
 
-    async def do(self, work: Callable[[], T]) -> T:
+    async def do(self, work: Callable[[], _T]) -> _T:
         """Do something on the study's own thread; a caller that goes away does not stop it."""
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, work))
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
+from surefoot.reports.html import encodable
 from surefoot.reports.study_history import History
 from surefoot.reports.study_page import explorer_part, live_parts, plan_parts
 from surefoot.serve.calls import Desk
@@ -20,7 +21,7 @@ from surefoot.study import journal as journals
 
 MOST_LISTENERS = 32
 PAUSE = 0.1  #: seconds between two renderings, at least
-SHARE = 5  #: and this many times what one takes
+REST = 5  #: and this many times what one takes
 HEARTBEAT = 3.0  #: seconds; a page that hears nothing for longer says that it is not live
 
 
@@ -48,6 +49,7 @@ class Rendering:
             self.explorer, self.version = explorer_part(study), self.version + 1
         status = study.status()
         state = {
+            "name": encodable(study.path.name),
             "safe_mode": status["safe_mode"],
             "alarms": [item["record"] for item in status["alarms"]],
             "limits": [limit.name for limit in problem.limits],
@@ -82,7 +84,7 @@ class Hub:
             self._now = await self._desk.do(self.rendering.parts)
             for news in self._listeners:
                 news.set()
-            await asyncio.sleep(max(PAUSE, SHARE * (time.monotonic() - began)))
+            await asyncio.sleep(max(PAUSE, REST * (time.monotonic() - began)))
 
     def listen(self) -> AsyncIterator[str]:
         """The events of one page: everything first, then what changes; a heartbeat when nothing does."""

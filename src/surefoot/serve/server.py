@@ -11,7 +11,7 @@ from surefoot.errors import InvalidInput, SurefootError
 from surefoot.study.study import Study
 
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
-GRACE = 2  #: seconds that open connections have when the server stops
+_GRACE = 2  #: seconds that open connections have when the server stops
 MOST_CONNECTIONS = 128
 
 
@@ -61,7 +61,7 @@ def serve(
                 server_header=False,
                 limit_concurrency=MOST_CONNECTIONS,
                 h11_max_incomplete_event_size=1 << 16,
-                timeout_graceful_shutdown=GRACE,
+                timeout_graceful_shutdown=_GRACE,
                 lifespan="on",
             )
             uvicorn.Server(config).run(sockets=[listening])

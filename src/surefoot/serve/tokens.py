@@ -19,7 +19,7 @@ from surefoot.model import checked
 from surefoot.storage import strict_json
 from surefoot.storage.disk import DISK, writing
 
-NAME = "tokens.json"
+TOKENS = "tokens.json"
 FORMAT, VERSION = "surefoot-tokens", 1
 PLANT, OPERATOR = "plant", "operator"
 ROLES = (PLANT, OPERATOR)
@@ -45,7 +45,7 @@ class Tokens:
 
 def tokens_of(folder: Path, new: bool = False) -> tuple[Tokens, dict[str, str]]:
     """The tokens of a study, and, when they were made just now, what to print."""
-    path = folder / NAME
+    path = folder / TOKENS
     if path.exists() and not new:
         return Tokens(_read(path)), {}
     made = {role: f"sf-{role}-{secrets.token_urlsafe(32)}" for role in ROLES}

@@ -58,8 +58,9 @@ def as_text(found: dict[str, Any]) -> str:
     lines = [f"{found['path']}: " + ("SAFE MODE, an alarm waits for a person" if found["safe_mode"] else "normal")]
     for alarm in found["alarms"]:
         lines.append(f"  alarm ({alarm['alarm']}): {alarm['message']}")
-    for words in found["answers"]:
-        lines.append(f"  acknowledge with {words}")
+    if found["safe_mode"]:
+        lines += [f"  it takes {in_words(answer)}" for answer in found["answers"]]
+        lines.append(f"  acknowledge with: {acknowledging_command(found)}")
     share = found["certified_pairs"] / max(1, found["pairs"])
     lines.append(f"promise: {found['promise']}")
     lines.append(
@@ -78,6 +79,25 @@ def as_text(found: dict[str, Any]) -> str:
     lines.append(f"due: {found['next']}")
     lines += [f"note: {remark}" for remark in found["recovered"]]
     return "\n".join(lines)
+
+
+def in_words(answer: str) -> str:
+    """One of the ``answers``, for who does not write Python."""
+    return answer.replace("discard_data=True", "that all data are discarded")
+
+
+def acknowledging_command(found: dict[str, Any]) -> str:
+    """What a person types to acknowledge the alarms; the gentlest of the answers that are enough."""
+    answers = found["answers"]
+    if all(words.startswith("noise of at least") for words in answers):
+        needed = [alarm["details"].get("noise_needed") or {} for alarm in found["alarms"]]
+        scales = {name: max(each.get(name, 0.0) for each in needed) for each in needed for name in each}
+        options = "".join(f" --noise '{name}={scale * (1 + 1e-5):.6g}'" for name, scale in scales.items())
+    elif all(words.startswith("a problem in which") for words in answers):
+        options = " --problem WIDER.json"
+    else:
+        options = " --discard-data"
+    return f"surefoot study acknowledge {found['path']} --reason '…'{options}"
 
 
 def next_call(standing: Standing) -> str:

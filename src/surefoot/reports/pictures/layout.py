@@ -11,7 +11,7 @@ from surefoot.reports.wording import wording_of
 
 
 @dataclass(frozen=True)
-class Layout:
+class Placing:
     """A place for every state of every step, all steps concatenated."""
 
     places: Sequence[tuple[float, float, int]]  # x, y downward, and which panel
@@ -21,17 +21,17 @@ class Layout:
     is_map: bool = True  # one step at a time; else all steps side by side
 
 
-def layout_of(problem: Problem, world: str | None) -> Layout:
+def placing_of(problem: Problem, world: str | None) -> Placing:
     """By the world's name: a map where its states are places, columns by step elsewhere."""
     kind, place = (world or "").partition("/")[0], wording_of(problem, world).place
     flat = [names[i] for names in problem.naming.states for i in range(len(names))]
     if place is not None:
         east, south = (", eastward", ", southward") if kind == "rover" else ("", "")
-        return Layout([(*place(label), 0) for label in flat], f"column{east}", f"row{south}")
+        return Placing([(*place(label), 0) for label in flat], f"column{east}", f"row{south}")
     if kind == "driving":
         leads = sorted({lead for _, _, lead in flat})
         top = max(own for _, own, _ in flat)
-        return Layout(
+        return Placing(
             [(gap // 10, (top - own) // 5, leads.index(lead)) for gap, own, lead in flat],
             "gap, from 0 m in steps of 10 m",
             "own speed, 0 m/s at the bottom, in steps of 5 m/s",
@@ -41,7 +41,7 @@ def layout_of(problem: Problem, world: str | None) -> Layout:
     flip = kind == "thermal"  # hot on top
     high = max(max(column) for column in rows)
     places = [(float(h), high - row if flip else row, 0) for h, column in enumerate(rows) for row in column]
-    return Layout(places, "step", "state", is_map=False)
+    return Placing(places, "step", "state", is_map=False)
 
 
 def state_rows(problem: Problem) -> list[list[float]]:

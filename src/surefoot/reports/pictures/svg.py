@@ -62,7 +62,9 @@ def _axes(chart: Chart, low: float, high: float, first: int, last: int) -> str:
         y = _y(tick, low, high)
         parts.append(f"<line class=rule x1={LEFT} x2={WIDTH - RIGHT} y1={y:.1f} y2={y:.1f} />")
         parts.append(f"<text x={LEFT - 6} y={y + 4:.1f} text-anchor=end>{_number(tick)}</text>")
-    for k in sorted({first, last, *(int(t) for t in _ticks(first, last) if first < t < last and t == int(t))}):
+    room = 0.08 * (last - first)  # the ends are always named; what stands too close to them is not
+    between = (int(t) for t in _ticks(first, last) if first + room < t < last - room and t == int(t))
+    for k in sorted({first, last, *between}):
         x = _x(k, first, last)
         anchor = "start" if k == first and last > first else "end" if k == last and last > first else "middle"
         parts.append(f"<text x={x:.1f} y={HEIGHT - BOTTOM + 16} text-anchor={anchor}>{k:,}</text>")

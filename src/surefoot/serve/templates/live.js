@@ -56,7 +56,8 @@
       if (place) place.innerHTML = html; // made by the server, which escapes every word; and no script may run from it
     }
     state = message.state;
-    document.title = `${state.safe_mode ? "⚠ SAFE MODE" : "✓"} surefoot study`;
+    document.title = `${state.safe_mode ? "⚠ SAFE MODE" : "✓"} ${state.name}: surefoot study`;
+    document.querySelector("h1").firstChild.textContent = `${state.name} `;
     forms();
     if (state.explorer !== explorer) { explorer = state.explorer; refresh(); }
   }
