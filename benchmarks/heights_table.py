@@ -1,15 +1,19 @@
 """SNO-MDP's random grids: who breaks a limit in how many worlds, and what is earned relative to SNO-MDP.
 
-    python -m benchmarks.heights_table [--size small] [--worlds 20] [--episodes 60]
+    python -m benchmarks.heights_table [--size published] [--worlds 100] [--episodes 60]
+    python -m benchmarks.heights_table --worlds 0 --page docs/field.md       # write the table of what was recorded
 
 Each agent learns on each world, with a constant and with a varying threshold. "sno-mdp, told a constant" is the
 published learner, which has no notion of a threshold that changes, on the constant one; its steps are judged by the
-varying one. The published table (of MASE, which refers to the same worlds) has 0 and 87 of 100 for it.
+varying one. Every world is a line of ``benchmarks/heights-SIZE.jsonl`` as soon as it is done; those that are there are
+not played again, but for agents that they lack. PUBLISHED is Table 3 in appendix H of the paper on MASE.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,52 +24,95 @@ AGENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "sno-mdp": ("sno-mdp", {}),
     "sno-mdp-proved": ("sno-mdp", {"confidence": "proved", "successors": "all"}),
     "safe-exp-opt": ("safe-exp-opt", {}),
+    "mase": ("mase", {"stop": 0}),  # staying is always safe
     "slucb-qvi": ("slucb-qvi", {}),
     "lsvi-new": ("lsvi-new", {}),
 }
 BLIND = "sno-mdp, told a constant"
+KINDS = ("constant", "varying")
+PUBLISHED = {
+    "sno-mdp (as published)": ("0 of 100", "1.0", "87 of 100", "1.0"),
+    "mase (as published)": ("0 of 100", "1.0", "0 of 100", "2.4 ± 1.0"),
+}
 
 
-def play(name: str, options: dict[str, Any], world: sf.World, judge: sf.World, episodes: int) -> tuple[bool, float]:
-    """(was a limit of ``judge`` broken, the mean value of the episodes); both worlds have the same moves."""
-    broken = False
+def play(name: str, options: dict[str, Any], world: sf.World, judge: sf.World, episodes: int) -> list[float]:
+    """[episodes in which a limit of ``judge`` was broken, mean value]; both worlds have the same moves."""
+    seen: list[tuple[int, bool]] = []
 
     def look(plan: sf.Plan, done: int) -> None:
-        nonlocal broken
-        broken = broken or sf.exact.violations(judge, plan.values.action).expected > 0
+        seen.append((done, sf.exact.violations(judge, plan.values.action).expected > 0))
 
     run = sf.run(sf.agents.make(name, world.problem, **options), world, episodes, 0, on_plan=look, progress=False)
-    return broken, float(run.value.mean())
+    ends = [*(done for done, _ in seen[1:]), episodes]
+    broken = sum(end - done for (done, breaks), end in zip(seen, ends, strict=True) if breaks)
+    return [broken, round(float(run.value.mean()), 6)]
+
+
+def measure(size: str, seed: int, episodes: int, found: dict[str, Any]) -> dict[str, Any]:
+    """What ``found`` lacks of one world: by "agent/threshold" what :func:`play` gives."""
+    steady, varying = (sf.worlds.make(f"heights/{size}", seed=seed, thresholds=kind) for kind in KINDS)
+    for label, (name, options) in AGENTS.items():
+        for kind, world in zip(KINDS, (steady, varying), strict=True):
+            if f"{label}/{kind}" not in found:
+                found[f"{label}/{kind}"] = play(name, options, world, world, episodes)
+    if f"{BLIND}/varying" not in found:
+        found[f"{BLIND}/varying"] = play("sno-mdp", {}, steady, varying, episodes)
+    return found
+
+
+def table(worlds: list[dict[str, Any]]) -> str:
+    """Markdown: worlds with a violation, and what was earned relative to sno-mdp on the same world."""
+    head = "| agent | constant: worlds with a violation | earned | varying: worlds with a violation | earned |"
+    lines = [head, "|---|---:|---:|---:|---:|"]
+    for label in (*AGENTS, BLIND):
+        cells: list[str] = []
+        for kind in KINDS:
+            runs = [
+                (world[f"{label}/{kind}"], world[f"sno-mdp/{kind}"]) for world in worlds if f"{label}/{kind}" in world
+            ]
+            if not runs:
+                cells += ["", ""]
+                continue
+            ratios = [own / base for (_, own), (_, base) in runs]
+            broken = sum(episodes > 0 for (episodes, _), _ in runs)
+            cells += [f"{broken} of {len(runs)}", f"{np.mean(ratios):.2f} ± {np.std(ratios):.2f}"]
+        lines.append(f"| {label} | " + " | ".join(cells) + " |")
+    lines += [f"| *{label}* | " + " | ".join(cells) + " |" for label, cells in PUBLISHED.items()]
+    return "\n".join(lines)
+
+
+def read(path: Path) -> dict[int, dict[str, Any]]:
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return {line.pop("seed"): line for line in map(json.loads, lines)}  # of one seed the last line counts
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--size", default="small")
-    parser.add_argument("--worlds", type=int, default=20)
+    parser.add_argument("--size", default="published")
+    parser.add_argument("--worlds", type=int, default=100)
     parser.add_argument("--episodes", type=int, default=60)
+    parser.add_argument("--page", type=Path)
     given = parser.parse_args()
-    found: dict[tuple[str, str], list[tuple[bool, float]]] = {}
+    path = Path(__file__).with_name(f"heights-{given.size}.jsonl")
+    done = read(path)
     for seed in range(given.worlds):
-        steady, varying = (
-            sf.worlds.make(f"heights/{given.size}", seed=seed, thresholds=kind) for kind in ("constant", "varying")
-        )
-        for label, (name, options) in AGENTS.items():
-            for kind, world in (("constant", steady), ("varying", varying)):
-                found.setdefault((label, kind), []).append(play(name, options, world, world, given.episodes))
-        found.setdefault((BLIND, "varying"), []).append(play("sno-mdp", {}, steady, varying, given.episodes))
-    print(f"heights/{given.size}, {given.worlds} worlds, {given.episodes} episodes\n")
-    print("| agent | constant: worlds with a violation | earned | varying: worlds with a violation | earned |")
-    print("|---|---:|---:|---:|---:|")
-    for label in (*AGENTS, BLIND):
-        cells = []
-        for kind in ("constant", "varying"):
-            runs, base = found.get((label, kind), []), found["sno-mdp", kind]
-            if not runs:
-                cells += ["", ""]
-                continue
-            ratios = [value / of for (_, value), (_, of) in zip(runs, base, strict=True)]
-            cells += [f"{sum(b for b, _ in runs)} of {len(runs)}", f"{np.mean(ratios):.2f} ± {np.std(ratios):.2f}"]
-        print(f"| {label} | " + " | ".join(cells) + " |")
+        found = dict(done.get(seed, {}))
+        before = len(found)
+        measure(given.size, seed, given.episodes, found)
+        if len(found) > before:
+            with path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"seed": seed, **found}) + "\n")
+            print(f"world {seed + 1} of {given.worlds}", flush=True)
+    worlds = [world for _, world in sorted(read(path).items())]
+    text = f"{table(worlds)}\n\n`heights/{given.size}`, {len(worlds)} worlds, {given.episodes} episodes."
+    if given.page is None:
+        print(text)
+        return
+    page = given.page.read_text(encoding="utf-8")
+    begin, end = (f"<!-- {word}heights -->" for word in ("", "end of "))
+    before_it, after = page.partition(begin)[0], page.partition(end)[2]
+    given.page.write_text(f"{before_it}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,9 @@ pytestmark = pytest.mark.statistical
 BREAKS: dict[str, tuple[str, int, dict[str, Any]]] = {
     "ucrl-vtr": ("thermal/testing", 30, {}),
     "ucrl-vtr-plus": ("thermal/testing", 30, {}),
+    "hf-ucrl-vtr-plus": ("thermal/testing", 30, {}),
     "lsvi-ucb": ("thermal/testing", 200, {"scale": 0.01}),
+    "mase": ("ablation/look-ahead", 30, {}),
     "slucb-qvi": ("ablation/look-ahead", 30, {}),
     "rslucb-qvi": ("ablation/look-ahead", 30, {}),
     "oplb": ("ablation/look-ahead", 30, {}),
@@ -35,6 +37,8 @@ BREAKS: dict[str, tuple[str, int, dict[str, Any]]] = {
     "dope": ("ablation/look-ahead", 60, {"initial_episodes": 30, "scale": 0.02, "bonus": 0.0}),
     "opdop": ("ablation/look-ahead", 60, {}),
     "opse-lcmdp": ("ablation/look-ahead", 200, {}),
+    "opt-primal-dual": ("ablation/look-ahead", 60, {}),
+    "crpo": ("ablation/look-ahead", 60, {}),
 }
 NEVER = {"lsvi-new", "lsvi-new-paper", "fallback", "static-shield"}
 
@@ -71,6 +75,15 @@ def test_where_actions_have_one_outcome_the_published_look_ahead_sees_the_trap(n
     """As they assume; there SLUCB-QVI, which looks at this step alone, walks into it every time."""
     world = sf.worlds.make("ablation/look-ahead")
     assert sf.run(sf.agents.make(name, world.problem), world, 100, seed).violations.sum() == 0
+
+
+def test_mase_breaks_nothing_where_stopping_is_safe(seed: int) -> None:
+    """On the grids staying is; and where it is not, it learns not to have to stop, unlike SLUCB-QVI."""
+    grid = sf.worlds.make("heights/testing", seed=seed, thresholds="varying")
+    assert sf.run(sf.agents.make("mase", grid.problem, stop=0), grid, 60, seed).violations.sum() == 0
+    trap = sf.worlds.make("ablation/look-ahead")
+    broken = [sf.run(sf.agents.make(name, trap.problem), trap, 60, seed).violations for name in ("mase", "slucb-qvi")]
+    assert broken[0][30:].sum() == 0 < broken[1][30:].sum()
 
 
 def test_slucb_breaks_nothing_where_every_state_has_a_known_way_out(seed: int) -> None:

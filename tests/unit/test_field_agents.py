@@ -21,7 +21,7 @@ from surefoot.plan.occupancy import best_occupancy
 from surefoot.plan.successors import assumed_excess
 from tests.hand_made import bounds_of, maze
 from tests.made_worlds import hand_world, visits_of
-from tests.reference import field as plain
+from tests.reference import field_budgets as plain
 from tests.sparse_worlds import sparse_worlds
 
 THERMAL = "thermal/testing"
@@ -65,33 +65,6 @@ def test_radii_of_ucrl_vtr_plus_by_hand() -> None:
 def test_the_weight_of_a_row_by_hand(first: float, second: float, length: float, square: float) -> None:
     hat, tilde = (ucrl_vtr_plus.Row(0, 0, np.zeros(1), mean, length, 0.0) for mean in (first, second))
     assert ucrl_vtr_plus.variance(hat, tilde, reach=2.0, d=4, b_v=3.0, b_t=2.0) == pytest.approx(square)
-
-
-def test_ucrl_vtr_plus_agrees_with_a_plain_transcription(thermal: sf.World, seed: int) -> None:
-    """Both are told the same transitions with the same values; θ̂ of both regressions and σ̄ agree."""
-    problem, graph = thermal.problem, thermal.problem.graph
-    agent = sf.agents.make("ucrl-vtr-plus", problem)
-    d, horizon = graph.transition_dim, problem.horizon
-    pooled = problem.stationary_transitions
-    twin = plain.VtrPlus(d, horizon, problem.transition_norm, graph.largest_feature_sum(), 0.05, pooled)
-    sampler = thermal.sampler(seed)
-    for _ in range(25):
-        state = int(graph.starts[0])
-        agent._begin(state)
-        for h, layer in enumerate(graph.layers):
-            pair = agent._choose(h, state)
-            edge = sampler.step(h, pair)
-            edges = range(int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1]))
-            v = [float(agent.plan.targets[h + 1][layer.successor[e]]) for e in edges]
-            twin.tell(h, [layer.transition_features[e].tolist() for e in edges], v, edge - edges[0])
-            agent._record(h, pair, edge, sampler.measure(h, edge))
-            state = int(layer.successor[edge])
-        agent._finish()
-    for h in range(1 if pooled else horizon - 1):
-        for data, (gram, target) in ((agent.hat, twin.hat[h]), (agent.tilde, twin.tilde[h])):
-            (own,) = [data.ellipsoids([0.0] * (horizon - 1), 1.0)[h]]
-            theta = np.linalg.solve(np.array(gram), np.array(target))
-            np.testing.assert_allclose(own.basis.turn(theta), own.centre, rtol=1e-6, atol=1e-9)
 
 
 def test_ucrl_vtr_plus_keeps_the_truth_inside(thermal: sf.World, seed: int) -> None:
@@ -474,6 +447,104 @@ def test_a_price_rises_while_the_budget_is_overspent_and_the_policy_follows() ->
     assert isinstance(agent, opdop.Opdop)
 
 
+# ---------------------------------------------------------------- CRPO and OptPrimalDual
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "plans"),
+    [("crpo", {"scale": 300.0, "tolerance": 0.0}, 300), ("opt-primal-dual", {"scale": 0.0, "step": 30.0}, 300)],
+)
+def test_small_steps_on_the_true_counts_end_within_the_budget(
+    name: str, options: dict[str, Any], plans: int, thermal: sf.World
+) -> None:
+    """Told the truth, and stepping on and on, the last policies earn nearly the most that the budget allows."""
+    agent = sf.agents.make(name, thermal.problem, episodes=plans, stride=1, **options)
+    told_the_truth(agent, thermal)
+    values, spent = [], []
+    for episode in range(1, plans + 1):
+        agent.episodes = episode
+        agent.replan()
+        values.append(sf.exact.evaluate(thermal, agent.plan.chances))
+        spent.append(float(agent._seen.spent[0] * agent._largest[0]))
+    assert values[0] < np.mean(values[-50:])
+    assert np.mean(values[-50:]) == pytest.approx(best_within_budget(thermal), rel=0.1)
+    assert np.mean(spent[-50:]) == pytest.approx(budgets(thermal.problem)[0], rel=0.1)
+
+
+def test_crpo_earns_while_it_may_and_saves_when_it_must() -> None:
+    """One step: keep 0.1 at 0.2, go 0.6 at 0.4, dash 0.9 at 0.9, C = 1, S·A = 3, n = 1; α = scale/√(3·100)."""
+    world = two_ways(limit=0.45)
+    agent = sf.agents.make("crpo", world.problem, episodes=100, tolerance=0.0, stride=5)
+    told_the_truth(agent, world)
+    agent.replan()
+    assert agent._largest[0] == pytest.approx(0.9)  # the largest cost of this world, whose features are its costs
+    assert agent._seen.spent[0] * 0.9 == pytest.approx(0.5)  # every action alike
+    alpha = 5 / math.sqrt(3 * 100)
+    agent.episodes = 5
+    agent.replan()  # 0.5 is above 0.45: save
+    weight = np.exp(-alpha * np.array([0.2, 0.4, 0.9]) / 0.9)
+    np.testing.assert_allclose(agent.plan.chances[0], weight / weight.sum(), rtol=1e-6)
+    lax = sf.agents.make("crpo", world.problem, episodes=100, stride=5)
+    assert lax.options.tolerance == pytest.approx(math.sqrt(3 / 100))
+    told_the_truth(lax, world)
+    lax.replan()
+    lax.episodes = 5
+    lax.replan()  # 0.05/0.9 is within its tolerance: earn
+    weight = np.exp(alpha * np.array([0.1, 0.6, 0.9]))
+    np.testing.assert_allclose(lax.plan.chances[0], weight / weight.sum(), rtol=1e-6)
+
+
+def test_a_step_of_opt_primal_dual_by_hand() -> None:
+    """The same step: ρ = n/ξ = 0.9/0.1, t = √(2 log 3/(n²(1+ρ)²K)), the price rises by (0.5 − 0.3)/0.9·ρ/(n√K)."""
+    world = two_ways(limit=0.3)
+    agent = sf.agents.make("opt-primal-dual", world.problem, episodes=100, scale=0.0, slack=0.1, stride=1)
+    told_the_truth(agent, world)
+    agent.prices[0] = 0.5
+    agent.replan()
+    agent.episodes = 1
+    agent.replan()
+    rho = 9.0
+    t = math.sqrt(2 * math.log(3) / ((1 + rho) ** 2 * 100))
+    weight = np.exp(t * (np.array([0.1, 0.6, 0.9]) - 0.5 * np.array([0.2, 0.4, 0.9]) / 0.9))
+    np.testing.assert_allclose(agent.plan.chances[0], weight / weight.sum(), rtol=1e-6)
+    assert agent.prices[0] == pytest.approx(0.5 + rho / 10 * (0.5 - 0.3) / 0.9)
+
+
+# ---------------------------------------------------------------- MASE
+
+
+def test_mase_stops_where_nothing_passes_and_pays_for_it() -> None:
+    """ "left" leads to a, where nothing passes: −c/width there. Right leads to b, worth 0.4."""
+    graph = {
+        (0, "s"): {"stay": ["s"], "left": ["a"], "right": ["b"]},
+        (1, "s"): {"stay": ["s"], "right": ["s"]},
+        (1, "a"): {"stay": ["s"], "right": ["s"]},
+        (1, "b"): {"stay": ["s"], "right": ["s"]},
+    }
+    pays = {(0, "s", "left"): 0.9, (0, "s", "right"): 0.2, (1, "a", "right"): 1.0, (1, "b", "right"): 0.4}
+    problem = maze(
+        graph,
+        {(0, "s"): "stay", (1, "s"): "stay"},
+        reward=pays,
+        cost_features=lambda h, s, a, s2: [1.0 if s == "a" else 0.0, 1.0 if (s, a) == ("a", "right") else 0.0],
+        transition_features=lambda h, s, a, s2: [1.0],
+        limits=[sf.Limit("limit", bound=1.0, noise=0.1, norm=2.0)],
+    )
+
+    def plan(**options: Any) -> sf.Plan:
+        return sf.agents.make("mase", problem, **options).plan
+
+    # The width of "stay" in a is 4 (±2), its slack 1: −c/4. Left is worth 0.9 − c/4, right 0.2 + 0.4.
+    assert plan(punishment=1.0).action(0, "s") == "left"
+    assert plan(punishment=1.3).action(0, "s") == "right"
+    assert plan().action(1, "a") == "stay"  # the least worst bound: 2 against 2√2
+    assert plan(stop="right").action(1, "a") == "right"
+    assert plan(stop="right").action(1, "b") == "right"  # it passes
+    assert min(float(value.min()) for value in plan(punishment=100.0).targets) >= 0.0
+    with pytest.raises(InvalidInput, match=r"emergency stop must be an action of every state: step 0.*'halt'"):
+        plan(stop="halt")
+
+
 # ---------------------------------------------------------------- OPSE-LCMDP
 
 
@@ -482,7 +553,7 @@ def test_opse_agrees_with_a_plain_transcription(thermal: sf.World, seed: int) ->
     agent = sf.agents.make("opse-lcmdp", thermal.problem)
     sf.run(agent, thermal, 60, seed)
     problem, graph = thermal.problem, thermal.problem.graph
-    tables = plain.Tables(
+    tables = plain.Counted(
         actions=[np.diff(layer.state_ptr).tolist() for layer in graph.layers],
         successors=[
             [layer.successor[a:b].tolist() for a, b in zip(layer.pair_ptr, layer.pair_ptr[1:], strict=False)]

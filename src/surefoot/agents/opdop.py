@@ -22,7 +22,7 @@ May violate: single steps wherever the budget of the whole episode leaves room; 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -30,7 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.agent import check_problem
-from surefoot.agents.blocks.baseline import BaselineOptions, Paced, earliest
+from surefoot.agents.blocks.baseline import BaselineOptions
+from surefoot.agents.blocks.mirrored import Mirrored
 from surefoot.agents.blocks.tabular import budgets, total_slack
 from surefoot.checks import at_least, whole
 from surefoot.estimate.costs import CostBounds
@@ -39,7 +40,7 @@ from surefoot.estimate.weighted import WeightedData, by_edge
 from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import certify
-from surefoot.plan.mirror import averaged, dual_step, mirror_step, uniform
+from surefoot.plan.mirror import averaged, dual_step, most_actions
 from surefoot.plan.plan import Plan
 from surefoot.plan.values import most_to_come
 
@@ -62,12 +63,13 @@ class Evaluated(NamedTuple):
     value: tuple[FloatArray, ...]
 
 
-class Opdop(Paced):
+class Opdop(Mirrored):
     """Raises the price of what is overspent."""
 
     name: ClassVar[str] = "opdop"
     traced: ClassVar[bool] = True
     options: OpdopOptions
+    _seen: Evaluated | None
 
     def __init__(
         self,
@@ -81,26 +83,16 @@ class Opdop(Paced):
         ridges: Sequence[float] | None = None,
         replan_growth: float = 0.1,
     ) -> None:
-        check_problem(problem)
-        self._episodes, self._stride = whole("episodes", episodes, 1), whole("stride", stride, 1)
-        self._scale, self._slack = at_least("scale", scale, 0.0), total_slack(problem, slack)
-        m = len(problem.limits)
-        self.functions = tuple(WeightedData(problem, 1.0) for _ in range(1 + m))  # rewards, then each limit's costs
-        self.mirror = tuple(uniform(layer) for layer in problem.graph.layers)
-        self.prices = np.zeros(m)
-        self._seen: Evaluated | None = None
-        super().__init__(
-            problem, failure_probability, ridges=ridges, value_ridge=1.0, optimism=1.0, replan_growth=replan_growth
-        )
+        self._episodes, self._scale = whole("episodes", episodes, 1), at_least("scale", scale, 0.0)
+        self._slack = total_slack(check_problem(problem), slack)
+        # of rewards, then of each limit's costs
+        self.functions = tuple(WeightedData(problem, 1.0) for _ in range(1 + len(problem.limits)))
+        super().__init__(problem, failure_probability, stride=stride, ridges=ridges, replan_growth=replan_growth)
 
     def _with_own(self, options: BaselineOptions) -> OpdopOptions:
         slack = tuple(self._slack.tolist())
         own = asdict(options)
         return OpdopOptions(**own, episodes=self._episodes, scale=self._scale, stride=self._stride, slack=slack)
-
-    def _due_at(self) -> int | None:
-        stride = self._planned_at + self.options.stride if math.isfinite(self.replan_growth) else None
-        return earliest(super()._due_at(), stride)
 
     def _note(self, episode: int, h: int, edge: int, cost: FloatArray | None) -> None:
         assert self._seen is not None
@@ -110,23 +102,21 @@ class Opdop(Paced):
 
     def _make_plan(self) -> Plan:
         problem, graph = self.problem, self.problem.graph
-        if self._seen is not None and self.episodes > self._planned_at:
-            self._step(self._seen, self.episodes - self._planned_at)
+        if self._seen is not None and self._steps_due > 0:
+            self._step(self._seen, self._steps_due)
         for data in self.functions:
             data.bank.refresh()
         bounds = self._bounds()
         seen = self._seen = self._evaluate(bounds)
-        chances = tuple(each.copy() for each in self.mirror)
-        return self._drawn_plan(bounds, certify(graph, bounds, problem.bounds), chances, seen.q, seen.value)
+        certified = certify(graph, bounds, problem.bounds)
+        return self._drawn_plan(bounds, certified, self._policy_now(), seen.q, seen.value)
 
     def _step(self, seen: Evaluated, times: int) -> None:
         """So many steps of mirror ascent and of the prices, with what the policy in force was seen to be worth."""
         graph, k, n = self.problem.graph, self.options.episodes, self.problem.horizon - 1
-        explore = 1.0 - (1.0 - 1.0 / k) ** times
-        for h, layer in enumerate(graph.layers):
-            most_actions = max(2, int(np.diff(layer.state_ptr).max()))
-            alpha = math.sqrt(math.log(most_actions)) / (n * n * math.sqrt(k))
-            self.mirror[h][:] = mirror_step(layer, self.mirror[h], times * alpha * seen.gains[h], explore)
+        rates = [times * math.sqrt(math.log(most_actions(layer))) / (n * n * math.sqrt(k)) for layer in graph.layers]
+        gains = [rate * gain for rate, gain in zip(rates, seen.gains, strict=True)]
+        self._climb(gains, explore=1.0 - (1.0 - 1.0 / k) ** times)
         most = 2.0 * n / np.array(self.options.slack)
         self.prices[:] = dual_step(self.prices, seen.cost, budgets(self.problem), times / math.sqrt(k), most)
 
@@ -166,18 +156,8 @@ class Opdop(Paced):
         log = math.log(max(d, 2) * n * options.episodes / options.failure_probability)
         return options.scale * (n - h) * math.sqrt(d * log)
 
-    def planned(self) -> dict[str, Any]:
-        mirror = tuple(each.copy() for each in self.mirror)
-        return {**super().planned(), "seen": self._seen, "mirror": mirror, "prices": self.prices.copy()}
-
-    def put_back(self, planned: Mapping[str, Any]) -> None:
-        super().put_back(planned)
-        self._seen, self.prices[:] = planned["seen"], planned["prices"]
-        for own, before in zip(self.mirror, planned["mirror"], strict=True):
-            own[:] = before
-
     def _data(self) -> dict[str, NDArray[Any]]:
-        found = {**super()._data(), "prices": self.prices}
+        found = super()._data()
         for i, data in enumerate(self.functions):
             found.update(data.arrays(f"function{i}"))
-        return {**found, **{f"mirror/{h}": each for h, each in enumerate(self.mirror)}}
+        return found

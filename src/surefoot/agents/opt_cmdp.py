@@ -18,11 +18,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-
 from surefoot.agents.blocks.tabular import Tabular
 from surefoot.estimate.counts import bernstein
-from surefoot.model.graph import FloatArray
 from surefoot.plan.plan import Plan
 
 
@@ -34,10 +31,5 @@ class OptCmdp(Tabular):
     def _make_plan(self) -> Plan:
         layers = self.problem.graph.layers
         inside = [bernstein(self.counts, h, self.log_term, self._scale) for h in range(len(layers))]
-        costs = [self._hoped(h) for h in range(self.problem.horizon)]
+        costs = [self._hoped_costs(h) for h in range(self.problem.horizon)]
         return self._within_budget(inside, [layer.reward for layer in layers], costs)
-
-    def _hoped(self, h: int) -> FloatArray:
-        """(N, m) c~ of a layer."""
-        mean = self.counts.mean_costs(h)
-        return np.maximum(mean - self._cost_width(h), np.minimum(mean, 0.0))

@@ -20,6 +20,11 @@ def uniform(layer: Layer) -> FloatArray:
     return 1.0 / np.repeat(sizes, sizes)
 
 
+def most_actions(layer: Layer) -> int:
+    """The largest number of actions of a state, but at least 2: its logarithm is in every step size."""
+    return max(2, int(np.diff(layer.state_ptr).max()))
+
+
 def mirror_step(layer: Layer, chances: FloatArray, gain: FloatArray, explore: float = 0.0) -> FloatArray:
     """(N,) π·exp(gain), normalised, after a share ``explore`` went to all actions alike. Gains contain the step."""
     base = (1.0 - explore) * chances + explore * uniform(layer)

@@ -29,6 +29,8 @@ def with_one_successor(
     graph: LayeredGraph, bounds: CostBounds, known: Sequence[ValueEllipsoid]
 ) -> tuple[LayeredGraph, CostBounds]:
     """The graph with the likeliest successor of every pair only, and the bounds of what is left."""
+    if all(layer.n_edges == layer.n_pairs for layer in graph.layers):  # deterministic, as they assume
+        return graph, bounds
     layers, upper, lower = [], [], []
     for h, layer in enumerate(graph.layers):
         kept, pointer = likeliest(layer, known[h]), np.arange(layer.n_pairs + 1, dtype=np.int64)

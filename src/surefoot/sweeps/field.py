@@ -30,16 +30,22 @@ def contenders(episodes: int) -> list[Contender]:
         Contender("oplb"),
         Contender("ucrl-vtr"),
         Contender("ucrl-vtr-plus"),
+        Contender("hf-ucrl-vtr-plus", {"episodes": episodes}),
         Contender("lsvi-ucb", {"episodes": episodes, "scale": 0.01}, "lsvi-ucb-tuned"),
         Contender("safe-mdp"),
         Contender("sno-mdp"),
         Contender("sno-mdp", {"confidence": "proved", "successors": "all"}, "sno-mdp-proved"),
         Contender("safe-exp-opt"),
+        Contender("mase"),
         Contender("lsvi-ae"),
         Contender("opt-cmdp", {"episodes": episodes}),
         Contender("dope", {"episodes": episodes, "initial_episodes": 50, "scale": 0.05, "bonus": 0.0}, "dope-tuned"),
         Contender("opdop", {"episodes": episodes}),
+        Contender("opt-primal-dual", {"episodes": episodes, "scale": 0.02, "step": 1000.0}, "opt-primal-dual-tuned"),
+        Contender("crpo", {"episodes": episodes, "scale": 1000.0, "tolerance": 0.0}, "crpo-tuned"),
         Contender("opse-lcmdp"),
+        Contender("static-shield"),
+        Contender("oracle-shield"),
     ]
 
 

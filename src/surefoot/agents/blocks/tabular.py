@@ -70,16 +70,25 @@ class Tabular(Paced):
         pairs = sum(layer.n_pairs for layer in self.problem.graph.layers)
         return math.log(6.0 * pairs * self._episodes / self.options.failure_probability)
 
+    def _model(self) -> list[FloatArray]:
+        """Per decision layer (E,) P̂."""
+        return [self.counts.model(h) for h in range(self.problem.horizon - 1)]
+
     def _cost_width(self, h: int) -> FloatArray:
         """(N, m) σ_j√(l/n), n at least 1, of a layer's pairs; of the last layer's states likewise."""
         n = np.maximum(self.counts.measured[h], 1)[:, None]
         width: FloatArray = self._scale * self.problem.noise_of(1) * math.sqrt(self.log_term) / np.sqrt(n)
         return width
 
+    def _hoped_costs(self, h: int) -> FloatArray:
+        """(N, m) max(ĉ − σ√(l/n), min(0, ĉ)) of a layer: the least that a cost may be, but no gain out of nothing."""
+        mean = self.counts.mean_costs(h)
+        return np.maximum(mean - self._cost_width(h), np.minimum(mean, 0.0))
+
     def _counted_plan(self, chances: Chances) -> Plan:
         """A plan that draws its actions so; its values are those that the counts expect of it."""
         problem, graph, bounds = self.problem, self.problem.graph, self._bounds()
-        q, value = on_model(graph, [self.counts.model(h) for h in range(len(graph.layers))], chances)
+        q, value = on_model(graph, self._model(), chances)
         return self._drawn_plan(bounds, certify(graph, bounds, problem.bounds), chances, q, value)
 
     def _within_budget(
@@ -97,13 +106,22 @@ class Tabular(Paced):
 
 
 def on_model(
-    graph: LayeredGraph, model: Sequence[FloatArray], chances: Chances
+    graph: LayeredGraph,
+    model: Sequence[FloatArray],
+    chances: Chances,
+    paid: Sequence[FloatArray] | None = None,
+    within: Sequence[tuple[float, float]] | None = None,
 ) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
-    """Q (H-1 of (N,)) and V (H of (S,)) of a policy where transitions are a model's (E,)."""
-    value, q = [graph.terminal.reward], list[FloatArray]()
+    """Q (H-1 of (N,)) and V (H of (S,)) of a policy where transitions are a model's (E,).
+
+    ``paid``: H of (N,), the last (S,); by default the rewards. ``within``: per decision layer what Q is cut to.
+    """
+    now = [*(layer.reward for layer in graph.layers), graph.terminal.reward] if paid is None else paid
+    value, q = [now[-1]], list[FloatArray]()
     for h in reversed(range(len(graph.layers))):
         layer = graph.layers[h]
-        q.insert(0, layer.reward + np.add.reduceat(model[h] * value[0][layer.successor], layer.pair_ptr[:-1]))
+        found = now[h] + np.add.reduceat(model[h] * value[0][layer.successor], layer.pair_ptr[:-1])
+        q.insert(0, found if within is None else np.clip(found, *within[h]))
         value.insert(0, averaged(layer, chances[h], q[0]))
     return tuple(q), tuple(value)
 
