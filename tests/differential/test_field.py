@@ -170,7 +170,7 @@ def counted(tables: Tables, episodes: list[Episode]) -> field_budgets.Visits:
 
 @pytest.mark.parametrize(
     ("name", "scale", "share"),
-    [("opt-cmdp", 0.3, 0.1), ("opt-cmdp", 0.03, 0.4), ("dope", 0.01, 3.0), ("dope", 0.003, 2.0)],
+    [("opt-cmdp", 0.3, 0.03), ("opt-cmdp", 0.1, 0.2), ("dope", 0.01, 3.0), ("dope", 0.003, 2.0)],
 )
 def test_the_linear_programs_have_the_same_optimum(
     name: str, scale: float, share: float, seed: int, monkeypatch: Any
