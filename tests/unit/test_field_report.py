@@ -11,7 +11,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.agents.registry import card
-from surefoot.cli.compare import compare
+from surefoot.cli.compare import compare_command
 from surefoot.errors import SurefootError
 from surefoot.reports.field import LEVELS, Cell, Field, between, read_field
 from surefoot.sweeps.field import WORLDS, contenders
@@ -79,7 +79,7 @@ def test_the_command_in_small(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     """Twice: the second time nothing is played. "earned" is 1 − regret/(K·gap) of the ledgers."""
     options: dict[str, Any] = {"world": ["figure1"], "agent": ["lsvi-new", "dope-tuned", "mine=oplb"], "jobs": 1}
     for _ in range(2):
-        compare(**options, episodes=20, seeds="0:2", out=tmp_path / "field")
+        compare_command(**options, episodes=20, seeds="0:2", out=tmp_path / "field")
     assert "lsvi-new" in capsys.readouterr().out
     assert {"field.csv", "field.md", "plane.png", "profiles.svg"} <= {
         path.name for path in (tmp_path / "field").iterdir()
