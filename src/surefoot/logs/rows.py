@@ -137,7 +137,7 @@ class RowReader:
             raise UnknownLabel("no such step", got=f"{shown(h)}, steps are 0 … {problem.horizon - 1}")
         states = problem.naming.states
         i = self._known(row, "state", lambda label: states[h].index(label, f"step {h}"), states[h].__getitem__)
-        cost, partly = self._cost(row)
+        cost, partly = self.cost(row)
         if h == problem.horizon - 1:
             if not problem.graph.terminal.has_cost[i]:
                 raise InvalidInput("the problem declares no cost for this last state", got=repr(states[h][i]))
@@ -186,7 +186,8 @@ class RowReader:
             raise InvalidInput(f"the {name} can be read in two ways", got=repr(row[name]), fix=fix)
         return found.pop()
 
-    def _cost(self, row: Mapping[str, Any]) -> tuple[list[float] | None, bool]:
+    def cost(self, row: Mapping[str, Any]) -> tuple[list[float] | None, bool]:
+        """The costs of a row, one per limit, and whether only some of them were there."""
         names = [f"cost.{limit.name}" for limit in self._problem.limits]
         columns = [key for key in row if isinstance(key, str) and key.startswith("cost.")]
         for column in columns:

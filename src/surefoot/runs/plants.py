@@ -44,6 +44,7 @@ class PlantRun:
 
     plant: Plant
     reward: FloatArray  # (K,)   collected
+    steps: IntArray  # (K,)   played; a controller that leaves the box of states ends its episode
     violations: IntArray  # (K,)   steps whose true cost broke a limit, or that ended in a forbidden state
     margin: FloatArray  # (K, m) smallest bound − true cost
     certified: IntArray  # (K,)   pairs that the plan in force certifies; 0 for a controller
@@ -61,6 +62,22 @@ class PlantRun:
     def last_value(self, episodes: int = 100) -> float:
         """Mean reward of the last episodes."""
         return float(self.reward[-episodes:].mean())
+
+    def to_dict(self) -> dict[str, Any]:
+        """What happened, as JSON: rewards by episode, violations, margins, and the last episode step by step."""
+        limits = [limit.name for limit in self.plant.limits]
+        return {
+            "episodes": self.episodes,
+            "steps": int(self.steps.sum()),
+            "reward": np.round(self.reward, 6).tolist(),
+            "violations": int(self.violations.sum()),
+            "episodes with violations": int((self.violations > 0).sum()),
+            "nearest": dict(zip(limits, self.margin.min(axis=0).tolist(), strict=True)),
+            "certified": int(self.certified[-1]),
+            "promise": self.promise,
+            "path": np.round(self.paths[-1], 6).tolist(),
+            "inputs": [u if isinstance(u, tuple) else float(u) for u in self.played[-1]],
+        }
 
     @staticmethod
     def table(runs: Mapping[str, PlantRun]) -> str:
@@ -85,7 +102,7 @@ class _Table:
     def __init__(self, plant: Plant, episodes: int) -> None:
         self.plant = plant
         self.reward = np.zeros(episodes)
-        self.violations, self.certified, self.by_point = (np.zeros(episodes, np.int64) for _ in range(3))
+        self.steps, self.violations, self.certified, self.by_point = (np.zeros(episodes, np.int64) for _ in range(4))
         self.margin = np.full((episodes, len(plant.limits)), np.inf)
         self.paths: list[FloatArray] = []
         self.played: list[tuple[Any, ...]] = []
@@ -94,6 +111,7 @@ class _Table:
     def enter(self, k: int, h: int, reward: float, cost: FloatArray, after: FloatArray) -> None:
         """Step h of episode k: its reward, its true costs, and the state that followed."""
         self.reward[k] += reward
+        self.steps[k] += 1
         self.violations[k] += bool((cost > self._most[h]).any() or self.plant.breaks(after))
         self.margin[k] = np.minimum(self.margin[k], self._bounds[h] - cost)
 
@@ -106,7 +124,7 @@ class _Table:
     def first(self, episodes: int, promise: str, plan: Plan | None, seconds: float) -> PlantRun:
         cut = slice(0, episodes)
         return PlantRun(
-            self.plant, self.reward[cut], self.violations[cut], self.margin[cut], self.certified[cut],
+            self.plant, self.reward[cut], self.steps[cut], self.violations[cut], self.margin[cut], self.certified[cut],
             self.by_point[cut], tuple(self.paths), tuple(self.played), promise, plan, seconds,
         )  # fmt: skip
 

@@ -19,6 +19,7 @@ from surefoot.checks import probability
 from surefoot.diagnosis.calibration import questions
 from surefoot.diagnosis.calibration.fits import Between, linear, orthonormal, repeats, squares, within
 from surefoot.diagnosis.calibration.measurements import Log, Measurements, read_measurements
+from surefoot.diagnosis.calibration.plants import disturbance_found, plant_measurements
 from surefoot.diagnosis.calibration.proposing import changes_of, proposed
 from surefoot.diagnosis.calibration.questions import NAMES, Sample, Scale, Test, scale_of
 from surefoot.diagnosis.calibration.result import (
@@ -32,15 +33,17 @@ from surefoot.diagnosis.calibration.verdict import judge_log
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import FloatArray
 from surefoot.model.limit import Limit
+from surefoot.model.plant.plant import Plant
 from surefoot.model.problem import Problem
 from surefoot.model.rays import refuse_rays
 
 
-def calibrate(problem: Problem, log: Log, *, level: float = 0.95) -> Calibration:
+def calibrate(problem: Problem | Plant, log: Log, *, level: float = 0.95) -> Calibration:
     """What a log says about a declaration: noise scales, linearity, shared offsets, clipping, supports, intervals.
 
     Args:
-        problem: what is declared.
+        problem: what is declared; or a plant, of which states and features are then exact, and what the log says of
+            its disturbance is found as well.
         log: transitions with measured costs, most often of the fallback: a ``.csv``, ``.jsonl`` or ``.parquet`` file, a
             study's folder, rows (mappings), or columns (a mapping of arrays). Columns as for ``study.import_log``:
             ``step``, ``state``, ``action``, ``next_state``, ``cost`` and, to find shared offsets, ``episode``.
@@ -59,16 +62,30 @@ def calibrate(problem: Problem, log: Log, *, level: float = 0.95) -> Calibration
         >>> found.errors, world.problem.limits[0].noise <= found.proposal[0].noise
         ([], True)
     """
+    if isinstance(problem, Plant):
+        return _of_plant(problem, log, probability("level", level))
     if not isinstance(problem, Problem):
         raise InvalidInput(
             "calibrate needs a Problem", got=f"a {type(problem).__name__}", fix="For a World, pass world.problem."
         )
     level = probability("level", level)
     refuse_rays(problem, "calibrate")
-    data = read_measurements(problem, log)
+    return calibrated(problem, _some(read_measurements(problem, log)), level)
+
+
+def _of_plant(plant: Plant, log: Log, level: float) -> Calibration:
+    data, apart = plant_measurements(plant, log)
+    found = calibrated(plant.problem, _some(data), level)
+    largest = dict(zip(plant.cells.names, apart.max(axis=0).tolist(), strict=True))
+    said = disturbance_found(plant, apart)
+    findings = (said, *found.findings) if said.grade == "error" else (*found.findings, said)
+    return replace(found, disturbance=largest, findings=findings)
+
+
+def _some(data: Measurements) -> Measurements:
     if len(data.step) == 0 and not data.outside:
         raise InvalidInput("there is nothing to calibrate with", got="no row with a cost")
-    return calibrated(problem, data, level)
+    return data
 
 
 def calibrated(problem: Problem, data: Measurements, level: float) -> Calibration:

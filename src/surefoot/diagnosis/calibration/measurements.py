@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,15 +54,22 @@ def read_measurements(problem: Problem, log: Log) -> Measurements:
         raise InvalidInput(
             "calibrate takes one cost row per action, or one per triplet",
             got="some action has several, and a log does not say which was measured",
-            fix="Declare the log's own problem with the exact features.",
+            fix="Of a plant, give the Plant; else declare the log's own problem with the exact features.",
         )
     reader = RowReader(problem)
+    return _arrays(problem, *fitting(problem, log, lambda row: reader.read(row, outside=True)))
+
+
+def fitting(
+    problem: Problem, log: Log, read: Callable[[Mapping[str, Any]], LoggedTransition]
+) -> tuple[list[tuple[str, LoggedTransition]], NDArray[np.int64]]:
+    """Every row of a log with its place in it, and the numbers of their episodes; what does not fit is refused."""
     found, names = list[tuple[str, LoggedTransition]](), list[int]()
     known: dict[str, int] = {}
     faults: list[str] = []
     for place, row in _rows(log, problem.horizon - 1):
         try:
-            taken = reader.read(row, outside=True)
+            taken = read(row)
             episode = row.get("episode")
             key = None if episode is None else episode_key(episode_in(episode))
         except SurefootError as error:
@@ -79,7 +86,7 @@ def read_measurements(problem: Problem, log: Log) -> Measurements:
     if NO_EPISODE in names and any(limit.episode_noise > 0.0 for limit in problem.limits):
         fix = "Add a column 'episode': rows of one episode share an offset, and are judged together."
         raise InvalidInput("a limit declares episode_noise, so every row needs its episode", fix=fix)
-    return _arrays(problem, found, np.array(names, np.int64))
+    return found, np.array(names, np.int64)
 
 
 def _rows(log: Log, last: int) -> Iterable[Row]:

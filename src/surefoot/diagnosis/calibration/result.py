@@ -105,6 +105,7 @@ class Calibration:
     proposal: tuple[Limit, ...]
     changes: tuple[Change, ...]
     residuals: tuple[Residuals, ...] = field(default=())
+    disturbance: dict[str, float] | None = None  # of a plant: by how much next states were off its models at most
 
     @property
     def errors(self) -> list[str]:
@@ -125,7 +126,7 @@ class Calibration:
     def to_dict(self) -> dict[str, Any]:
         """All fields but the residuals, as JSON-able values."""
         found = {name: getattr(self, name) for name in ("level", "rows", "unmeasured", "episodes", "limits", "support")}
-        found |= {name: getattr(self, name) for name in ("findings", "changes")}
+        found |= {name: getattr(self, name) for name in ("findings", "changes", "disturbance")}
         found["proposal"] = [{"name": limit.name, **_fields(limit)} for limit in self.proposal]
         result: dict[str, Any] = _plain(found)
         return result

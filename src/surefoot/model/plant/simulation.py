@@ -1,8 +1,9 @@
 """The truth by a simulator: any function, or another process, in place of a World (spec 9).
 
 ``step(h, x, u, rng)`` gives the next state and the true costs, one per limit (a number when there is one). What is
-random in the plant is drawn from ``rng``, so that a seed repeats a run. Measurement noise, Gaussian with the scale that
-the limits declare, is added by the run unless ``noise=False``.
+random in the plant is drawn from ``rng``, so that a seed repeats a run. A simulator with a state of its own gives the
+state in which an episode begins by ``reset(rng)``; without it that is drawn from the declared start. Measurement noise,
+Gaussian with the scale that the limits declare, is added by the run unless ``noise=False``.
 
 A process is given as its command line. It reads one line of JSON per step, ``{"step": 0, "state": [...], "input": 1.0,
 "seed": 123}``, and answers with one, ``{"state": [...], "cost": [...]}``.
@@ -19,18 +20,20 @@ import numpy as np
 
 from surefoot.errors import AssumptionBroken, InvalidInput
 from surefoot.model.graph import FloatArray
+from surefoot.streams import stream
 
 if TYPE_CHECKING:
     from surefoot.model.plant.plant import Plant
 
+Reset = Callable[[np.random.Generator], Any]
 Step = Callable[[int, FloatArray, Any, np.random.Generator], Any]
 
 
 class Simulation:
     """A plant with its truth. Made by :meth:`surefoot.Plant.simulate`."""
 
-    def __init__(self, plant: Plant, step: Step | Sequence[str], *, noise: bool) -> None:
-        self.plant, self.noise = plant, bool(noise)
+    def __init__(self, plant: Plant, step: Step | Sequence[str], *, reset: Reset | None, noise: bool) -> None:
+        self.plant, self.noise, self._reset = plant, bool(noise), reset
         self._step = step if callable(step) else Process(step)
 
     def close(self) -> None:
@@ -59,9 +62,25 @@ class Simulation:
         return after, costs
 
     def first(self, rng: np.random.Generator) -> FloatArray:
-        """(n,) a state to start from, uniform in the declared start."""
+        """(n,) a state to start from: the simulator's own, or uniform in the declared start."""
+        if self._reset is not None:
+            return self.plant.starting(self._reset(rng))
         low, high = self.plant.start
         return np.asarray(low + rng.random(len(low)) * (high - low))
+
+    def log(self, controller: Callable[[int, FloatArray], Any], episodes: int, seed: int = 0) -> list[dict[str, Any]]:
+        """What a logger would have written while a controller was in charge: rows for :func:`surefoot.calibrate`."""
+        rows: list[dict[str, Any]] = []
+        for k in range(episodes):
+            rng, noise = stream(seed, f"plant {k}"), stream(seed, f"sensor {k}")
+            x = self.first(rng)
+            for h in range(self.plant.horizon - 1):
+                u = controller(h, x.copy())
+                after, cost = self.step(h, x, u, rng)
+                row = {"episode": k, "step": h, "state": x.tolist(), "action": u, "next_state": after.tolist()}
+                rows.append({**row, "cost": self.measured(cost, noise).tolist()})
+                x = after
+        return rows
 
     def measured(self, cost: FloatArray, rng: np.random.Generator) -> FloatArray:
         """(m,) what a sensor shows of the true costs."""
@@ -93,6 +112,6 @@ class Process:
     def close(self) -> None:
         self._process.terminate()
         self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                stream.close()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
