@@ -209,3 +209,51 @@ def test_a_remainder_is_paid_by_cells_and_not_by_points() -> None:
     assert exact == pytest.approx(1.0 + 0.45**2 + 0.1, abs=1e-6)
     run = sf.run(agent, plant.simulate(truth), 5, seed=0)
     assert int(run.violations.sum()) == 0
+
+
+def arriving(**changes: Any) -> sf.Plant:
+    """The limit is on the level that the tank comes to, and on how much it rises."""
+    return tank(measures=lambda h, x, u, x_next: [1.0, x_next[0], x[0] * x_next[0]], **changes)
+
+
+def arrives(h: int, x: Any, u: float, rng: np.random.Generator) -> tuple[Any, float]:
+    after, _ = truth(h, x, u, rng)
+    return after, 0.1 + 0.8 * after[0] + 0.7 * x[0] * after[0]
+
+
+def test_features_of_the_next_state_have_rows_at_the_corners_of_its_box() -> None:
+    alone = tank(measures=lambda h, x, u, x_next: [1.0, x_next[0]])
+    layer = alone.problem.graph.layers[0]
+    first = layer.row_ptr[alone.problem.pair_index(0, 4, 1)]
+    # From level 0.4 … 0.5 with flow 0.1 to 0.39 … 0.485; the level itself does not matter: two rows in place of four.
+    assert np.allclose(layer.cost_features[first : first + 2], [[1.0, 0.39], [1.0, 0.485]])
+    assert layer.n_rows == 2 * layer.n_pairs - 1
+    assert np.allclose(alone.rows_at(0, np.array([[0.45]]), 0.1)[:, :, 0], [[1.0, 0.4275], [1.0, 0.4475]])
+    assert alone.features(0, [0.45], 0.1, [0.44]).tolist() == [1.0, 0.44]
+    with pytest.raises(InvalidInput, match="depend on the next state"):
+        alone.features(0, [0.45], 0.1)
+    assert not arriving().check().refuted
+    (found,) = tank(measures=lambda h, x, u, x_next: [1.0, x_next[0] ** 2]).check().refutations
+    assert found.rule == "a feature is not affine in each coordinate"
+
+
+def test_features_of_the_next_state_lie_between_those_of_the_corners(seed: int) -> None:
+    plant, rng = arriving(), np.random.default_rng(seed)
+    layer = plant.problem.graph.layers[0]
+    for _ in range(200):
+        x, number = rng.random(1) * 0.75, int(rng.integers(3))
+        u, pair = plant.inputs.values[number], plant.cell(x) * 3 + number
+        corners = layer.cost_features[layer.row_ptr[pair] : layer.row_ptr[pair + 1]]
+        inner = plant.rows_at(0, x[:, None], u)[:, :, 0]
+        exact = plant.features(0, x, u, truth(0, x, u, rng)[0])
+        direction = rng.standard_normal(3)  # no direction leads out of the hulls
+        assert direction @ exact <= (inner @ direction).max() + 1e-12
+        assert (inner @ direction).max() <= (corners @ direction).max() + 1e-12
+
+
+def test_a_limit_on_the_next_state_is_learned_and_kept(seed: int) -> None:
+    plant = arriving()
+    agent = sf.PlantAgent(plant)
+    runs = sf.compare(plant.simulate(arrives), {"full": lambda h, x: 0.2, "learner": agent}, 60, seed)
+    assert [int(run.violations.sum()) > 0 for run in runs.values()] == [False, True, False]
+    assert runs["learner"].last_value(10) > runs["fallback"].last_value(10)

@@ -12,11 +12,11 @@ import pytest
 import surefoot as sf
 from surefoot.errors import InvalidInput, OutOfOrder
 from tests.forgery import forge
-from tests.unit.test_plant import tank, truth
+from tests.unit.test_plant import arrives, arriving, tank, truth
 
 
-def played(path: Path, episodes: int, seed: int) -> sf.Plant:
-    plant, rng = tank(), np.random.default_rng(seed)
+def played(path: Path, episodes: int, seed: int, plant: sf.Plant | None = None, truth: Any = truth) -> sf.Plant:
+    plant, rng = plant or tank(), np.random.default_rng(seed)
     for _ in range(2):  # closed and opened again
         with sf.Study.open(path, plant) as study:
             for _ in range(episodes):
@@ -37,10 +37,26 @@ def test_every_offer_is_certified_at_the_exact_state_and_the_audit_agrees(tmp_pa
     assert any("functions cannot be stored" in remark for remark in report.remarks)
 
 
+def test_rows_around_the_next_state_are_on_record_and_audited(tmp_path: Path, seed: int) -> None:
+    path = tmp_path / "tank.study"
+    played(path, 12, seed, arriving(), arrives)
+    report = sf.audit(path)
+    assert report.clean, str(report)
+    assert report.counts["offers by estimate"] > 0
+
+    def lower(records: list[dict[str, Any]]) -> None:
+        rows = next(record for record in records if record["kind"] == "ask")["point"]["features"]
+        assert len(rows) == 2
+        rows[1][1] -= 0.3
+
+    forge(path, lower)
+    assert not sf.audit(path).clean
+
+
 @pytest.mark.parametrize(
     ("kind", "alter"),
     [
-        ("ask", lambda point: point["features"].__setitem__(1, point["features"][1] - 0.3)),
+        ("ask", lambda point: point["features"][0].__setitem__(1, point["features"][0][1] - 0.3)),
         ("ask", lambda point: point["state"].__setitem__(0, point["state"][0] + 1e-6)),
         ("ask", lambda point: point["cells"].pop()),
         ("ask", lambda point: point.__setitem__("input", 0.2 if point["input"] != 0.2 else 0.1)),

@@ -114,7 +114,7 @@ class PlantAgent:
                 got=f"{after.tolist()}, expected in {boxes}",
                 fix="Declare a larger disturbance, or mend the models.",
             )
-        features = self.plant.features(h, state, value)
+        features = self.plant.features(h, state, value, after)
         self.learner.observe(h, self.plant.cell(state), number, self.plant.cell(after), cost, features=features)
         self._x = after
 

@@ -32,7 +32,7 @@ class Proof:
     """What the audit finds of an offer at an exact state."""
 
     cells: list[int]  # that may follow
-    bounds: Bounds  # of the one row at the exact state
+    bounds: Bounds  # of the rows at the exact state
     sure: bool  # every limit is kept and every cell is certified
     possible: bool  # or rounding decides
 
@@ -70,18 +70,18 @@ class Points:
         number = pair - layer.state_ptr[state]
         if point["input"] != self._inputs[number]:
             self._wrong(n, f"its input is {point['input']!r}, action {number} is {self._inputs[number]!r}")
-        x = self._features(n, h, pair, point["features"])
+        x = np.stack([self._features(n, h, pair, row) for row in point["features"]])
         cells = self._met(point["boxes"])
         declared = {layer.successor[e] for e in range(layer.pair_ptr[pair], layer.pair_ptr[pair + 1])}
         if cells != point["cells"] or not set(cells) <= declared:
             self._wrong(n, f"its boxes meet cells {cells[:20]}, written are {point['cells'][:20]}")
-        bounds = plan.at(h, x[None, :])
+        bounds = plan.at(h, x)
         found = []
         for sets, side, consistent in (
             (plan.sure, 1.0, plan.surely_consistent),
             (plan.possible, -1.0, plan.possibly_consistent),
         ):
-            keeps = kept(self._problem, h, bounds, side)[0]
+            keeps = all(kept(self._problem, h, bounds, side))
             found.append(bool(consistent and cells and keeps and all(sets.states[h + 1][c] for c in cells)))
         return Proof(cells, bounds, *found)
 
@@ -97,9 +97,9 @@ class Points:
             (after >= np.array(low) - self._guard).all() and (after <= np.array(high) + self._guard).all()
             for low, high in point["boxes"]
         )
-        x = self._features(n, record["step"], pair, point["features"])
         if edge is None or not may:
-            return None, x
+            return None, None
+        x = self._features(n, record["step"], pair, point["features"])
         self._x = after
         return edge, x
 

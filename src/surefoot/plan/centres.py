@@ -31,7 +31,7 @@ from surefoot.plan.values import most_to_come
 class _Centres:
     """What is known at the centres of the cells at one step; pairs as in the problem, without that of the outside."""
 
-    features: FloatArray  # (N, dc)
+    features: FloatArray  # (N, R, dc) rows, all of which must keep the limits
     ptr: IntArray  # (N+1,)
     following: IntArray  # cells that may follow
     around: tuple[tuple[IntArray, FloatArray], ...]  # per model (2ⁿ, N)
@@ -75,7 +75,9 @@ class CentreValues:
         """(N, m) bounds at the centres; steps that share features, data and anchor share the work."""
         key = (id(known), id(plan.bounds.known[h]), id(plan.bounds.anchors[h]), plan)
         if self._done[0] != key:
-            self._done = (key, plan.bounds.at(h, known.features)[0])
+            flat = known.features.reshape(-1, known.features.shape[2])
+            upper = plan.bounds.at(h, flat)[0].reshape(*known.features.shape[:2], -1)
+            self._done = (key, upper.max(axis=1))
         found: FloatArray = self._done[1]
         return found
 
@@ -83,16 +85,17 @@ class CentreValues:
 def _at_centres(plant: Plant, h: int) -> _Centres:
     cells, x = plant.cells, centres(plant.cells)
     n, inputs = cells.number, plant.inputs.values
-    features = np.empty((n, len(inputs), plant.problem.graph.cost_dim))
+    features: list[FloatArray] = []
     images = [np.empty((cells.dim, n, len(inputs))) for _ in plant.reach.models]
     for i, u in enumerate(inputs):
-        features[:, i] = plant.features_at(h, x, u).T
+        features.append(plant.rows_at(h, x, u))  # (R, dc, n)
         for image, model in zip(images, plant.reach.models, strict=True):
             image[:, :, i] = model.at(h, x, u)
     flat = [image.reshape(cells.dim, -1) for image in images]
     half = plant.reach.disturbance[:, None]
     ptr, following = successors(cells, [(image - half, image + half) for image in flat])
-    table = features.reshape(n * len(inputs), -1)
+    rows, dim = features[0].shape[:2]
+    table = np.stack(features).transpose(3, 0, 1, 2).reshape(n * len(inputs), rows, dim)
     return _Centres(table, ptr, following, tuple(around(cells, image) for image in flat))
 
 

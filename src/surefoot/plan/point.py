@@ -1,6 +1,7 @@
 """Certified at the exact state (spec 9): what coarse cells lose, found again where the plant really is.
 
-At state x the features are known, and so is the box of next states; both lie inside those of the cell. An input is
+At state x the features are known, or, if they depend on the next state, rows around them, and so is the box of next
+states; both lie inside those of the cell. An input is
 certified at the point when
 
     upper_j(features at x) ≤ c̄_j for all j,   and every cell that the box of next states meets is in S_{h+1}
@@ -43,13 +44,16 @@ class Point:
 
     @cached_property
     def features(self) -> FloatArray:
-        """(U, dc) of the costs at x."""
-        return np.stack([self.plant.features(self.step, self.x, u) for u in self.plant.inputs.values])
+        """(U, R, dc) rows in whose convex hull the features of the costs at x lie."""
+        x = self.x[:, None]
+        return np.stack([self.plant.rows_at(self.step, x, u)[:, :, 0] for u in self.plant.inputs.values])
 
     @cached_property
     def upper(self) -> FloatArray:
         """(U, m) no cost at x is larger, with the promised probability."""
-        return self.plan.bounds.at(self.step, self.features)[0]
+        flat = self.features.reshape(-1, self.features.shape[2])
+        upper = self.plan.bounds.at(self.step, flat)[0].reshape(*self.features.shape[:2], -1)
+        return np.asarray(upper.max(axis=1))
 
     @cached_property
     def ahead(self) -> Ahead:

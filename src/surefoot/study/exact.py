@@ -101,7 +101,7 @@ class Exact:
             return plant.cell(after), {"state": after.tolist(), "features": None, "boxes": None}, True
         u, h = plant.inputs.values[number], ask["step"]
         boxes = [[low.tolist(), high.tolist()] for low, high in plant.boxes(h, x, u)]
-        entry = {"state": after.tolist(), "features": plant.features(h, x, u).tolist(), "boxes": boxes}
+        entry = {"state": after.tolist(), "features": plant.features(h, x, u, after).tolist(), "boxes": boxes}
         return plant.cell(after), entry, plant.may_follow(h, x, u, after)
 
 

@@ -33,7 +33,8 @@ was not measured.
 **ask** (an action is offered; no other ask is pending)
     ``ask`` its id, ``"<n>-<first 8 of previous>"`` · ``episode`` · ``step`` · ``state`` · ``action`` ·
     ``certificate``, see :mod:`surefoot.study.certificate` · ``point`` null, or of a plant ``state`` exact, ``input``,
-    ``features`` of the costs there, ``boxes`` of next states, ``[low, high]`` per model, and the ``cells`` they meet.
+    ``features`` rows in whose convex hull those of the costs there lie (one, unless they depend on the next state),
+    ``boxes`` of next states, ``[low, high]`` per model, and the ``cells`` they meet.
 **tell** (what the pending ask led to; it is pending no more)
     ``ask`` · ``step`` · ``state`` · ``action`` that was applied · ``override`` true when it is not the one offered ·
     ``next_state`` · ``cost`` · ``raw_cost`` null, or the told numbers as text when one of them was not finite; ``cost``

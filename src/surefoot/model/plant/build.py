@@ -5,7 +5,7 @@ Pairs are numbered cell·U + input; one more state, the last, stands for all tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import product
 from typing import Any
@@ -17,6 +17,7 @@ from surefoot.errors import InvalidInput
 from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.plant.calls import Call, said
 from surefoot.model.plant.cells import Cells, Inputs
+from surefoot.model.plant.measures import Measures
 from surefoot.model.plant.reach import Reach, chances, corner_values, grid_points, successors
 
 
@@ -45,7 +46,7 @@ def build_step(
     cells: Cells,
     inputs: Inputs,
     reach: Reach,
-    measures: Call,
+    measures: Measures,
     reward: Call,
     fallback: Call,
     remainder: FloatArray,
@@ -53,7 +54,10 @@ def build_step(
     h: int,
 ) -> Step:
     pair_ptr, following = _successors(cells, inputs, reach, h)
-    rows, row_ptr = _rows(cells, inputs, measures, remainder, h)
+    corners = (
+        _next_corners(cells, inputs, reach, measures, h) if measures.of_next else _corners(cells, inputs, measures, h)
+    )
+    rows, row_ptr = _rows(cells, inputs, measures.call.values or 0, corners, remainder)
     landing = np.ones((len(following), len(reach.models)))
     landing[:-1] = chances(cells, reach, h, inputs.values, pair_ptr, following, points)[:-1]
     return Step(
@@ -83,30 +87,58 @@ def _successors(cells: Cells, inputs: Inputs, reach: Reach, h: int) -> tuple[Int
     return pair_ptr, following
 
 
-def _rows(cells: Cells, inputs: Inputs, measures: Call, remainder: FloatArray, h: int) -> tuple[FloatArray, IntArray]:
-    """((rows, dc), row_ptr): the features at the corners of every cell, for every input.
+Corners = tuple[int, Iterator[tuple[int, int, FloatArray]]]
+"""How many rows each pair has, and (number of the input, number of the row, features (dc, cells)) of all of them."""
+
+
+def _corners(cells: Cells, inputs: Inputs, measures: Measures, h: int) -> Corners:
+    """The features at the corners of every cell, for every input.
 
     Corners that differ only in coordinates which the features do not depend on have the same row: it stands there once.
     """
-    corners = grid_points(cells)
-    found = [measures.at(h, corners, u) for u in inputs.values]
+    found = [measures.at(h, grid_points(cells), u, None) for u in inputs.values]
     moving = [d for d in range(cells.dim) if any(_depends(cells, values, d) for values in found)]
     chosen = [
         c for c in product((0, 1), repeat=cells.dim) if not any(c[d] for d in range(cells.dim) if d not in moving)
     ]
-    dim, extra = len(found[0]), len(remainder)
+    each = product(enumerate(found), enumerate(chosen))
+    return len(chosen), ((i, c, corner_values(cells, values, corner)) for (i, values), (c, corner) in each)
+
+
+def _next_corners(cells: Cells, inputs: Inputs, reach: Reach, measures: Measures, h: int) -> Corners:
+    """The same where the next state matters: at the corners of every cell and of the boxes of what may follow it."""
+    ends, found = np.stack(cells.bounds(np.arange(cells.number))), list[list[FloatArray]]()
+    for u in inputs.values:
+        rows = list[FloatArray]()
+        for box in reach.of_cells(cells, h, u):
+            both = np.concatenate([ends, np.stack(box)], axis=1)  # (2, 2n, cells)
+            for corner in product((0, 1), repeat=2 * cells.dim):
+                z = both[list(corner), np.arange(2 * cells.dim)]
+                rows.append(measures.at(h, z[: cells.dim], u, z[cells.dim :]))
+        found.append(rows)
+    kept = [r for r in range(len(found[0])) if not any(all(_same(of[r], of[q]) for of in found) for q in range(r))]
+    return len(kept), ((i, c, of[r]) for i, of in enumerate(found) for c, r in enumerate(kept))
+
+
+def _same(one: FloatArray, other: FloatArray) -> bool:
+    return bool(np.array_equal(one, other))
+
+
+def _rows(
+    cells: Cells, inputs: Inputs, dim: int, corners: Corners, remainder: FloatArray
+) -> tuple[FloatArray, IntArray]:
+    """((rows, dc), row_ptr): the cost rows of all pairs, and one of the outside."""
+    (many, each), extra = corners, len(remainder)
     pairs = cells.number * len(inputs)
-    rows = np.zeros((pairs * len(chosen) + 1, dim + extra))
-    table = rows[:-1].reshape(cells.number, len(inputs), len(chosen), dim + extra)
-    for number, values in enumerate(found):
-        for c, corner in enumerate(chosen):
-            table[:, number, c, :dim] = corner_values(cells, values, corner).T
+    rows = np.zeros((pairs * many + 1, dim + extra))
+    table = rows[:-1].reshape(cells.number, len(inputs), many, dim + extra)
+    for number, c, values in each:
+        table[:, number, c, :dim] = values.T
     table[..., dim:] = remainder
-    if (
-        extra
-    ):  # features bend between the corners, and may be longer there: the outside's row, which nobody plays, says so
+    # Features bend between the corners, and may be longer there: the outside's row, which nobody plays, says so.
+    if extra:
         rows[-1] = 2.0 * rows[int(np.linalg.norm(rows, axis=1).argmax())]
-    row_ptr = np.append(np.arange(pairs + 1) * len(chosen), pairs * len(chosen) + 1)
+    row_ptr = np.append(np.arange(pairs + 1) * many, pairs * many + 1)
     return rows, row_ptr
 
 

@@ -112,14 +112,20 @@ def _features(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[
     """
     if plant.remainder.any():  # then they need not
         return
+    n, measures = plant.cells.dim, plant.measures
     for h, u, _, own, x in _drawn(plant, samples, rng):
         low, high = plant.cells.bounds(own)
-        inside, between = plant.measures.at(h, x, u), np.zeros((plant.measures.values or 0, x.shape[1]))
-        share = (x - low) / (high - low)
-        size = np.zeros(len(between))
-        for corner in np.ndindex(*[2] * plant.cells.dim):
+        if measures.of_next:  # then of states over next states, these anywhere in the boxes of the cells
+            least, most = (end[:, own] for end in plant.reach.of_cells(plant.cells, h, u)[0])
+            low, high = np.concatenate([low, least]), np.concatenate([high, most])
+            x = np.concatenate([x, least + rng.random(least.shape) * (most - least)])
+        inside = measures.at(h, x[:n], u, x[n:])
+        between, size = np.zeros(inside.shape), np.zeros(len(inside))
+        share = (x - low) / np.where(high > low, high - low, 1.0)
+        for corner in np.ndindex(*[2] * len(x)):
             up = np.array(corner)[:, None]
-            at = plant.measures.at(h, np.where(up == 1, high, low), u)
+            z = np.where(up == 1, high, low)
+            at = measures.at(h, z[:n], u, z[n:])
             between += at * np.where(up == 1, share, 1.0 - share).prod(axis=0)
             size = np.maximum(size, np.abs(at).max(axis=1))
         off = np.abs(inside - between) - _TOLERANCE * np.maximum(size, 1e-300)[:, None]

@@ -7,6 +7,7 @@ different coordinates are affine in each coordinate, too.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,11 +15,27 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import InvalidInput
+from surefoot.model.from_functions import takes
 from surefoot.model.graph import FloatArray
 from surefoot.model.plant.calls import Call
 from surefoot.model.plant.cells import Cells
 
-Measure = Callable[[int, FloatArray, Any], Any]
+Measure = Callable[..., Any]
+"""(h, x, u) → features, or (h, x, u, x_next) → features."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measures:
+    """The cost features of a plant, as one function of states, or of states and next states."""
+
+    call: Call  # of states (n, P), or of states over next states (2n, P)
+    of_next: bool  # some feature depends on the next state
+
+    def at(self, h: int, x: FloatArray, u: Any, after: FloatArray | None) -> FloatArray:
+        """(dc, P) at points (n, P), followed by points ``after`` (n, P), which are looked at only where they matter."""
+        if self.of_next and after is None:
+            raise InvalidInput("the features depend on the next state", where=f"step {h}", fix="Give it, too.")
+        return self.call.at(h, np.concatenate([x, after]) if self.of_next and after is not None else x, u)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,26 +99,34 @@ def coordinate(cells: Cells, name: str) -> int:
     return cells.names.index(name)
 
 
-def make_measures(given: Any, cells: Cells) -> Call:
+def make_measures(given: Any, cells: Cells) -> Measures:
     """The features as one function; hats are checked against the grid."""
     items = list(given) if isinstance(given, (list, tuple)) else [given]
     for item in items:
         if isinstance(item, Hat):
             _check_hat(item, cells)
         elif not callable(item):
-            fix = "Give a function of (h, x, u), or a list of such functions and hats."
+            fix = "Give a function of (h, x, u) or (h, x, u, x_next), or a list of such functions and hats."
             raise InvalidInput("measures must be functions or hats", got=f"{item!r:.80}", fix=fix)
-    if len(items) == 1 and not isinstance(items[0], Hat):
-        return Call("measures", items[0], None)
+    later = [not isinstance(item, Hat) and _takes_next(item) for item in items]
 
-    def together(h: int, x: FloatArray, u: Any) -> list[Any]:
-        found: list[Any] = []
-        for item in items:
-            parts = item.at(cells, h, x, u) if isinstance(item, Hat) else item(h, x, u)
+    def together(h: int, both: FloatArray, u: Any) -> Any:
+        x, after, found = both[: cells.dim], both[cells.dim :], list[Any]()
+        for item, of_next in zip(items, later, strict=True):
+            parts = item.at(cells, h, x, u) if isinstance(item, Hat) else item(h, x, u, *([after] if of_next else []))
+            if len(items) == 1:
+                return parts
             found += list(parts) if isinstance(parts, (list, tuple)) else [parts]
         return found
 
-    return Call("measures", together, None)
+    return Measures(Call("measures", together, None), any(later))
+
+
+def _takes_next(item: Measure) -> bool:
+    try:
+        return takes(inspect.signature(item), 4)
+    except (TypeError, ValueError):  # some builtins have none
+        return False
 
 
 def _check_hat(item: Hat, cells: Cells) -> None:

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -74,7 +75,9 @@ class Plant:
             a monotone function of that. Otherwise give ``reach`` or ``slopes``.
         measures: the cost features: what each limit's cost is a linear function of, with unknown coefficients. A
             function that gives a list, or a list of functions and of hats (:func:`surefoot.hat`). They must be affine
-            in each coordinate of x on every cell; otherwise give ``remainder``.
+            in each coordinate of x on every cell; otherwise give ``remainder``. A function that takes
+            ``(h, x, u, x_next)`` is given the next state, too, and must be affine in each of its coordinates on the
+            box of what may follow: so a limit can be on where the plant comes to, at the last step as at any other.
         limits: one :class:`Limit` or several.
         reward: in [0, 1].
         fallback: ``fallback(h, x)``, the input of the known safe controller, or one input for all states. It is asked
@@ -153,13 +156,23 @@ class Plant:
             raise InvalidInput("not a declared start", got=repr(point.tolist()), fix=fix)
         return point
 
-    def features(self, h: int, x: Any, u: Any) -> FloatArray:
-        """(dc,) the cost features at exactly this state and input."""
-        return self.features_at(h, self.cells.point("a state", x)[:, None], u)[:, 0]
+    def features(self, h: int, x: Any, u: Any, x_next: Any = None) -> FloatArray:
+        """(dc,) the cost features at exactly this state and input, and next state where they depend on it."""
+        after = None if x_next is None else self.cells.point("a next state", x_next)[:, None]
+        return self._features(h, self.cells.point("a state", x)[:, None], u, after)[:, 0]
 
-    def features_at(self, h: int, x: FloatArray, u: Any) -> FloatArray:
-        """(dc, P) the cost features at points (n, P)."""
-        exact = self.measures.at(h, x, u)
+    def rows_at(self, h: int, x: FloatArray, u: Any) -> FloatArray:
+        """(R, dc, P) of points (n, P) rows in whose convex hull the cost features lie: one row, or, where they depend
+        on the next state, those at the corners of the boxes in which that lies.
+        """
+        if not self.measures.of_next:
+            return self._features(h, x, u, None)[None]
+        corners = product(self.reach.at_points(h, x, u), product((0, 1), repeat=self.cells.dim))
+        ahead = [np.stack(box)[list(c), np.arange(self.cells.dim)] for box, c in corners]
+        return np.stack([self._features(h, x, u, after) for after in ahead])
+
+    def _features(self, h: int, x: FloatArray, u: Any, after: FloatArray | None) -> FloatArray:
+        exact = self.measures.at(h, x, u, after)
         extra = (
             len(self.remainder) if self.remainder.any() else 0
         )  # what a cell adds to its corners; at a point nothing
@@ -245,11 +258,13 @@ class Plant:
 
         return check_plant(self, whole("samples", samples, 1), seed)
 
-    def simulate(self, step: Function | Sequence[str], *, noise: bool = True) -> Simulation:
+    def simulate(
+        self, step: Function | Sequence[str], *, reset: Function | None = None, noise: bool = True
+    ) -> Simulation:
         """The truth by a simulator, for ``sf.run``: see :class:`surefoot.model.plant.simulation.Simulation`."""
         from surefoot.model.plant.simulation import Simulation
 
-        return Simulation(self, step, noise=noise)
+        return Simulation(self, step, reset=reset, noise=noise)
 
     # --- making it --------------------------------------------------------------------------------------
 
