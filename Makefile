@@ -75,11 +75,16 @@ format: $(VENV)/.dev  ## rewrite the sources in the house format
 bench: $(VENV)/.test  ## measure against floors and aims, about ten minutes (ARGS=bench_plan for a part)
 	$(BIN)/python -m benchmarks $(ARGS)
 
-# Simulators that others wrote, in an environment of their own; what they give is recorded in cases/.
-cases:  ## run the case studies on simulators of others (PyBaMM), some minutes
-	@test -x cases/.env/bin/python || "$(PYTHON)" -m venv cases/.env
+# Simulators that others wrote, in an environment of their own; what they give is recorded in cases/ and docs/images.
+cases: cases/.env/.made  ## run the case studies on simulators of others, some minutes each (ARGS=reactor for one)
+	OPENBLAS_NUM_THREADS=1 cases/.env/bin/python -W ignore -m cases $(ARGS)
+
+cases/.env/.made: pyproject.toml cases/requirements.txt cases/simulators.txt
+	@test -x cases/.env/bin/python || { echo "setup: creating cases/.env with $(PYTHON)"; "$(PYTHON)" -m venv cases/.env; }
+	@echo "setup: installing the simulators of cases/, a gigabyte or so"
 	@cases/.env/bin/python -m pip install --quiet --disable-pip-version-check -r cases/requirements.txt -e .
-	cases/.env/bin/python cases/charging.py $(ARGS)
+	@cases/.env/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r cases/simulators.txt
+	@touch $@
 
 # A clean environment in a directory that is thrown away; names and versions only, no addresses.
 lock:  ## resolve the newest allowed versions into constraints.txt
@@ -95,5 +100,5 @@ lock:  ## resolve the newest allowed versions into constraints.txt
 	@echo "lock: wrote constraints.txt"
 
 clean:  ## remove .venv, build output and caches
-	rm -rf $(VENV) $(VENV)-rl benchmarks/.envs build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-rl benchmarks/.envs cases/.env build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

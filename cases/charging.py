@@ -7,10 +7,6 @@ voltage below 4.2 V, the temperature below 45 °C (known). Fallback: C/5. Run it
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +16,7 @@ import surefoot as sf
 SECONDS, AMPERE_HOURS, AMBIENT = 180.0, 5.0, 25.0
 RATES = [0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]
 KNOTS = [0.2, 0.35, 0.5, 0.65, 0.8]
-RESULT = Path(__file__).with_suffix(".json")
+EPISODES = 100
 
 
 def warms(h: int, x: Any, rate: float) -> list[Any]:
@@ -79,9 +75,11 @@ class Cell:
         self._simulation = pybamm.Simulation(pybamm.lithium_ion.SPMe({"thermal": "lumped"}), parameter_values=values)
         self._simulation.build(initial_soc=0.2, inputs={"Current function [A]": -1.0})
 
+    def reset(self, rng: np.random.Generator) -> list[float]:
+        self._simulation._solution = None
+        return [0.2, AMBIENT]
+
     def step(self, h: int, x: Any, rate: float, rng: np.random.Generator) -> tuple[list[float], list[float]]:
-        if h == 0:
-            self._simulation._solution = None
         solved = self._simulation.step(
             SECONDS,
             t_eval=np.linspace(0, SECONDS, 7),
@@ -94,61 +92,41 @@ class Cell:
         return [x[0] + rate * SECONDS / 3600.0, float(temperature)], [-10.0 * float(anode), float(voltage) - 3.7]
 
 
-def fitted_error(plant: sf.Plant, rows: list[tuple[int, Any, float, list[float]]]) -> list[float]:
+def fitted_error(plant: sf.Plant, rows: list[dict[str, Any]]) -> list[float]:
     """What the best coefficients leave, per limit: a measure of how far two numbers are from the cell's whole state."""
-    x = np.array([plant.measures.one(h, np.array(s), u) for h, s, u, _ in rows])
-    y = np.array([cost for *_, cost in rows])
+    x = np.array([plant.features(row["step"], row["state"], row["action"]) for row in rows])
+    y = np.array([row["cost"] for row in rows])
     return [float(np.abs(x @ np.linalg.lstsq(x, y[:, j], rcond=None)[0] - y[:, j]).max()) for j in range(y.shape[1])]
 
 
-def characterise(cell: Cell, plant: sf.Plant, episodes: int, rates: list[float]) -> list[Any]:
-    """Charges with rates that change now and then, as a type test would have them."""
-    rng, rows = np.random.default_rng(0), []
-    for _ in range(episodes):
-        x, rate = [0.2, AMBIENT], rates[0]
-        for h in range(plant.horizon - 1):
-            if rng.random() < 0.4:
-                rate = float(rng.choice(rates))
-            after, cost = cell.step(h, x, rate, rng)
-            rows.append((h, x, rate, cost))
-            x = after
-    return rows
+def changing(seed: int) -> Any:
+    """Rates that change now and then, as a type test would have them."""
+    rng, rate = np.random.default_rng(seed), [RATES[0]]
+
+    def chosen(h: int, x: Any) -> float:
+        if h == 0 or rng.random() < 0.4:
+            rate[0] = float(rng.choice(RATES))
+        return rate[0]
+
+    return chosen
 
 
-def main(episodes: int) -> dict[str, Any]:
-    cell, began = Cell(), time.perf_counter()
-    blank = charging(0.0, 0.0)
-    errors = {
-        "fallback": fitted_error(blank, characterise(cell, blank, 2, [0.2])),
-        "all rates": fitted_error(blank, characterise(cell, blank, 30, RATES)),
+def main(seed: int, episodes: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Calibrate, declare, check, and play everyone."""
+    cell, blank = Cell(), charging(0.0, 0.0)
+    bench = blank.simulate(cell.step, reset=cell.reset, noise=False)
+    logs = {
+        "fallback": bench.log(blank.fallback, 2, seed + 1000),
+        "all rates": bench.log(changing(seed), 30, seed + 1000),
     }
+    errors = {name: fitted_error(blank, rows) for name, rows in logs.items()}
+    seen = {name: sf.calibrate(blank, rows).disturbance for name, rows in logs.items()}
     declared = [1.2 * error for error in errors["all rates"]]
     plant = charging(*declared)
-    truth = plant.simulate(cell.step)
-    found: dict[str, Any] = {"episodes": episodes, "errors": errors, "declared": declared, "check": str(plant.check())}
-    agent = sf.PlantAgent(plant, failure_probability=0.05)
-    players: dict[str, Any] = {"fallback C/5": plant.fallback, "1C": lambda h, x: 1.0, "2C": lambda h, x: 2.0}
-    for name, player in {**players, "learner": agent}.items():
-        run = sf.run(player, truth, episodes if player is agent else 2, 0)
-        found[name] = {
-            "charge at the end": float(run.paths[-1][-1, 0]),
-            "reward": run.reward.tolist() if player is agent else float(run.reward.mean()),
-            "violations": int(run.violations.sum()),
-            "steps": int(run.episodes * (plant.horizon - 1)),
-            "anode_margin_mV": 100.0 * float(run.margin[:, 0].min()),
-            "voltage_margin_mV": 1000.0 * float(run.margin[:, 1].min()),
-            "inputs": list(map(float, run.played[-1])),
-            "path": np.round(run.paths[-1], 4).tolist(),
-        }
-    found["certified"] = [int(blank.problem.graph.layers[0].n_pairs), agent.plan.n_certified()]
-    found["seconds"] = time.perf_counter() - began
-    return found
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--episodes", type=int, default=300)
-    result = main(parser.parse_args().episodes)
-    RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps({k: v for k, v in result.items() if k != "learner"}, indent=1)[:1500])
-    print({k: v for k, v in result["learner"].items() if k not in ("reward", "path")})
+    truth, agent = plant.simulate(cell.step, reset=cell.reset), sf.PlantAgent(plant, failure_probability=0.05)
+    found: dict[str, Any] = {"errors": errors, "declared": declared, "seen": seen, "check": str(plant.check())}
+    players = {"fallback C/5": plant.fallback, "1C": lambda h, x: 1.0, "2C": lambda h, x: 2.0}
+    found["players"] = {name: sf.run(player, truth, 2, seed).to_dict() for name, player in players.items()}
+    run = sf.run(agent, truth, episodes, seed)
+    found["players"]["learner"] = run.to_dict()
+    return found, {"charging": sf.draw(plant, agent.plan, paths=run.paths[-1:])}

@@ -1,0 +1,1 @@
+"""Case studies on simulators that others wrote: see ``docs/plants.md`` and ``make cases``."""
