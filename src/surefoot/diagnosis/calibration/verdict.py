@@ -170,7 +170,7 @@ def _support(found: Calibration) -> Iterator[Finding]:
             "error",
             f"{support.outside} of {support.transitions} transitions leave the declared support (a proof that it is "
             f"too small): {'; '.join(support.examples)}{more}.",
-            "Add these successors to the support; of a plant, widen its disturbance.",
+            "Add these successors to the support.",
         )
     elif support.outside_chance is not None:
         yield Finding(
