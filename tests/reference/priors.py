@@ -165,6 +165,8 @@ class PriorReference(Reference):
                 if math.isnan(one.radius):
                     high = low = math.nan
                     break
+                if self.k.intervals[j] is not None:
+                    high, low = min(high, _cut(one, z, 1.0)), max(low, -_cut(one, z, -1.0))
             off = limit.misspecification * (1.0 + size) + blur
             high, low = known + high + off, known + low - off
             if self.k.intervals[j] is not None and self.k.beside[j] and not math.isnan(high):
@@ -173,6 +175,33 @@ class PriorReference(Reference):
             upper.append(high)
             lower.append(low)
         return upper, lower, 0.0
+
+
+def _cut(one: Ellipsoid, z: Sequence[float], side: float) -> float:
+    """What z = v + (z - v) gives: the box bounds the part of v, the ellipsoid the rest; v from two rounds of
+    coordinate-wise minimisation. side -1: of -gamma."""
+    w = one.basis @ np.diag(one.weights) @ one.basis.T
+    root = np.diag(np.sqrt(one.weights)) @ one.basis.T  # |root y|^2 = y'Wy
+    g, y = side * one.centre, np.array(z)
+    v = np.zeros(len(y))
+    for _ in range(2):
+        for i in range(len(y)):
+            reach = one.radius * math.sqrt(w[i, i])
+            if abs(g[i]) + reach <= 1.0:
+                continue  # the ellipsoid stays inside the box along this coordinate
+            y = np.array(z) - v
+            nearest = float(w[i] @ y) / w[i, i]  # how far to go for the least y'Wy
+            rest = float(np.linalg.norm(root @ (y - nearest * np.eye(len(y))[i])))
+            t = 0.0
+            for sign in (1.0, -1.0):
+                k = float(g[i]) - sign
+                if abs(k) < reach:
+                    found = v[i] + nearest + k * rest / math.sqrt(w[i, i]) / math.sqrt(reach**2 - k**2)
+                    if found * sign > 0.0:
+                        t = sign * min(abs(found), 8.0 * sum(abs(zi) for zi in z))
+            v[i] = t
+    y = np.array(z) - v
+    return float(np.abs(v).sum() + g @ y + one.radius * np.linalg.norm(root @ y))
 
 
 class DirectedPriorReference(DirectedReference, PriorReference):

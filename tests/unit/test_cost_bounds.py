@@ -12,9 +12,9 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import SurefootError
-from surefoot.estimate import kernels
 from surefoot.estimate.costs import bound_rows
 from surefoot.estimate.ellipsoids import CostConfidence, cost_ellipsoids
+from surefoot.estimate.row_bounds import possible
 from surefoot.estimate.update import GRAM, GRAM_LOW
 from surefoot.tolerances import CONTRADICTION
 from tests.banks import family_of, spread_of, turned
@@ -526,7 +526,7 @@ def test_nan_features_and_costs_never_get_in() -> None:
     assert agent.costs.bank.rows.sum() == 0
 
 
-@pytest.mark.parametrize(("apart", "possible"), [(0.0, True), (1e-12, True), (1e-7, False), (1e-4, False)])
-def test_a_lower_bound_above_its_upper_is_a_contradiction_to_its_last_digits(apart: float, possible: bool) -> None:
+@pytest.mark.parametrize(("apart", "fine"), [(0.0, True), (1e-12, True), (1e-7, False), (1e-4, False)])
+def test_a_lower_bound_above_its_upper_is_a_contradiction_to_its_last_digits(apart: float, fine: bool) -> None:
     upper = np.array([[0.5, 0.5]])
-    assert kernels.possible(upper, upper + np.array([[0.0, apart]]), np.full(2, CONTRADICTION)) == possible
+    assert possible(upper, upper + np.array([[0.0, apart]]), np.full(2, CONTRADICTION)) == fine

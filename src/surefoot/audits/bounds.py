@@ -112,6 +112,30 @@ class Ellipsoid:
     lost: float
 
 
+def in_the_box(one: Ellipsoid, z: Any, side: float) -> Any:
+    """(E,) ‖v‖₁ + ⟨centre, z − v⟩ + radius·√(z − v)ᵀW(z − v) for the v of two rounds of coordinate-wise minimisation:
+    a bound on ⟨γ, z⟩, with side −1 on ⟨−γ, z⟩, where |γ_i| ≤ 1, whatever v is."""
+    centre, v, far = side * one.centre, np.zeros_like(z), 8.0 * np.abs(z).sum(axis=1)
+    for _, i in itertools.product(range(2), range(z.shape[1])):
+        column = one.factor[:, i]
+        own = float(np.sqrt(column @ column))
+        reach = one.radius * own
+        if not abs(centre[i]) + reach > 1.0:
+            continue
+        y = (z - v) @ one.factor.T
+        nearest = (y @ column) / own**2
+        rest = np.sqrt(((y - nearest[:, None] * column) ** 2).sum(axis=1))
+        best = np.zeros(len(z))
+        for sign in (1.0, -1.0):
+            k = float(centre[i]) - sign
+            if abs(k) < reach:
+                t = v[:, i] + nearest + k * rest / own / math.sqrt(reach * reach - k * k)
+                best = np.where(t * sign > 0.0, sign * np.minimum(np.abs(t), far), best)
+        v[:, i] = best
+    y = (z - v) @ one.factor.T
+    return np.abs(v).sum(axis=1) + (z - v) @ centre + one.radius * np.sqrt((y * y).sum(axis=1))
+
+
 class Ellipsoids:
     """(S3) for one regression."""
 
@@ -192,7 +216,7 @@ class Ellipsoids:
 
     def bounds(self, h: int, x: Any) -> Bounds:
         """upper_j = k_j + min(L‖z‖, ‖z‖₁, min ⟨centre,z⟩ + radius·√zᵀWz) + ζ(1+Σ|ρ|) + Σ|ρ|t, at most outer·‖x‖ + ζ;
-        lower likewise; no last digits added."""
+        with a prior also within the box; lower likewise; no last digits added."""
         upper, lower, slop = (np.zeros((len(x), len(self._problem.limits))) for _ in range(3))
         for j, limit in enumerate(self._problem.limits):
             known = self._data.known[j]
@@ -208,6 +232,8 @@ class Ellipsoids:
                 w = z @ one.factor.T
                 width, predicted = one.radius * np.sqrt((w * w).sum(axis=1)), z @ one.centre
                 high, low = np.minimum(high, predicted + width), np.maximum(low, predicted - width)
+                if known.boxed and self._confidence.beta is None:
+                    high, low = np.minimum(high, in_the_box(one, z, 1.0)), np.maximum(low, -in_the_box(one, z, -1.0))
                 off = np.maximum(off, one.lost * width)
             error = limit.misspecification * (1.0 + part.size) + part.blur
             upper[:, j], lower[:, j] = part.known + high + error, part.known + low - error

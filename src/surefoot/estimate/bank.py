@@ -16,7 +16,7 @@ A block without data is never looked at: its eigenvalues are zero and its factor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -179,22 +179,36 @@ class Basis:
 
     def turn(self, vector: FloatArray) -> FloatArray:
         """Uᵀv of a vector (d,): by direction, the one for all other blocks as a length."""
-        shape, first = self.blocks.shape, int(self.blocks.first[self.regression])
-        dim = self.blocks.dim
+        shape, dim = self.blocks.shape, self.blocks.dim
         by_slot = vector[shape.column[self.regression * dim : (self.regression + 1) * dim]]
         parts, left = [], by_slot.copy()
-        for run in self.blocks.runs[self.regression]:
-            own = slice(run.first - first, run.first - first + run.n)
-            has = np.flatnonzero(self.spot[own] != NO_DATA)
-            if len(has) == 0:
-                continue
+        for run, has, bases in self._bases():
             begin = int(shape.slot[run.first]) - self.regression * dim
             there = slice(begin, begin + run.n * run.size)
-            entry = int(self.entry[own][has[0]])
-            bases = self.flat[entry : entry + len(has) * run.size**2].reshape(-1, run.size, run.size)
             parts.append((by_slot[there].reshape(run.n, 1, run.size)[has] @ bases).reshape(-1))
             left[there].reshape(run.n, run.size)[has] = 0.0
         return np.concatenate(parts if self.blocks.whole else [*parts, [np.linalg.norm(left)]])
+
+    def back(self, vectors: FloatArray, *, squared: bool = False) -> FloatArray:
+        """(k, directions) Uw of vectors w, block by block in the order of directions; with U∘U for U the diagonals of
+        U diag(w) Uᵀ. The direction for all other blocks stays as it is."""
+        result, at = vectors.copy(), 0
+        for run, has, bases in self._bases():
+            there = slice(at, at := at + len(has) * run.size)
+            own = vectors[:, there].reshape(len(vectors), len(has), run.size)
+            turn = bases * bases if squared else bases
+            result[:, there] = np.einsum("kbp,bip->kbi", own, turn).reshape(len(vectors), -1)
+        return result
+
+    def _bases(self) -> Iterator[tuple[SameSize, IntArray, FloatArray]]:
+        """Of each run with data: which of its blocks have some, and their U (n, size, size)."""
+        first = int(self.blocks.first[self.regression])
+        for run in self.blocks.runs[self.regression]:
+            own = slice(run.first - first, run.first - first + run.n)
+            has = np.flatnonzero(self.spot[own] != NO_DATA)
+            if len(has):
+                entry = int(self.entry[own][has[0]])
+                yield run, has, self.flat[entry : entry + len(has) * run.size**2].reshape(-1, run.size, run.size)
 
 
 def factored(grams: FloatArray, ridge: float) -> tuple[FloatArray, FloatArray]:

@@ -30,7 +30,7 @@ from surefoot.estimate.bank import Bank, Basis, Lens
 from surefoot.estimate.blocks import cost_blocks
 from surefoot.estimate.ellipsoids import CostConfidence, CostEllipsoids, Spread, cost_ellipsoids
 from surefoot.estimate.families import Family, Known
-from surefoot.estimate.row_bounds import Both, BoundTable, RowBounds
+from surefoot.estimate.row_bounds import Both, BoundTable, RowBounds, possible
 from surefoot.estimate.update import CostState, Frames, count_cost, rows_of
 from surefoot.model.features import FeatureArray, Features
 from surefoot.model.graph import Anchors, BoolArray, FloatArray, IntArray, LayeredGraph, Terminal
@@ -216,7 +216,7 @@ def bound_costs(
     upper, lower = (tuple(done[key][i] for key in keys[:-1]) for i in (0, 1))
     last_upper, last_lower = (_where_costed(last, done.get(keys[-1]), i) for i in (0, 1))
     rounding = CONTRADICTION * problem.cost_scales
-    consistent = all(kernels.possible(*both, rounding) for key, both in done.items() if key not in later)
+    consistent = all(possible(*both, rounding) for key, both in done.items() if key not in later)
     consistent = all([consistent, *(each.look(rounding) for each in later.values())])  # all are looked at
     found = tuple(known.get(data.regression(h)) for h in range(graph.horizon))
     return CostBounds(upper, lower, last_upper, last_lower, consistent, found, graph.anchors)

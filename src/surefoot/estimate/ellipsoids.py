@@ -72,16 +72,20 @@ class CostEllipsoids:
         """As compiled code takes them, for features without an anchor."""
         n, m = self.radii.shape
         priors, dim = self.family.priors, len(self.family.width)
-        plain = self.family.plain
+        plain, boxed = self.family.plain, np.array([prior.boxed and self.prior for prior in priors])
+        weights, centres = np.vstack([np.ones(self.weights.shape[1]), self.weights]), self.centres.reshape(n * m, -1)
+        nothing = np.empty((0, weights.shape[1]))
         return kernels.Balls(
-            weights=np.vstack([np.ones(self.weights.shape[1]), self.weights]),
+            weights=weights,
             shape=self.shape + 1,
-            centres=self.centres.reshape(n * m, -1),
+            centres=centres,
             radii=self.radii,
             norms=self.norms,
             errors=self.errors,
             guards=self.guards,
-            boxed=np.array([prior.boxed and self.prior for prior in priors]),
+            boxed=boxed,
+            diagonals=self.basis.back(weights, squared=True) if boxed.any() else nothing,
+            middles=self.basis.back(centres) if boxed.any() else nothing,
             prior_centres=np.empty((0, dim)) if plain else self.family.centres,
             outer=np.array([prior.outer if self.prior else math.inf for prior in priors]),
             prior_guards=self.prior_guards,

@@ -17,6 +17,7 @@ import numpy as np
 
 from surefoot.estimate.bank import NO_DATA, Lens
 from surefoot.estimate.blocks import Blocks, BlockShape
+from surefoot.estimate.boxes import cut_by_box
 from surefoot.estimate.update import NOWHERE, Frames, Rows, along, cost_row, rows_of, value_row
 from surefoot.model.features import Features
 from surefoot.model.graph import BoolArray, FloatArray, IntArray
@@ -35,7 +36,8 @@ class Seen(NamedTuple):
     rho: FloatArray  # (n, rows)
     u: FloatArray  # (k, rows)  √Σ_i w_i² weights_i,  w = Uᵀz
     told: FloatArray  # (c, rows)  ⟨centre, w⟩
-    box: FloatArray  # (rows,)  ‖z‖₁; only where a lens is not folded
+    z: FloatArray  # (rows, largest block)  inside its block; only where a lens is not folded
+    block: IntArray  # (rows,)  likewise; NOWHERE for a row of zeros
 
 
 @numba.njit(cache=True)
@@ -154,27 +156,27 @@ def _see(
     x: Rows, rows: IntArray, look: Lens, shape: BlockShape, room: int, weights: FloatArray, centres: FloatArray
 ) -> Seen:
     """Rows (rising) of a table of costs, through a lens."""
-    n, anchors = rows.shape[0], look.anchors.shape[1]
-    seen = Seen(np.empty((anchors, n)), np.empty((weights.shape[0], n)), np.empty((centres.shape[0], n)), np.zeros(n))
+    n, anchors, kept = rows.shape[0], look.anchors.shape[1], 0 if look.folded else rows.shape[0]
+    rho, u, told = np.empty((anchors, n)), np.empty((weights.shape[0], n)), np.empty((centres.shape[0], n))
+    seen = Seen(rho, u, told, np.zeros((kept, room)), np.full(kept, look.block[1]))
     if x.indptr.size == 0:
         part = dense_rows(x, rows)
         if look.folded:
             seen.rho[0] = np.dot(part, look.directions[0, 0])
             _turn_dense(part, look.turn, weights, centres, seen)
             return seen
-        left = beside(part, look, seen.rho)
-        for i in range(n):
-            for k in range(left.shape[1]):
-                seen.box[i] += abs(left[i, k])
-        _turn_dense(left, look.turn, weights, centres, seen)
+        seen.z[:] = beside(part, look, seen.rho)
+        _turn_dense(seen.z, look.turn, weights, centres, seen)
         return seen
-    z, w, rho = np.empty(room), np.empty(room), np.empty(anchors)
+    z, w, own = np.empty(room), np.empty(room), np.empty(anchors)
     frames = Frames(look.anchors, look.directions, look.widths)
     for i in range(n):
-        b = cost_row(x, rows[i], look.block[0], 0, frames, shape, z, rho)
-        seen.rho[:, i] = rho
-        if b != NOWHERE:
-            seen.box[i] = np.abs(z[: shape.size[b]]).sum()
+        b = cost_row(x, rows[i], look.block[0], 0, frames, shape, z, own)
+        seen.rho[:, i] = own
+        if kept:
+            seen.block[i] = b
+            if b != NOWHERE:
+                seen.z[i, : shape.size[b]] = z[: shape.size[b]]
         _turn_row(z, b, look, shape, weights, centres, w, i, seen)
     return seen
 
@@ -189,13 +191,40 @@ class Balls(NamedTuple):
     norms: FloatArray  # (m,)
     errors: FloatArray  # (m,)
     guards: FloatArray  # (m,)  per ‖δ∘x‖
-    boxed: BoolArray  # (m,)  |⟨γ′, z⟩| ≤ ‖z‖₁ too
+    boxed: BoolArray  # (m,)  |γ′_i| ≤ 1 too
+    diagonals: FloatArray  # (1 + w, …)  of U diag(weights) Uᵀ; these two only where some limit is boxed
+    middles: FloatArray  # (n·m, …)  U·centre
     prior_centres: FloatArray  # (m, dc)  of γ; (0, dc) where all are zero and no norm stands beside a prior
     outer: FloatArray  # (m,)  |⟨γ, x⟩| ≤ outer·‖x‖ too
     prior_guards: FloatArray  # (m,)  per ‖x‖
     anchor_costs: FloatArray  # (a, m)
     tolerances: FloatArray  # (a, m)
     anchor_lengths: FloatArray  # (a,)
+
+
+@numba.njit(cache=True)
+def _in_the_box(
+    j: int, seen: Seen, look: Lens, shape: BlockShape, balls: Balls, top: FloatArray, low: FloatArray
+) -> None:
+    """The box joins the bounds of limit j: alone, and with every ellipsoid (surefoot.estimate.boxes)."""
+    (n, m), room = balls.radii.shape, seen.z.shape[1]
+    v, y = np.empty(room), np.empty(room)
+    for i in range(top.shape[0]):
+        whole = np.abs(seen.z[i]).sum()
+        top[i], low[i] = np.minimum(top[i], whole), np.maximum(low[i], -whole)
+        b = seen.block[i]
+        spot = NO_DATA if b == NOWHERE else look.spot[b - look.block[1]]
+        if spot == NO_DATA:  # there an ellipsoid is a ball around 0
+            continue
+        size, basis = shape.size[b], look.flat[look.entry[b - look.block[1]] :]
+        own = slice(spot, spot + size)
+        for k in range(n):
+            c, shaped, radius = k * m + j, balls.shape[k, j], balls.radii[k, j]
+            weights, diagonal = balls.weights[shaped, own], balls.diagonals[shaped, own]
+            centre, middle, z = balls.centres[c, own], balls.middles[c, own], seen.z[i, :size]
+            most = cut_by_box(z, 1.0, basis, weights, diagonal, centre, middle, radius, balls.guards[j], v, y)
+            least = -cut_by_box(z, -1.0, basis, weights, diagonal, centre, middle, radius, balls.guards[j], v, y)
+            top[i], low[i] = np.minimum(top[i], most), np.maximum(low[i], least)
 
 
 @numba.njit(cache=True)
@@ -231,19 +260,18 @@ def _bounds(
 ) -> None:
     """Fills upper and lower (…, m) of some rows: eq:estimatesafetyvalue, as surefoot.estimate.costs has it.
 
-    upper_j = ⟨m_j, x⟩ + ⟨ρ, c⁰_j⟩ + min( L_j‖z‖ , ‖z‖₁ , min_k told_kj + radius_kj u_kj ) + ζ_j (1 + Σ|ρ|) + Σ|ρ| t_j
+    upper_j = ⟨m_j, x⟩ + ⟨ρ, c⁰_j⟩ + min( L_j‖z‖ , min_k told_kj + radius_kj u_kj , box ) + ζ_j (1 + Σ|ρ|) + Σ|ρ| t_j
               + guard_j ‖x‖, and no more than outer_j ‖x‖ + ζ_j; lower_j likewise.
     """
     step = chunk_of(x)
     for chunk in numba.prange((rows.shape[0] + step - 1) // step):
         own = rows[chunk * step : min(rows.shape[0], (chunk + 1) * step)]
-        rho, u, told, box = _see(x, own, look, shape, room, balls.weights, balls.centres)
+        seen = _see(x, own, look, shape, room, balls.weights, balls.centres)
+        rho, u, told = seen.rho, seen.u, seen.told
         norms, radii = balls.norms, balls.radii
         n, m = radii.shape
         for j in range(m):
             top = norms[j] * u[0] if norms[j] < np.inf else np.full(own.shape[0], np.inf)
-            if balls.boxed[j]:
-                top = np.minimum(top, box)
             low = -top
             for k in range(n):
                 radius, predicted, width = radii[k, j], told[k * m + j], u[balls.shape[k, j]]
@@ -251,6 +279,8 @@ def _bounds(
                     # np.minimum and np.maximum pass a NaN on, and a NaN certifies nothing
                     top[i] = np.minimum(top[i], predicted[i] + radius * width[i])
                     low[i] = np.maximum(low[i], predicted[i] - radius * width[i])
+            if balls.boxed[j]:
+                _in_the_box(j, seen, look, shape, balls, top, low)
             error, guard = balls.errors[j], balls.guards[j]
             for i in range(own.shape[0]):
                 known, size, length, blur = 0.0, 0.0, 0.0, 0.0
@@ -301,7 +331,7 @@ def _expectations(
     for chunk in numba.prange(cuts.shape[0] - 1):
         own = wanted[cuts[chunk] : cuts[chunk + 1]]
         n, dense = own.shape[0], x.indptr.size == 0
-        seen = Seen(np.empty((0, n)), np.empty((1, n)), np.empty((1, n)), np.empty(0))
+        seen = Seen(np.empty((0, n)), np.empty((1, n)), np.empty((1, n)), np.empty((0, 0)), np.empty(0, np.int64))
         phi_v, w = np.empty((n if dense else 1, room)), np.empty(room)
         for i in range(n):
             first, end = ahead.pair_ptr[own[i]], ahead.pair_ptr[own[i] + 1]
@@ -322,43 +352,20 @@ def _expectations(
             out[own[i]] = min(max(out[own[i]], low), high)
 
 
-def _crossed(
-    upper: FloatArray,  # (rows, m)
-    lower: FloatArray,
-    rounding: FloatArray,  # (m,)
-    found: BoolArray,  # (parts,)  written
-) -> None:
-    """Marks parts of the rows in which a lower bound lies above its upper beyond rounding, or one of them is a NaN."""
-    (n, m), parts = upper.shape, len(found)
-    for part in numba.prange(parts):
-        wrong = False
-        for row in range(n * part // parts, n * (part + 1) // parts):
-            for j in range(m):
-                wrong |= not (lower[row, j] <= upper[row, j] + rounding[j])
-        found[part] = wrong
-
-
 # Each for one thread and for several: picked by :func:`worth_threads`.
 bounds = serial_and_parallel(_bounds)
 lengths = serial_and_parallel(_lengths)
 expectations = serial_and_parallel(_expectations)
-_checked = serial_and_parallel(_crossed)
-
-
-def possible(upper: FloatArray, lower: FloatArray, rounding: FloatArray) -> bool:
-    """No lower bound lies above its upper by more than rounding (m,); False for a NaN."""
-    found = np.empty(16, np.bool_)
-    _checked[_enough(2 * upper.size)](upper, lower, rounding, found)
-    return not found.any()
 
 
 def worth_threads(x: Features, rows: int) -> bool:
     """Is looking at so many rows of a table worth waking threads up?"""
     per_entry = _PER_ENTRY if isinstance(x, SparseRows) else 1
-    return _enough(per_entry * x.size * rows // max(1, len(x)))
+    return enough(per_entry * x.size * rows // max(1, len(x)))
 
 
-def _enough(numbers: int) -> bool:
+def enough(numbers: int) -> bool:
+    """Is reading so many numbers?"""
     return numbers >= WORTH_THREADS and usable_threads() > 1
 
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numba
 import numpy as np
 
-from surefoot.estimate.kernels import chunk_of, possible
+from surefoot.estimate.kernels import chunk_of, enough
 from surefoot.estimate.update import rows_of
 from surefoot.model.features import Features
 from surefoot.model.graph import BoolArray, FloatArray, IntArray
+from surefoot.threads import serial_and_parallel
 
 BLOCK = 1 << 18  #: rows at a time, at least
 
@@ -135,3 +137,29 @@ class BoundTable:
         """All of it in memory, for what is small after all, such as a snapshot."""
         whole = np.concatenate([both[self._side] for both in self._rows.blocks()])
         return whole.astype(dtype, copy=False) if dtype is not None else whole
+
+
+def _crossed(
+    upper: FloatArray,  # (rows, m)
+    lower: FloatArray,
+    rounding: FloatArray,  # (m,)
+    found: BoolArray,  # (parts,)  written
+) -> None:
+    """Marks parts of the rows in which a lower bound lies above its upper beyond rounding, or one of them is a NaN."""
+    (n, m), parts = upper.shape, len(found)
+    for part in numba.prange(parts):
+        wrong = False
+        for row in range(n * part // parts, n * (part + 1) // parts):
+            for j in range(m):
+                wrong |= not (lower[row, j] <= upper[row, j] + rounding[j])
+        found[part] = wrong
+
+
+_checked = serial_and_parallel(_crossed)
+
+
+def possible(upper: FloatArray, lower: FloatArray, rounding: FloatArray) -> bool:
+    """No lower bound lies above its upper by more than rounding (m,); False for a NaN."""
+    found = np.empty(16, np.bool_)
+    _checked[enough(2 * upper.size)](upper, lower, rounding, found)
+    return not found.any()
