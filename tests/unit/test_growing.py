@@ -207,7 +207,6 @@ def test_what_needs_the_whole_graph_refuses_one_that_grows(tmp_path: Any) -> Non
         lambda: world.save(tmp_path / "world.json"),
         lambda: sf.LsviNewPaper(problem, episodes=10),
         lambda: sf.LsviNew(problem, skip_hopeless=True),
-        lambda: sf.Study.open(tmp_path / "a.study", problem),
     ):
         with pytest.raises(InvalidInput, match="needs the whole graph"):
             call()

@@ -58,6 +58,7 @@ class Learner(Agent):
     """Costs and transitions as ridge statistics; a new plan between episodes, when it is due (spec 6)."""
 
     options: LearnerOptions
+    _plan: Plan
     traced: ClassVar[bool] = False  #: learns more from an observation than the two regressions: :meth:`_note`
 
     def __init__(
@@ -79,6 +80,7 @@ class Learner(Agent):
         self._waiting: Waiting | None = None  # what :meth:`take` was told, made when first needed
         self.environment_seeds: set[int] = set()  # of environments whose episodes :meth:`take` was told
         self.shared_offsets = any(limit.episode_noise > 0.0 for limit in problem.limits)
+        self.grows_alone = True  #: False: whoever has it lets the graph grow, by :meth:`adopt`
         self._may_grow = False  # what the plan in force lets be expanded
         self.strayed = False  #: costs of the episode under way are no longer learned from
         self.replan()
@@ -275,7 +277,7 @@ class Learner(Agent):
         self._enter()
         self.problem.verify()  # of features that have changed no bound is true
         before = self.planned() if self._replans > 0 else None
-        if before is not None and self.problem.growth is not None:
+        if before is not None and self.problem.growth is not None and self.grows_alone:
             self._grow()
         self._replan_or(before)
 
@@ -297,6 +299,20 @@ class Learner(Agent):
         """Expand what the plan in force lets be expanded (spec 9). What a user's function raises changes nothing."""
         if (larger := grown(self.plan)) is not None:
             self.problem, self._waiting = larger, None  # which has nothing left to enter
+
+    def adopt(self, problem: Problem) -> None:
+        """Go on with a graph that has grown out of this one, and plan; only between episodes."""
+        refuse_inside(self.place, "a graph never grows inside an episode")
+        self._enter()
+        before = self.planned()
+        self.problem, self._waiting = problem, None
+        self._replan_or(before)
+
+    def look_over(self, problem: Problem) -> None:
+        """Let the plan in force be of an equal problem, another object, that may be able to grow."""
+        self.problem, self._waiting = problem, None
+        self._plan = replace(self.plan, problem=problem)
+        self._may_grow = any(mask.any() for mask in to_expand(problem, self._plan.bounds))
 
     def may_grow(self) -> bool:
         """True when the next plan will have more of the graph expanded."""
@@ -335,7 +351,7 @@ class Learner(Agent):
 
     def overdue(self) -> bool:
         """A plan is due by time alone (spec 5), or because there is more to expand (spec 9)."""
-        return self.may_grow()
+        return self.grows_alone and self.may_grow()
 
     def _replan_is_due(self) -> bool:
         """(spec 6) some log-determinant has grown by more than log(1 + replan_growth), or a plan is due by time."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from surefoot.audits.chain import Record, compact
+from surefoot.audits.grown import other_growth
 from surefoot.audits.knowledge import Knowledge
 from surefoot.audits.problem import NONE, Layer, Problem, label
 
@@ -41,6 +43,18 @@ class Declared:
     def left_support(self, n: int, record: Record) -> None:
         self._seen[n] = compact([record[key] for key in ("step", "state", "action", "next_state")])
         self._exact |= {n} if record["point"] is not None else set()
+
+    def grow(self, n: int, record: Record) -> Iterator[str]:
+        """What is wrong with a growth; its graph is then in force."""
+        old, name = self.problem, record["problem_file"]
+        if name not in (f"problem-{n}.json", f"problem-{n}.npz"):
+            raise ValueError(f"{name!r} is not the name of its problem's file")
+        new = self._load(name)
+        if new.digest != record["problem"]:
+            yield f"{name} is another problem, of digest {new.digest}"
+        if fault := other_growth(old, new):
+            yield f"its graph is not the one before, grown: {fault}"
+        self._file, self.problem = name, replace(new, first=old.first or old)
 
     def answer(self, n: int, record: Record, alarms: list[tuple[int, Record]]) -> Iterator[str]:
         """What is wrong with an acknowledgement; its declaration is then in force."""

@@ -367,6 +367,7 @@ def ridge_ratio(problem: Problem, known: Knowledge) -> float:
 
 
 def _ridge_scale(problem: Problem, known: Knowledge) -> float:
+    problem = problem.first or problem
     tables = [(h, layer.x) for h, layer in enumerate(problem.layers)]
     if problem.last_x is not None:
         tables.append((problem.horizon - 1, problem.last_x[np.array(problem.has_cost)]))
@@ -376,7 +377,9 @@ def _ridge_scale(problem: Problem, known: Knowledge) -> float:
 
 
 def longest_scaled(problem: Problem, known: Knowledge) -> float:
-    """The largest ‖δ∘x‖."""
+    """The largest ‖δ∘x‖; of a graph that grows, the most that its longest row leaves (spec 9)."""
+    if problem.longest_row is not None:
+        return float(known.width.max()) * problem.longest_row
     tables = [layer.x for layer in problem.layers] + ([] if problem.last_x is None else [problem.last_x])
     return max(float(np.sqrt(((x * known.width) ** 2).sum(axis=1)).max()) for x in tables)
 

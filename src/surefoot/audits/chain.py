@@ -35,6 +35,7 @@ ENTRIES = {
     "alarm": "alarm record message details",
     "acknowledge": "reason alarms discard epoch share monitor constants problem problem_file changes",
     "import": "source digest episodes different repeated since rows",
+    "grow": "problem problem_file expanded refused",
     "snapshot": "file sha256",
     "clock": "expected",
 }

@@ -102,6 +102,7 @@ def _built(document: dict[str, Any], stored: Mapping[str, Any], size: int) -> Pr
     names.append(Names(n_last, _named(last["states"], labels["states"])))
     anchors = [None if part is None else _anchors(part, len(document["limits"])) for part in document["anchors"]]
     phi = [part["transition_features"] for part in document["layers"]]
+    longest = _longest_row(document.get("beyond"), layers, last_forbidden)
     return Problem(
         digest=_digest(document, once),
         horizon=document["horizon"],
@@ -119,6 +120,7 @@ def _built(document: dict[str, Any], stored: Mapping[str, Any], size: int) -> Pr
         transition_norm=document["transition_norm"],
         transition_dim=0 if all(each is None for each in phi) else _width(_own(document["layers"][0])),
         largest_sum=max(once(_largest_sum, _own(part), part["pair_ptr"]) for part in document["layers"]),
+        longest_row=longest,
     )
 
 
@@ -213,6 +215,20 @@ def _forbidden(flags: Any, states: Any) -> set[int]:
     if flags is not None and len(flags) != len(states):
         raise ValueError(f"{len(flags)} flags of forbidden states for {len(states)} states")
     return set() if flags is None else set(np.flatnonzero(flags).tolist())
+
+
+def _longest_row(beyond: Any, layers: list[Layer], last_forbidden: set[int]) -> float | None:
+    """What a graph that grows declares; state 0, which stands for all that it does not hold, is forbidden."""
+    if beyond is None:
+        return None
+    longest = beyond["longest_row"]
+    if type(longest) not in (int, float) or type(beyond["room"]) is not bool:
+        raise ValueError(f"beyond is {beyond!r:.80}")
+    if any(0 not in layer.forbidden for layer in layers[1:]) or 0 not in last_forbidden:
+        raise ValueError("what is outside a graph that grows is not forbidden")
+    if any(np.sqrt((layer.x * layer.x).sum(axis=1)).max() > longest * (1 + 1e-12) for layer in layers):
+        raise ValueError(f"a row is longer than {longest!r}")
+    return float(longest)
 
 
 def _width(table: Any) -> int:

@@ -87,6 +87,8 @@ class Problem:
     transition_norm: float
     transition_dim: int  # 0 when transitions use the cost features
     largest_sum: float  # max over pairs of Σ ‖φ‖
+    longest_row: float | None = None  # of a graph that grows: no row is longer, of states to come either
+    first: Problem | None = None  # the graph that it has grown from, which the ridges are of
 
     def forbidden(self, h: int) -> set[int]:
         """The states of a layer that must not be entered."""
@@ -94,7 +96,9 @@ class Problem:
 
     @cached_property
     def longest(self) -> float:
-        """The largest ‖x‖ of a cost feature."""
+        """The largest ‖x‖ of a cost feature; of a graph that grows as declared."""
+        if self.longest_row is not None:
+            return self.longest_row
         tables = [layer.x for layer in self.layers] + ([] if self.last_x is None else [self.last_x])
         return max(float(np.sqrt((table * table).sum(axis=1)).max()) for table in tables)
 
@@ -107,7 +111,7 @@ class Problem:
         ]
 
     def _largest_cost(self, known: Knowledge) -> float:
-        if not known.boxed:
+        if not known.boxed or self.longest_row is not None:
             return known.norm * self.longest
         tables = [layer.x for layer in self.layers] + ([] if self.last_x is None else [self.last_x])
         box = max(float((np.abs(x @ known.centre) + np.abs(x) @ known.width).max()) for x in tables)
@@ -162,6 +166,11 @@ class Problem:
         first, end = layer.state_ptr[state], layer.state_ptr[state + 1]
         found = Names(end - first, None if layer.actions is None else layer.actions[first:end]).index(label)
         return None if found is None else first + found
+
+    def expanded(self, h: int, pair: int) -> bool:
+        """False where a pair may lead to what a growing graph does not hold: to state 0 of the next layer."""
+        layer = self.layers[h]
+        return self.longest_row is None or 0 not in layer.successor[layer.pair_ptr[pair] : layer.pair_ptr[pair + 1]]
 
     def edge(self, h: int, pair: int, state: int) -> int | None:
         """The edge of a pair that leads to a state of the next layer."""

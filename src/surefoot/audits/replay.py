@@ -106,6 +106,7 @@ class Replay:
             "alarm": self._on_alarm,
             "acknowledge": self._on_acknowledge,
             "import": self._on_import,
+            "grow": self._on_grow,
             "snapshot": lambda n, record: None,
             "clock": lambda n, record: None,
             "open": lambda n, record: self._wrong(n, "a second opening"),
@@ -230,7 +231,9 @@ class Replay:
         x = None if edge is None or self._points else problem.layers[h].measured(pair or 0, edge)
         if self._points is not None:
             edge, x = self._points.tell(n, record, pair, edge)
-        unused = "action" if pair is None else "successor" if edge is None else None
+        known = pair is not None and problem.expanded(h, pair)
+        edge = edge if known else None
+        unused = "successor" if known and edge is None else None if known else "action"
         self._expect(n, record["unused"] == unused, f"unused is {record['unused']!r} where it must be {unused!r}")
         ends = unused == "successor" or (
             unused is None and h == problem.horizon - 2 and not problem.has_cost[after or 0]
@@ -340,6 +343,16 @@ class Replay:
                 alike.append(i + 1)
         self.measurements.judge_import(n, record, alike)
         self.counts["rows imported"] += len(rows)
+        self._epoch.moments.add(n)
+        self._epoch.firm.add(n)
+
+    # --- growth -----------------------------------------------------------------------------------------
+
+    def _on_grow(self, n: int, record: Record) -> None:
+        self._expect(n, self._episode is None and not self._alarms, "the graph grows out of turn")
+        for fault in self._declared.grow(n, record):
+            self._wrong(n, fault)
+        self._problem, self._made = self._declared.problem, None
         self._epoch.moments.add(n)
         self._epoch.firm.add(n)
 

@@ -183,6 +183,10 @@ class Monitor:
             raise InvalidInput("this state has no terminal cost", where=where)
         return self._observe(self.problem.horizon - 1, last.cost_features[state_index], cost)
 
+    def follow(self, problem: Problem) -> None:
+        """Go on with a graph that has grown (spec 9): all that is tested stays as it was declared."""
+        self.problem = problem
+
     def beyond(self, h: int, cost: FloatArray) -> Alarm | None:
         """Count one measurement of step h by the limit test alone: in safe mode, when the model is in doubt already."""
         values = self._checked(h, cost)

@@ -82,6 +82,8 @@ class History:
             words = str(record.get("message") or record.get("reason") or "")
             changed = ", ".join(record.get("changes", ()))
             self._event(record, f"{words} ({changed})" if changed else words)
+        elif kind == "grow":
+            self._event(record, f"the graph has grown: {len(record['expanded'])} actions expanded")
         elif kind == "clock":
             self._event(record, f"the clock went back, from {record['expected']}")
 

@@ -30,6 +30,9 @@ def acknowledge_entries(standing: Standing, answer: Answer, path: Path, layer: F
     """The entries of record n; a declaration that is new is saved in the study's folder at ``path``."""
     _refuse_early(standing, answer)
     old, discard = standing.problem, answer.discard
+    if old.graph.beyond is not None and (discard or answer.noise is not None or answer.problem is not None):
+        fix = "Begin a new study; logged rows can be imported there."
+        raise InvalidInput("the declaration of a study whose graph has grown cannot be changed", fix=fix)
     new = declaring.revised(old, answer.noise, answer.problem, discard, answer.trust_anchors)
     opening.refuse_sparse(new, of_plant=old.graph.several_rows)
     new = old if new.digest == old.digest else new

@@ -19,7 +19,6 @@ from surefoot.checks import probability
 from surefoot.diagnosis import check
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile, UnwritableFile
 from surefoot.model import files
-from surefoot.model.growing import refuse_growing
 from surefoot.model.plant.plant import Plant
 from surefoot.model.problem import Problem
 from surefoot.model.rays import refuse_rays
@@ -157,7 +156,6 @@ def first_record(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorF
     problem = wishes.problem
     if problem is None:
         raise InvalidInput("there is no study here yet", where=str(path), fix="Give the problem to begin one.")
-    refuse_growing(problem, "a study")
     p = probability("failure_probability", _or(wishes.failure_probability, FAILURE_PROBABILITY))
     alpha = probability("false_alarm", _or(wishes.false_alarm, FALSE_ALARM))
     options = plain_options(wishes.options)

@@ -71,6 +71,10 @@ was not measured.
     is null · ``since`` the earliest time at which a row was measured, null when some row does not say; once data were
     discarded it must be later than that · ``rows`` a list; a transition is ``[layer, state, action, next_state,
     cost]``, the cost of a last state ``[layer, state, cost]``.
+**grow** (the graph has grown, spec 9; between episodes, never in safe mode; a plan is made from all rows so far)
+    ``problem`` digest of the larger graph · ``problem_file`` its file, ``problem-<n>.json`` or ``.npz`` · ``expanded``
+    the pairs that were expanded, in their order, ``[layer, pair]`` by the numbers of the files · ``refused`` those that
+    there was no room for, likewise.
 **snapshot** (nothing changes; a file from which replay can start)
     ``file`` in ``snapshots/`` · ``sha256`` of it, in hex. It holds the state after the records before this one.
 **clock** (nothing changes; the wall clock was set back, and times count from here)
@@ -79,8 +83,8 @@ was not measured.
 **Which rows count.** The data of a plan are the rows of its epoch (records after the last acknowledge with ``discard``;
 all, when there is none) up to ``made_after``: each tell with ``unused`` null, each terminal, each row of an import. A
 row without a cost counts for transitions only. Plans are made: for epoch 0 after record 0; after an acknowledge; after
-an import; and, outside safe mode, after a record that ends an episode if the data have grown enough. A plan never
-changes inside an episode, and in safe mode the plan from before the alarm stays.
+an import; when the graph grows; and, outside safe mode, after a record that ends an episode if the data have grown
+enough. A plan never changes inside an episode, and in safe mode the plan from before the alarm stays.
 
 **Which actions are offered.** Outside safe mode the plan's greedy certified action (during ``initial_episodes`` the
 fallback's, where it has one). In safe mode the fallback's action; where the fallback has none, the certified action of
@@ -123,6 +127,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
         *("problem", "problem_file", "changes"),
     ),
     "import": ("source", "digest", "episodes", "different", "repeated", "since", "rows"),
+    "grow": ("problem", "problem_file", "expanded", "refused"),
     "snapshot": ("file", "sha256"),
     "clock": ("expected",),
 }

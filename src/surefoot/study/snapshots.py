@@ -48,6 +48,7 @@ _SCALARS = (
     "restored",
     "outside",
     "discarded_at",
+    "grown",
 )
 
 

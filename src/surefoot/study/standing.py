@@ -32,6 +32,7 @@ from surefoot.model.measured import finite_cost, measured_features
 from surefoot.monitor.watching import AlarmLike
 from surefoot.study import declaring
 from surefoot.study.declaring import Raised
+from surefoot.study.grown import other_growth
 from surefoot.study.records import Record, drift
 from surefoot.study.state import State, unruffled
 
@@ -57,6 +58,7 @@ class Standing(State):
             "alarm": self._alarm,
             "acknowledge": self._acknowledge,
             "import": self._import,
+            "grow": self._grow,
             "snapshot": self._snapshot,
             "clock": lambda record: None,
         }
@@ -240,6 +242,19 @@ class Standing(State):
         if not discard and not self.unwritten:
             self.agent.replan_growth = self.constants["replan_growth"]
             self._plan(self.agent.replan, n)
+
+    # --- growth -----------------------------------------------------------------------------------------
+
+    def _grow(self, record: Record) -> None:
+        _expect(self.place is None and not self.safe_mode, "the graph grows out of turn")
+        near, self.at_hand = self.at_hand, None
+        new = near if near is not None and near.digest == record["problem"] else self._declarations(record)
+        fault = other_growth(self.problem, new)
+        _expect(not fault, f"the graph that has grown is another one: {fault}")
+        self.problem, self.declared = new, {key: record[key] for key in ("problem", "problem_file")}
+        self.grown = {name: [*pairs, *record[name]] for name, pairs in self.grown.items()}
+        self.monitor.follow(new)
+        self._plan(lambda: self.agent.adopt(new), record["n"])
 
     # --- logged rows ------------------------------------------------------------------------------------
 

@@ -37,6 +37,8 @@ class State:
         self.ridges: list[float] | None = None  # kept, with the data, when the declaration was widened
         self.restored: Record | None = None  # how the promise came back after an alarm that disproved it
         self.outside, self.discarded_at = list[str](), ""  # transitions that a discard has answered; when it was
+        self.grown: Record = {"expanded": [], "refused": []}  # all pairs of all growths, in their order
+        self.at_hand: Problem | None = None  # a graph that has grown, whose record is about to be applied
         self.failure_probability: float = opened["failure_probability"]
         self.false_alarm: float = opened["false_alarm"]
         self.agent_name: str = opened["agent"]
@@ -72,6 +74,7 @@ class State:
         p = share(self.failure_probability, epoch)
         agent = registry.make(self.agent_name, problem, failure_probability=p, **options)
         assert isinstance(agent, LookAhead)
+        agent.grows_alone = False  # the graph grows by records
         return agent
 
     def next_agent(self, problem: Problem, discard: bool) -> LookAhead:
@@ -98,6 +101,8 @@ class State:
         self.rows_at_snapshot = self.rows
         if self.declared["problem"] != self.problem.digest:
             self.problem = self._declarations(self.declared)
+            if self.problem.graph.beyond is not None:
+                self.agent.problem = self.problem  # the plan is made again below
         if self.epoch or self.ridges is not None:
             self._employ(self._new_agent(self.problem, self.epoch, self.ridges), self.made_after)
         self.monitor = self.new_monitor(self.problem, self.monitor_number)
@@ -106,6 +111,14 @@ class State:
         self.alarms = alarms
         if alarms:
             self.agent.replan_growth = math.inf
+
+    def take_over(self, problem: Problem) -> None:
+        """Go on with the same problem as another object, one that can grow."""
+        self.problem = problem
+        self.agent.look_over(problem)
+        self.monitor.follow(problem)
+        if self.place is not None:
+            self.place.problem = problem
 
     # --- reading it -------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ import contextlib
 import os
 import threading
 import time
+import warnings
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -39,6 +40,7 @@ from surefoot.study.acknowledging import Answer, acknowledge_entries
 from surefoot.study.certificate import Offer
 from surefoot.study.episode import Episode
 from surefoot.study.exact import Exact
+from surefoot.study.growing import attach, grow_entries
 from surefoot.study.importing import Imported, prepare
 from surefoot.study.journal import Clock, Journal
 from surefoot.study.records import Record
@@ -67,6 +69,7 @@ class Study:
         self.path = path
         self.exact = Exact(None)  #: exact states, in a study of a plant
         self.recovered: tuple[str, ...] = ()  #: what was found and repaired on opening
+        self.growth_fault = ""  #: why a graph that could grow does not, since the study was opened
         self._layer, self._standing, self._journal, self._lock = layer, standing, journal, lock
         self._calls, self._process = threading.RLock(), os.getpid()
         self._snapshots = snapshots.Keeper(path / snapshots.FOLDER, layer)
@@ -136,6 +139,8 @@ class Study:
                 study = cls(path, layer, standing, journal, lock)
                 study._snapshots.every = snapshot_every
                 study._write_alarms()
+                if problem is not None and problem.growth is not None:
+                    attach(standing, problem)
                 rehearse(standing.problem, standing.agent_name)
                 undo.pop_all()
         study.exact = Exact(plant)
@@ -209,6 +214,7 @@ class Study:
                 return place.episode
             refuse_inside(place, "an episode is already under way")
             standing.agent.refuse_beyond()
+            self._grow()
             self._do(
                 "begin",
                 {
@@ -395,6 +401,25 @@ class Study:
         if self._standing.place is None and (before is not None or kind == "import"):
             self._snapshots.consider(self._standing, self._journal)
         return record
+
+    def _grow(self) -> None:
+        """Let the graph grow before an episode, if it can. What a user's function raises does not stop the study, which
+        goes on with the graph as it is."""
+        assert self._journal is not None
+        try:
+            entries = (
+                None
+                if self.growth_fault
+                else grow_entries(self._standing, self.path, self._layer, self._journal.records)
+            )
+        except UnwritableFile:
+            raise
+        except Exception as error:
+            self.growth_fault = f"the graph does not grow any more: {error}"
+            warnings.warn(self.growth_fault, stacklevel=4)
+            return
+        if entries is not None:
+            self._do("grow", entries)
 
     def _note_clock(self) -> None:
         assert self._journal is not None

@@ -65,6 +65,8 @@ def tell_entries(
                 action, override, unused = given, True, "action"
         else:
             override, action = not same_label(known, action), known
+    if unused is None and not _expanded(problem, h, state, action):
+        unused = "action"  # where it leads is not in the graph
     if unused is None:
         try:
             edge = problem.edge_index(h, state, action, after)
@@ -90,6 +92,10 @@ def tell_entries(
         "ends": ends,
         "point": point,
     }
+
+
+def _expanded(problem: Problem, h: int, state: Label, action: Label) -> bool:
+    return problem.graph.beyond is None or bool(problem.graph.expanded(h)[problem.pair_index(h, state, action)])
 
 
 def _refuse_misspelt(problem: Problem, h: int, state: Label, where: str) -> None:

@@ -1,0 +1,54 @@
+"""A study of a problem that grows (spec 9): what a growth leaves behind, and how functions come back to a study.
+
+Between two episodes the graph may grow. The larger graph is written beside the journal, whole, and then the record that
+names it; so whoever reads the study, and the audit above all, needs no functions. A study that is reopened without them
+goes on with the graph as it is; given the problem again, it grows on, from the pairs that the records say.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from surefoot.errors import InvalidInput
+from surefoot.model.growing import replayed
+from surefoot.model.problem import Problem
+from surefoot.plan.growth import grown
+from surefoot.storage.disk import FileLayer
+from surefoot.study import opening
+from surefoot.study.records import Record
+from surefoot.study.standing import Standing
+
+_LISTS = ("expanded", "refused")
+
+
+def grow_entries(standing: Standing, path: Path, layer: FileLayer, n: int) -> Record | None:
+    """The entries of record n, whose problem is saved in the study's folder at ``path``; None: nothing to expand."""
+    agent, before = standing.agent, standing.problem.growth
+    if before is None or standing.safe_mode or not agent.may_grow():
+        return None
+    larger = grown(agent.plan)
+    if larger is None or larger.growth is None:
+        return None
+    standing.at_hand = larger
+    after = larger.growth
+    new = {"expanded": after.record[len(before.record) :], "refused": after.refused[len(before.refused) :]}
+    return {
+        "problem": larger.digest,
+        "problem_file": opening.keep_problem(path, larger, layer, f"problem-{n}"),
+        **{name: rows.tolist() for name, rows in new.items()},
+    }
+
+
+def attach(standing: Standing, given: Problem) -> None:
+    """Give a study that was rebuilt from its files the functions of its problem again."""
+    record, refused = (np.array(standing.grown[name], np.int64).reshape(-1, 2) for name in _LISTS)
+    problem = replayed(given.first, record, refused) if len(record) or len(refused) else given.first
+    if problem.digest != standing.problem.digest:
+        raise InvalidInput(
+            "the functions of this problem are not those that the study has grown by",
+            got="another graph from the same expansions",
+            fix="Give the problem that the study was begun with, or none: it then goes on with the graph as it is.",
+        )
+    standing.take_over(problem)
