@@ -12,6 +12,8 @@ import surefoot as sf
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.exact.rays import true_intensities
 from surefoot.plan.policy_document import load_policy
+from surefoot.reports.explorer import explorer
+from surefoot.runs.plans_kept import load_snapshot, save_snapshot
 from tests.banks import gram
 
 
@@ -237,6 +239,23 @@ def test_an_environment_plays_any_intensity(seed: int) -> None:
     assert env.step((0, 0.3))[4]["intensity"] == 1.0  # rest has none
 
 
+def test_reports_and_snapshots_show_rays_at_their_intensities(tmp_path: Path, seed: int) -> None:
+    world = sf.worlds.make("dosing/testing")
+    run = sf.run(sf.LsviNew(world.problem), world, 60, seed)
+    assert run.plan is not None
+    save_snapshot(run.plan, 60, tmp_path / "plan.npz")
+    found = load_snapshot(tmp_path / "plan.npz", world.problem)
+    assert found.intensity is not None
+    assert run.plan.intensities is not None
+    assert all(map(np.array_equal, found.intensity, run.plan.intensities))
+    shown = explorer(world, [found, found])
+    assert len(shown["plans"]) == 1
+    assert not shown["wrong"]
+    assert any(name.startswith("dose at 0.") for name in shown["actions"])
+    assert sf.draw(world, run.plan, path=tmp_path / "dosing.png").exists()
+    assert "dose at 0." in run.report(tmp_path / "run.html").read_text()
+
+
 def test_check_says_that_rays_can_start() -> None:
     diagnosis = sf.check(sf.worlds.make("dosing/testing").problem)
     assert diagnosis.errors == []
@@ -253,7 +272,6 @@ def test_whatever_does_not_know_intensities_refuses_them(tmp_path: Path) -> None
         lambda: sf.Study.open(tmp_path / "a.study", problem),
         lambda: sf.calibrate(problem, []),
         lambda: sf.exact.Evaluator(world),
-        lambda: sf.exact.safe_sets(world),
         lambda: problem.stored_in_float32(),
     ):
         with pytest.raises(InvalidInput, match="does not know intensities"):

@@ -52,6 +52,11 @@ def _largest(layer: Layer, rays: Rays, zero: AtZero, costs: FloatArray, limits: 
     return found
 
 
+def at_truly_safe(world: World) -> World:
+    """The world with every ray at its largest truly safe intensity; an ordinary world as it is."""
+    return world.at(true_intensities(world)) if world.problem.has_rays else world
+
+
 def as_played(world: World, policy: Any) -> World:
     """The world with every ray at the intensity that a policy plays it at; an ordinary world as it is.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from surefoot.exact.best import terminal_safe
+from surefoot.exact.rays import at_truly_safe
 from surefoot.model.graph import BoolArray, IntArray
-from surefoot.model.rays import refuse_rays
 from surefoot.worlds.world import World
 
 INT32_END = 2**31  # numbers below fit into 32 bits: half the memory traffic
@@ -17,7 +17,8 @@ Sets = tuple[tuple[BoolArray, ...], tuple[BoolArray, ...]]
 def safe_sets(world: World) -> Sets:
     """(safe_states, safe_actions) of :func:`solve`, without policy and values: H arrays (S,), H-1 arrays (N,).
 
-    One backward sweep; building a :class:`SafeSets` takes several times as long.
+    With rays each is at the largest intensity that its own cost rows really allow. One backward sweep; building a
+    :class:`SafeSets` takes several times as long.
 
     Examples:
         >>> states, actions = sf.exact.safe_sets(sf.worlds.make("thermal/testing"))
@@ -26,7 +27,7 @@ def safe_sets(world: World) -> Sets:
     """
     from surefoot.exact import kernels
 
-    refuse_rays(world.problem, "safe_sets")
+    world = at_truly_safe(world)
     layers, limits = world.problem.graph.layers, world.problem.violation_thresholds
     running = _running(world)
     states, pairs = [terminal_safe(world)], []
@@ -58,7 +59,7 @@ class SafeSets:
     def __init__(self, world: World) -> None:
         from surefoot.exact import kernels
 
-        refuse_rays(world.problem, "SafeSets")
+        world = at_truly_safe(world)
         graph, limit = world.problem.graph, world.problem.violation_thresholds
         sizes = [graph.n_states(h) for h in range(graph.horizon)]
         self._states = _cuts(sizes)

@@ -141,6 +141,11 @@ class Plan:
         return 1.0 if self.intensities is None else float(self.intensities[h][pair])
 
     @property
+    def declared(self) -> Problem:
+        """The problem as it was declared, with its rays; :attr:`problem` has each at its intensity (spec 9)."""
+        return self.problem if self.opened is None else self.opened.declared
+
+    @property
     def intensities(self) -> Intensities | None:
         """H-1 of (N,): the intensity at which each pair is planned with, certified by its own cost rows; None without
         rays."""

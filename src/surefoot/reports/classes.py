@@ -160,8 +160,11 @@ class View:
 
 
 def classify(world: World, plan: Plan | Snapshot | None = None) -> View:
-    """Of a plan, or of a plan that was kept; without one, of the fallback."""
+    """Of a plan, or of a plan that was kept; without one, of the fallback. Rays are at their plan's intensities."""
     graph = world.problem.graph
+    if plan is not None and world.problem.has_rays:
+        opened = plan.intensity if isinstance(plan, Snapshot) else plan.intensities
+        world = world.at(1.0 if opened is None else opened)
     if plan is None:
         return _compare(world, fallback_only(graph), graph.fallback, False)
     if isinstance(plan, Snapshot):

@@ -23,6 +23,7 @@ from surefoot.exact import safe_sets
 from surefoot.model.features import Features
 from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray
 from surefoot.model.problem import Problem
+from surefoot.model.rays import FULL
 from surefoot.plan.certify import Certified
 from surefoot.plan.plan import Plan
 from surefoot.plan.purpose import NOT_EXPLORING
@@ -70,12 +71,16 @@ def _safe(world: World | Scene) -> tuple[Sequence[BoolArray], Sequence[BoolArray
 
 
 def explorer(world: World | Scene, snapshots: Sequence[Snapshot]) -> dict[str, Any]:
-    """JSON-able. Fewer plans than there are, when they would not fit; the first and the last stay."""
+    """JSON-able. Fewer plans than there are, when they would not fit; the first and the last stay. With rays, whose
+    costs and chances every plan has at its own intensities, the last alone."""
+    intensities = snapshots[-1].intensity
+    if isinstance(world, World) and intensities is not None:
+        world, snapshots = world.at(intensities), snapshots[-1:]
     shown, table = _fitting(world, snapshots)
     distinct, row = table
     return {
         "limits": [limit.told() for limit in world.problem.limits],
-        **_graph(world),
+        **_graph(world, intensities),
         "features": _features(world),
         "row": _pack(row, "<u4"),
         "cost": _pack(_truth(world, row, len(distinct)), "<f4"),
@@ -136,12 +141,12 @@ def _by_edge(world: World | Scene, tables: Sequence[FloatArray]) -> FloatArray:
     return np.concatenate([layer.worst_of_edges(table) for layer, table in zip(layers, tables, strict=True)])
 
 
-def _graph(world: World | Scene) -> dict[str, Any]:
+def _graph(world: World | Scene, intensities: Sequence[FloatArray] | None) -> dict[str, Any]:
     graph = world.problem.graph
     sizes = [graph.n_states(h) for h in range(graph.horizon)]
     begins = np.concatenate([[0], np.cumsum(sizes)])
     safe_states, safe_pairs = _safe(world)
-    states, state, actions, action = _names(world)
+    states, state, actions, action = _names(world, intensities)
     successor = np.concatenate([layer.successor + begins[h + 1] for h, layer in enumerate(graph.layers)])
     fallbacks = np.concatenate([_marked(layer.n_pairs, layer.fallback_pairs()) for layer in graph.layers])
     return {
@@ -165,7 +170,9 @@ def _graph(world: World | Scene) -> dict[str, Any]:
     }
 
 
-def _names(world: World | Scene) -> tuple[dict[str, str], list[int], list[str], list[int]]:
+def _names(
+    world: World | Scene, intensities: Sequence[FloatArray] | None
+) -> tuple[dict[str, str], list[int], list[str], list[int]]:
     """Every name once: of states with its words, and per state its number; of actions, and per pair its number."""
     problem, wording = world.problem, wording_of(world.problem, world.name)
     names, words, actions = dict[str, int](), dict[str, str](), dict[str, int]()
@@ -180,6 +187,8 @@ def _names(world: World | Scene) -> tuple[dict[str, str], list[int], list[str], 
         for pair, at in enumerate(layer.pair_state().tolist()):
             label = problem.naming.action(layer, h, pair)
             text = with_words(label, wording.action(h, column[at], label))
+            if intensities is not None and intensities[h][pair] < FULL:
+                text += f" at {intensities[h][pair]:.3g}"
             action.append(actions.setdefault(text, len(actions)))
     return words, state, list(actions), action
 

@@ -17,6 +17,7 @@ hold all layers one after the other, in graph order (:mod:`surefoot.model.graph`
     value             f8    (ΣS,)     all H layers
     action            i8    (ΣS,)     decision layers      the pair played, numbered within its layer; -1: none
     purpose           i8    (ΣS,)     decision layers      what an exploring action is played for, -1: not exploring
+    intensity         f8    (ΣN,)     decision layers      only with rays (version 3): at which bounds and values are
     terminal_upper, terminal_lower  f8 (S, m)   only where the last layer has a cost; -inf in states without one
 
 :func:`load_snapshot` cuts them into layers again. How many plans a run makes is not known before, so the
@@ -51,8 +52,6 @@ MOST_TRIPLETS = 20_000  #: of a problem, all layers together; larger ones keep n
 
 def why_not_kept(problem: Problem) -> str:
     """Why a problem's runs keep no snapshots; empty if they do."""
-    if problem.has_rays:
-        return "no snapshots of plans: the problem has rays"
     triplets = sum(layer.n_edges for layer in problem.graph.layers)
     if triplets <= MOST_TRIPLETS:
         return ""
@@ -85,6 +84,7 @@ class Snapshot:
     hope: str
     terminal_upper: FloatArray | None  # (S, m)
     terminal_lower: FloatArray | None
+    intensity: tuple[FloatArray, ...] | None = None  # H-1 of (N,), with rays (spec 9)
 
 
 def load_all(folder: Path, problem: Problem) -> list[Snapshot]:
@@ -97,7 +97,7 @@ def load_snapshot(path: Path, problem: Problem) -> Snapshot:
     try:
         with npz.opened(path) as (header, open_members):
             arrays = dict(open_members())
-        checked.of_format(header, "a plan", "surefoot-plan", 2, "Run anew.")
+        checked.of_format(header, "a plan", "surefoot-plan", _version(problem), "Run anew.")
         if header["problem"] != problem.digest:
             raise UnreadableFile("the snapshot is of another problem")
         return _cut(header, arrays, problem.graph)
@@ -131,7 +131,13 @@ def _cut(header: dict[str, Any], arrays: dict[str, NDArray[Any]], graph: Layered
         hope=checked.string(header["hope"], "$.hope"),
         terminal_upper=arrays.get("terminal_upper"),
         terminal_lower=arrays.get("terminal_lower"),
+        intensity=cut("intensity", pairs) if graph.rays else None,
     )
+
+
+def _version(problem: Problem) -> int:
+    """3 with rays, 2 without."""
+    return 3 if problem.has_rays else 2
 
 
 def _purpose(numbers: tuple[IntArray, ...], most: int) -> tuple[IntArray, ...]:
@@ -162,6 +168,7 @@ def snapshot_of(plan: Plan, first_episode: int) -> Snapshot:
         hope=why.hope,
         terminal_upper=bounds.terminal_upper,
         terminal_lower=bounds.terminal_lower,
+        intensity=plan.intensities,
     )
 
 
@@ -170,8 +177,8 @@ def save_snapshot(plan: Plan, first_episode: int, path: Path) -> None:
     kept = snapshot_of(plan, first_episode)
     header = {
         "format": "surefoot-plan",
-        "version": 2,
-        "problem": plan.problem.digest,
+        "version": _version(plan.declared),
+        "problem": plan.declared.digest,
         "number": kept.number,
         "first_episode": first_episode,
         "consistent": kept.consistent,
@@ -181,6 +188,8 @@ def save_snapshot(plan: Plan, first_episode: int, path: Path) -> None:
     parts = ("certified_pairs", "certified_states", "upper", "lower", "q", "value", "action", "purpose")
     arrays = {name: np.concatenate(getattr(kept, name)) for name in parts}
     arrays["action"] = arrays["action"].astype(np.int64)
+    if kept.intensity is not None:
+        arrays["intensity"] = np.concatenate(kept.intensity)
     for name in ("terminal_upper", "terminal_lower"):
         if (table := getattr(kept, name)) is not None:
             arrays[name] = table

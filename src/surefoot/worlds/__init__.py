@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["World", "from_gymnasium", "make", "names", "register_all", "tank"]
 
-_LATER = {"World": "world", "from_gymnasium": "adapters", "register_all": "ids", "tank": "named.tank"}
+_LATER = {"World": "world", "from_gymnasium": "adapters", "register_all": "registry", "tank": "named.tank"}
 
 
 def __getattr__(name: str) -> Any:

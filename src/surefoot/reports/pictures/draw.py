@@ -70,8 +70,8 @@ def draw(
         raise InvalidInput("coordinates of a world must be a function", got=f"a {type(coordinates).__name__}", fix=fix)
     if isinstance(plan, Plan) and world.problem.growth is not None:
         world = world.on(plan.problem)
-    if plan is not None and not isinstance(plan, Snapshot) and plan.problem.digest != world.problem.digest:
-        raise InvalidInput("the plan is of another problem", got=repr(plan.problem), fix="Draw it with its own world.")
+    if plan is not None and not isinstance(plan, Snapshot) and plan.declared.digest != world.problem.digest:
+        raise InvalidInput("the plan is of another problem", got=repr(plan.declared), fix="Draw it with its own world.")
     plt, context = pyplot(paper)
     with context:
         view = classify(world, plan)
