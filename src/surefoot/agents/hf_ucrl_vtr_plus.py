@@ -10,8 +10,9 @@ With V divided by the most that can be earned, so that it lies in [0, 1], and V_
     a = n^(−½), g = d^(−¼), λ = d/L_μ², M = ⌈log₂(7Kn)⌉, n steps;  D as in UCRL-VTR+
     b = 12√(d·η·τ) + 30τ/g² + √λ·L_μ,   η = log(1 + knD²/(a²dλ)),   τ = log(32(log(max(1, g²/a)) + 1)k²n²/p),  episode k
 
-Port of: the algorithm with its higher-order moment estimator. Sources: the estimator read in a text of the same group;
-constants read there for its reward-free twin and remembered to be the same here; the public code has two defects.
+Port of: the algorithm with its higher-order moment estimator. Sources: the estimator read in a text of the same group
+and in public code, which gives the same estimates once a missing square is put in (benchmarks/published_code.py);
+constants read for its reward-free twin and remembered to be the same here.
 Changed to fit: D, and the logarithm is cut at 1; planning is lazy. Where transitions differ by step every step has an
 estimator of its own, which is sound and loses what the paper gains. ``optimism`` scales b in Q only, never the weights.
 Assumes: transitions that are a linear mixture, the same at every step, and nothing about costs.

@@ -2,7 +2,8 @@
 
     Q = min(R_h, r + ⟨θ̂, φ_V⟩ + radius·‖φ_V‖_{A⁻¹}),   all actions
 
-Port of: the algorithm as its author's code has it. Sources: read in that code.
+Port of: the algorithm as its author's code has it. Sources: read in that code, which gives
+the same Q with its radius and its clip (benchmarks/published_code.py).
 Changed to fit: the radius is that of spec 6, the expected next value is clipped to the known support, and planning is
 lazy. Costs are estimated for the record only.
 Assumes: transitions that are a linear mixture, and nothing about costs.
