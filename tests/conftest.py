@@ -20,12 +20,14 @@ SKIPPED = pytest.StashKey[dict[str, str]]()
 # because it would replace the seed by a hash of each test.
 settings.register_profile(
     "ci",
+    max_examples=40,
     database=None,
     deadline=None,
     derandomize=False,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("thorough", settings.get_profile("ci"), max_examples=100)
 settings.load_profile("ci")
 
 
@@ -40,13 +42,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--thorough",
         action="store_true",
-        help="ten seeds for every statistical claim, not four; all random problems of a comparison, not a third",
+        help="ten seeds for every statistical claim, not four; all random problems, not a third",
     )
 
 
 @pytest.hookimpl(tryfirst=True)  # before hypothesis's plugin reads its option
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[SKIPPED] = {}
+    if config.getoption("--thorough"):
+        settings.load_profile("thorough")
     if config.getoption("hypothesis_seed", None) is None:
         config.option.hypothesis_seed = str(config.getoption("--seed"))
     if _skips_fail() and not hasattr(config, "workerinput"):

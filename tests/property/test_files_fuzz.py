@@ -145,7 +145,7 @@ def places(node: Any) -> list[tuple[Any, Any]]:
     return found
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(
     name=names,
     suffix=suffixes,

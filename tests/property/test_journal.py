@@ -191,7 +191,7 @@ def _plain(value: Any) -> bool:
 
 
 @given(st.data())
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_forged_records_are_taken_or_refused(told: Path, tmp_path_factory: Any, data: st.DataObject) -> None:
     """Hashes all right, content arbitrary: an error of ours, or a study; no other exception, nothing run."""
     path = tmp_path_factory.mktemp("forged") / "study"

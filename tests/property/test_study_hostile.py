@@ -96,7 +96,7 @@ def take(study: sf.Study, step: tuple[str, Any, Any]) -> None:
 @example((1.0, 0.5, 0.05, 3.0), False, {"ridges": [1e-308]}, [("tell", 0.1, None)] * 9, None)
 @example((1e-160, 0.5, 0.05, 3.0), True, {}, [("tell", 0.1, None)] * 9, None)
 @example((1e160, 0.5, 0.05, 3.0), False, {}, [("tell", 0.1, None)] * 9 + [("discard", 0.1, None)], 1)
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_what_was_accepted_is_there_again(
     tmp_path_factory: Any,
     numbers: tuple[float, float, float, float],

@@ -28,7 +28,7 @@ PROBLEMS = 24
 P = 0.05
 CLOSE = 1e-9
 MULTIPLES = (0.1, 1.0, 10.0)  # of (R/L)², for which there are ellipsoids
-EVERY_MULTIPLE = [10.0 ** (k / 4) for k in range(-16, 17)]  # the worst of some is the worst of the intersection
+EVERY_MULTIPLE = [10.0 ** (k / 2) for k in range(-8, 9)]  # the worst of some is the worst of the intersection
 
 
 # ---------------------------------------------------------------- what the data allow, from the formulas

@@ -12,7 +12,7 @@ from surefoot import exact
 from surefoot.agents.blocks.look_ahead import IDEAS
 from surefoot.runs.run import Run
 
-SEEDS, EPISODES, LAST = 10, 3000, 1000
+SEEDS, EPISODES, LAST = 5, 2500, 500
 NEEDED = {  # world -> the ideas without which it fails
     "ablation/look-ahead": {"I"},
     "ablation/transition": {"II"},

@@ -310,9 +310,7 @@ print(json.dumps([run.interrupted, run.episodes, run.manifest["done"]]))
 """
 
 
-@pytest.mark.parametrize(
-    ("number", "compiled"), [(signal.SIGINT, True), (signal.SIGINT, False), (signal.SIGTERM, True)]
-)
+@pytest.mark.parametrize(("number", "compiled"), [(signal.SIGINT, False), (signal.SIGTERM, True)])
 def test_an_interrupted_run_keeps_what_is_done(number: int, compiled: bool, seed: int, tmp_path: Path) -> None:
     path = tmp_path / "checkpoint"
     process = python(ENDLESS, path, seed, compiled)

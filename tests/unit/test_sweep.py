@@ -282,7 +282,7 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-LONG = Spec(WORLD, [Contender("lsvi-new", {"replan_growth": 0.03}), Contender("slucb-qvi")], (0, 1), 4_000)
+LONG = Spec(WORLD, [Contender("lsvi-new", {"replan_growth": 0.03}), Contender("slucb-qvi")], (0,), 4_000)
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_signals(number: signal.Signals, jobs: int, group: bool, long: Path, see
     rng, root = np.random.default_rng([seed, number, jobs]), tmp_path / "s"
     words = [
         *("run", WORLD, "--agent", "lsvi-new", "--agent", "slucb-qvi", "--option", "lsvi-new.replan_growth=0.03"),
-        *("--episodes", 4000, "--seeds", "0:2", "--out", root, "--jobs", jobs, "--checkpoint-seconds", 0.05),
+        *("--episodes", 4000, "--seeds", "0:1", "--out", root, "--jobs", jobs, "--checkpoint-seconds", 0.05),
     ]
     process = command(*words)
     wait_for(process, lambda: any(root.glob("runs/*/*.checkpoint")))
@@ -311,7 +311,7 @@ def test_signals(number: signal.Signals, jobs: int, group: bool, long: Path, see
         assert "Traceback" not in err
         assert f"Resume with: surefoot resume {root}" in err
     outcome = sweep.resume(root, jobs=2 if number == signal.SIGKILL else 1)
-    assert outcome.finished == 4
+    assert outcome.finished == 2
     assert contents(root) == contents(long)
     assert left_over(root) == []
 
@@ -320,7 +320,7 @@ def test_a_worker_that_is_killed_is_replaced(long: Path, tmp_path: Path) -> None
     root = tmp_path / "s"
     words = [
         *("run", WORLD, "--agent", "lsvi-new", "--agent", "slucb-qvi", "--option", "lsvi-new.replan_growth=0.03"),
-        *("--episodes", 4000, "--seeds", "0:2", "--out", root, "--jobs", 2, "--checkpoint-seconds", 0.05),
+        *("--episodes", 4000, "--seeds", "0:1", "--out", root, "--jobs", 2, "--checkpoint-seconds", 0.05),
     ]
     process = command(*words)
     wait_for(process, lambda: any(root.glob("runs/*/*.checkpoint")))
