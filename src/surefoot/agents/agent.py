@@ -38,7 +38,11 @@ def check_problem(problem: Problem, grows: bool = False) -> Problem:
     ``grows``: the agent can play problems whose graph grows (spec 9).
     """
     if not isinstance(problem, Problem):
-        raise InvalidInput("an agent needs a Problem", got=f"a {type(problem).__name__}")
+        raise InvalidInput(
+            "an agent needs a Problem",
+            got=f"a {type(problem).__name__}",
+            fix="On a Plant plays sf.PlantAgent; of a World, pass world.problem.",
+        )
     if not grows:
         refuse_growing(problem, "this agent")
     return problem

@@ -42,7 +42,9 @@ class PlantAgent:
 
     def __init__(self, plant: Plant, failure_probability: float = 0.05, *, exact: bool = True, **options: Any) -> None:
         if not isinstance(plant, Plant):
-            raise InvalidInput("a PlantAgent needs a Plant", got=f"a {type(plant).__name__}")
+            raise InvalidInput(
+                "a PlantAgent needs a Plant", got=f"a {type(plant).__name__}", fix="Of a simulation: truth.plant."
+            )
         self.plant, self.exact = plant, bool(exact)
         self.learner = LsviNew(plant.problem, failure_probability, **options)
         self._centres = CentreValues(plant)
@@ -90,6 +92,17 @@ class PlantAgent:
         place = under_way(self.learner.place)
         place.expect_at("act", h, self.plant.cell(x))
         return at_point(self.plant, self.plan, self._values(), h, self._where(h, x))
+
+    def why(self, h: int, x: Any, u: Any) -> str:
+        """In words, why an input is or is not certified at state x of step h, by the plan in force.
+
+        Examples:
+            >>> agent = sf.PlantAgent(sf.worlds.tank().plant)
+            >>> agent.why(0, [0.45], 0.2).split("; ")[1]
+            'it may lead to level 0.5 … 0.6, which is not certified'
+        """
+        point = at_point(self.plant, self.plan, self._values(), h, x)
+        return point.why(self.plant.inputs.index(u))
 
     def _values(self) -> tuple[FloatArray, ...]:
         """Of the plan in force, at the cells' centres; computed once for each plan."""

@@ -20,6 +20,7 @@ from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostData, bound_costs
 from surefoot.estimate.families import families
 from surefoot.model.graph import OUTSIDE
+from surefoot.model.plant.plant import Plant
 from surefoot.model.problem import Problem
 from surefoot.model.rays import FULL
 from surefoot.plan.certify import Certified, certify
@@ -30,7 +31,7 @@ from surefoot.plan.rays import open_rays
 
 
 def check(
-    problem: Problem,
+    problem: Problem | Plant,
     failure_probability: float = 0.05,
     episodes: int = 10_000,
     progress: Callable[[str], None] | None = None,
@@ -38,7 +39,7 @@ def check(
     """Diagnose a problem before running it: what is wrong with it, whether learning can start, and what would help.
 
     Args:
-        problem: what is declared.
+        problem: what is declared; of a plant, states are the numbers of its cells (``plant.cells.said(22)``).
         failure_probability: p, as the agent will get it.
         episodes: K, how many are planned: for the warning that noise is too large for them, and the paper's constants.
         progress: called with a word or two before each part, for who waits.
@@ -48,6 +49,8 @@ def check(
         >>> diagnosis.cold_start.can_move, diagnosis.errors
         (True, [])
     """
+    if isinstance(problem, Plant):
+        problem = problem.problem
     if not isinstance(problem, Problem):
         raise InvalidInput(
             "check needs a Problem", got=f"a {type(problem).__name__}", fix="For a World, pass world.problem."

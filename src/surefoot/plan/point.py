@@ -83,6 +83,27 @@ class Point:
         """(U,) inputs that may be chosen: never fewer than for the cell."""
         return self.proved | self.whole_cell
 
+    def why(self, number: int) -> str:
+        """In words, why an input, by its number, is or is not certified here."""
+        h, names = self.step, [limit.name for limit in self.plant.limits]
+        costs = list(zip(names, self.upper[number].tolist(), self.plan.problem.bounds[h].tolist(), strict=True))
+        place = f"step {h}, state {self.x.tolist()}, input {self.plant.inputs.values[number]!r}"
+        if self.proved[number]:
+            kept = "; ".join(
+                f"{name} is at most {most:.4g}, and the limit is {bound:.4g}" for name, most, bound in costs
+            )
+            return f"{place} is proved safe: {kept}; every cell that may follow is certified"
+        if self.whole_cell[number]:
+            return f"{place} is certified for its whole cell ({self.plant.cells.said(self.cell)}), or is the fallback's"
+        if not self.plan.consistent:
+            return f"{place} is not certified: the bounds contradict each other, so only the fallback is played"
+        over = [
+            f"{name} may be {most:.4g}, and the limit is {bound:.4g}" for name, most, bound in costs if most > bound
+        ]
+        lost = [cell for cell in self.next_cells(number).tolist() if not self.plan.certified_sets.states[h + 1][cell]]
+        leads = [f"it may lead to {self.plant.cells.said(cell)}, which is not certified" for cell in lost[:1]]
+        return f"{place} is not certified: {'; '.join(over + leads)}"
+
     @cached_property
     def q(self) -> FloatArray:
         """(U,) r at x + optimistic next value + what exploration adds to the cell's pair; NaN where not certified.

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from surefoot.errors import InvalidInput
 from surefoot.model.limit import Limit
@@ -26,7 +27,9 @@ from surefoot.reports.html import REPORT, SCRIPTED, page_data, shipped, svg_of, 
 from surefoot.reports.pictures.curves import chart_figure
 from surefoot.reports.pictures.draw import figure_of
 from surefoot.reports.pictures.style import Paper
+from surefoot.reports.plant_page import of_plants, write_plant_page
 from surefoot.reports.statistics import Mean
+from surefoot.runs.plants import PlantRun
 from surefoot.storage.disk import write_text, writing
 
 _BESIDE = "report"  #: the folder of figures and tables beside the page
@@ -45,12 +48,13 @@ def write_page(directory: str | Path) -> Path:
     return root / REPORT
 
 
-def report(runs: Runs, path: str | Path) -> Path:
+def report(runs: Runs | PlantRun | Mapping[str, PlantRun], path: str | Path) -> Path:
     """Write the report of runs on one world to one HTML file, that opens from disk and needs no network.
 
     Args:
         runs: one, several, or several by label: ``{"careful": [run, …], "bold": [run, …]}``. Without labels, runs of
-            one agent with the same options are summed up together.
+            one agent with the same options are summed up together. Or what :func:`surefoot.compare` gives, or one run
+            on a simulated plant.
         path: the file, which ends in ``.html``; an older one is replaced.
 
     Examples:
@@ -62,7 +66,10 @@ def report(runs: Runs, path: str | Path) -> Path:
     target = Path(path)
     if target.suffix.lower() not in (".html", ".htm"):
         raise InvalidInput("a report is an .html file", got=repr(target.name))
-    found = read_runs(runs)
+    on_plant = of_plants(runs)
+    if on_plant is not None:
+        return write_plant_page(on_plant, target)
+    found = read_runs(cast("Runs", runs))
     shown = [chart for chart in found.charts if chart.shown]
     drawn = {each.name: svg_of(partial(_chart, chart=each), each.name) for each in shown}
     view = classify(found.world, found.explored.plans[-1] if found.explored.plans else None)

@@ -28,6 +28,7 @@ class Course:
     promised: list[float] = field(default_factory=list)  # largest certified upper bound, per limit
     asks: int = 0
     own: int = 0  # asks that were not the fallback's
+    exact: list[list[float]] = field(default_factory=list)  # of a plant: where it was
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class History:
         if kind == "begin":
             course = Course(record["episode"], record["certified"], record["to_gain"])
             course.highest, course.promised = list(self._low), list(self._low)
+            course.exact = [] if record["point"] is None else [record["point"]]
             self.all.append(course)
         elif kind == "ask":
             self._ask(record["certificate"])
@@ -107,6 +109,8 @@ class History:
             return
         if record["unused"] is not None:
             return
+        if record["point"] is not None:
+            course.exact.append(record["point"]["state"])
         course.ended = course.ended or bool(record["ends"])
         if self._problem is None:
             return

@@ -6,18 +6,26 @@ are those of the live page (:mod:`surefoot.serve`).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from surefoot.audits.audit import AuditReport, Unreadable, audit
+from surefoot.errors import SurefootError
+from surefoot.model.plant.cells import make_cells
 from surefoot.reports import study_parts as parts_of
 from surefoot.reports.explorer import explorer_html, explorer_of_plan
 from surefoot.reports.html import REPORT, SCRIPTED, encodable, page_data, shipped, whole_page
+from surefoot.reports.pictures.plant import Grid
+from surefoot.reports.plant_page import cells_figure
 from surefoot.reports.study_history import History, read_history
 from surefoot.runs.plans_kept import why_not_kept
 from surefoot.storage.disk import write_text, writing
+from surefoot.study.exact import FILE as PLANT
 from surefoot.study.status import acknowledging_command
 from surefoot.study.study import Study
 
@@ -39,6 +47,7 @@ def write_study_page(path: str | Path) -> Path:
         "data": page_data({"explorer": data}),
         "script": f"<script>\n{shipped('page.js')}\n</script>",
     }
+    parts["next"] += _plant_picture(study, history)
     with writing(folder):
         page = whole_page("study.html", folder.name, "surefoot study", parts.pop("lead"), parts, SCRIPTED)
         write_text(folder / REPORT, encodable(page))
@@ -64,6 +73,19 @@ def live_parts(study: Study, status: dict[str, Any], history: History) -> dict[s
 def plan_parts(study: Study) -> dict[str, str]:
     """What changes with every plan."""
     return {"next": parts_of.following(study.standing.agent.plan)}
+
+
+def _plant_picture(study: Study, history: History) -> str:
+    """Of a study of a plant: the certified cells of the plan in force, and the last episode; the live page has none."""
+    if not (study.path / PLANT).exists():
+        return ""
+    known = json.loads((study.path / PLANT).read_text(encoding="ascii"))
+    grid = Grid(make_cells(known["state"]), study.problem)
+    paths = [np.array(course.exact) for course in history.courses[-1:] if course.exact]
+    try:
+        return cells_figure("The plan in force", grid, study.standing.agent.plan, paths)
+    except SurefootError as error:
+        return f"<p class=quiet>No picture of the cells: {escape(str(error))}</p>"
 
 
 def explorer_part(study: Study) -> tuple[str, dict[str, Any] | None]:

@@ -15,7 +15,6 @@ import numpy as np
 from surefoot.model.graph import FloatArray
 from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
-from surefoot.plan.hope import reached
 from surefoot.plan.plan import Plan
 from surefoot.plan.why import Explanation, Kind, explain, reasons
 from surefoot.reports.charts import Chart, Curve
@@ -299,11 +298,11 @@ def closest(plan: Plan, most: int = NEAREST) -> list[Explanation]:
     problem, graph = plan.problem, plan.problem.graph
     if not plan.consistent:
         return []
-    along = reached(graph, plan.certified_sets.pairs)
     here = [np.zeros(graph.n_states(h), bool) for h in range(graph.horizon)]
     here[0][graph.starts] = True
     for h, layer in enumerate(graph.layers):
-        here[h + 1][layer.successor[along[h]]] = True
+        played = plan.certified_sets.pairs[h] & here[h][layer.pair_state()]
+        here[h + 1][layer.successor[np.repeat(played, np.diff(layer.pair_ptr))]] = True
     found = reasons(problem, plan.bounds, plan.certified_sets)
     looked: list[tuple[float, int, Explanation]] = []
     for h, layer in enumerate(graph.layers):

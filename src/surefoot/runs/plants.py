@@ -9,14 +9,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import surefoot
 from surefoot.agents.plant_agent import PlantAgent
 from surefoot.checks import whole
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import BoolArray, FloatArray, IntArray
+from surefoot.model.plant.given import make_function
 from surefoot.model.plant.plant import Plant
 from surefoot.model.plant.simulation import Simulation
 from surefoot.plan.plan import Plan
@@ -25,6 +28,7 @@ from surefoot.streams import stream
 Controller = Callable[[int, FloatArray], Any]
 """(step, state) → input; it need not be on the grid."""
 
+_NO_PROMISE = "no safety guarantee: a controller of one's own"
 PATHS = 16  #: of the last episodes whose states are kept
 
 
@@ -78,6 +82,10 @@ class PlantRun:
             "path": np.round(self.paths[-1], 6).tolist(),
             "inputs": [u if isinstance(u, tuple) else float(u) for u in self.played[-1]],
         }
+
+    def report(self, path: str | Path) -> Path:
+        """Write the report of this run to one HTML file; of several players: ``sf.report(runs, path)``."""
+        return surefoot.report(self, path)
 
     @staticmethod
     def table(runs: Mapping[str, PlantRun]) -> str:
@@ -141,7 +149,10 @@ def run_plant(
     if learner is not None and learner.plant is not truth.plant:
         raise InvalidInput("the agent is of another plant", fix="Make both from one Plant.")
     if learner is None and not callable(agent):
-        raise InvalidInput("a plant is run by a PlantAgent or a function of (h, x)", got=f"a {type(agent).__name__}")
+        rule = "a plant is run by a PlantAgent or a function of (h, x)"
+        raise InvalidInput(rule, got=f"a {type(agent).__name__}", fix="Make one with sf.PlantAgent(plant).")
+    if learner is None:
+        make_function("a controller", agent, "h, x")
     table, began = _Table(truth.plant, whole("episodes", episodes, 1)), time.perf_counter()
     seed = 0 if seed is None else whole("seed", seed, 0)
     done, shown = 0, -1
@@ -161,7 +172,8 @@ def run_plant(
     except KeyboardInterrupt:
         if learner is not None and learner.learner.place is not None:
             learner.abort_episode()
-    promise = "no safety guarantee: a controller of one's own" if learner is None else learner.promise
+    own = "safe by assumption: the fallback" if agent == truth.plant.fallback else _NO_PROMISE
+    promise = own if learner is None else learner.promise
     plan = None if learner is None else learner.plan
     return table.first(done, promise, plan, time.perf_counter() - began)
 
@@ -193,7 +205,7 @@ def _control(controller: Any, truth: Simulation, table: _Table, k: int, rng: np.
     plant, x = truth.plant, truth.first(rng)
     path, inputs = [x], []
     for h in range(plant.horizon - 1):
-        u = controller(h, x.copy())
+        u = _applied(h, x, controller(h, x.copy()), len(plant.inputs.names))
         after, cost = truth.step(h, x, u, rng)
         table.enter(k, h, plant.reward(h, x, u), cost, after)
         x = after
@@ -204,6 +216,18 @@ def _control(controller: Any, truth: Simulation, table: _Table, k: int, rng: np.
     else:
         table.reward[k] += plant.last_reward(x)
     table.keep(path, inputs)
+
+
+def _applied(h: int, x: FloatArray, given: Any, inputs: int) -> Any:
+    """A controller's input, which need not be on the grid: a number, or a tuple where there are several inputs."""
+    try:
+        numbers = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        numbers = np.full(0, np.nan)
+    if numbers.size != inputs or not np.isfinite(numbers).all():
+        rule = f"a controller gives {'a number' if inputs == 1 else f'{inputs} numbers'}"
+        raise InvalidInput(rule, where=f"step {h}, state {x.tolist()}", got=f"{given!r:.80}")
+    return float(numbers.reshape(-1)[0]) if inputs == 1 else tuple(numbers.reshape(-1).tolist())
 
 
 def compare(truth: Simulation, players: Mapping[str, Any], episodes: int, seed: int = 0) -> dict[str, PlantRun]:

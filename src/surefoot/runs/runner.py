@@ -132,7 +132,8 @@ def run(
             )
         return run_plant(cast("PlantAgent | Controller", agent), world, episodes, seed, on_plan)
     if not isinstance(agent, Agent):
-        raise InvalidInput("a world is played by an agent", got=f"a {type(agent).__name__}")
+        fix = "A PlantAgent, and any controller, is run on plant.simulate(step)."
+        raise InvalidInput("a world is played by an agent", got=f"a {type(agent).__name__}", fix=fix)
     session = Session(agent, world, episodes, seed)
     session.call(on_plan, on_episode)
     return session.play(compiled, progress, checkpoint, checkpoint_every)

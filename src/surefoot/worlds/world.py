@@ -83,7 +83,11 @@ class World:
                 misspecification; ``misspecified_beyond_declaration`` then says so, and no guarantee holds.
         """
         if not isinstance(problem, Problem):
-            raise InvalidInput("a world needs a Problem", got=f"a {type(problem).__name__}")
+            raise InvalidInput(
+                "a world needs a Problem",
+                got=f"a {type(problem).__name__}",
+                fix="Of a Plant: plant.simulate(step), or plant.problem for its cells alone.",
+            )
         if problem.growth is not None and deviation is not None:
             raise InvalidInput("a world that grows is linear in its features", got="deviation, which is one per row")
         mu = checks.transition_parameters(problem, transition)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from surefoot.checks import at_least
 from surefoot.errors import InvalidInput
+from surefoot.model.from_functions import takes
 from surefoot.model.graph import FloatArray, freeze
 from surefoot.model.limit import Limit
 from surefoot.model.plant.calls import Call
@@ -43,9 +45,16 @@ def _named(given: Any, names: tuple[str, ...]) -> bool:
     return True
 
 
-def make_function(name: str, given: Any) -> Function:
+def make_function(name: str, given: Any, arguments: str) -> Function:
+    """A function of the arguments that are named, such as "h, x, u"."""
     if not callable(given):
-        raise InvalidInput(f"{name} must be a function", got=f"{given!r:.80}")
+        raise InvalidInput(f"{name} must be a function of ({arguments})", got=f"{given!r:.80}")
+    try:
+        signature = inspect.signature(given)
+    except (TypeError, ValueError):  # some builtins have none
+        signature = None
+    if signature is not None and not takes(signature, arguments.count(",") + 1):
+        raise InvalidInput(f"{name} must be a function of ({arguments})", got=f"one of {signature}")
     function: Function = given
     return function
 
@@ -53,14 +62,14 @@ def make_function(name: str, given: Any) -> Function:
 def make_last(given: Function | None) -> Function:
     if given is None:
         return lambda h, x: 0.0
-    function = make_function("terminal_reward", given)
+    function = make_function("terminal_reward", given, "x")
     return lambda h, x: function(x)
 
 
 def make_fallback(given: Any, index: Callable[[Any], int]) -> Function:
     """The fallback as a function; one input stands for a function that always gives it."""
     if callable(given):
-        return lambda h, x: given(h, x)
+        return make_function("fallback", given, "h, x")
     index(given)
     return lambda h, x: given
 
@@ -73,9 +82,10 @@ def make_reach(cells: Cells, models: Any, disturbance: Any, reach: Function | No
         raise InvalidInput("a plant needs a model", got="models is empty")
     if reach is not None and slopes is not None:
         raise InvalidInput("give reach or slopes, not both")
-    calls = tuple(Call(f"model {i}", make_function("a model", f), n) for i, f in enumerate(functions))
+    calls = tuple(Call(f"model {i}", make_function("a model", f, "h, x, u"), n) for i, f in enumerate(functions))
     if isinstance(disturbance, Mapping):
-        disturbance = [disturbance.get(name, 0.0) for name in names] if set(disturbance) <= set(names) else [None]
+        cells.open_box(dict.fromkeys(disturbance, (None, None)))  # names that do not exist are refused
+        disturbance = [disturbance.get(name, 0.0) for name in names]
     around = [disturbance] * n if np.ndim(disturbance) == 0 else list(disturbance)
     if len(around) != n:
         raise InvalidInput("disturbance must be a number, or one per coordinate", got=f"{disturbance!r:.80}")
@@ -87,7 +97,7 @@ def _image(reach: Function | None, n: int) -> Call | None:
     """``reach`` as a function of the low and high ends, one below the other."""
     if reach is None:
         return None
-    function = make_function("reach", reach)
+    function = make_function("reach", reach, "h, low, high, u")
 
     def ends(h: int, both: FloatArray, u: Any) -> list[Any]:
         low, high = function(h, both[:n], both[n:], u)

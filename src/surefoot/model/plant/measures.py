@@ -19,6 +19,7 @@ from surefoot.model.from_functions import takes
 from surefoot.model.graph import FloatArray
 from surefoot.model.plant.calls import Call
 from surefoot.model.plant.cells import Cells
+from surefoot.model.plant.given import make_function
 
 Measure = Callable[..., Any]
 """(h, x, u) → features, or (h, x, u, x_next) → features."""
@@ -108,6 +109,8 @@ def make_measures(given: Any, cells: Cells) -> Measures:
         elif not callable(item):
             fix = "Give a function of (h, x, u) or (h, x, u, x_next), or a list of such functions and hats."
             raise InvalidInput("measures must be functions or hats", got=f"{item!r:.80}", fix=fix)
+        elif not _takes_next(item):
+            make_function("measures", item, "h, x, u")
     later = [not isinstance(item, Hat) and _takes_next(item) for item in items]
 
     def together(h: int, both: FloatArray, u: Any) -> Any:

@@ -125,7 +125,7 @@ class Plant:
         self.forbidden = (forbidden,) if isinstance(forbidden, Mapping) else tuple(forbidden)
         self.reach = make_reach(self.cells, models, disturbance, reach, slopes)
         self.measures = make_measures(measures, self.cells)
-        self._reward = Call("reward", make_function("reward", reward), 1)
+        self._reward = Call("reward", make_function("reward", reward, "h, x, u"), 1)
         self._last = Call("terminal_reward", make_last(terminal_reward), 1)
         self._fallback = Call("fallback", make_fallback(fallback, self.inputs.index), len(self.inputs.names))
         self.remainder = make_remainder(remainder, len(self.limits))
@@ -326,7 +326,10 @@ class Plant:
             re.sub(r"action (\d+)", chosen, re.sub(r"(?:state|successor|reach) (\d+)", cell, text))
             for text in (error.where, error.got)
         )
-        return InvalidInput(error.rule, where=where, got=got, fix=error.fix)
+        fix = error.fix
+        if "fallback" in error.rule and "forbidden" in error.rule:
+            fix = "Choose another fallback, or give it room: a wider range, a smaller disturbance, finer cells."
+        return InvalidInput(error.rule, where=where, got=got, fix=fix)
 
 
 def _plain(u: Any) -> Any:

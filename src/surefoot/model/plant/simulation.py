@@ -20,6 +20,7 @@ import numpy as np
 
 from surefoot.errors import AssumptionBroken, InvalidInput
 from surefoot.model.graph import FloatArray
+from surefoot.model.plant.given import make_function
 from surefoot.streams import stream
 
 if TYPE_CHECKING:
@@ -33,8 +34,14 @@ class Simulation:
     """A plant with its truth. Made by :meth:`surefoot.Plant.simulate`."""
 
     def __init__(self, plant: Plant, step: Step | Sequence[str], *, reset: Reset | None, noise: bool) -> None:
-        self.plant, self.noise, self._reset = plant, bool(noise), reset
-        self._step = step if callable(step) else Process(step)
+        self.plant, self.noise = plant, bool(noise)
+        self._reset = None if reset is None else make_function("reset", reset, "rng")
+        if isinstance(step, str) or not (callable(step) or isinstance(step, Sequence)):
+            fix = "A program is given as a list of words, such as ['./tank', '--fast']."
+            raise InvalidInput(
+                "a simulator is a function of (h, x, u, rng), or a program", got=f"{step!r:.80}", fix=fix
+            )
+        self._step = make_function("a simulator", step, "h, x, u, rng") if callable(step) else Process(step)
 
     def close(self) -> None:
         """End the simulator's process, if it is one."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray
+from surefoot.model.plant.cells import Cells
 from surefoot.model.plant.measures import coordinate
-from surefoot.model.plant.plant import Plant
+from surefoot.model.problem import Problem
 from surefoot.plan.plan import Plan
 from surefoot.reports.classes import Class
 from surefoot.reports.pictures.marks import FILLS, HATCHES, draw_path, path_handle
@@ -19,16 +21,24 @@ from surefoot.reports.pictures.style import Paper, literal
 PANELS = 4
 
 
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """What a picture needs of a plant; a study's files have it, too."""
+
+    cells: Cells
+    problem: Problem
+
+
 def plant_figure(
     plt: Any,
-    plant: Plant,
+    plant: Grid,
     plan: Plan | None,
     paper: Paper,
     coordinates: Sequence[str] | None,
     steps: Sequence[int] | None,
     paths: Sequence[FloatArray],
 ) -> Any:
-    """A panel per step. The darker a cell, the more of its inputs are certified for all of it."""
+    """A panel per step. The stronger its blue, the more inputs are certified in all of a cell."""
     axes_of = _coordinates(plant, coordinates)
     shown = _steps(plant, steps)
     result, panels = plt.subplots(
@@ -47,15 +57,15 @@ def plant_figure(
     return result
 
 
-def _coordinates(plant: Plant, given: Sequence[str] | None) -> list[int]:
+def _coordinates(plant: Grid, given: Sequence[str] | None) -> list[int]:
     names = list(plant.cells.names[:2] if given is None else given)
     if not 1 <= len(names) <= 2 or len(set(names)) < len(names):
         raise InvalidInput("a picture shows one or two coordinates", got=repr(names))
     return [coordinate(plant.cells, name) for name in names]
 
 
-def _steps(plant: Plant, given: Sequence[int] | None) -> list[int]:
-    last = plant.horizon - 2
+def _steps(plant: Grid, given: Sequence[int] | None) -> list[int]:
+    last = plant.problem.horizon - 2
     steps = sorted({round(at) for at in np.linspace(0, last, PANELS)}) if given is None else list(given)
     if not steps or not all(0 <= h <= last for h in steps):
         raise InvalidInput("no such decision step", got=repr(given), fix=f"Steps are 0 … {last}.")
@@ -63,7 +73,7 @@ def _steps(plant: Plant, given: Sequence[int] | None) -> list[int]:
 
 
 def _panel(
-    axes: Any, plant: Plant, plan: Plan | None, h: int, at: list[int], paths: Sequence[FloatArray], paper: Paper
+    axes: Any, plant: Grid, plan: Plan | None, h: int, at: list[int], paths: Sequence[FloatArray], paper: Paper
 ) -> None:
     from matplotlib.colors import to_rgba
     from matplotlib.patches import Rectangle
@@ -97,19 +107,20 @@ def _panel(
         axes.set_yticks([])
 
 
-def _cells(plant: Plant, plan: Plan | None, h: int) -> tuple[FloatArray, BoolArray, BoolArray]:
+def _cells(plant: Grid, plan: Plan | None, h: int) -> tuple[FloatArray, BoolArray, BoolArray]:
     """Of all cells: the share of inputs that are certified, where the fallback goes, and what is forbidden."""
     fallback = plant.problem.graph.layers[h].fallback[:-1] != NO_ACTION
     if plan is None:
-        share = fallback / len(plant.inputs)
+        share = fallback * plant.cells.number / (plant.problem.graph.layers[h].n_pairs - 1)
     else:
         share = plan.certified_sets.pairs[h][:-1].reshape(plant.cells.number, -1).mean(axis=1)
-    return share, fallback, plant.forbidden_cells[:-1]
+    return share, fallback, plant.problem.graph.layers[h].forbidden[:-1]
 
 
-def _slice(plant: Plant, row: Any, at: list[int]) -> Any:
+def _slice(plant: Grid, row: Any, at: list[int]) -> Any:
     """(cells, cells) over the coordinates shown; of the others the cell of the start."""
-    middle = np.unravel_index(plant.cell(0.5 * (plant.start[0] + plant.start[1])), plant.cells.shape)
+    starts = plant.problem.graph.starts
+    middle = np.unravel_index(int(starts[len(starts) // 2]), plant.cells.shape)
     cut = tuple(slice(None) if d in at else int(middle[d]) for d in range(plant.cells.dim))
     found = row.reshape(plant.cells.shape)[cut]
     if len(at) == 1:
@@ -117,7 +128,7 @@ def _slice(plant: Plant, row: Any, at: list[int]) -> Any:
     return found if at[0] < at[1] else found.T
 
 
-def _legend(result: Any, plant: Plant, paths: bool, plan: Plan | None) -> None:
+def _legend(result: Any, plant: Grid, paths: bool, plan: Plan | None) -> None:
     from matplotlib.colors import to_rgba
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -128,7 +139,7 @@ def _legend(result: Any, plant: Plant, paths: bool, plan: Plan | None) -> None:
         handles += [Patch(facecolor=some, label="some inputs certified"), Patch(facecolor=every, label="all certified")]
     square: dict[str, Any] = {"linestyle": "none", "marker": "s", "markersize": 5, "color": "#ffffff"}
     handles.append(Line2D([], [], **square, markeredgecolor="#1f2328", label="the fallback's"))
-    if plant.forbidden:
+    if plant.problem.graph.layers[0].forbidden[:-1].any():
         grey = to_rgba(FILLS[Class.FORBIDDEN], 0.25)
         edge = FILLS[Class.FORBIDDEN]
         handles.append(Patch(facecolor=grey, edgecolor=edge, hatch=HATCHES[Class.FORBIDDEN], label="forbidden"))

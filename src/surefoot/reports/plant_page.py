@@ -1,0 +1,128 @@
+"""The report of runs on a simulated plant: what each player earned and broke, and the cells that are certified."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surefoot.errors import InvalidInput
+from surefoot.model.graph import FloatArray
+from surefoot.plan.plan import Plan
+from surefoot.reports.charts import Chart, Curve
+from surefoot.reports.html import encodable, svg_of, whole_page
+from surefoot.reports.pictures.curves import chart_figure
+from surefoot.reports.pictures.plant import Grid, plant_figure
+from surefoot.reports.pictures.style import Paper
+from surefoot.runs.plants import PlantRun
+from surefoot.storage.disk import write_text, writing
+
+SMOOTH = 50  #: a curve has about so many points, each the mean of as many episodes as it stands for
+
+
+def of_plants(runs: Any) -> dict[str, PlantRun] | None:
+    """The runs by name, when they are on a plant; None when none is."""
+    if isinstance(runs, PlantRun):
+        runs = {"learner" if runs.plan is not None else "controller": runs}
+    if not isinstance(runs, Mapping) or not any(isinstance(run, PlantRun) for run in runs.values()):
+        return None
+    if not all(isinstance(run, PlantRun) for run in runs.values()):
+        raise InvalidInput("a report is about plants or about worlds, not both", got=repr(list(runs)))
+    if len({id(run.plant) for run in runs.values()}) > 1:
+        raise InvalidInput("a report is about one plant", got=repr(list(runs)), fix="Write one for each plant.")
+    return {str(name): run for name, run in runs.items()}
+
+
+def write_plant_page(runs: Mapping[str, PlantRun], target: Path) -> Path:
+    """One HTML file that opens from disk; an older one is replaced."""
+    charts = [_reward(runs), _violations(runs)]
+    parts = {
+        "headline": _headline(runs),
+        "cells": "".join(_cells(name, run) for name, run in runs.items() if run.plan is not None)
+        or "<p>None of these is a learner.</p>",
+        "charts": "".join(_chart(chart) for chart in charts),
+    }
+    plant = next(iter(runs.values())).plant
+    with writing(target):
+        lead = escape(f"{plant!r}. Limits: {', '.join(limit.name for limit in plant.limits)}.")
+        write_text(target, encodable(whole_page("plant.html", target.stem, "surefoot report", lead, parts)))
+    return target
+
+
+def _headline(runs: Mapping[str, PlantRun]) -> str:
+    table = [_row(name, run) for name, run in runs.items()]
+    head = "".join(f"<th scope=col{_left(name)}>{name}</th>" for name in table[0])
+    rows = "".join(
+        f"<tr>{''.join(f'<td data-name={name!r}{_left(name)}>{cell}</td>' for name, cell in row.items())}</tr>"
+        for row in table
+    )
+    legend = (
+        "Reward: the mean of all episodes; at the end: of the last hundred. Violations are true ones, on the "
+        "continuous state. All players met the same disturbances."
+    )
+    whole = f"<table class=headline><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return f"<div class=scroll>{whole}</div><p class=quiet>{legend}</p>"
+
+
+def _left(name: str) -> str:
+    return " class=left" if name == "guarantee" else ""
+
+
+def _row(name: str, run: PlantRun) -> dict[str, str]:
+    broke = int(run.violations.sum())
+    stamp, sign = ("bad", "✗") if run.promise.startswith("no safety") else ("good", "✓")
+    violated = f"<span class=bad>✗ {broke:,}</span>" if broke else "<span class=good>✓ 0</span>"
+    return {
+        "player": escape(name),
+        "guarantee": f'<span class="stamp {stamp}">{sign} {escape(run.promise)}</span>',
+        "violations": f"{violated} <small>of {int(run.steps.sum()):,} steps</small>",
+        "reward": f"{run.reward.mean():.4g}",
+        "at the end": f"{run.last_value():.4g}",
+        "nearest to a limit": f"{float(run.margin.min()):.3g}",
+        "episodes": f"{run.episodes:,}",
+    }
+
+
+def _cells(name: str, run: PlantRun) -> str:
+    assert run.plan is not None
+    return cells_figure(name, Grid(run.plant.cells, run.plant.problem), run.plan, run.paths[-1:])
+
+
+def cells_figure(name: str, grid: Grid, plan: Plan, paths: Sequence[FloatArray]) -> str:
+    """The certified cells of a plan with the last episode, as part of a page."""
+    svg = svg_of(lambda plt, paper: plant_figure(plt, grid, plan, paper, None, None, paths), f"cells {escape(name)}")
+    caption = (
+        f"{escape(name)}: the stronger its blue, the more inputs are certified in all of a cell; the last episode."
+    )
+    return f"<figure class=world><div class=scroll>{svg}</div><figcaption>{caption}</figcaption></figure>"
+
+
+def _chart(chart: Chart) -> str:
+    def draw(plt: Any, paper: Paper, shown: Chart) -> Any:
+        return chart_figure(plt, shown, paper)
+
+    svg = svg_of(partial(draw, shown=chart), chart.name)
+    return f"<figure><h3>{escape(chart.title)}</h3>{svg}<figcaption>{escape(chart.caption)}</figcaption></figure>"
+
+
+def _reward(runs: Mapping[str, PlantRun]) -> Chart:
+    lines = tuple(_curve(name, run, run.reward, mean=True) for name, run in runs.items())
+    return Chart("reward", "Reward of an episode", "reward", "Means of some episodes each.", lines, log_x=False)
+
+
+def _violations(runs: Mapping[str, PlantRun]) -> Chart:
+    lines = tuple(_curve(name, run, np.cumsum(run.violations), mean=False) for name, run in runs.items())
+    caption = "Steps whose true cost broke a limit, or that ended in a forbidden state, so far."
+    return Chart("violations", "Violations", "violations so far", caption, lines, log_x=False, y_scale="symlog")
+
+
+def _curve(name: str, run: PlantRun, values: Any, *, mean: bool) -> Curve:
+    """At most as many points as ``SMOOTH``: the mean of the episodes up to each, or the value there."""
+    parts = np.array_split(np.arange(run.episodes), min(SMOOTH, run.episodes))
+    numbers: FloatArray = np.asarray(values, np.float64)
+    middle = tuple(float(numbers[part].mean() if mean else numbers[part[-1]]) for part in parts)
+    return Curve(name, name, tuple(int(part[-1]) + 1 for part in parts), middle, middle, middle)
