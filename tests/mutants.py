@@ -28,9 +28,9 @@ from cosmic_ray.work_item import MutationSpec, TestOutcome
 ROOT = Path(__file__).parents[1]
 AREAS = {  # area: (what is mutated, the tests that guard it, quick ones first)
     "bounds": (
-        "estimate/ellipsoids.py estimate/costs.py estimate/bank.py estimate/update.py estimate/kernels.py "
-        "plan/confidence.py",
-        "test_certify test_scale test_ridge test_cost_bounds test_beyond_beta test_blocks test_wiring test_survivors",
+        "estimate/ellipsoids.py estimate/families.py estimate/boxes.py estimate/costs.py estimate/bank.py "
+        "estimate/row_bounds.py estimate/kernels.py model/priors.py plan/confidence.py",
+        "test_certify test_survivors test_scale test_beyond_beta test_blocks test_priors test_cost_bounds",
     ),
     "certify": (
         "plan/certify.py plan/kernels.py plan/segments.py",
@@ -43,7 +43,7 @@ AREAS = {  # area: (what is mutated, the tests that guard it, quick ones first)
     ),
     "replay": (
         "study/standing.py study/state.py study/opening.py study/snapshots.py study/declaring.py "
-        "agents/learner.py agents/look_ahead.py agents/place.py model/measured.py",
+        "agents/learner.py agents/blocks/look_ahead.py agents/blocks/place.py model/measured.py",
         "test_declaring test_study test_study_alarms test_study_opening test_study_answers test_study_durable "
         "test_study_import test_survivors test_agent_api",
     ),
@@ -53,7 +53,7 @@ AREAS = {  # area: (what is mutated, the tests that guard it, quick ones first)
         "test_declaring test_bombs test_survivors test_audit test_study_answers test_study_repeats",
     ),
 }
-INTERPRETED = ("certify", "monitor")  # quicker than compiling each mutant
+INTERPRETED = ("bounds", "certify", "monitor")  # quicker than compiling each mutant
 SLOW = "many_features or overflows or named_worlds or auditor_and_a_reporter or the_whole_way_from_rows"
 
 
