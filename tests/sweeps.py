@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from surefoot.sweeps.sweep import Contender, Spec
+from surefoot.sweeps.sweep import Contender, Spec, sweep
 
 WORLD = "thermal/testing"
 ROOT = Path(__file__).parents[1]
@@ -59,3 +59,12 @@ def wait_for(process: subprocess.Popen[str], happened: Any, seconds: float = 120
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.005)
+
+
+EPISODES, SEEDS = 300, (0, 1)
+
+
+def make_runs(root: Path, world: str = "thermal/testing", agents: tuple[str, ...] = ("lsvi-new", "fallback")) -> Path:
+    """A directory of runs: every agent with every seed; the first seed keeps plans."""
+    sweep(Spec(world, [Contender(name) for name in agents], SEEDS, EPISODES), root, jobs=1, progress=False)
+    return root

@@ -21,7 +21,7 @@ from surefoot.reports.explorer import known_of, reasons_of
 from surefoot.reports.wording import Wording, label_text, with_words, wording_of
 from surefoot.runs import plans_kept as snapshots
 from surefoot.runs.plans_kept import Snapshot
-from tests.reports import make_runs
+from tests.sweeps import make_runs
 from tests.unit.test_feature_names import world as world_of
 from tests.unit.test_priors import limit, press
 

@@ -10,8 +10,7 @@ import pytest
 import scipy.sparse
 
 import surefoot as sf
-from tests.alike import same_state
-from tests.runs import AGENTS, assert_same_run, differences
+from tests.alike import AGENTS, assert_same_run, differences, same_state
 from tests.sparse_worlds import COSTS, TRANSITIONS, sparse_worlds
 
 KINDS = [*zip(COSTS, TRANSITIONS[:-1] + TRANSITIONS[:1], strict=True), ("state", "dense")]

@@ -14,9 +14,9 @@ from benchmarks.problems import learned, random_problem
 from surefoot.audits.audit import audit
 from surefoot.estimate import kernels
 from surefoot.monitor.monitor import Monitor
+from tests.alike import AGENTS, assert_same_run, differences, plan_record
 from tests.drawn_worlds import certified_world, paper_world
 from tests.narrow import upcast, upcast_world
-from tests.runs import AGENTS, assert_same_run, differences, plan_arrays
 from tests.studies import Calm, Plant, Quick, go_on
 
 WORLDS: dict[str, dict[str, Any]] = {
@@ -96,7 +96,7 @@ def test_large_plans_have_the_same_bits_on_one_and_two_threads(
     share = np.mean(np.concatenate(plans[0].certified_sets.pairs))
     assert 0.02 < share < 0.98, "a plan that certifies all or nothing would prove little"
     for plan in plans[1:]:
-        assert not differences(plan_arrays(plans[0]), plan_arrays(plan))
+        assert not differences(plan_record(plans[0]), plan_record(plan))
     assert all(np.array_equal(plans[0].q_row(h), plan.q_row(h)) for plan in plans[1:] for h in range(3))
 
 

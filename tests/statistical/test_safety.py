@@ -16,8 +16,8 @@ from scipy.stats import binom
 
 import surefoot as sf
 from surefoot.runs.run import Run
+from tests.alike import AGENTS
 from tests.drawn_worlds import certified_world, paper_world
-from tests.runs import AGENTS
 
 pytestmark = pytest.mark.statistical
 

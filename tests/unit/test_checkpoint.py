@@ -20,8 +20,8 @@ from surefoot.runs import checkpoint as checkpoints
 from surefoot.runs.run import Run
 from surefoot.runs.runner import resume
 from surefoot.storage import archive as npz
+from tests.alike import AGENTS, assert_same_run, differences
 from tests.drawn_worlds import certified_world, paper_world
-from tests.runs import AGENTS, assert_same_run, differences
 
 EPISODES = 60
 
@@ -339,7 +339,7 @@ def test_an_interrupted_run_keeps_what_is_done(number: int, compiled: bool, seed
 IMPATIENT = """
 import os, signal, sys
 import surefoot as sf
-from tests.fixed_agent import Fixed
+from tests.shielded import Fixed
 
 class Impatient(Fixed):
     def _choose(self, h, state):

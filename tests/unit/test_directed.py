@@ -11,7 +11,7 @@ import pytest
 import surefoot as sf
 from surefoot.errors import InvalidInput
 from surefoot.plan.directed import Waited
-from tests.runs import assert_same_run, differences, plan_arrays
+from tests.alike import assert_same_run, differences, plan_record
 from tests.studies import Plant, go_on, opener
 
 
@@ -78,11 +78,11 @@ def test_a_study_that_is_opened_again_goes_on_exploring(seed: int, tmp_path: Pat
     study = opened(**options)
     go_on(study, plant, 150)
     before = study.standing.agent.checkpoint()
-    arrays = plan_arrays(study.standing.agent.plan)
+    arrays = plan_record(study.standing.agent.plan)
     study.close()
     again = opened()
     assert not differences(before, again.standing.agent.checkpoint())
-    assert not differences(arrays, plan_arrays(again.standing.agent.plan))
+    assert not differences(arrays, plan_record(again.standing.agent.plan))
     assert float(before["waited/foregone"]) > 20.0
     again.close()
 

@@ -12,8 +12,8 @@ import pytest
 import surefoot as sf
 from surefoot.errors import InvalidInput, OutOfOrder, UnreadableFile
 from surefoot.runs.runner import resume
+from tests.alike import AGENTS, differences
 from tests.drawn_worlds import certified_world, paper_world
-from tests.runs import AGENTS, differences
 
 
 def thermal(**options: Any) -> sf.World:

@@ -18,8 +18,8 @@ from surefoot.runs import ledger as ledgers
 from surefoot.runs import runner
 from surefoot.runs.ledger import Ledger
 from surefoot.runs.run import Run
+from tests.alike import AGENTS
 from tests.drawn_worlds import certified_world
-from tests.runs import AGENTS
 
 FORMATS = ("parquet", "npz")
 

@@ -24,7 +24,7 @@ from surefoot.reports.pictures.curves import plain
 from surefoot.reports.wording import label_text
 from surefoot.runs import plans_kept as snapshots
 from surefoot.runs.ledger import Ledger
-from tests.reports import EPISODES, SEEDS, make_runs
+from tests.sweeps import EPISODES, SEEDS, make_runs
 
 
 @pytest.fixture(scope="module")

@@ -18,13 +18,13 @@ from surefoot.estimate.costs import CostData
 from surefoot.estimate.families import families
 from surefoot.runs import events, progress, runner
 from surefoot.runs.run import Run
+from tests.alike import AGENTS, assert_same_run, differences, record
 from tests.differential.compare import problem_of
 from tests.drawn_worlds import certified_world, paper_world, world_of
-from tests.fixed_agent import Fixed
 from tests.made_worlds import BOUND, hand_world
 from tests.reference.generate import random_tables
 from tests.reference.tables import Tables
-from tests.runs import AGENTS, assert_same_run, differences, record
+from tests.shielded import Fixed
 
 NOISES = ("gaussian", "uniform", "rademacher")
 

@@ -27,7 +27,7 @@ from surefoot.storage.disk import FileLayer
 from surefoot.sweeps import folder, progress, sweep
 from surefoot.sweeps import task as play
 from surefoot.sweeps.sweep import Contender, Spec
-from tests.runs import AGENTS
+from tests.alike import AGENTS
 from tests.sweeps import WORLD, command, contents, left_over, small, wait_for
 
 
