@@ -67,7 +67,7 @@ def integer(value: object, at: str) -> int:
     return value
 
 
-def real(value: object, at: str) -> float:
+def floating(value: object, at: str) -> float:
     if type(value) is not int and type(value) is not float:
         raise wrong(at, "a number", value)
     try:
@@ -77,7 +77,7 @@ def real(value: object, at: str) -> float:
 
 
 def finite(value: object, at: str) -> float:
-    found = real(value, at)
+    found = floating(value, at)
     if not math.isfinite(found):
         raise UnreadableFile("a number is not finite", where=at, got=short(value))
     return found

@@ -223,7 +223,7 @@ def from_document(document: Document, stored: Mapping[str, object], budget: int)
         limits=[_limit(limit, i) for i, limit in enumerate(checked.sequence(top["limits"], "$.limits"))],
         anchor=lambda h: known[h],
         features=_names(top["features"], "$.features"),
-        transition_norm=checked.real(top["transition_norm"], "$.transition_norm"),
+        transition_norm=checked.floating(top["transition_norm"], "$.transition_norm"),
         stationary_costs=checked.flag(top["stationary_costs"], "$.stationary_costs"),
         stationary_transitions=checked.flag(top["stationary_transitions"], "$.stationary_transitions"),
         beyond=_beyond(top.get("beyond")),
@@ -375,12 +375,14 @@ def _beyond(value: object) -> Beyond | None:
 def _limit(value: object, i: int) -> Limit:
     at = f"$.limits[{i}]"
     part = checked.mapping(value, at, _LIMIT_KEYS)
-    numbers = {key: checked.real(part[key], f"{at}.{key}") for key in ("noise", "misspecification", "episode_noise")}
+    numbers = {
+        key: checked.floating(part[key], f"{at}.{key}") for key in ("noise", "misspecification", "episode_noise")
+    }
     bound, prior = part["bound"], part["prior"]
     return Limit(
         checked.string(part["name"], f"{at}.name"),
-        bound=_reals(bound, f"{at}.bound") if isinstance(bound, list) else checked.real(bound, f"{at}.bound"),
-        norm=None if part["norm"] is None else checked.real(part["norm"], f"{at}.norm"),
+        bound=_reals(bound, f"{at}.bound") if isinstance(bound, list) else checked.floating(bound, f"{at}.bound"),
+        norm=None if part["norm"] is None else checked.floating(part["norm"], f"{at}.norm"),
         prior=None if prior is None else [_interval(each, f"{at}.prior[{k}]") for k, each in _entries(prior, at)],
         features=_names(part["features"], f"{at}.features", columns=True),
         **numbers,
@@ -399,7 +401,7 @@ def _interval(value: object, at: str) -> list[float]:
 
 
 def _reals(value: object, at: str) -> list[float]:
-    return [checked.real(each, f"{at}[{k}]") for k, each in enumerate(checked.sequence(value, at))]
+    return [checked.floating(each, f"{at}[{k}]") for k, each in enumerate(checked.sequence(value, at))]
 
 
 def _names(value: object, at: str, columns: bool = False) -> list[Any] | None:

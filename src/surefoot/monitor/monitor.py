@@ -299,12 +299,10 @@ class Monitor:
         scatter = self._scatter(found.window, found.regression, found.limit)
         details = self._window_details(found.limit, found.window, found.regression)
         shift = found.share == SHIFT
-        what = (
-            f"scatter by {scatter:g} around the best fit within {self._known_of(found.limit)}, "
-            f"noise {self._declared.noises[found.limit]:g} is declared"
-        )
-        if shift:
-            what = "follow other costs than those before"
+        what = "follow other costs than those before"
+        if not shift:
+            fit = f"the best fit within {self._known_of(found.limit)}"
+            what = f"scatter by {scatter:g} around {fit}, noise {self._declared.noises[found.limit]:g} is declared"
         return Alarm(
             "residual",
             f"measurements of limit {limit.name!r} no longer fit the declared model: the last {details['rows']} of them"

@@ -314,7 +314,7 @@ def _step(value: object, at: str, limits: int, with_rays: bool) -> list[Entry]:
             checked.flag(entry[name], f"{at}[{i}].{name}")
         if (margin := entry["margin"]) is not None:
             checked.sequence(margin, f"{at}[{i}].margin", limits, "limits")
-        if with_rays and not 0.0 <= checked.real(entry["intensity"], f"{at}[{i}].intensity") <= 1.0:
+        if with_rays and not 0.0 <= checked.floating(entry["intensity"], f"{at}[{i}].intensity") <= 1.0:
             raise checked.wrong(f"{at}[{i}].intensity", "a number from 0 to 1", entry["intensity"])
         _check_numbers((*(entry[name] for name in _VALUES), *(margin or ())), f"{at}[{i}]")
     return [{**entry, "state": s, "action": a} for entry, s, a in zip(found, states, actions, strict=True)]

@@ -169,7 +169,7 @@ def _checked(document: object) -> dict[str, Any]:
         if checked.integer(manifest[name], f"$.{name}") < 0:
             raise checked.wrong(f"$.{name}", "a whole number from 0", manifest[name])
     p = checked.entries(manifest["constants"], "$.constants", ()).get("failure_probability", 0.5)
-    if not 0 < checked.real(p, "$.constants.failure_probability") < 1:
+    if not 0 < checked.floating(p, "$.constants.failure_probability") < 1:
         raise checked.wrong("$.constants.failure_probability", "a number between 0 and 1", p)
     for i, limit in enumerate(checked.sequence(manifest["limits"], "$.limits")):
         at = f"$.limits[{i}]"

@@ -12,20 +12,16 @@ computed in one place (``standing``).
 from __future__ import annotations
 
 import contextlib
-import os
-import threading
 import time
-import warnings
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from surefoot.agents.agent import Agent
 from surefoot.agents.blocks.place import Place, refuse_inside, start_of, under_way
 from surefoot.compiling import compiling_said
-from surefoot.errors import InvalidInput, OutOfOrder, UnwritableFile
+from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.logs.files import Log
 from surefoot.model.labels import Label, label_of
 from surefoot.model.measured import Cost, measured
@@ -33,24 +29,23 @@ from surefoot.model.plant.plant import Plant
 from surefoot.model.problem import Problem
 from surefoot.monitor.watching import MonitorFactory
 from surefoot.storage.disk import FileLayer
-from surefoot.storage.lock import Lock
-from surefoot.study import certificate, opening, records, snapshots
+from surefoot.study import certificate, opening, records
 from surefoot.study import journal as journals
 from surefoot.study.acknowledging import Answer, acknowledge_entries
 from surefoot.study.certificate import Offer
 from surefoot.study.episode import Episode
 from surefoot.study.exact import Exact
-from surefoot.study.growing import attach, grow_entries
+from surefoot.study.growing import attach
+from surefoot.study.held import Held
 from surefoot.study.importing import Imported, prepare
 from surefoot.study.journal import Clock, Journal
-from surefoot.study.records import Record
 from surefoot.study.rehearsal import rehearse
 from surefoot.study.standing import Standing
 from surefoot.study.status import next_call, progress_of, status
 from surefoot.study.telling import AS_OFFERED, Receipt, tell_entries, told_before
 
 
-class Study:
+class Study(Held):
     """A study on disk, open for writing (one process at a time) or for reading. Make one with :meth:`open`.
 
     Examples:
@@ -63,16 +58,6 @@ class Study:
         >>> study.status()["episodes"]
         1
     """
-
-    def __init__(self, path: Path, layer: FileLayer, standing: Standing, journal: Journal | None, lock: Lock) -> None:
-        """Use :meth:`open`."""
-        self.path = path
-        self.exact = Exact(None)  #: exact states, in a study of a plant
-        self.recovered: tuple[str, ...] = ()  #: what was found and repaired on opening
-        self.growth_fault = ""  #: why a graph that could grow does not, since the study was opened
-        self._layer, self._standing, self._journal, self._lock = layer, standing, journal, lock
-        self._calls, self._process = threading.RLock(), os.getpid()
-        self._snapshots = snapshots.Keeper(path / snapshots.FOLDER, layer)
 
     @classmethod
     def open(
@@ -146,21 +131,6 @@ class Study:
         study.exact = Exact(plant)
         study.recovered = tuple(filter(None, remarks))
         return study
-
-    def close(self) -> None:
-        """Close the study. An episode under way continues after the next :meth:`open`."""
-        with self._calls:
-            if self._journal is not None and os.getpid() == self._process:
-                self._journal.close()
-                self._lock.release()
-
-    def __enter__(self) -> Study:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     # --- reading it -------------------------------------------------------------------------------------
 
@@ -373,64 +343,6 @@ class Study:
 
         with self._calls:
             return exporting.write_policy(self._standing, Path(path), start, exploit)
-
-    # --- inside -----------------------------------------------------------------------------------------
-
-    def _ready(self) -> Standing:
-        """The standing, if something may be written."""
-        if self._journal is None:
-            raise OutOfOrder("the study is open for reading only", where=str(self.path))
-        if os.getpid() != self._process:
-            raise OutOfOrder("the study was opened by another process", got=f"{self._process}, this is {os.getpid()}")
-        if self._journal.closed:
-            raise OutOfOrder("the study is closed", where=str(self.path), fix="Open it again.")
-        if self._standing.applied != self._journal.records:
-            raise OutOfOrder("an earlier call was interrupted half-way", fix="Close the study and open it again.")
-        self._note_clock()
-        self._write_alarms()
-        return self._standing
-
-    def _do(self, kind: str, entries: Record) -> Record:
-        """Write a record, then let it count."""
-        assert self._journal is not None
-        before = self._standing.place
-        record = self._journal.append(kind, entries)
-        self._standing.apply(record)
-        with contextlib.suppress(UnwritableFile):  # an alarm follows from the record; it is written when there is room
-            self._write_alarms()
-        if self._standing.place is None and (before is not None or kind == "import"):
-            self._snapshots.consider(self._standing, self._journal)
-        return record
-
-    def _grow(self) -> None:
-        """Let the graph grow before an episode, if it can. What a user's function raises does not stop the study, which
-        goes on with the graph as it is."""
-        assert self._journal is not None
-        try:
-            entries = (
-                None
-                if self.growth_fault
-                else grow_entries(self._standing, self.path, self._layer, self._journal.records)
-            )
-        except UnwritableFile:
-            raise
-        except Exception as error:
-            self.growth_fault = f"the graph does not grow any more: {error}"
-            warnings.warn(self.growth_fault, stacklevel=4)
-            return
-        if entries is not None:
-            self._do("grow", entries)
-
-    def _note_clock(self) -> None:
-        assert self._journal is not None
-        with contextlib.suppress(UnwritableFile):  # a full disk: it is noted when there is room
-            if (record := self._journal.note_clock()) is not None:
-                self._standing.apply(record)
-
-    def _write_alarms(self) -> None:
-        assert self._journal is not None
-        while self._standing.unwritten:
-            self._standing.apply(self._journal.append("alarm", self._standing.unwritten[0].entries()))
 
 
 def _text(value: object) -> str:

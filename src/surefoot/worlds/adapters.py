@@ -52,7 +52,7 @@ OVER, WAIT = "over", "wait"
 Key = tuple[Label, Label, Arrival]  # state, action, and what follows
 
 
-class Outcome(NamedTuple):
+class PricedTriplet(NamedTuple):
     """A triplet of the table with its cost."""
 
     features: FloatArray  # x
@@ -135,7 +135,7 @@ class _Layered:
     def __init__(
         self,
         table: Table,
-        priced: dict[Key, Outcome],
+        priced: dict[Key, PricedTriplet],
         payment: Callable[[float], float],
         fallback: Callable[[int, Label], Label],
         cost_dim: int,
@@ -188,9 +188,9 @@ class _Layered:
 
 def _prices(
     table: Table, cost: Callable[..., float], cost_features: Callable[..., ArrayLike] | None
-) -> dict[Key, Outcome]:
+) -> dict[Key, PricedTriplet]:
     """Every triplet of the table with its features and its cost."""
-    priced: dict[Key, Outcome] = {}
+    priced: dict[Key, PricedTriplet] = {}
     dim: int | None = None
     for state, action, _ in table.lists():
         for arrival in table.arrivals(state, action):
@@ -201,7 +201,7 @@ def _prices(
             given = (1.0, price) if cost_features is None else call("cost_features", cost_features, *row)
             features = vector("cost feature", given, dim, where)
             dim = len(features)
-            priced[state, action, arrival] = Outcome(features, price)
+            priced[state, action, arrival] = PricedTriplet(features, price)
     return priced
 
 
@@ -209,7 +209,7 @@ def _place(state: Label, action: Label, arrival: Arrival) -> str:
     return f"state {state!r}, action {action!r}, next state {arrival.state!r}"
 
 
-def _linear(priced: dict[Key, Outcome]) -> FloatArray:
+def _linear(priced: dict[Key, PricedTriplet]) -> FloatArray:
     """γ, the shortest one with cost = ⟨γ, x⟩ in every triplet."""
     x = np.array([each.features for each in priced.values()])
     costs = np.array([each.cost for each in priced.values()])
@@ -227,7 +227,7 @@ def _linear(priced: dict[Key, Outcome]) -> FloatArray:
 
 
 def _payment(
-    priced: dict[Key, Outcome], bound: float, reward_range: tuple[float, float] | None
+    priced: dict[Key, PricedTriplet], bound: float, reward_range: tuple[float, float] | None
 ) -> Callable[[float], float]:
     """From rewards of the table to [0, 1]."""
     if reward_range is None:
@@ -241,7 +241,9 @@ def _payment(
     return lambda reward: min(max((reward - low) / width, 0.0), 1.0)
 
 
-def _cautious(table: Table, priced: dict[Key, Outcome], horizon: int, bound: float) -> Callable[[int, Label], Label]:
+def _cautious(
+    table: Table, priced: dict[Key, PricedTriplet], horizon: int, bound: float
+) -> Callable[[int, Label], Label]:
     """The policy with the smallest highest cost among those that keep the limit in every state it can reach."""
     highest = {(s, a): max(priced[s, a, arrival].cost for arrival in table.arrivals(s, a)) for s, a, _ in table.lists()}
     after = {
@@ -263,7 +265,7 @@ def _cautious(table: Table, priced: dict[Key, Outcome], horizon: int, bound: flo
 
 
 def _refuse_doomed(
-    table: Table, priced: dict[Key, Outcome], choice: dict[Label, Label], safe: set[Label], bound: float
+    table: Table, priced: dict[Key, PricedTriplet], choice: dict[Label, Label], safe: set[Label], bound: float
 ) -> None:
     """A start without a safe action is an error that tells, for every action, what may happen.
 
