@@ -235,6 +235,9 @@ def _say(value: dict[str, Any]) -> None:
 def _stdin() -> dict[str, Any]:
     from surefoot.study.protocol import LONGEST_REQUEST, parse_request
 
+    if sys.stdin.isatty():
+        fix = """Pipe it in: echo '{"ask_id": "…", "next_state": …, "cost": …}' | surefoot study tell …"""
+        raise InvalidInput("what the plant did is read from standard input, and nothing is piped in", fix=fix)
     return parse_request(sys.stdin.buffer.read(LONGEST_REQUEST))
 
 

@@ -36,7 +36,8 @@ class Wording:
 
     state: Callable[[Label], str] = _nothing
     action: Callable[[int, Label, Label], str] = _nothing  # of step, state and action
-    place: Callable[[Label], tuple[float, float]] | None = None  # (column, row from the top); None: no map
+    place: Callable[[Label], tuple[float, float]] | None = None  # (to the right, downward); None: no map
+    axes: tuple[str, str] = ("column", "row")  # of the map
 
 
 def wording_of(problem: Problem, world: str | None) -> Wording:
@@ -76,7 +77,11 @@ def _power(problem: Problem) -> Wording:
 
 
 def _rover(problem: Problem) -> Wording:
-    return Wording(place=lambda cell: (cell[1], cell[0]))
+    return Wording(place=lambda cell: (cell[1], cell[0]), axes=("column, eastward", "row, southward"))
+
+
+def _walk(problem: Problem) -> Wording:
+    return Wording(place=lambda state: (state[0], -state[1]), axes=("place", "speed, highest on top"))
 
 
 def _grid(columns: int, actions: tuple[str, ...]) -> Wording:
@@ -133,6 +138,7 @@ _FAMILIES: Mapping[str, Callable[[Problem], Wording]] = {
     "thermal": _thermal,
     "power": _power,
     "rover": _rover,
+    "walk": _walk,
     "toy-text/taxi": _taxi,
     "heights": _heights,
     "ladder": _ladder,

@@ -64,7 +64,8 @@ def as_text(found: dict[str, Any]) -> str:
     share = found["certified_pairs"] / max(1, found["pairs"])
     lines.append(f"promise: {found['promise']}")
     lines.append(
-        f"{found['episodes']:,} episodes begun, {found['tells']:,} measurements told, {found['records']:,} records"
+        f"{_counted(found['episodes'], 'episode')} begun, {_counted(found['tells'], 'measurement')} told, "
+        f"{_counted(found['records'], 'record')}"
     )
     lines.append(
         f"certified: {found['certified_pairs']:,} of {found['pairs']:,} actions ({share:.0%}), plan {found['plan']}"
@@ -79,6 +80,10 @@ def as_text(found: dict[str, Any]) -> str:
     lines.append(f"due: {found['next']}")
     lines += [f"note: {remark}" for remark in found["recovered"]]
     return "\n".join(lines)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def in_words(answer: str) -> str:

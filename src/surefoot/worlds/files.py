@@ -87,6 +87,9 @@ def _check(document: object) -> Document:
     if isinstance(document, dict) and document.get("format") == problems.FORMAT:
         fix = "Give its truth too: surefoot run problem.json --world truth.json, or sf.World(problem, …).save(path)."
         raise UnreadableFile("a problem, and no world", where="$.format", got=repr(problems.FORMAT), fix=fix)
+    if isinstance(document, dict) and "format" not in document and "cost" in document:
+        fix = f'A truth that is written by hand begins with {{"format": "{FORMAT}", "version": {VERSION}, …'
+        raise UnreadableFile("not marked as a world", where="$.format", got="no format", fix=fix)
     return checked.of_format(document, "a world", FORMAT, VERSION, "Save the world anew.")
 
 

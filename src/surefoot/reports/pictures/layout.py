@@ -23,11 +23,10 @@ class Placing:
 
 def placing_of(problem: Problem, world: str | None) -> Placing:
     """By the world's name: a map where its states are places, columns by step elsewhere."""
-    kind, place = (world or "").partition("/")[0], wording_of(problem, world).place
+    kind, wording = (world or "").partition("/")[0], wording_of(problem, world)
     flat = [names[i] for names in problem.naming.states for i in range(len(names))]
-    if place is not None:
-        east, south = (", eastward", ", southward") if kind == "rover" else ("", "")
-        return Placing([(*place(label), 0) for label in flat], f"column{east}", f"row{south}")
+    if wording.place is not None:
+        return Placing([(*wording.place(label), 0) for label in flat], *wording.axes)
     if kind == "driving":
         leads = sorted({lead for _, _, lead in flat})
         top = max(own for _, own, _ in flat)

@@ -8,8 +8,8 @@ from typing import Any
 
 from surefoot.errors import InvalidInput
 from surefoot.model.labels import Label, shown
-from surefoot.reports.classes import WAYS, WAYS_OF_FALLBACK, View
-from surefoot.reports.pictures.marks import box, draw_path, ink_on, legend, path_handle, title_of
+from surefoot.reports.classes import WAYS, WAYS_OF_FALLBACK, Class, View
+from surefoot.reports.pictures.marks import box, draw_path, ink_on, legend, path_handle, plate, title_of
 from surefoot.reports.pictures.style import Paper, literal
 
 Coordinates = Callable[[Label], Any]
@@ -40,8 +40,16 @@ def map_figure(
         box(axes, x, y, side, side, kinds[label])
         if len(at) <= NAMED and (text := _short(label)):
             points = 8 if len(text) <= 6 else 6.5
-            look = {"fontsize": points, "color": ink_on(kinds[label], paper), "ha": "left", "va": "top", "zorder": 6}
-            axes.text(x - 0.44 * side, y + 0.4 * side, literal(text), **look)
+            look: dict[str, Any] = {
+                "fontsize": points,
+                "color": ink_on(kinds[label], paper),
+                "ha": "left",
+                "va": "top",
+                "zorder": 6,
+            }
+            if kinds[label] != Class.CERTIFIED:
+                look["bbox"] = plate(paper)
+            axes.text(x - 0.42 * side, y + 0.38 * side, literal(text), **look)
     way = [at[names[h][i]] for h, i in view.path]
     lower = 0.2 * side  # below the names, so that the path crosses none
     draw_path(axes, [x for x, _ in way], [y - lower for _, y in way], paper)

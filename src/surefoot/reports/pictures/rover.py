@@ -22,7 +22,7 @@ def rover_figure(plt: Any, view: View, paper: Paper) -> Any:
     heights = ground.elevation[top : bottom + 1, left : right + 1]
     tall = (bottom - top + 1) * ground.spacing[0] / ((right - left + 1) * ground.spacing[1])
     width = min(7.0, 6.6 / tall)  # of the map; the rest is text
-    result, axes = plt.subplots(figsize=(max(5.4, width + 1.0), width * tall + 2.2), layout="constrained")
+    result, axes = plt.subplots(figsize=(max(5.4, width + 1.0), width * tall + 2.9), layout="constrained")
     extent = (left - 0.5, right + 0.5, bottom + 0.5, top - 0.5)
     smooth = _refined(heights)
     shade = LightSource(azdeg=315, altdeg=45).hillshade(smooth, vert_exag=0.12)
