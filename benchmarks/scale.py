@@ -1,11 +1,12 @@
 """A plan of a problem larger than memory: its time against reading the bytes, under a limit that the system enforces.
 
-python -m benchmarks.scale [--triplets 2e7] [--limit 4e9] [--folder DIR] [--memory]
+python -m benchmarks.scale [--triplets 2e7] [--limit 4e9] [--folder DIR | --problem DIR] [--memory] [--workers 4]
 
 A problem of so many triplets a step, 16 features in float32, is written block by block. A process of its own, which
 may have no more than the limit in memory of its own (``RLIMIT_DATA``: mapped files do not count, all else does), maps
-it, learns from some episodes and plans. With ``--memory`` another process loads all of it; the plans must be the same
-bit for bit.
+it, learns from some episodes and plans. With ``--memory`` another process loads all of it, and with ``--workers``
+another plans on so many workers, each under the limit, and says what every kind of question to them took. All plans
+must be the same bit for bit.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import surefoot as sf
+from surefoot import clusters
+from surefoot.plan.blockwise.team import Cost
 
 DIM, ACTIONS, BRANCHES, HORIZON = 16, 2, 5, 4
 BLOCK = 1 << 20
@@ -64,14 +68,15 @@ def build(folder: Path, triplets: int) -> Path:
     return path
 
 
-def measure(path: Path, limit: float, mapped: bool) -> dict[str, Any]:
-    """In this process, with this limit: load, learn a little, plan."""
+def measure(path: Path, limit: float, mapped: bool, workers: int) -> dict[str, Any]:
+    """In this process, with this limit: load, learn a little, plan; on so many workers, unless there are none."""
     resource.setrlimit(resource.RLIMIT_DATA, (int(limit), int(limit)))
     began = time.perf_counter()
     problem = sf.Problem.load(path, mapped=mapped)
     loaded = time.perf_counter()
-    agent = sf.LsviNew(problem, replan_growth=1e9)
+    agent = sf.LsviNew(problem, replan_growth=1e9, on=clusters.on_this_machine(workers) if workers else None)
     ready = time.perf_counter()
+    print(f"first plan after {ready - began:.0f} s, {agent.plan}", file=sys.stderr, flush=True)
     for _ in range(EPISODES):
         agent.begin_episode(0)
         state = 0
@@ -81,6 +86,8 @@ def measure(path: Path, limit: float, mapped: bool) -> dict[str, Any]:
             agent.observe(h, state, action, following, 0.3)
             state = following
         agent.end_episode()
+    if agent.team is not None:
+        agent.team.costs.clear()
     began_plan, began_work = time.perf_counter(), time.process_time()
     agent.replan()
     planned, worked = time.perf_counter(), time.process_time()
@@ -95,6 +102,7 @@ def measure(path: Path, limit: float, mapped: bool) -> dict[str, Any]:
         told.update(np.ascontiguousarray(part).view(np.uint8))
     return {
         "mapped": mapped,
+        "workers": workers,
         "triplets": layer.n_edges,
         "feature_bytes": layer.cost_features.nbytes,
         "limit_bytes": int(limit),
@@ -105,8 +113,13 @@ def measure(path: Path, limit: float, mapped: bool) -> dict[str, Any]:
         "read_seconds": round(once, 2),
         "certified": plan.n_certified(),
         "own_memory_peak": _peak(),
+        "questions": {} if agent.team is None else {name: _told(cost) for name, cost in agent.team.costs.items()},
         "plan": told.hexdigest(),
     }
+
+
+def _told(cost: Cost) -> dict[str, float]:
+    return {name: round(number, 4) for name, number in asdict(cost).items()}
 
 
 def _peak() -> int:
@@ -121,23 +134,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--triplets", type=float, default=2e7)
     parser.add_argument("--limit", type=float, default=4e9, help="bytes of its own that the planning process may have")
-    parser.add_argument("--folder", type=Path, default=None)
+    parser.add_argument("--folder", type=Path, default=None, help="where the problem is written, and removed again")
+    parser.add_argument("--problem", type=Path, default=None, help="one that is there, to be used instead")
+    parser.add_argument("--workers", type=int, default=0, help="plan on so many workers too, and compare")
     parser.add_argument("--memory", action="store_true", help="plan in memory too, and compare")
     parser.add_argument("--child", type=Path, default=None, help=argparse.SUPPRESS)
     parser.add_argument("--mapped", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child is not None:
-        print(json.dumps(measure(given.child, given.limit, given.mapped)))
+        print(json.dumps(measure(given.child, given.limit, given.mapped, given.workers)))
         return
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-        began = time.perf_counter()
-        path = build(Path(folder), int(given.triplets))
-        print(f"built in {time.perf_counter() - began:.0f} s", flush=True)
+        began, path = time.perf_counter(), given.problem
+        if path is None:
+            path = build(Path(folder), int(given.triplets))
+            print(f"built in {time.perf_counter() - began:.0f} s", flush=True)
+        ways = [["--mapped", "--limit", str(given.limit)]]
+        if given.memory:
+            ways.append(["--limit", "1e12"])
+        if given.workers:
+            ways.append([*ways[0], "--workers", str(given.workers)])
         found = []
-        for mapped in (True, False) if given.memory else (True,):
-            words = ["--child", str(path), "--limit", str(given.limit if mapped else 1e12)]
-            command = [sys.executable, "-m", "benchmarks.scale", *words, *(["--mapped"] if mapped else [])]
-            found.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+        for words in ways:
+            command = [sys.executable, "-m", "benchmarks.scale", "--child", str(path), *words]
+            answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+            found.append(json.loads(answer.splitlines()[-1]))
             print(json.dumps(found[-1]), flush=True)
     assert len({each["plan"] for each in found}) == 1, "the plans differ"
 

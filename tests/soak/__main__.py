@@ -14,14 +14,20 @@ from pathlib import Path
 
 from tests.soak.kill_server import kill_server_often
 from tests.soak.kill_study import kill_often
-from tests.soak.kill_sweep import kill_workers
+from tests.soak.kill_sweep import fill_disk, kill_workers, lose_scheduler, whole
 from tests.soak.power_study import cut_often
 from tests.soak.read_study import read_often
 
 
 def _sweep(folder: Path, given: argparse.Namespace) -> str:
-    killed, given_up = kill_workers(folder, given.tasks, given.seed)
-    return f"{killed} workers killed in a sweep of {given.tasks}, {given_up} runs given up and resumed, the same bytes"
+    expected = whole(folder, given.tasks)
+    killed, given_up = kill_workers(folder, expected, given.tasks, given.seed)
+    crashes = lose_scheduler(folder, expected, given.tasks, given.seed)
+    full = fill_disk(folder, expected, given.tasks, given.seed)
+    return (
+        f"{killed} workers killed in a sweep of {given.tasks}, {given_up} runs given up and resumed, {crashes} "
+        f"schedulers lost, {full} full disks: the same bytes"
+    )
 
 
 def _study(folder: Path, given: argparse.Namespace) -> str:

@@ -75,7 +75,8 @@ def test_the_same_bits(name: str, options: dict[str, Any], folder: Path) -> None
             assert np.array_equal(one.bounds.upper[h], np.asarray(two.bounds.upper[h]))
             assert np.array_equal(one.bounds.lower[h], np.asarray(two.bounds.lower[h]))
             assert np.array_equal(one.certified_sets.pairs[h], two.certified_sets.pairs[h])
-            assert np.array_equal(one.values.q[h], two.values.q[h], equal_nan=True)
+            assert np.allclose(one.q_row(h), two.q_row(h), rtol=1e-13)  # not kept where there is no room for it
+            assert np.array_equal(one.values.value[h], two.values.value[h])
             assert np.array_equal(one.values.action[h], two.values.action[h])
     assert plan.gap == other.gap
     problem = world.problem

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,21 +30,27 @@ from surefoot.agents.agent import check_problem
 from surefoot.agents.blocks.look_ahead import IDEAS, LookAhead, LookAheadOptions, check_ideas
 from surefoot.agents.learner import Learner
 from surefoot.checks import at_least, one_of, probability, whole
+from surefoot.clusters import Cluster, cluster_of, is_cluster
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds, bound_costs
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.graph import FloatArray, LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.model.rays import refuse_rays
+from surefoot.plan import directed
 from surefoot.plan.certify import Certified
 from surefoot.plan.confidence import cost_confidence, value_confidence
-from surefoot.plan.directed import Waited, directed_values, shares
+from surefoot.plan.directed import Waited
 from surefoot.plan.explore import bonuses, future_uncertainty, pair_uncertainty, slacks, terminal_uncertainty
-from surefoot.plan.hope import hope
+from surefoot.plan.hope import Hope, hope
 from surefoot.plan.plan import Plan
 from surefoot.plan.rays import Opened, open_rays
 from surefoot.plan.scope import Scope
 from surefoot.plan.values import most_to_come, optimistic_values
+
+if TYPE_CHECKING:
+    from surefoot.plan.blockwise.planner import Blockwise
+    from surefoot.plan.blockwise.team import Team
 
 EXPLORATIONS = ("directed", "ideas")
 REMEMBERED = ("episodes", "foregone", "least", "explored")  # of Waited, with which a plan is made again
@@ -87,6 +93,9 @@ class LsviNew(LookAhead):
         literal_future: let Idea III look over uncertified actions too, as the paper prints it.
         skip_hopeless: leave out pairs that are proved unsafe and what only they lead to. With ``"ideas"`` nothing else
             changes; what directed exploration hopes for then forgets no proof.
+        on: make plans on a Dask cluster: ``"dask"`` for one on this machine, a scheduler's address, or a TOML file
+            that describes one (:mod:`surefoot.clusters`). Each worker keeps some of the states of every step; the plans
+            are the same, bit for bit. For problems that one machine cannot plan in time, with directed exploration.
 
     Examples:
         >>> agent = sf.LsviNew(sf.worlds.make("thermal/testing").problem, failure_probability=0.01)
@@ -119,6 +128,7 @@ class LsviNew(LookAhead):
         safety_radius_scale: float = 1.0,
         literal_future: bool = False,
         skip_hopeless: bool = False,
+        on: str | Cluster | None = None,
     ) -> None:
         if check_problem(problem, self.grows).has_rays and skip_hopeless:
             refuse_rays(problem, "skip_hopeless")
@@ -131,11 +141,13 @@ class LsviNew(LookAhead):
             )
         if skip_hopeless and problem.growth is not None:
             raise InvalidInput("skip_hopeless needs the whole graph", fix="Leave it out for a problem that grows.")
+        cluster = None if on is None else _cluster(on, rule, skip_hopeless)
         costs = cost_confidence(problem, failure_probability=p, ridges=ridges, scale=safety_radius_scale)
         values = value_confidence(problem, failure_probability=p, value_ridge=value_ridge, optimism=optimism)
         self._slack = slacks(problem, slack)  # (H, m)
         self._scope = Scope(problem.graph) if skip_hopeless else None
         self._waited = Waited()
+        self._cluster, self._blockwise = cluster, cast("Blockwise | None", None)
         options = LsviNewOptions(
             failure_probability=p,
             ridges=costs.ridges,
@@ -157,6 +169,8 @@ class LsviNew(LookAhead):
         super().__init__(problem, options, costs, values)
 
     def _make_plan(self) -> Plan:
+        if self._cluster is not None:
+            return self._make_plan_on(self._cluster)
         problem, opened = self.problem, None
         if problem.has_rays:  # from here on an ordinary problem: every ray at the intensity that its rows certify
             opened = open_rays(problem, self.costs, self.cost_confidence)
@@ -167,7 +181,9 @@ class LsviNew(LookAhead):
         certified, allowed = self._certify(problem, bounds)  # Step 2
         known, graph = self.value_ellipsoids(), problem.graph  # Step 3
         if self.options.exploration == "directed":  # Step 4
-            plan = self._directed(problem, bounds, certified, known, opened)
+            scope = None if self._scope is None else self._scope.hopeful
+            hoped = hope(problem, bounds, certified, known, scope, opened)
+            plan = self._directed(problem, bounds, certified, known, hoped, directed, opened)
         else:
             values = optimistic_values(graph, allowed, self._ideas(graph, bounds, allowed), known, most_to_come(graph))
             plan = Plan(problem, bounds, certified, values, known, self.replans, opened=opened)
@@ -182,24 +198,48 @@ class LsviNew(LookAhead):
         along = [np.ones_like(mask) for mask in allowed.pairs] if self.options.literal_future else allowed.pairs
         return bonuses(graph, omega, future_uncertainty(graph, omega, last, along), self.options.explore)
 
+    @property
+    def team(self) -> Team | None:
+        """The workers that make the plans, where there are any."""
+        return None if self._blockwise is None else self._blockwise.team
+
+    def _make_plan_on(self, cluster: Cluster) -> Plan:
+        """The same, by the workers of a cluster."""
+        from surefoot.plan.blockwise.planner import Blockwise
+
+        if self._blockwise is None:
+            self._blockwise = Blockwise(self.problem, self.costs, self._slack, cluster)
+        by, waited = self._blockwise, self._waited
+
+        def make() -> Plan:
+            self._waited = waited
+            known = self.value_ellipsoids()
+            bounds = by.bound_costs(self.costs, self.cost_confidence, known)
+            certified, hoped = by.hope(bounds)
+            return self._directed(self.problem, bounds, certified, known, hoped, by)
+
+        return by.team.together(make)
+
     def _directed(
         self,
         problem: Problem,
         bounds: CostBounds,
         certified: Certified,
         known: tuple[ValueEllipsoid, ...],
-        opened: Opened | None,
+        hoped: Hope,
+        by: Any,
+        opened: Opened | None = None,
     ) -> Plan:
-        """Towards what is hoped for; the reward foregone so far decides how much that may cost."""
+        """Towards what is hoped for; the reward foregone so far decides how much that may cost. ``by``: who computes
+        shares and values, :mod:`surefoot.plan.directed` or many processes."""
         options = self.options
-        hoped = hope(problem, bounds, certified, known, None if self._scope is None else self._scope.hopeful, opened)
         self._waited = self._waited.at(self.episodes, hoped.gap)
         values, found = hoped.sure, None
         if hoped.gap > 0 and self._waited.may_explore(self.episodes, options.budget):
             ridge = sorted(options.ridges)[len(options.ridges) // 2]
-            told = shares(problem, self.costs, certified, hoped, ridge, self._slack)
+            told = by.shares(problem, self.costs, certified, hoped, ridge, self._slack)
             weight = self._waited.weight(options.curiosity, options.patience)
-            found = None if told is None else directed_values(problem, certified, known, hoped, told, weight)
+            found = None if told is None else by.directed_values(problem, certified, known, hoped, told, weight)
             if found is not None:
                 values = found.values
                 self._waited = replace(self._waited, exploring=True)
@@ -254,6 +294,18 @@ def _exploration(given: str | None, with_bonuses: bool) -> str:
         fix = 'Leave them out, or give exploration="ideas".'
         raise InvalidInput("explore, ideas and literal_future are not for directed exploration", fix=fix)
     return given
+
+
+def _cluster(on: str | Cluster, exploration: str, skip_hopeless: bool) -> Cluster:
+    if exploration != "directed" or skip_hopeless:
+        fix = "Leave out on=, or explore, ideas, literal_future and skip_hopeless."
+        raise InvalidInput("plans on a cluster are made with directed exploration only", fix=fix)
+    if isinstance(on, Cluster):
+        return on
+    if not is_cluster(on):
+        fix = 'Give "dask", a scheduler\'s address such as tcp://host:8786, or a TOML file.'
+        raise InvalidInput("no such cluster", got=repr(on), fix=fix)
+    return cluster_of(on, None)
 
 
 def _weights(explore: Sequence[float], ideas: tuple[str, ...]) -> tuple[float, float, float]:

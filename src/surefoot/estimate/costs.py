@@ -18,7 +18,7 @@ and lower_j likewise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import cast
@@ -188,12 +188,21 @@ class CostBounds:
         return _by_limit([bound_rows(x, self.anchors[h], each) for each in known], [each.family for each in known])
 
 
+Look = Callable[[dict[int, list[CostEllipsoids]], FloatArray], bool]
+"""(ellipsoids by regression and family, rounding (m,)) → no lower bound exceeds its upper by more than rounding."""
+
+
 def bound_costs(
-    problem: Problem, data: CostData, confidence: CostConfidence, wanted: Sequence[BoolArray] | None = None
+    problem: Problem,
+    data: CostData,
+    confidence: CostConfidence,
+    wanted: Sequence[BoolArray] | None = None,
+    look: Look | None = None,
 ) -> CostBounds:
     """Bounds for the cost rows of the graph; layers with the same features and data share the work.
 
     ``wanted``: per decision layer (R,) the rows to look at, by default all; the others get (−∞, ∞).
+    ``look``: who looks at all rows of the decision layers, where that is not done here.
     """
     graph, last = problem.graph, problem.graph.terminal
     rows = _wanted_rows(graph, data, wanted)
@@ -207,8 +216,8 @@ def bound_costs(
             continue
         if key[0] not in known:
             known[key[0]] = [data.ellipsoids(h, confidence, f) for f in range(len(data.families))]
-        bounding = partial(_bound_all, anchors=graph.anchors[h], known=known[key[0]], families=data.families)
-        if problem.mapped and h < len(graph.layers) and wanted is None:
+        bounding = partial(bound_all, anchors=graph.anchors[h], known=known[key[0]], families=data.families)
+        if (problem.mapped or look) and h < len(graph.layers) and wanted is None:
             later[key] = RowBounds(x, problem.bounds[:-1], bounding)
             done[key] = cast(Both, (BoundTable(later[key], 0), BoundTable(later[key], 1)))
         else:
@@ -217,12 +226,13 @@ def bound_costs(
     last_upper, last_lower = (_where_costed(last, done.get(keys[-1]), i) for i in (0, 1))
     rounding = CONTRADICTION * problem.cost_scales
     consistent = all(possible(*both, rounding) for key, both in done.items() if key not in later)
-    consistent = all([consistent, *(each.look(rounding) for each in later.values())])  # all are looked at
+    looked = [each.look(rounding) for each in later.values()] if look is None else [look(known, rounding)]
+    consistent = all([consistent, *looked])  # all are looked at
     found = tuple(known.get(data.regression(h)) for h in range(graph.horizon))
     return CostBounds(upper, lower, last_upper, last_lower, consistent, found, graph.anchors)
 
 
-def _bound_all(
+def bound_all(
     x: Features,
     anchors: Anchors | None,
     known: list[CostEllipsoids],

@@ -51,6 +51,11 @@ def chunk_of(x: Rows) -> int:
     return _rows_per_chunk(x.values.shape[1]) if x.indptr.size == 0 else SPARSE_ROWS
 
 
+def chunk_size(x: Features) -> int:
+    """Rows of a table, or pairs of its step, that are computed together."""
+    return int(chunk_of(rows_of(x[:1])))
+
+
 def cut(numbers: IntArray, x: Features, first: int = 0) -> IntArray:
     """Where numbers of rows or pairs (rising) are cut into chunks: at multiples of a chunk, counted over all of them.
 
@@ -59,7 +64,7 @@ def cut(numbers: IntArray, x: Features, first: int = 0) -> IntArray:
     """
     if not len(numbers):
         return np.zeros(1, np.int64)
-    step = SPARSE_ROWS if isinstance(x, SparseRows) else max(56, CHUNK // x.shape[1])
+    step = chunk_size(x)
     low, high = (int(numbers[0]) + first) // step, (int(numbers[-1]) + first) // step
     inside = np.searchsorted(numbers, np.arange(low + 1, high + 1) * step - first)
     return np.unique(np.concatenate([[0], inside, [len(numbers)]]))

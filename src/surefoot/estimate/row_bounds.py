@@ -13,10 +13,10 @@ from typing import Any
 import numba
 import numpy as np
 
-from surefoot.estimate.kernels import chunk_of, enough
-from surefoot.estimate.update import rows_of
+from surefoot.estimate.kernels import chunk_size, enough
 from surefoot.model.features import Features
 from surefoot.model.graph import BoolArray, FloatArray, IntArray
+from surefoot.storage.raw_arrays import expect
 from surefoot.threads import serial_and_parallel
 
 BLOCK = 1 << 18  #: rows at a time, at least
@@ -36,7 +36,7 @@ class RowBounds:
 
     def __init__(self, x: Features, limits: FloatArray, bounding: Bounding) -> None:
         self._x, self._bounding = x, bounding
-        self._chunk = int(chunk_of(rows_of(x[:1])))
+        self._chunk = chunk_size(x)
         self.shape = (len(x), limits.shape[1])
         self._limits = {row.tobytes(): row for row in limits}
         self._kept_rows: dict[bytes, tuple[BoolArray, BoolArray]] = {}
@@ -72,6 +72,7 @@ class RowBounds:
 
     def blocks(self) -> Iterator[Both]:
         for first in range(0, self.shape[0], self.block):
+            expect(self._x, first + self.block, first + 2 * self.block)
             yield self.between(first, min(self.shape[0], first + self.block))
 
     def look(self, rounding: FloatArray) -> bool:

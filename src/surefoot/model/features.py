@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.model.sparse_rows import SparseRows
+from surefoot.storage.raw_arrays import expect
 
 FeatureArray = NDArray[np.float32] | NDArray[np.float64]
 Features = FeatureArray | SparseRows
@@ -26,6 +27,7 @@ def pieces(x: FeatureArray) -> Iterator[tuple[slice, NDArray[np.float64]]]:
     step = max(1, _PIECE // max(1, x.shape[1]))
     for first in range(0, len(x), step):
         rows = slice(first, first + step)
+        expect(x, first + step, first + 2 * step)
         yield rows, np.asarray(x[rows], np.float64)
 
 

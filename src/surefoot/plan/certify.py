@@ -89,13 +89,17 @@ def _layer(layer: Layer, upper: FloatArray, limits: FloatArray, following: BoolA
     pairs, states = np.empty(layer.n_pairs, bool), np.empty(layer.n_states, bool)
     if (table := streamed(upper)) is not None:
         for own, its, rows, part in layer.parts(table.block):
-            safe = np.where(table.kept(rows, limits), -np.inf, np.inf)[:, None]  # all that the kernel asks of a row
-            pairs[its], states[own] = _layer(part, safe, np.zeros(1), following)
+            pairs[its], states[own] = certified_by(part, table.kept(rows, limits), following)
         return pairs, states
     graph = (layer.state_ptr, layer.pair_ptr, layer.successor, layer.row_ptr)
     known = (layer.fallback, layer.forbidden)
     sweeps.certified(layer.n_edges, *graph, upper, limits, following, *known, pairs, states)
     return pairs, states
+
+
+def certified_by(layer: Layer, kept: BoolArray, following: BoolArray) -> tuple[BoolArray, BoolArray]:
+    """(pairs (N,), states (S,)) of a step, where it is known which cost rows (R,) keep every limit."""
+    return _layer(layer, np.where(kept, -np.inf, np.inf)[:, None], np.zeros(1), following)
 
 
 def margins(upper: FloatArray, limits: FloatArray, certified: bool) -> list[float | None]:
@@ -113,6 +117,13 @@ def terminal_states(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray)
     return _kept_last(graph, bounds.terminal_upper, limits)
 
 
+def last_states(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> tuple[BoolArray, BoolArray]:
+    """(S,) terminal states that are certified, and those that are not refuted."""
+    if not bounds.consistent:
+        return graph.terminal.fallback_reached, ~graph.terminal.forbidden
+    return terminal_states(graph, bounds, limits), _kept_last(graph, bounds.terminal_lower, limits)
+
+
 def _kept_last(graph: LayeredGraph, costs: FloatArray | None, limits: FloatArray) -> BoolArray:
     last = graph.terminal
     if costs is None:
@@ -123,13 +134,16 @@ def _kept_last(graph: LayeredGraph, costs: FloatArray | None, limits: FloatArray
 
 def fallback_only(graph: LayeredGraph) -> Certified:
     """What is left when the data contradict the assumptions: the fallback, safe by assumption alone."""
-    pairs, states = [], []
-    for layer in graph.layers:
-        played = np.zeros(layer.n_pairs, bool)
-        played[layer.fallback_pairs()] = True
-        pairs.append(played)
-        states.append(segment_any(played, layer.state_ptr))
-    return Certified(tuple(pairs), (*states, graph.terminal.fallback_reached))
+    pairs = tuple(map(fallback_of, graph.layers))
+    states = (segment_any(mask, layer.state_ptr) for mask, layer in zip(pairs, graph.layers, strict=True))
+    return Certified(pairs, (*states, graph.terminal.fallback_reached))
+
+
+def fallback_of(layer: Layer) -> BoolArray:
+    """(N,) the pairs that the fallback plays."""
+    played = np.zeros(layer.n_pairs, bool)
+    played[layer.fallback_pairs()] = True
+    return played
 
 
 def certify_one_step(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> Certified:

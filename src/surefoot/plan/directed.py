@@ -28,22 +28,24 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from surefoot.estimate.bank import Turned
 from surefoot.estimate.costs import CostData
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.features import Features
-from surefoot.model.graph import FloatArray, IntArray
+from surefoot.model.graph import FloatArray, IntArray, Layer
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
 from surefoot.plan.hope import Hope, Marks, reached, reached_by, same_play
 from surefoot.plan.scores import Aims, Sight, aims_at, joined, scores
 from surefoot.plan.segments import segment_max, spread
-from surefoot.plan.values import Values, most_to_come, optimistic_values
+from surefoot.plan.values import Values, most_to_come, optimistic_values, without_q
 
 MOST_TARGETS = 32
 FLOOR = 1e-5  #: of ω, per episode: next to nothing for a long time, and in the end enough for the regret theorem
@@ -90,12 +92,52 @@ class Waited:
         return later[bisect_left(later, True, key=lambda k: not self.may_explore(k, budget))]
 
 
-class Shares(NamedTuple):
-    """What cost rows that may be played tell about targets; per decision layer (R,), last (S,)."""
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """What cost rows that may be played tell about targets; by step, in the last one of states."""
 
-    share: tuple[FloatArray, ...]  # score / (largest score)
-    aim: tuple[IntArray, ...]  # the number of the target that it narrows most, -1 where undirected
+    sizes: tuple[int, ...]  # of the tables: R, last S
+    rows: tuple[IntArray, ...]  # that may be played, (n,)
+    told: tuple[FloatArray, ...]  # (n,)  score / (largest score)
+    aimed: tuple[NDArray[np.int8], ...]  # (n,)  the number of the target that it narrows most, -1 where undirected
     targets: tuple[tuple[int, int], ...]  # (layer, cost row), in the last layer (layer, state)
+
+    @cached_property
+    def share(self) -> tuple[FloatArray, ...]:
+        """The same by row, (R,), last (S,)."""
+        return tuple(
+            _laid_out(n, rows, told, 0.0) for n, rows, told in zip(self.sizes, self.rows, self.told, strict=True)
+        )
+
+    @cached_property
+    def aim(self) -> tuple[IntArray, ...]:
+        return tuple(
+            _laid_out(n, rows, aim, -1) for n, rows, aim in zip(self.sizes, self.rows, self.aimed, strict=True)
+        )
+
+    @property
+    def of_last(self) -> FloatArray:
+        """(S,) of the last states."""
+        return cast(FloatArray, _laid_out(self.sizes[-1], self.rows[-1], self.told[-1], 0.0))
+
+    def of_pairs(self, h: int, layer: Layer) -> FloatArray:
+        """(N,) the largest of each pair's rows."""
+        return largest_by_pair(layer, self.rows[h], self.told[h])
+
+
+def _laid_out(n: int, rows: IntArray, values: Any, elsewhere: float) -> Any:
+    every = np.full(n, elsewhere, values.dtype)
+    every[rows] = values
+    return every
+
+
+def largest_by_pair(layer: Layer, rows: IntArray, values: FloatArray) -> FloatArray:
+    """(N,) the largest value, none below 0, of some rows (n,) of each pair; 0 where there is none."""
+    if 8 * len(rows) > layer.n_rows:
+        return segment_max(_laid_out(layer.n_rows, rows, values, 0.0), layer.row_ptr)
+    result = np.zeros(layer.n_pairs)
+    np.maximum.at(result, np.searchsorted(layer.row_ptr, rows, side="right") - 1, values)
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +145,12 @@ class Directed:
     """How a plan explores."""
 
     values: Values  # what is played
-    shares: Shares
     weight: float  # ω
+    told: Callable[[], Shares]
+
+    @cached_property
+    def shares(self) -> Shares:
+        return self.told()
 
 
 def directed_values(
@@ -117,14 +163,13 @@ def directed_values(
 ) -> Directed | None:
     """The values and the policy that maximise r + ω · share over certified pairs; None where V's own will do."""
     graph = problem.graph
-    bonus = [
-        weight * segment_max(share, layer.row_ptr) for share, layer in zip(shares.share[:-1], graph.layers, strict=True)
-    ]
+    bonus = [weight * shares.of_pairs(h, layer) for h, layer in enumerate(graph.layers)]
     caps = [most * (1.0 + weight) for most in most_to_come(graph)]  # never reached, but for rounding
-    values = optimistic_values(graph, certified, bonus, known, caps, weight * shares.share[-1])
+    values = optimistic_values(graph, certified, bonus, known, caps, weight * shares.of_last)
+    values = without_q(graph, values) if problem.mapped else values
     if weight < HEAVY and same_play(graph, values.action, hoped.sure.action):
         return None
-    return Directed(values, shares, weight)
+    return Directed(values, weight, lambda: shares)
 
 
 def shares(
@@ -137,52 +182,109 @@ def shares(
 ) -> Shares | None:
     """How much each cost row that certified pairs reach tells about the targets; None where all tell nothing at all."""
     graph = problem.graph
-    turned = [data.bank.turned(r) for r in range(len(data.bank.rows))]
-    targets, failing = _targets(hoped, certified, reached_by(graph, hoped.best.action), slack)
-    aims = _aims(hoped.problem, data, turned, targets, failing, ridge)
-    score, aim, alone = [], [], []
-    for h, mask in enumerate(reached(graph, certified.pairs)):
-        best, which, most_told = np.zeros(len(mask)), np.full(len(mask), -1, np.int8), np.zeros(len(mask))
-        x = _table(problem, h)
-        if x is not None and mask.any():
-            for f in range(len(data.families)):
-                numbers, aimed = aims[data.regression(h, f)]
-                found, own, square = scores(x, np.flatnonzero(mask), _sight(problem, data, turned, h, f, ridge), aimed)
-                if len(numbers):
-                    own = np.where(own >= 0, numbers[own], -1).astype(np.int8)
-                which = np.where(found > best, own, which)
-                best = np.maximum(best, found)
-                most_told = np.maximum(most_told, np.divide(square, 1.0 + square, out=square))
-        score.append(best)
-        aim.append(which)
-        alone.append(most_told)
-    most, most_alone = _largest(score), _largest(alone)
-    if not most_alone > 0:
+    targets = _targets(hoped, certified, reached_by(graph, hoped.best.action), slack)
+    seen = seen_from(hoped.problem, data, targets, ridge)
+    return shares_of(problem, certified, seen, targets)
+
+
+def shares_of(
+    problem: Problem, certified: Certified, seen: Sequence[Sequence[Seen]], targets: Targets
+) -> Shares | None:
+    """Likewise, of targets that are known."""
+    marks = reached(problem.graph, certified.pairs)
+    told = [told_by(feature_table(problem, h), np.flatnonzero(mask), seen[h]) for h, mask in enumerate(marks)]
+    scale = scale_of(_largest(each.score for each in told), _largest(each.alone for each in told))
+    if scale is None:
         return None
-    if most < USEFUL * most_alone:
-        nowhere = tuple(np.full(len(part), -1, np.int8) for part in alone)
-        return Shares(tuple(part / most_alone for part in alone), nowhere, ())
-    return Shares(tuple(np.divide(part, most, out=part) for part in score), tuple(aim), tuple(targets))
+    sizes, rows = tuple(map(len, marks)), tuple(each.rows for each in told)
+    column = tuple((each.alone if scale.undirected else each.score) / scale.most for each in told)
+    if scale.undirected:
+        return Shares(sizes, rows, column, tuple(np.full(len(part), -1, np.int8) for part in column), ())
+    return Shares(sizes, rows, column, tuple(each.aim for each in told), targets.places)
 
 
-def _largest(parts: list[FloatArray]) -> float:
+def _largest(parts: Iterable[FloatArray]) -> float:
     return max(float(part.max(initial=0.0)) for part in parts)
 
 
-def _table(problem: Problem, h: int) -> Features | None:
+class Tells(NamedTuple):
+    """What some rows of a step tell, n of them."""
+
+    score: FloatArray  # (n,)
+    alone: FloatArray  # (n,)  u/(1+u)
+    rows: IntArray  # (n,)  their numbers
+    aim: NDArray[np.int8]  # (n,)  the number of the target, -1 where none
+
+
+def told_by(x: Features | None, rows: IntArray, seen: Sequence[Seen]) -> Tells:
+    """Of some rows (rising) of a table, for the targets of every family."""
+    if x is None or not len(rows):
+        return Tells(np.zeros(0), np.zeros(0), rows[:0], np.zeros(0, np.int8))
+    score, aim, alone = np.zeros(len(rows)), np.full(len(rows), -1, np.int8), np.zeros(len(rows))
+    for each in seen:
+        found, own, square = scores(x, rows, each.sight, each.aims)
+        if len(each.numbers):
+            own = np.where(own >= 0, each.numbers[own], -1).astype(np.int8)
+        aim = np.where(found > score, own, aim)
+        score = np.maximum(score, found)
+        alone = np.maximum(alone, np.divide(square, 1.0 + square, out=square))
+    return Tells(score, alone, rows, aim)
+
+
+class Scale(NamedTuple):
+    """What makes scores shares."""
+
+    most: float  # the largest
+    undirected: bool  # the score is u/(1+u)
+
+
+def scale_of(most: float, alone: float) -> Scale | None:
+    """By the largest score and the largest u/(1+u); None where all tell nothing at all."""
+    if not alone > 0:
+        return None
+    return Scale(alone, True) if most < USEFUL * alone else Scale(most, False)
+
+
+def feature_table(problem: Problem, h: int) -> Features | None:
+    """The cost rows of a step, (R, dc), in the last one (S, dc)."""
     graph = problem.graph
     return graph.terminal.cost_features if h == graph.horizon - 1 else graph.layers[h].cost_features
 
 
-def _targets(
-    hoped: Hope, certified: Certified, marks: Marks, slack: FloatArray
-) -> tuple[list[tuple[int, int]], list[int]]:
-    """Of some cost rows, those that are not certified and fail a limit, the nearest to it first; not too many.
+class Targets(NamedTuple):
+    """Cost rows that fail a limit, n of them."""
 
-    And the limit that each fails most.
-    """
-    problem, bounds, graph = hoped.problem, hoped.bounds, hoped.problem.graph
-    layer, row, excess, failing = [], [], [], []
+    layer: IntArray  # (n,)
+    row: IntArray  # (n,)  in the last layer the state
+    excess: FloatArray  # (n,)  by how many slacks, at most
+    failing: IntArray  # (n,)  the limit that it fails most
+
+    def nearest(self) -> Targets:
+        """The nearest to their limits, the first of equal ones; not too many."""
+        order = np.argsort(self.excess, kind="stable")[:MOST_TARGETS]
+        return Targets(self.layer[order], self.row[order], self.excess[order], self.failing[order])
+
+    @property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """(layer, cost row) of each."""
+        return tuple(zip(self.layer.tolist(), self.row.tolist(), strict=True))
+
+
+def joined_targets(parts: Sequence[Targets]) -> Targets:
+    return Targets(*(np.concatenate(field) for field in zip(*parts, strict=True)))
+
+
+def failing_rows(h: int, rows: IntArray, upper: FloatArray, limits: FloatArray, slack: FloatArray) -> Targets:
+    """Of some rows (n,) of a step, with upper bounds (n, m), those that fail a limit (m,)."""
+    over = (upper - limits) / slack
+    most = over.max(axis=1)
+    fails = most > 0
+    return Targets(np.full(int(fails.sum()), h), rows[fails], most[fails], over[fails].argmax(axis=1))
+
+
+def _targets(hoped: Hope, certified: Certified, marks: Marks, slack: FloatArray) -> Targets:
+    """Of some cost rows, those that are not certified and fail a limit, the nearest to it."""
+    problem, bounds, graph, found = hoped.problem, hoped.bounds, hoped.problem.graph, list[Targets]()
     for h, mask in enumerate(marks):
         if h < graph.horizon - 1:
             done, upper = spread(hoped.done[h], graph.layers[h].row_ptr), bounds.upper[h]
@@ -191,38 +293,35 @@ def _targets(
         else:
             done, upper = certified.states[-1], bounds.terminal_upper
         rows = np.flatnonzero(mask & ~done)
-        over = (upper[rows] - problem.bounds[h]) / slack[h]
-        most = over.max(axis=1)
-        fails = most > 0
-        layer.append(np.full(int(fails.sum()), h))
-        row.append(rows[fails])
-        excess.append(most[fails])
-        failing.append(over[fails].argmax(axis=1))
-    order = np.argsort(np.concatenate(excess), kind="stable")[:MOST_TARGETS]
-    layers, rows, limits = (np.concatenate(part)[order].tolist() for part in (layer, row, failing))
-    return list(zip(layers, rows, strict=True)), limits
+        found.append(failing_rows(h, rows, upper[rows], problem.bounds[h], slack[h]))
+    return joined_targets(found).nearest()
 
 
-def _sight(problem: Problem, data: CostData, turned: list[Turned], h: int, family: int, ridge: float) -> Sight:
-    own = data.families[family]
-    return Sight(turned[data.regression(h, family)], own, problem.graph.anchors[h], ridge * own.ratio)
+class Seen(NamedTuple):
+    """How the rows of one step and family are looked at, and the targets that they may tell about."""
+
+    sight: Sight
+    numbers: IntArray  # of these targets, among all
+    aims: Aims
 
 
-def _aims(
-    problem: Problem,
-    data: CostData,
-    turned: list[Turned],
-    targets: list[tuple[int, int]],
-    failing: list[int],
-    ridge: float,
-) -> list[tuple[IntArray, Aims]]:
-    """By regression: the numbers of its targets, and these. A target belongs to the family of the limit it fails."""
+def seen_from(problem: Problem, data: CostData, targets: Targets, ridge: float) -> list[list[Seen]]:
+    """By step and family, for targets of this problem. One belongs to the family of the limit that it fails, and to the
+    regression of its step: rows of the same regression tell about it."""
+    graph, n = problem.graph, len(data.families)
+    turned = [data.bank.turned(r) for r in range(len(data.bank.rows))]
+
+    def sight(h: int, f: int) -> Sight:
+        own = data.families[f]
+        return Sight(turned[data.regression(h, f)], own, graph.anchors[h], ridge * own.ratio)
+
     numbers: list[list[int]] = [[] for _ in turned]
     parts: list[list[Aims]] = [[] for _ in turned]
-    for number, ((h, row), j) in enumerate(zip(targets, failing, strict=True)):
-        x, f = _table(problem, h), data.family_of(j)
-        r = data.regression(h, f)
+    for number, (h, row, j) in enumerate(zip(targets.layer, targets.row, targets.failing, strict=True)):
+        x, f = feature_table(problem, int(h)), data.family_of(int(j))
+        r = data.regression(int(h), f)
         if x is not None:
-            parts[r].append(aims_at(x, np.array([row]), _sight(problem, data, turned, h, f, ridge)))
+            parts[r].append(aims_at(x, np.array([row]), sight(int(h), f)))
             numbers[r].append(number)
-    return [(np.array(n, np.int64), joined(p, t)) for n, p, t in zip(numbers, parts, turned, strict=True)]
+    aims = [(np.array(n, np.int64), joined(p, t)) for n, p, t in zip(numbers, parts, turned, strict=True)]
+    return [[Seen(sight(h, f), *aims[data.regression(h, f)]) for f in range(n)] for h in range(graph.horizon)]

@@ -12,17 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.values import ValueEllipsoid, expected_next_value
-from surefoot.model.graph import NO_ACTION, OUTSIDE, BoolArray, FloatArray, IntArray, LayeredGraph
+from surefoot.model.graph import NO_ACTION, OUTSIDE, BoolArray, FloatArray, IntArray, Layer, LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, not_refuted
 from surefoot.plan.rays import Opened
 from surefoot.plan.segments import spread
-from surefoot.plan.values import Values, most_to_come, optimistic_values
+from surefoot.plan.values import Values, most_to_come, optimistic_values, without_q
 
 CLOSED = 1e-9  #: a gap below this share of R_0 is rounding
 
@@ -64,12 +65,17 @@ def hope(
     hopeful = Certified(_either(pairs, certified.pairs), _either(found.states, certified.states))
     nothing, most = [np.broadcast_to(0.0, layer.n_pairs) for layer in graph.layers], most_to_come(graph)
     sure = optimistic_values(graph, certified, nothing, known, most)
+    sure = without_q(graph, sure) if problem.mapped else sure
     best = sure
     if opened is not None or not _alike(hopeful, certified):
         best = replace(optimistic_values(about.graph, hopeful, nothing, known, most), q=())  # which nobody asks for
+    return Hope(hopeful, best, sure, gap_of(graph, best, sure), about, about_bounds, done)
+
+
+def gap_of(graph: LayeredGraph, best: Values, sure: Values) -> float:
+    """V̄ − V at the start, of several the largest; 0 where rounding alone is left."""
     gap = float((best.value[0] - sure.value[0])[graph.starts].max())
-    gap = gap if gap > CLOSED * graph.horizon else 0.0
-    return Hope(hopeful, best, sure, gap, about, about_bounds, done)
+    return gap if gap > CLOSED * graph.horizon else 0.0
 
 
 def _alike(one: Certified, other: Certified) -> bool:
@@ -86,24 +92,32 @@ def reached(graph: LayeredGraph, pairs: Sequence[BoolArray]) -> Marks:
     here[graph.starts] = True
     result = []
     for h, layer in enumerate(graph.layers):
-        met = pairs[h] & spread(here, layer.state_ptr)
-        edges = spread(met, layer.pair_ptr)
-        here = np.zeros(graph.n_states(h + 1), bool)
-        here[layer.successor[edges]] = True
+        met, here = followed(layer, pairs[h], here, graph.n_states(h + 1))
         if graph.beyond is not None:
             here[OUTSIDE] = False  # nothing is met there that could be measured
-        result.append(edges if layer.per_triplet else spread(met, layer.row_ptr))
+        result.append(met)
     return (*result, here)
+
+
+def followed(layer: Layer, pairs: BoolArray, here: BoolArray, n_next: int) -> tuple[BoolArray, BoolArray]:
+    """One step along some pairs (N,) from some states (S,): the rows (R,) and the next states (S',) that may be met."""
+    met = pairs & spread(here, layer.state_ptr)
+    edges = spread(met, layer.pair_ptr)
+    there = np.zeros(n_next, bool)
+    there[layer.successor[edges]] = True
+    return edges if layer.per_triplet else spread(met, layer.row_ptr), there
 
 
 def reached_by(graph: LayeredGraph, action: Sequence[IntArray]) -> Marks:
     """Likewise along the pairs of a policy."""
-    pairs = []
-    for layer, chosen in zip(graph.layers, action, strict=True):
-        played = np.zeros(layer.n_pairs, bool)
-        played[chosen[chosen != NO_ACTION]] = True
-        pairs.append(played)
-    return reached(graph, pairs)
+    return reached(graph, [played(layer, chosen) for layer, chosen in zip(graph.layers, action, strict=True)])
+
+
+def played(layer: Layer, chosen: IntArray) -> BoolArray:
+    """(N,) the pairs that are chosen in some state (S,)."""
+    pairs = np.zeros(layer.n_pairs, bool)
+    pairs[chosen[chosen != NO_ACTION]] = True
+    return pairs
 
 
 def same_play(graph: LayeredGraph, one: Sequence[IntArray], other: Sequence[IntArray]) -> bool:
@@ -128,16 +142,22 @@ def worth(
     """
     value = [graph.terminal.reward]
     for h in reversed(range(len(graph.layers))):
-        layer, weight = graph.layers[h], np.zeros(graph.layers[h].n_pairs)
-        if policy[h].dtype.kind == "f":
-            weight[:] = policy[h]
-        else:
-            weight[policy[h][policy[h] != NO_ACTION]] = 1.0
-        pairs, here = np.flatnonzero(weight), np.zeros(layer.n_pairs)
-        ahead = expected_next_value(layer, value[0], known[h], pairs)[pairs]
-        here[pairs] = weight[pairs] * (layer.reward[pairs] + ahead)
-        value.insert(0, np.add.reduceat(here, layer.state_ptr[:-1]))
+        layer, own = graph.layers[h], cast(Any, policy[h])
+        weight = own if own.dtype.kind == "f" else played(layer, own).astype(np.float64)
+        value.insert(0, step_worth(layer, weight, known[h], value[0]))
     return tuple(value)
+
+
+def step_worth(
+    layer: Layer, weight: FloatArray, known: ValueEllipsoid, following: FloatArray, first: int = 0
+) -> FloatArray:
+    """(S,) what is expected in one step from pairs of these weights (N,), by the next one's worth.
+
+    ``first``: the number of the first pair, in a part of a step."""
+    pairs, here = np.flatnonzero(weight), np.zeros(layer.n_pairs)
+    ahead = expected_next_value(layer, following, known, pairs, first)[pairs]
+    here[pairs] = weight[pairs] * (layer.reward[pairs] + ahead)
+    return np.add.reduceat(here, layer.state_ptr[:-1])
 
 
 def worth_between(

@@ -84,8 +84,8 @@ class Plan:
         V̄ minus a lower bound on the value of what the plan plays, by the learner's own bounds; of several starts the
         largest. It holds for ``optimism`` ≥ 1, and for policies that are safe over the declared support.
         """
-        played = self.values.action if self.chances is None else self.chances
-        low = worth_at_least(self.problem.graph, played, self.ellipsoids)
+        played, low = self.values.action if self.chances is None else self.chances, self.values.low
+        low = worth_at_least(self.problem.graph, played, self.ellipsoids) if low is None else low
         return float((self.hope.best.value[0] - low)[self.problem.graph.starts].max())
 
     @cached_property

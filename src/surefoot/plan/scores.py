@@ -91,7 +91,7 @@ def _scores(
     room: int,
     weights: FloatArray,  # (…,)  1/(e + λ)
     aims: Aims,
-    score: FloatArray,  # (rows of x,)  written where asked for; as the two below
+    score: FloatArray,  # (rows,)  written, as the two below
     which: IntArray,  # the target that it is for
     square: FloatArray,  # u
 ) -> None:
@@ -102,8 +102,9 @@ def _scores(
             told = np.dot(turned, aims.turned.T)
             squares = np.dot(turned * turned, weights)
             for i in range(own.shape[0]):
-                square[own[i]] = squares[i]
-                score[own[i]], which[own[i]] = _best(told[i], squares[i])
+                at = cuts[chunk] + i
+                square[at] = squares[i]
+                score[at], which[at] = _best(told[i], squares[i])
         else:
             z, w, a = np.empty(room), np.empty(room), np.empty(room)
             for i in range(own.shape[0]):
@@ -111,8 +112,9 @@ def _scores(
                 u, by_target = (w * a).sum(), np.empty(aims.block.shape[0])
                 for t in range(by_target.shape[0]):
                     by_target[t] = (w * aims.turned[t]).sum() if aims.block[t] == b else 0.0
-                square[own[i]] = u
-                score[own[i]], which[own[i]] = _best(by_target, u)
+                at = cuts[chunk] + i
+                square[at] = u
+                score[at], which[at] = _best(by_target, u)
 
 
 _kernels = serial_and_parallel(_scores)
@@ -148,8 +150,8 @@ def joined(parts: list[Aims], data: Turned) -> Aims:
 
 
 def scores(x: Features, rows: IntArray, sight: Sight, aims: Aims) -> tuple[FloatArray, IntArray, FloatArray]:
-    """(largest score over the targets, which one or -1, u) of some rows of a table, each (len(x),); 0 elsewhere."""
-    score, which, square = np.zeros(len(x)), np.full(len(x), -1, np.int8), np.zeros(len(x))
+    """(largest score over the targets, which one or -1, u) of some rows of a table (rising), each (rows,)."""
+    score, which, square = np.empty(len(rows)), np.empty(len(rows), np.int8), np.empty(len(rows))
     look, blocks = sight.look, sight.data.basis.blocks
     weights = 1.0 / (sight.data.eigenvalues + sight.ridge)
     many = len(rows) * blocks.largest * (len(aims.block) + blocks.largest) >= WORTH_THREADS and usable_threads() > 1

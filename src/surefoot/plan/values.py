@@ -6,7 +6,7 @@ Q_h(s,a) = r + expected next value + bonus,     V_h(s) = max over certified a of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,10 +20,11 @@ from surefoot.plan.certify import Certified
 class Values:
     """Q of allowed pairs (unclipped), V of all states, and the greedy pair (-1 where nothing is allowed)."""
 
-    q: tuple[FloatArray, ...]  # H-1 of (N,), NaN where not allowed: Plan.q computes those when asked
+    q: tuple[FloatArray, ...]  # H-1 of (N,), NaN where not allowed or not kept: Plan.q computes those when asked
     bonus: tuple[FloatArray, ...]  # H-1 of (N,)
     value: tuple[FloatArray, ...]  # H of (S,)
     action: tuple[IntArray, ...]  # H-1 of (S,)
+    low: FloatArray | None = None  # (S,) of the first layer: no less is expected from these actions; where it is known
 
 
 def most_to_come(graph: LayeredGraph) -> list[float]:
@@ -49,13 +50,32 @@ def optimistic_values(
     q: list[FloatArray] = []
     action: list[IntArray] = []
     for h in reversed(range(len(graph.layers))):
-        layer = graph.layers[h]
-        wanted = np.flatnonzero(allowed.pairs[h])
-        q.insert(0, layer.reward + expected_next_value(layer, value[0], known[h], wanted) + bonus[h])
-        best, chosen = greedy(layer, q[0], allowed.pairs[h], caps[h])
+        here, best, chosen = step_values(graph.layers[h], allowed.pairs[h], bonus[h], known[h], caps[h], value[0])
+        q.insert(0, here)
         action.insert(0, chosen)
         value.insert(0, best)
     return Values(tuple(q), tuple(bonus), tuple(value), tuple(action))
+
+
+def without_q(graph: LayeredGraph, values: Values) -> Values:
+    """The same with no Q kept, where there is no room for so many numbers."""
+    return replace(values, q=tuple(np.broadcast_to(np.nan, layer.n_pairs) for layer in graph.layers))
+
+
+def step_values(
+    layer: Layer,
+    allowed: BoolArray,
+    bonus: FloatArray,
+    known: ValueEllipsoid,
+    cap: float,
+    following: FloatArray,
+    first: int = 0,
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """(Q of the allowed pairs, V, the greedy pair) of one step from the next one's V.
+
+    ``first``: the number of the first pair, in a part of a step."""
+    q = layer.reward + expected_next_value(layer, following, known, np.flatnonzero(allowed), first) + bonus
+    return q, *greedy(layer, q, allowed, cap)
 
 
 def greedy(layer: Layer, q: FloatArray, allowed: BoolArray, cap: float) -> tuple[FloatArray, IntArray]:

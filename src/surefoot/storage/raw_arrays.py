@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import mmap
 import os
 import re
 import secrets
@@ -78,7 +79,23 @@ def _write(files: disk.FileLayer, path: Path, array: NDArray[Any]) -> dict[str, 
 def _pieces(flat: NDArray[Any]) -> Iterator[NDArray[Any]]:
     step = max(1, _PIECE // flat.itemsize)
     for first in range(0, flat.size, step):
+        expect(flat, first + step, first + 2 * step)
         yield flat[first : first + step]
+
+
+def expect(array: Any, first: int, end: int) -> None:
+    """The rows first … end-1 of a mapped array are wanted next: the system reads them while something is computed.
+
+    Nothing happens for arrays in memory, or where the system has no such call.
+    """
+    mapped: Any = getattr(array, "_mmap", None)
+    rows = array[first:end] if mapped is not None and first < end else None
+    if rows is None or not rows.nbytes or not hasattr(mapped, "madvise"):
+        return
+    begin = rows.ctypes.data - np.frombuffer(mapped, np.uint8).ctypes.data
+    page = begin - begin % mmap.PAGESIZE
+    with contextlib.suppress(OSError):
+        mapped.madvise(mmap.MADV_WILLNEED, page, rows.nbytes + begin - page)
 
 
 def read_header(folder: Path) -> Any:
@@ -113,9 +130,8 @@ def _checked(path: Path, kind: np.dtype[Any], shape: tuple[int, ...], crc: int, 
     expected, size = math.prod(shape) * kind.itemsize, os.stat(path).st_size
     if size != expected or not path.is_file():
         raise UnreadableFile("an array has the wrong size", where=at, got=f"{size} bytes where {expected} are expected")
-    array: NDArray[Any] = np.empty(shape, kind)
-    if size:
-        array = np.memmap(path, kind, "r", shape=shape) if mapped else np.fromfile(path, kind).reshape(shape)
+    left = mapped and size > 0  # nothing can be mapped of an empty file
+    array = np.memmap(path, kind, "r", shape=shape) if left else np.fromfile(path, kind).reshape(shape)
     found = 0
     for piece in _pieces(array.reshape(-1)):
         found = zlib.crc32(piece.view(np.uint8).data, found)

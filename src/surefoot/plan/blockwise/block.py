@@ -1,0 +1,297 @@
+"""What one process does for a plan: everything that needs the rows of the states it owns.
+
+It holds its part of every step and answers, step by step, from what is known of the next one: what is certified, what
+is hopeful, what they are worth, what may be met. Its answers are about its own states alone. It calls the functions
+that a plan in one process calls, on its part.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, wraps
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.estimate.costs import bound_all
+from surefoot.estimate.ellipsoids import CostEllipsoids
+from surefoot.estimate.families import Family
+from surefoot.estimate.row_bounds import RowBounds
+from surefoot.estimate.values import ValueEllipsoid
+from surefoot.model.graph import NO_ACTION, Anchors, BoolArray, FloatArray, IntArray, Layer
+from surefoot.plan.blockwise.extent import Extent, Range
+from surefoot.plan.certify import certified_by, fallback_of
+from surefoot.plan.directed import Scale, Seen, Targets, failing_rows, largest_by_pair, told_by
+from surefoot.plan.hope import followed, played, step_worth
+from surefoot.plan.segments import segment_any, spread
+from surefoot.plan.values import step_values
+from surefoot.threads import one_blas_thread
+
+
+class Declared(NamedTuple):
+    """What every process knows of the problem."""
+
+    limits: FloatArray  # (H, m)
+    slack: FloatArray  # (H, m)
+    most: list[float]  # H-1: R_h
+    families: tuple[Family, ...]
+    regression: list[int]  # H-1: of the first family
+    anchors: tuple[Anchors | None, ...]  # H
+
+
+class Ahead(NamedTuple):
+    """What is known of the states of the next step, those that the block's own may lead to."""
+
+    certified: BoolArray
+    hopeful: BoolArray  # not refuted
+    sure: FloatArray  # V
+    best: FloatArray  # V̄
+    low: FloatArray  # no less is expected from V's policy
+
+    def of(self, states: Range) -> Ahead:
+        """Of some of the states."""
+        own = states.all
+        return Ahead(self.certified[own], self.hopeful[own], self.sure[own], self.best[own], self.low[own])
+
+
+def joined(parts: Sequence[Ahead]) -> Ahead:
+    """Of the states of all blocks."""
+    certified, hopeful, sure, best, low = (np.concatenate(field) for field in zip(*parts, strict=True))
+    return Ahead(certified, hopeful, sure, best, low)
+
+
+class Here(NamedTuple):
+    """The same of a block's own states; pairs are counted from its own first, and marks of pairs are packed bits."""
+
+    ahead: Ahead
+    action: IntArray
+    best_action: IntArray
+    certified_pairs: NDArray[np.uint8]
+    hopeful_pairs: NDArray[np.uint8]
+
+
+class Met(NamedTuple):
+    """One step forward."""
+
+    hoped: NDArray[np.uint8]  # packed: states of the next step that V̄'s policy may meet
+    certified: NDArray[np.uint8]  # packed: that certified pairs may meet
+    targets: Targets
+
+
+class Explored(NamedTuple):
+    """One step of the values that explore; of own states."""
+
+    value: FloatArray
+    low: FloatArray
+    action: IntArray
+    bonus: FloatArray  # of own pairs
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A step as far as this process holds it; successors are counted from the first that is known here."""
+
+    extent: Extent
+    layer: Layer
+    table: FloatArray  # cost features, in whole chunks
+    next: Range  # states of the next step
+
+    @property
+    def offset(self) -> int:
+        """Of the layer's first row in the table."""
+        return self.extent.rows.first - self.extent.table.first
+
+    @property
+    def own(self) -> slice:
+        return self.extent.own.beside(self.extent.states)
+
+    @property
+    def own_pairs(self) -> slice:
+        return self.extent.own_pairs.beside(self.extent.pairs)
+
+    @property
+    def is_own(self) -> BoolArray:
+        """(S,)"""
+        mask = np.zeros(self.layer.n_states, bool)
+        mask[self.own] = True
+        return mask
+
+    def from_own(self, chosen: IntArray) -> IntArray:
+        """The pairs of own states, counted from the first own pair; what is small travels faster."""
+        mine = chosen[self.own]
+        return np.where(mine == NO_ACTION, NO_ACTION, mine - self.own_pairs.start).astype(np.int32)
+
+
+def timed(method: Callable[..., Any]) -> Callable[..., tuple[float, Any]]:
+    """→ (seconds that it took here, the answer)."""
+
+    @wraps(method)
+    def run(*words: Any) -> tuple[float, Any]:
+        began = time.perf_counter()
+        with one_blas_thread():
+            found = method(*words)
+        return time.perf_counter() - began, found
+
+    return run
+
+
+class Block:
+    """The states that one process owns, of every step. Lives on a Dask worker, as an actor."""
+
+    def __init__(self, declared: Declared) -> None:
+        self._declared = declared
+        self._arrays: dict[str, NDArray[Any]] = {}
+        self._next: dict[str, Range] = {}
+        self._parts: list[_Part] = []
+        self._bounds: list[RowBounds] = []
+        self._values: Sequence[ValueEllipsoid] = ()
+        n = len(declared.most)
+        self._certified: list[Any] = [None] * n  # (N,) masks
+        self._sure: list[Any] = [None] * n  # (S,) actions
+        self._best: list[Any] = [None] * n
+        self._explored: list[Any] = [None] * n
+        self._marks: list[Any] = [None] * n  # (R,) cost rows that certified pairs may meet
+        self._told: list[tuple[FloatArray, FloatArray]] = []
+
+    # --- what it holds ----------------------------------------------------------------------------------
+
+    def receive(self, name: str, piece: NDArray[Any], at: int, length: int) -> None:
+        """Some entries of an array, which comes in pieces."""
+        if name not in self._arrays:
+            self._arrays[name] = np.empty((length, *piece.shape[1:]), piece.dtype)
+        self._arrays[name][at : at + len(piece)] = piece
+
+    def begin_step(self, extent: Extent, names: dict[str, str]) -> Range:
+        """The next step is made of these arrays, by the layer's field. → the states that may follow."""
+        found = {field: self._arrays[name] for field, name in names.items()}
+        following = names["successor"]
+        if following not in self._next:
+            array = self._arrays[following]
+            low, high = (int(array.min()), int(array.max()) + 1) if len(array) else (0, 0)
+            array -= array.dtype.type(low)
+            self._next[following] = Range(low, high)
+        table, first = found.pop("table"), extent.pairs.first
+        rows = slice(extent.rows.first - extent.table.first, extent.rows.end - extent.table.first)
+        pair_ptr = found["pair_ptr"] - extent.edges.first
+        fallback = found["fallback"]
+        layer = Layer(
+            state_ptr=found["state_ptr"] - first,
+            pair_ptr=pair_ptr,
+            successor=found["successor"],
+            reward=found["reward"],
+            cost_features=table[rows],
+            transition_features=found.get("transition_features", table[rows]),
+            fallback=np.where(fallback == NO_ACTION, NO_ACTION, fallback - first),
+            row_ptr=found["row_ptr"] - extent.rows.first if "row_ptr" in found else pair_ptr,
+            forbidden=found["forbidden"],
+        )
+        self._parts.append(_Part(extent, layer, table, self._next[following]))
+        return self._next[following]
+
+    # --- one plan ---------------------------------------------------------------------------------------
+
+    @timed
+    def look(
+        self,
+        known: dict[int, list[CostEllipsoids]],
+        values: Sequence[ValueEllipsoid],
+        rounding: FloatArray,
+    ) -> bool:
+        """See all rows once: Step 1. → no bound contradicts another."""
+        declared, done = self._declared, dict[tuple[int, int], RowBounds]()
+        self._values, self._bounds, fine = values, [], True
+        for h, part in enumerate(self._parts):
+            r = declared.regression[h]
+            key = r, id(part.table)
+            if key not in done:
+                anchors, families = declared.anchors[h], declared.families
+                bounding = partial(bound_all, anchors=anchors, known=known[r], families=families)
+                done[key] = RowBounds(part.table, declared.limits[:-1], bounding)
+                fine &= done[key].look(rounding)
+            self._bounds.append(done[key])
+        return fine
+
+    @timed
+    def backward(self, h: int, ahead: Ahead, consistent: bool) -> Here:
+        """Steps 2 and 3 of one step, and what they are worth."""
+        part, layer = self._parts[h], self._parts[h].layer
+        pairs, states, found, hopeful = self._sets(h, ahead, consistent)
+        either = found | pairs
+        nothing, known, first = np.broadcast_to(0.0, layer.n_pairs), self._values[h], part.extent.pairs.first
+        cap = self._declared.most[h]
+        _, sure, action = step_values(layer, pairs, nothing, known, cap, ahead.sure, first)
+        best, best_action = sure, action
+        if not (np.array_equal(either, pairs) and np.array_equal(ahead.best, ahead.sure)):
+            _, best, best_action = step_values(layer, either, nothing, known, cap, ahead.best, first)
+        low = self._worth(h, action, ahead.low)
+        self._certified[h], self._sure[h], self._best[h] = pairs, action, best_action
+        own, its = part.own, part.own_pairs
+        return Here(
+            Ahead(states[own], hopeful[own], sure[own], best[own], low[own]),
+            part.from_own(action),
+            part.from_own(best_action),
+            np.packbits(pairs[its]),
+            np.packbits(either[its]),
+        )
+
+    def _sets(self, h: int, ahead: Ahead, consistent: bool) -> tuple[BoolArray, BoolArray, BoolArray, BoolArray]:
+        """(certified pairs, certified states, pairs that are not refuted, states that are not refuted)."""
+        part, layer, limits = self._parts[h], self._parts[h].layer, self._declared.limits[h]
+        if not consistent:
+            pairs, allowed = fallback_of(layer), ~layer.forbidden
+            return pairs, segment_any(pairs, layer.state_ptr), spread(allowed, layer.state_ptr), allowed
+        rows = slice(part.offset, part.offset + layer.n_rows)
+        upper, lower = (self._bounds[h].kept(side, rows, limits) for side in (0, 1))
+        return *certified_by(layer, upper, ahead.certified), *certified_by(layer, lower, ahead.hopeful)
+
+    def _worth(self, h: int, action: IntArray, following: FloatArray) -> FloatArray:
+        part, known = self._parts[h], self._values[h]
+        weight = played(part.layer, action).astype(np.float64)
+        least = replace(known, optimism=-known.optimism)
+        return step_worth(part.layer, weight, least, following, part.extent.pairs.first)
+
+    @timed
+    def forward(self, h: int, hoped: BoolArray, certified: BoolArray) -> Met:
+        """From states that V̄'s policy and certified pairs meet, both of all states that are held here."""
+        part, layer, declared = self._parts[h], self._parts[h].layer, self._declared
+        mask, next_hoped = followed(layer, played(layer, self._best[h]), hoped & part.is_own, part.next.size)
+        self._marks[h], next_certified = followed(layer, self._certified[h], certified, part.next.size)
+        rows = np.flatnonzero(mask & ~spread(self._certified[h], layer.row_ptr))
+        upper, _ = self._bounds[h].of(rows + part.offset)
+        found = failing_rows(h, rows + part.extent.rows.first, upper, declared.limits[h], declared.slack[h])
+        return Met(np.packbits(next_hoped), np.packbits(next_certified), found.nearest())
+
+    @timed
+    def score(self, seen: Sequence[Sequence[Seen]]) -> tuple[float, float]:
+        """What the rows that may be met tell about the targets. → the largest score and the largest u/(1+u)."""
+        self._told, most, most_alone = [], 0.0, 0.0
+        for part, marks, each in zip(self._parts, self._marks, seen, strict=False):
+            told = told_by(part.table, np.flatnonzero(marks) + part.offset, each)
+            rows = told.rows - part.offset
+            score, alone = (largest_by_pair(part.layer, rows, column) for column in (told.score, told.alone))
+            most = max(most, float(score[part.own_pairs].max(initial=0.0)))
+            most_alone = max(most_alone, float(alone[part.own_pairs].max(initial=0.0)))
+            self._told.append((score, alone))
+        return most, most_alone
+
+    @timed
+    def explore(self, h: int, value: FloatArray, low: FloatArray, scale: Scale, weight: float, cap: float) -> Explored:
+        """One step of r + ω · share over certified pairs."""
+        part = self._parts[h]
+        bonus = weight * (self._told[h][scale.undirected] / scale.most)
+        first = part.extent.pairs.first
+        _, best, action = step_values(part.layer, self._certified[h], bonus, self._values[h], cap, value, first)
+        self._explored[h] = action
+        least = self._worth(h, action, low)
+        return Explored(best[part.own], least[part.own], part.from_own(action), bonus[part.own_pairs])
+
+    @timed
+    def same(self, h: int, here: BoolArray) -> tuple[bool, NDArray[np.uint8]]:
+        """(exploring plays as V does in these states, those of the next step that it may meet, packed)."""
+        part, met = self._parts[h], here & self._parts[h].is_own
+        alike = np.array_equal(self._explored[h][met], self._sure[h][met])
+        _, there = followed(part.layer, played(part.layer, self._explored[h]), met, part.next.size)
+        return alike, np.packbits(there)

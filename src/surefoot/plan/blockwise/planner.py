@@ -1,0 +1,218 @@
+"""A plan by many processes: the same sweeps as in one, each step a question to all blocks.
+
+What goes out of a step, and what comes back, grows with its states; rows, and what is computed of them, stay where they
+are. Backward once for certified and hopeful sets and both their values; then, while there is something to explore, once
+forward to see what may be met, once for the scores, backward for the values that explore, and forward to compare.
+The result is that of :mod:`surefoot.plan.hope` and :mod:`surefoot.plan.directed`, bit for bit. Q is not kept: a plan
+computes it when it is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from surefoot.clusters import Cluster
+from surefoot.errors import InvalidInput
+from surefoot.estimate.costs import CostBounds, CostData, bound_costs
+from surefoot.estimate.ellipsoids import CostConfidence, CostEllipsoids
+from surefoot.estimate.values import ValueEllipsoid
+from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray
+from surefoot.model.problem import Problem
+from surefoot.model.sparse_rows import SparseRows
+from surefoot.plan import directed
+from surefoot.plan.blockwise.block import Ahead, Declared, Explored, Here, Met, joined
+from surefoot.plan.blockwise.team import Team
+from surefoot.plan.certify import Certified, last_states
+from surefoot.plan.directed import HEAVY, Directed, Scale, Shares, Targets
+from surefoot.plan.hope import Hope, gap_of
+from surefoot.plan.values import Values, most_to_come, without_q
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """Shares that stay with the blocks."""
+
+    scale: Scale
+    last: FloatArray  # (S,)  of the last states, which are looked at here
+    all: Callable[[], Shares]  # computed here, for who wants to see them
+
+
+class Blockwise:
+    """Makes the plans of one problem on a cluster."""
+
+    def __init__(self, problem: Problem, data: CostData, slack: FloatArray, cluster: Cluster) -> None:
+        refuse_unsuited(problem)
+        self._problem, self._slack = problem, slack
+        graph = problem.graph
+        regression = [data.regression(h) for h in range(len(graph.layers))]
+        declared = Declared(problem.bounds, slack, most_to_come(graph), data.families, regression, graph.anchors)
+        self.team = Team(graph, declared, cluster)
+
+    def bound_costs(self, data: CostData, confidence: CostConfidence, values: Sequence[ValueEllipsoid]) -> CostBounds:
+        """Step 1: every block looks at its rows; single bounds are computed here when they are asked for."""
+
+        def look(known: dict[int, list[CostEllipsoids]], rounding: FloatArray) -> bool:
+            return all(self.team.ask("look", [(known, values, rounding)] * len(self.team.members)))
+
+        return bound_costs(self._problem, data, confidence, look=look)
+
+    def hope(self, bounds: CostBounds) -> tuple[Certified, Hope]:
+        """Steps 2 and 3, and what may still be had: one sweep backward."""
+        problem, graph = self._problem, self._problem.graph
+        last, hopeful = last_states(graph, bounds, problem.bounds)
+        ends = graph.terminal.reward
+        ahead = Ahead(last, hopeful, np.where(last, ends, 0.0), np.where(hopeful | last, ends, 0.0), ends)
+        steps = [ahead]
+        found: list[list[Here]] = []
+        for h in reversed(range(len(graph.layers))):
+            words = [(h, steps[0].of(m.next[h]), bounds.consistent) for m in self.team.members]
+            here: list[Here] = self.team.ask("backward", words)
+            steps.insert(0, joined([each.ahead for each in here]))
+            found.insert(0, here)
+        certified, either = (
+            tuple(self._pairs(h, [each[i] for each in here]) for h, here in enumerate(found)) for i in (3, 4)
+        )
+        action, best_action = (
+            tuple(self._actions(h, [each[i] for each in here]) for h, here in enumerate(found)) for i in (1, 2)
+        )
+        states = tuple(step.certified for step in steps)
+        hoped = Certified(either, tuple(step.hopeful | step.certified for step in steps))
+        sure = self._values(tuple(step.sure for step in steps), action, steps[0].low)
+        best = self._values(tuple(step.best for step in steps), best_action, None)
+        return Certified(certified, states), Hope(
+            hoped, best, sure, gap_of(graph, best, sure), problem, bounds, certified
+        )
+
+    def shares(
+        self,
+        problem: Problem,
+        data: CostData,
+        certified: Certified,
+        hoped: Hope,
+        ridge: float,
+        slack: FloatArray,
+    ) -> Told | None:
+        """As :func:`surefoot.plan.directed.shares`, with the shares left where they are."""
+        graph, bounds = problem.graph, hoped.bounds
+        hoped_here, certified_here = (self._starts() for _ in range(2))
+        found = list[Targets]()
+        for h in range(len(graph.layers)):
+            held = [member.extents[h].states.all for member in self.team.members]
+            met: list[Met] = self.team.ask("forward", [(h, hoped_here[own], certified_here[own]) for own in held])
+            found += [each.targets for each in met]
+            hoped_here = self._joined(h, [each.hoped for each in met])
+            certified_here = self._joined(h, [each.certified for each in met])
+        if bounds.terminal_upper is not None:
+            rows = np.flatnonzero(hoped_here & ~certified.states[-1])
+            last = len(graph.layers)
+            upper = bounds.terminal_upper[rows]
+            found.append(directed.failing_rows(last, rows, upper, problem.bounds[last], slack[last]))
+        targets = directed.joined_targets(found).nearest()
+        seen = directed.seen_from(problem, data, targets, ridge)
+        answers = self.team.ask("score", [(seen,)] * len(self.team.members))
+        ends = directed.told_by(graph.terminal.cost_features, np.flatnonzero(certified_here), seen[-1])
+        at_the_end = float(ends.score.max(initial=0.0)), float(ends.alone.max(initial=0.0))
+        scale = directed.scale_of(*(max(column) for column in zip(at_the_end, *answers, strict=True)))
+        if scale is None:
+            return None
+        last_share = np.zeros(graph.terminal.n_states)
+        last_share[ends.rows] = (ends.alone if scale.undirected else ends.score) / scale.most
+
+        def every() -> Shares:
+            shares = directed.shares_of(problem, certified, seen, targets)
+            assert shares is not None
+            return shares
+
+        return Told(scale, last_share, every)
+
+    def directed_values(
+        self,
+        problem: Problem,
+        certified: Certified,
+        known: tuple[ValueEllipsoid, ...],
+        hoped: Hope,
+        told: Told,
+        weight: float,
+    ) -> Directed | None:
+        """As :func:`surefoot.plan.directed.directed_values`."""
+        graph = problem.graph
+        ends = graph.terminal.reward
+        value = [np.where(certified.states[-1], ends + weight * told.last, 0.0)]
+        low, action, bonus = ends, list[IntArray](), list[FloatArray]()
+        for h in reversed(range(len(graph.layers))):
+            cap = most_to_come(graph)[h] * (1.0 + weight)
+            nexts = [member.next[h].all for member in self.team.members]
+            words = [(h, value[0][own], low[own], told.scale, weight, cap) for own in nexts]
+            found: list[Explored] = self.team.ask("explore", words)
+            value.insert(0, np.concatenate([each.value for each in found]))
+            low = np.concatenate([each.low for each in found])
+            action.insert(0, self._actions(h, [each.action for each in found]))
+            bonus.insert(0, np.concatenate([each.bonus for each in found]))
+        if weight < HEAVY and self._same_play():
+            return None
+        values = self._values(tuple(value), tuple(action), low, tuple(bonus))
+        return Directed(values, weight, told.all)
+
+    def _same_play(self) -> bool:
+        here = self._starts()
+        for h in range(len(self._problem.graph.layers)):
+            found = self.team.ask("same", [(h, here[m.extents[h].states.all]) for m in self.team.members])
+            if not all(alike for alike, _ in found):
+                return False
+            here = self._joined(h, [packed for _, packed in found])
+        return True
+
+    # --- answers of blocks, together --------------------------------------------------------------------
+
+    def _starts(self) -> BoolArray:
+        graph = self._problem.graph
+        here = np.zeros(graph.n_states(0), bool)
+        here[graph.starts] = True
+        return here
+
+    def _joined(self, h: int, packed: list[Any]) -> BoolArray:
+        """(S',) states of the next step that some block marked."""
+        there = np.zeros(self._problem.graph.n_states(h + 1), bool)
+        for member, bits in zip(self.team.members, packed, strict=True):
+            own = member.next[h]
+            there[own.all] |= np.unpackbits(bits, count=own.size).astype(bool)
+        return there
+
+    def _pairs(self, h: int, packed: list[Any]) -> BoolArray:
+        """(N,) marks of pairs."""
+        sizes = [member.extents[h].own_pairs.size for member in self.team.members]
+        parts = [np.unpackbits(bits, count=n) for bits, n in zip(packed, sizes, strict=True)]
+        return np.concatenate(parts).astype(bool)
+
+    def _actions(self, h: int, parts: list[Any]) -> IntArray:
+        """(S,) pairs in numbers of the whole step."""
+        firsts = [member.extents[h].own_pairs.first for member in self.team.members]
+        whole = [part.astype(np.int64) for part in parts]
+        return np.concatenate([np.where(p == NO_ACTION, NO_ACTION, p + n) for p, n in zip(whole, firsts, strict=True)])
+
+    def _values(
+        self,
+        value: tuple[FloatArray, ...],
+        action: tuple[IntArray, ...],
+        low: FloatArray | None,
+        bonus: tuple[FloatArray, ...] | None = None,
+    ) -> Values:
+        graph = self._problem.graph
+        nothing = tuple(np.broadcast_to(0.0, layer.n_pairs) for layer in graph.layers)
+        return without_q(graph, Values((), nothing if bonus is None else bonus, value, action, low))
+
+
+def refuse_unsuited(problem: Problem) -> None:
+    """What is not built for many machines is said before anything is sent."""
+    fix = "Leave out on=: this one is planned on one machine."
+    tables = [x for layer in problem.graph.layers for x in (layer.cost_features, layer.transition_features)]
+    if any(isinstance(x, SparseRows) for x in tables):
+        raise InvalidInput("plans on many machines need dense features", got="sparse ones", fix=fix)
+    if problem.has_rays:
+        raise InvalidInput("plans on many machines need actions without intensities", got="rays", fix=fix)
+    if problem.growth is not None:
+        raise InvalidInput("plans on many machines need the whole graph", got="a problem that grows", fix=fix)
