@@ -15,7 +15,7 @@ import pytest
 import surefoot as sf
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.runs import ledger as ledgers
-from surefoot.runs import runner
+from surefoot.runs import session
 from surefoot.runs.ledger import Ledger
 from surefoot.runs.run import Run
 from tests.alike import AGENTS
@@ -196,12 +196,12 @@ def test_a_newer_ledger_asks_for_an_upgrade(seed: int, tmp_path: Path) -> None:
 def test_a_run_that_was_stopped_before_its_first_episode(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Stopped(runner.Interrupt):
+    class Stopped(session.Interrupt):
         def __init__(self) -> None:
             super().__init__()
             self.requested = True
 
-    monkeypatch.setattr(runner, "Interrupt", Stopped)
+    monkeypatch.setattr(session, "Interrupt", Stopped)
     run = played(seed)
     assert (run.episodes, run.interrupted, run.gap_closed) == (0, True, 0.0)
     ledger = Ledger.load(run.save(tmp_path / "ledger"))

@@ -19,7 +19,7 @@ from surefoot.storage import archive as npz
 from surefoot.worlds.world import World
 
 if TYPE_CHECKING:
-    from surefoot.runs.runner import Session
+    from surefoot.runs.session import Session
 
 VERSION = 4
 DECISIVE = ("problem", "limits", "world", "noise", "agent", "constants")  # of a manifest: what decides the run

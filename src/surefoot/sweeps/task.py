@@ -18,7 +18,7 @@ from surefoot.runs import checkpoint as checkpoints
 from surefoot.runs.last_policy import save_last_policy
 from surefoot.runs.plans_kept import Recorder
 from surefoot.runs.run import Run
-from surefoot.runs.runner import Session
+from surefoot.runs.session import Session
 from surefoot.storage import disk
 from surefoot.storage.disk import writing
 from surefoot.sweeps.folder import EXPLOITING, POLICY, RunPlace
