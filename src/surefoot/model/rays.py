@@ -71,7 +71,8 @@ def layer_at(layer: Layer, rays: Rays, intensity: FloatArray) -> Layer:
 
 
 def graph_at(graph: LayeredGraph, intensities: Sequence[FloatArray]) -> LayeredGraph:
-    """The graph with every ray at its intensity, H-1 of (N,); layers that share features and intensities still do."""
+    """The graph with every ray at its intensity, H-1 of (N,) (ass:starconvexity); layers that share features and
+    intensities still do."""
     made: dict[tuple[int, ...], Layer] = {}
     layers = []
     for layer, rays, intensity in zip(graph.layers, graph.rays, intensities, strict=True):

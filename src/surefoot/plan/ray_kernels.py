@@ -13,24 +13,25 @@ NOTHING = -1.0  #: no intensity at all
 _SLIVER = 1e-13  # of the length of a ray: less is no direction
 
 
-class RayEnds(NamedTuple):
-    """Cost rows of rays at both ends, as one family of limits sees them. (n rows, a anchors, k limits)"""
+class RayEnd(NamedTuple):
+    """One end of some cost rows, as one family of limits sees it. (n rows, a anchors, k limits, e ellipsoids)"""
 
-    x: tuple[FloatArray, FloatArray]  # (n, dc)
-    rho: tuple[FloatArray, FloatArray]  # (n, a)
-    z: tuple[FloatArray, FloatArray]  # (n, dc)
-    w: tuple[FloatArray, FloatArray]  # (n, dc)  Uᵀz
-    known: tuple[FloatArray, FloatArray]  # (n, k)  ⟨m, x⟩ + Σ ρ c⁰
+    x: FloatArray  # (n, dc)
+    rho: FloatArray  # (n, a)
+    z: FloatArray  # (n, dc)
+    w: FloatArray  # (n, dc)  Uᵀz
+    known: FloatArray  # (n, k)  ⟨m, x⟩ + Σ ρ c⁰
+    told: FloatArray  # (n, e·k)  ⟨centre, w⟩
+    square: FloatArray  # (n, shapes)  Σ weights w²
 
 
 class RayBalls(NamedTuple):
-    """The ellipsoids of one family, flat; (e ellipsoids, k limits)."""
+    """The ellipsoids of one family, the ball of the norm first; (e of them, k limits)."""
 
     weights: FloatArray  # (shapes, …)
     shape: IntArray  # (e, k)
     centres: FloatArray  # (e, k, …)
     radii: FloatArray  # (e, k)
-    norms: FloatArray  # (k,)
     errors: FloatArray  # (k,)
     guards: FloatArray  # (k,)
     prior_guards: FloatArray  # (k,)
@@ -145,6 +146,11 @@ def _at(
 @numba.njit(cache=True)
 def _pieces(v0: FloatArray, v1: FloatArray) -> FloatArray:
     """0, 1 and the α between at which some entry of v₀ + α(v₁ − v₀) changes its sign, rising."""
+    crossings = 0
+    for i in range(v0.shape[0]):
+        crossings += v0[i] * v1[i] < 0.0
+    if crossings == 0:
+        return np.array([0.0, 1.0])
     found = [0.0, 1.0]
     for i in range(v0.shape[0]):
         if v0[i] * v1[i] < 0.0:
@@ -164,55 +170,97 @@ def _length(v0: FloatArray, v1: FloatArray, alpha: float) -> float:
 
 
 @numba.njit(cache=True)
-def _affine(ends: RayEnds, row: int, j: int, at: FloatArray, sign: float, flip: bool, balls: RayBalls) -> FloatArray:
+def _affine(zero: RayEnd, one: RayEnd, row: int, j: int, at: FloatArray, sign: float, balls: RayBalls) -> FloatArray:
     """sign·(known part) + all that is added to a bound whatever the data say, at some α; convex, so that the straight
-    line between two α is above it. ``flip``: α counts from the other end."""
-    zero, one = (1, 0) if flip else (0, 1)
+    line between two α is above it."""
     total = np.empty(at.shape[0])
     for k in range(at.shape[0]):
         alpha = at[k]
         size, length, blur = 0.0, 0.0, 0.0
         for i in range(balls.lengths.shape[0]):
-            rho = abs((1.0 - alpha) * ends.rho[zero][row, i] + alpha * ends.rho[one][row, i])
+            rho = abs((1.0 - alpha) * zero.rho[row, i] + alpha * one.rho[row, i])
             size += rho
             length += rho * balls.lengths[i]
             blur += rho * balls.tolerances[i, j]
-        total[k] = sign * ((1.0 - alpha) * ends.known[zero][row, j] + alpha * ends.known[one][row, j])
+        total[k] = sign * ((1.0 - alpha) * zero.known[row, j] + alpha * one.known[row, j])
         total[k] += balls.errors[j] * (1.0 + size) + blur
         # twice the guards: rounding in here is as large as in the bounds
-        total[k] += 2.0 * balls.guards[j] * (_length(ends.z[zero][row], ends.z[one][row], alpha) + length)
-        total[k] += 2.0 * balls.prior_guards[j] * _length(ends.x[zero][row], ends.x[one][row], alpha)
+        total[k] += 2.0 * balls.guards[j] * (_length(zero.z[row], one.z[row], alpha) + length)
+        total[k] += 2.0 * balls.prior_guards[j] * _length(zero.x[row], one.x[row], alpha)
     return total
 
 
 @numba.njit(cache=True)
-def _by_limit(ends: RayEnds, row: int, j: int, limit: float, sign: float, flip: bool, balls: RayBalls) -> float:
-    """The largest α at which some bound of limit j on sign·cost is at most ``limit``."""
-    zero, one = (1, 0) if flip else (0, 1)
-    w0, w1, z0, z1 = ends.w[zero][row], ends.w[one][row], ends.z[zero][row], ends.z[one][row]
-    n, ones, none = balls.radii.shape[0], np.ones(w0.shape[0]), np.zeros(w0.shape[0])
-    at = _pieces(ends.rho[zero][row], ends.rho[one][row])
-    affine = _affine(ends, row, j, at, sign, flip, balls)
-    best = NOTHING
-    if balls.norms[j] < np.inf:
-        best = max(best, largest(at, affine, limit, w0, w1, ones, none, balls.norms[j]))
+def _glance(
+    alpha: float, at: FloatArray, affine: FloatArray, told: FloatArray, squares: FloatArray, radius: float
+) -> tuple[float, float, float]:
+    """f(α), its slope to the right, and how far rounding may reach: from inner products, so digits may be lost.
+
+    ``told`` (2,) at both ends; ``squares`` (3,): ‖w‖² at both ends, and ‖Δ‖².
+    """
+    piece = 1
+    while piece < at.shape[0] - 1 and at[piece] <= alpha:
+        piece += 1
+    rise = (affine[piece] - affine[piece - 1]) / (at[piece] - at[piece - 1])
+    across = 0.5 * (squares[1] - squares[0] - squares[2])  # ⟨w₀, Δ⟩
+    length = np.sqrt(max(0.0, squares[0] + alpha * (2.0 * across + alpha * squares[2])))
+    turn = 0.0 if length == 0.0 else (across + alpha * squares[2]) / length
+    value = affine[piece - 1] + rise * (alpha - at[piece - 1]) + (1.0 - alpha) * told[0] + alpha * told[1]
+    scale = abs(affine[0]) + abs(affine[-1]) + abs(told[0]) + abs(told[1])
+    scale += radius * np.sqrt(max(squares[0], squares[1]))
+    return value + radius * length, rise + told[1] - told[0] + radius * turn, 1e-7 * scale
+
+
+@numba.njit(cache=True)
+def _by_limit(
+    zero: RayEnd, one: RayEnd, lengths: FloatArray, row: int, j: int, limit: float, sign: float, balls: RayBalls
+) -> float:
+    """The largest α at which some bound of limit j on sign·cost is at most ``limit``.
+
+    An ellipsoid is solved only if a glance says that it may reach beyond the best so far: where its bound is above the
+    limit there, and rises, it stays above, being convex.
+    """
+    w0, w1, z0, z1 = zero.w[row], one.w[row], zero.z[row], one.z[row]
+    n, m = balls.radii.shape
+    at = _pieces(zero.rho[row], one.rho[row])
+    affine = _affine(zero, one, row, j, at, sign, balls)
+    told, squares, first, least = np.empty((n, 2)), np.empty((n, 3)), 0, np.inf
     for k in range(n):
         if np.isnan(balls.radii[k, j]):
             return NOTHING  # no γ explains the data: a NaN certifies nothing, and refutes nothing
-        if best == 1.0:
+        shape = balls.shape[k, j]
+        told[k, 0], told[k, 1] = sign * zero.told[row, k * m + j], sign * one.told[row, k * m + j]
+        squares[k, 0], squares[k, 1] = zero.square[row, shape], one.square[row, shape]
+        squares[k, 2] = lengths[row, shape]
+        value, _, near = _glance(1.0, at, affine, told[k], squares[k], balls.radii[k, j])
+        if value <= limit - near:
+            return 1.0
+        if value < least:
+            first, least = k, value
+    best = NOTHING
+    for turn in range(n + 1):
+        k = first if turn == 0 else turn - 1
+        if turn > 0 and k == first:
             continue
-        weights, centre = balls.weights[balls.shape[k, j]], sign * balls.centres[k, j]
-        best = max(best, largest(at, affine, limit, w0, w1, weights, centre, balls.radii[k, j]))
+        value, slope, near = _glance(max(best, 0.0), at, affine, told[k], squares[k], balls.radii[k, j])
+        if value > limit + near and slope >= 0.0:
+            continue
+        centre = sign * balls.centres[k, j]
+        weights, radius = balls.weights[balls.shape[k, j]], balls.radii[k, j]
+        best = max(best, largest(at, affine, limit, w0, w1, weights, centre, radius))
+        if best == 1.0:
+            return best
+    ones, none = np.ones(w0.shape[0]), np.zeros(w0.shape[0])
     if best < 1.0 and balls.boxed[j]:
-        both = np.concatenate((ends.rho[zero][row], z0)), np.concatenate((ends.rho[one][row], z1))
+        both = np.concatenate((zero.rho[row], z0)), np.concatenate((one.rho[row], z1))
         at = _pieces(both[0], both[1])
-        affine = _affine(ends, row, j, at, sign, flip, balls)
+        affine = _affine(zero, one, row, j, at, sign, balls)
         for k in range(at.shape[0]):
             for i in range(z0.shape[0]):
                 affine[k] += abs((1.0 - at[k]) * z0[i] + at[k] * z1[i])
         best = max(best, largest(at, affine, limit, w0, w1, ones, none, 0.0))
     if best < 1.0 and balls.outer[j] < np.inf:
-        x0, x1 = ends.x[zero][row], ends.x[one][row]  # as long as w: ``ones`` and ``none`` fit
+        x0, x1 = zero.x[row], one.x[row]  # as long as w: ``ones`` and ``none`` fit
         at = np.array([0.0, 1.0])
         affine = np.full(2, balls.errors[j])
         for k in range(2):
@@ -222,13 +270,16 @@ def _by_limit(ends: RayEnds, row: int, j: int, limit: float, sign: float, flip: 
 
 
 @numba.njit(cache=True)
-def open_between(
-    ends: RayEnds, limits: FloatArray, balls: RayBalls, certified: FloatArray, hopeful: FloatArray
+def furthest(
+    zero: RayEnd,
+    one: RayEnd,
+    lengths: FloatArray,  # (n, shapes)  Σ weights Δ²
+    limits: FloatArray,  # (k,)
+    sign: float,
+    balls: RayBalls,
+    out: FloatArray,  # (n, k)
 ) -> None:
-    """Lowers (n,) the largest certified and hopeful α of each row to what one family's limits (k,) allow."""
-    for row in range(certified.shape[0]):
+    """Fills the largest α, from ``zero`` to ``one``, at which some bound on sign·cost is at most sign·limit."""
+    for row in range(out.shape[0]):
         for j in range(limits.shape[0]):
-            certified[row] = min(certified[row], _by_limit(ends, row, j, limits[j], 1.0, False, balls))
-            refuted = _by_limit(ends, row, j, -limits[j], -1.0, True, balls)  # counted from the far end
-            if refuted >= 0.0:
-                hopeful[row] = min(hopeful[row], 1.0 - refuted)
+            out[row, j] = _by_limit(zero, one, lengths, row, j, sign * limits[j], sign, balls)

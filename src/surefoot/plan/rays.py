@@ -31,10 +31,11 @@ from surefoot.estimate.costs import CostBounds, CostData, bound_costs, split
 from surefoot.estimate.ellipsoids import CostConfidence, CostEllipsoids
 from surefoot.model.graph import Anchors, FloatArray, Layer, Rays
 from surefoot.model.problem import Problem
-from surefoot.model.rays import FULL, NO_CENTER, Intensities, features_at
-from surefoot.plan.ray_kernels import RayBalls, RayEnds, open_between
+from surefoot.model.rays import FULL, NO_CENTER, Intensities, features_at, mixed
+from surefoot.plan.ray_kernels import RayBalls, RayEnd, furthest
 
 TIE = 1e-9  #: of a limit's scale: a bound that exceeds its limit by less does so by rounding
+_HALVINGS = 40  # of an interval of intensities, where priors leave no closed form
 _LOWER = (1e-15, 1e-13, 1e-11, 1e-9)  # by which an intensity is lowered that its bound does not certify
 
 
@@ -53,36 +54,69 @@ class Opened(NamedTuple):
 def open_rows(
     x0: FloatArray, x1: FloatArray, anchors: Anchors | None, known: Sequence[CostEllipsoids], limits: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """(n,) the largest certified α of each cost row between x₀ and x₁ (n, dc), NOTHING without one; and the largest
-    that is not proved unsafe. ``limits`` (m,): the bounds of all limits, ``known``: where γ may lie, by family."""
+    """(ass:starconvexity, spec 9) (n,) the largest certified α of each cost row between x₀ and x₁ (n, dc), NOTHING
+    without one; and the largest that is not proved unsafe. ``limits`` (m,): the bounds of all limits, ``known``: where
+    γ may lie, by family."""
     certified, hopeful = np.full(len(x0), FULL), np.full(len(x0), FULL)
     for each in known:
-        ends, balls = _seen(x0, x1, anchors, each), _balls(anchors, each)
-        own = np.ascontiguousarray(limits[list(each.family.members)])
-        open_between(ends, own, balls, certified, hopeful)
+        balls, own = _balls(anchors, each), np.ascontiguousarray(limits[list(each.family.members)])
+        zero, one = (_end(x, anchors, each, balls) for x in (x0, x1))
+        between, found = one.w - zero.w, np.empty((len(x0), len(own)))
+        lengths = (between * between) @ balls.weights.T
+        furthest(zero, one, lengths, own, 1.0, balls, found)
+        certified = np.minimum(certified, found.min(axis=1))
+        furthest(one, zero, lengths, own, -1.0, balls, found)  # from the far end: where lower exceeds the limit
+        hopeful = np.minimum(hopeful, np.where(found >= 0.0, 1.0 - found, FULL).min(axis=1))
+    if any(prior.boxed for each in known for prior in each.family.priors):
+        return _bisected(x0, x1, anchors, known, limits, certified, hopeful)
     return certified, hopeful
 
 
-def _seen(x0: FloatArray, x1: FloatArray, anchors: Anchors | None, known: CostEllipsoids) -> RayEnds:
-    family, turn = known.family, known.basis.lens.turn
-    beside = family.known(anchors)
-    parts = []
-    for x in (np.ascontiguousarray(x0), np.ascontiguousarray(x1)):
-        rho, z = split(x, family, beside)
-        costs = np.zeros((len(x), len(family.members))) if beside is None else rho @ beside.costs
-        parts.append((x, rho, z, np.ascontiguousarray(z @ turn), costs + x @ family.centres.T))
-    return RayEnds(*((a, b) for a, b in zip(*parts, strict=True)))
+def _bisected(
+    x0: FloatArray,
+    x1: FloatArray,
+    anchors: Anchors | None,
+    known: Sequence[CostEllipsoids],
+    limits: FloatArray,
+    certified: FloatArray,
+    hopeful: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """The box of a prior cuts ellipsoids row by row (spec 3), which has no closed form: from what the closed form
+    certifies up, and from what it refutes down, the bounds themselves are bisected. Below the first certified
+    intensity nothing is looked for."""
+    bounds = CostBounds((), (), None, None, True, (list(known),), (anchors,))
+    certified = np.where((certified < 0.0) & np.all(bounds.at(0, x0)[0] <= limits, axis=1), 0.0, certified)
+    low, high, bad = np.maximum(certified, 0.0), np.full(len(x0), FULL), hopeful.copy()
+    fine = np.maximum(certified, 0.0)
+    for step in range(_HALVINGS):
+        up = high if step == 0 else (low + high) / 2.0
+        down = bad if step == 0 else (fine + bad) / 2.0
+        kept = np.all(bounds.at(0, mixed((x0, x1), up))[0] <= limits, axis=1)
+        low, high = np.where(kept & (certified >= 0.0), up, low), np.where(kept, high, up)
+        refuted = np.any(bounds.at(0, mixed((x0, x1), down))[1] > limits, axis=1)
+        bad, fine = np.where(refuted, down, bad), np.where(refuted, fine, down)
+    return np.where(certified >= 0.0, low, certified), np.maximum(bad, np.maximum(low, 0.0))
+
+
+def _end(x: FloatArray, anchors: Anchors | None, known: CostEllipsoids, balls: RayBalls) -> RayEnd:
+    """Rows at one end, as a family of limits sees them."""
+    family, beside = known.family, known.family.known(anchors)
+    rho, z = split(x, family, beside)
+    costs = np.zeros((len(x), len(family.members))) if beside is None else rho @ beside.costs
+    w = np.ascontiguousarray(z @ known.basis.lens.turn)
+    told = w @ balls.centres.reshape(-1, w.shape[1]).T
+    known_part = costs + x @ family.centres.T
+    return RayEnd(np.ascontiguousarray(x), rho, z, w, known_part, told, (w * w) @ balls.weights.T)
 
 
 def _balls(anchors: Anchors | None, known: CostEllipsoids) -> RayBalls:
     beside, own = known.family.known(anchors), known.balls
     k = len(known.family.members)
     return RayBalls(
-        weights=known.weights,
-        shape=known.shape,
-        centres=known.centres,
-        radii=known.radii,
-        norms=own.norms,
+        weights=own.weights,  # its first are ones: of the ball of the norm
+        shape=np.vstack([np.zeros((1, k), np.int64), own.shape]),
+        centres=np.concatenate([np.zeros_like(known.centres[:1]), known.centres]),
+        radii=np.vstack([own.norms, known.radii]),
         errors=own.errors,
         guards=own.guards,
         prior_guards=own.prior_guards,
