@@ -26,7 +26,7 @@ class RandomPlant:
         """The worst that was declared: every disturbance at an end of its range."""
         model = self.plant.reach.models[int(rng.choice(len(self.weights), p=self.weights))]
         after = model.one(h, x, u) + self.disturbance * rng.choice([-1.0, 1.0], size=len(x))
-        return after, float(self.cost[0] @ self.plant.features(h, x, u))
+        return after, float(self.cost[0] @ self.plant.features(h, x, u, after))
 
     def event(self, plan: Plan) -> bool:
         """The true cost of every corner lies within the plan's bounds."""
@@ -39,8 +39,11 @@ class RandomPlant:
         return True
 
 
-def random_plant(rng: np.random.Generator, dim: int | None = None) -> RandomPlant:
-    """Multi-affine models and features in 1 to 3 dimensions, on few and wide cells; the fallback is u = 0."""
+def random_plant(rng: np.random.Generator, dim: int | None = None, of_next: bool = False) -> RandomPlant:
+    """Multi-affine models and features in 1 to 3 dimensions, on few and wide cells; the fallback is u = 0.
+
+    ``of_next``: features of the next state as well, and products of both.
+    """
     n = int(rng.integers(1, 4)) if dim is None else dim
     models = [_model(n, rng) for _ in range(int(rng.integers(1, 3)))]
     half = rng.uniform(0.02, 0.06, n)
@@ -50,7 +53,10 @@ def random_plant(rng: np.random.Generator, dim: int | None = None) -> RandomPlan
         products = [x[a] * x[b] for a in range(n) for b in range(a)]
         return [1.0, *(x[d] for d in range(n)), u, *(u * x[d] for d in range(n)), *products]
 
-    gamma = rng.standard_normal((1, 2 + 2 * n + n * (n - 1) // 2))
+    def arriving(h: int, x: Any, u: float, x_next: Any) -> list[Any]:
+        return [*measures(h, x, u), *(x_next[d] for d in range(n)), x[0] * x_next[0]]
+
+    gamma = rng.standard_normal((1, 2 + 2 * n + n * (n - 1) // 2 + of_next * (n + 1)))
     gamma[0, 1 + n] = abs(gamma[0, 1 + n]) + 0.5  # more input, more cost
     gamma /= np.linalg.norm(gamma)
     start = [(-1.0, 1.0)] * n  # anywhere, so that episodes begin near corners, too
@@ -63,7 +69,7 @@ def random_plant(rng: np.random.Generator, dim: int | None = None) -> RandomPlan
             start=start,
             models=models,
             disturbance=half,
-            measures=measures,
+            measures=arriving if of_next else measures,
             reward=lambda h, x, u: u,
             fallback=0.0,
             limits=[sf.Limit("cost", bound=bound, noise=0.02, norm=1.0)],

@@ -23,7 +23,7 @@ def soak(steps: int, seed: int, episodes: int) -> dict[str, int]:
     found = {"steps": 0, "violations": 0, "violations while the event held": 0, "plants": 0, "events failed": 0}
     control = {"control steps": 0, "control violations": 0}
     while found["steps"] < steps:
-        world, held = random_plant(rng), list[bool]()
+        world, held = random_plant(rng, of_next=bool(rng.random() < 0.3)), list[bool]()
 
         def watch(plan: Plan, episode: int, world=world, held=held) -> None:  # type: ignore[no-untyped-def]
             held.append(world.event(plan))
