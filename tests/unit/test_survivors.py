@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from surefoot.audits.declaration import read_problem
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.estimate.costs import split
 from surefoot.model.graph import Anchors
+from surefoot.plan.confidence import value_confidence
 from surefoot.storage.strict_json import parse_line
 from tests.banks import family_of
 from tests.studies import Calm, Quick, kettle, records_of, rewritten
@@ -68,6 +70,17 @@ def test_what_an_anchor_leaves_to_be_learnt_by_hand() -> None:
     rho, z = split(np.array([[1.0, 1.0], [-3.0, 4.0], [0.0, 2.0]]), family, family.known(anchors))
     assert rho[:, 0].tolist() == [0.5, -1.5, 0.0]
     assert z.tolist() == [[0.0, 1.0], [0.0, 4.0], [0.0, 2.0]]
+
+
+@pytest.mark.parametrize("stationary", [False, True])
+def test_the_radius_of_values_knows_how_many_steps_are_left(stationary: bool) -> None:
+    """(S6): half of H−1−h stands for the noise; of H−1 where one regression serves all steps. √λ₂·L_μ is added."""
+    problem = dataclasses.replace(kettle().problem, stationary_transitions=stationary)
+    known = value_confidence(problem, failure_probability=0.1, value_ridge=4.0, optimism=1.0)
+    for h in (0, 1):
+        left = 2 if stationary else 2 - h
+        expected = left / 2 * math.sqrt(0.5 + 2 * math.log(3 / 0.1)) + 2.0 * problem.transition_norm
+        assert known.radius(h, 0.5) == pytest.approx(expected)
 
 
 # --- the journal ----------------------------------------------------------------------------------------
