@@ -29,7 +29,7 @@ from surefoot.model.plant.plant import Plant
 from surefoot.model.problem import Problem
 from surefoot.monitor.watching import MonitorFactory
 from surefoot.storage.disk import FileLayer
-from surefoot.study import certificate, opening, records
+from surefoot.study import certificate, exporting, opening, records
 from surefoot.study import journal as journals
 from surefoot.study.acknowledging import Answer, acknowledge_entries
 from surefoot.study.certificate import Offer
@@ -339,8 +339,6 @@ class Study(Held):
 
         ``exploit``: without exploration bonuses, for a plant that shall not explore any more; certified all the same.
         """
-        from surefoot.study import exporting
-
         with self._calls:
             return exporting.write_policy(self._standing, Path(path), start, exploit)
 

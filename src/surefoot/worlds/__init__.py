@@ -12,17 +12,16 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from surefoot.worlds.registry import make, names
+from surefoot.worlds.registry import make, names, register_all
 
 if TYPE_CHECKING:
     from surefoot.worlds.adapters import from_gymnasium
     from surefoot.worlds.named.tank import tank
-    from surefoot.worlds.registry import register_all
     from surefoot.worlds.world import World
 
 __all__ = ["World", "from_gymnasium", "make", "names", "register_all", "tank"]
 
-_LATER = {"World": "world", "from_gymnasium": "adapters", "register_all": "registry", "tank": "named.tank"}
+_LATER = {"World": "world", "from_gymnasium": "adapters", "tank": "named.tank"}
 
 
 def __getattr__(name: str) -> Any:
