@@ -30,7 +30,7 @@ AREAS = {  # area: (what is mutated, the tests that guard it, quick ones first)
     "bounds": (
         "estimate/ellipsoids.py estimate/families.py estimate/boxes.py estimate/costs.py estimate/bank.py "
         "estimate/row_bounds.py estimate/kernels.py model/priors.py plan/confidence.py",
-        "test_certify test_survivors test_scale test_beyond_beta test_blocks test_priors test_cost_bounds",
+        "test_certify test_survivors test_scale test_beyond_beta test_blocks test_priors test_cost_bounds test_mapped",
     ),
     "certify": (
         "plan/certify.py plan/kernels.py plan/segments.py",

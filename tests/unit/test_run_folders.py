@@ -20,6 +20,7 @@ from surefoot.reports import page as html
 from surefoot.runs.record import EpisodeTable
 from surefoot.sweeps.sweep import Contender, Outcome, Spec, open_folder, resume, sweep
 
+SVG = '<svg viewBox="0 0 4 3"></svg>'
 RUN = Path("runs/lsvi-new/seed-0000")
 SWEEP, TIMES, MANIFEST, POLICY = Path("sweep.json"), Path("times.json"), RUN / "manifest.json", RUN / "policy.json"
 MISSING, NOT_A_NUMBER, INFINITE = object(), "@nan@", "@infinite@"  # the last two are not JSON that Python would write
@@ -71,7 +72,7 @@ def edits(document: Any) -> Iterator[tuple[str, str]]:
 
 
 def export(root: Path) -> None:
-    exporting.export(root, policy=root / "exported.json", agent="", seed=None, force=True)
+    exporting.export_command(root, out=root / "exported.json", agent="", seed=None, force=True)
 
 
 def table(root: Path) -> None:
@@ -93,7 +94,7 @@ READERS = {
 def test_every_edit_of_one_field_is_refused_clearly_or_works(
     reader: str, file: Path, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(html, "_write_figure", lambda draw, name, folder: "<svg/>")  # what is drawn was read before
+    monkeypatch.setattr(html, "write_figure", lambda draw, name, folder: SVG)  # what is drawn was read before
     monkeypatch.setattr(data, "_kept_plans", lambda folder, world, done: data.Explored())  # archives of their own
     monkeypatch.setattr(os, "fsync", lambda handle: None)
     root = tmp_path / "runs"

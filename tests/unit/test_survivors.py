@@ -16,10 +16,14 @@ from surefoot.audits.audit import Unreadable, audit
 from surefoot.audits.declaration import read_problem
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.estimate.costs import split
+from surefoot.estimate.ellipsoids import CostConfidence, _radius, prior_guard
+from surefoot.estimate.families import LOST
 from surefoot.model.graph import Anchors
+from surefoot.model.priors import largest_costs, resolved
 from surefoot.plan.confidence import value_confidence
 from surefoot.storage.strict_json import parse_line
-from tests.banks import family_of
+from tests.banks import family_of, spread_of, turned
+from tests.monitored import chain
 from tests.studies import Calm, Quick, kettle, records_of, rewritten
 
 
@@ -81,6 +85,23 @@ def test_the_radius_of_values_knows_how_many_steps_are_left(stationary: bool) ->
         left = 2 if stationary else 2 - h
         expected = left / 2 * math.sqrt(0.5 + 2 * math.log(3 / 0.1)) + 2.0 * problem.transition_norm
         assert known.radius(h, 0.5) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("dim", [1, 4, 64])
+def test_what_rounding_takes_grows_with_the_dimension(dim: int) -> None:
+    """Without noise, model error and rows, all that is left of a radius is η·L/√λ with η = LOST·√d·tr G."""
+    family = family_of((sf.Limit("load", bound=1.0, noise=0.0, norm=3.0),), dim, 1.0)
+    confidence = CostConfidence((4.0,), lambda *_: 0.0, dual=True, prior=True, scale=1.0, guard=True)
+    found = _radius(turned(np.eye(dim), np.zeros((1, dim))), 0, 4.0, spread_of(0.0), family, confidence)
+    assert found == pytest.approx(LOST * math.sqrt(dim) * dim * 3.0 / 2.0, rel=1e-12)
+    assert prior_guard(dim) == pytest.approx(LOST * math.sqrt(dim) * (1.0 + math.sqrt(11.0)), rel=1e-8)
+
+
+def test_without_features_no_cost_is_possible() -> None:
+    """… nor a negative one, which would be a tolerance below zero."""
+    limit = sf.Limit("load", bound=1.0, noise=0.1, prior=[(-1.0, 1.0)])
+    graph = chain(np.zeros((2, 1)), limit).graph
+    assert largest_costs(graph, [resolved(limit, 1, None)]).tolist() == [0.0]
 
 
 # --- the journal ----------------------------------------------------------------------------------------
