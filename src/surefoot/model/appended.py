@@ -34,6 +34,11 @@ class Appended:
     def of(cls, array: NDArray[Any]) -> Appended:
         return cls(freeze(array), Room(array, len(array)))
 
+    @property
+    def held(self) -> int:
+        """Bytes, with the room."""
+        return self._room.memory.nbytes
+
     def plus(self, more: ArrayLike) -> Appended:
         """This array with some rows more, each entry moved at most twice on the average."""
         n, room = len(self.array), self._room

@@ -173,7 +173,7 @@ def classify(world: World, plan: Plan | Snapshot | None = None) -> View:
 
 
 def _compare(world: World, known: Certified, action: tuple[IntArray, ...], learned: bool) -> View:
-    safe_states, safe_pairs = _truly_safe(world)
+    safe_states, safe_pairs = truly_safe(world)
     graph = world.problem.graph
     banned = [graph.forbidden(h) for h in range(graph.horizon)]
     inside = [spread(mask, layer.state_ptr) for mask, layer in zip(banned, graph.layers, strict=False)]
@@ -182,7 +182,7 @@ def _compare(world: World, known: Certified, action: tuple[IntArray, ...], learn
     return View(world, pairs, states, action, learned)
 
 
-def _truly_safe(world: World) -> tuple[Sequence[BoolArray], Sequence[BoolArray]]:
+def truly_safe(world: World) -> tuple[Sequence[BoolArray], Sequence[BoolArray]]:
     """States and pairs; of a graph that grows as in the whole graph, where that is small enough to be built."""
     problem = world.problem
     everything = None if problem.growth is None else whole(problem, MOST_WHOLE)

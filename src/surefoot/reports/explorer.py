@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.estimate.costs import CostBounds
-from surefoot.exact import safe_sets
 from surefoot.model.features import Features
 from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray
 from surefoot.model.problem import Problem
@@ -29,7 +28,7 @@ from surefoot.plan.plan import Plan
 from surefoot.plan.purpose import NOT_EXPLORING
 from surefoot.plan.segments import spread
 from surefoot.plan.why import Reasons, reasons
-from surefoot.reports.classes import CLASS_NAMES, NAMES_WITHOUT_TRUTH
+from surefoot.reports.classes import CLASS_NAMES, NAMES_WITHOUT_TRUTH, truly_safe
 from surefoot.reports.html import filled
 from surefoot.reports.pictures.layout import Placing, placing_of
 from surefoot.reports.wording import label_text, with_words, wording_of
@@ -67,7 +66,7 @@ def explorer_of_plan(plan: Plan, first_episode: int) -> dict[str, Any]:
 
 def _safe(world: World | Scene) -> tuple[Sequence[BoolArray], Sequence[BoolArray]]:
     """(states, pairs) that are truly safe; without a truth, those that are not proved unsafe."""
-    return (world.safe.states, world.safe.pairs) if isinstance(world, Scene) else safe_sets(world)
+    return (world.safe.states, world.safe.pairs) if isinstance(world, Scene) else truly_safe(world)
 
 
 def explorer(world: World | Scene, snapshots: Sequence[Snapshot]) -> dict[str, Any]:

@@ -211,6 +211,14 @@ def _world(report: Report, svg: str, files: bool) -> str:
     edges = sum(layer.n_edges for layer in problem.graph.layers)
     limits = ", ".join(f"{escape(limit.name)} ≤ {_bound(limit)}" for limit in problem.limits)
     text = f"{problem.horizon} steps, {pairs:,} actions over all states, {edges:,} triplets. Limits: {limits}."
+    if problem.graph.beyond is not None:
+        done, actions = problem.expanded_actions
+        text += f" The graph grows: {done:,} of {actions:,} actions are expanded, with {problem.graph.n_all_states:,} "
+        text += (
+            "states; the others have costs that may break a limit."
+            if problem.graph.beyond.room
+            else ("states, all that its budget allows.")
+        )
     caption = f"<figcaption>At the end of the run. {_files('world') if files else ''}</figcaption>"
     if _aspect(svg) > WIDE:
         return f"<p>{text}</p><figure class=world><div class=scroll>{svg}</div>{caption}</figure>"

@@ -52,6 +52,8 @@ MOST_TRIPLETS = 20_000  #: of a problem, all layers together; larger ones keep n
 
 def why_not_kept(problem: Problem) -> str:
     """Why a problem's runs keep no snapshots; empty if they do."""
+    if problem.growth is not None:
+        return "no snapshots of plans: the graph grows, and each plan has its own"
     triplets = sum(layer.n_edges for layer in problem.graph.layers)
     if triplets <= MOST_TRIPLETS:
         return ""

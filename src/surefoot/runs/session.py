@@ -332,8 +332,14 @@ class Session:
             world=self.world,
             policy=agent.policy() if plan is None else plan.values.action,
             policy_start=problem.starts[0] if agent.plans_by_start and len(problem.starts) > 1 else None,
-            kept=() if self.recorder is None or plan is None else self.recorder.in_memory(plan, self.done),
+            kept=self._kept(plan),
         )
+
+    def _kept(self, plan: Plan | None) -> tuple[tuple[Plan, int], ...]:
+        """Some of the run's plans; of a graph that grows the last one."""
+        if plan is not None and self.world.problem.growth is not None:
+            return ((plan, self.done),)
+        return () if self.recorder is None or plan is None else self.recorder.in_memory(plan, self.done)
 
     def _compare_with_expanded(self) -> None:
         """Where the whole graph is too large, regret is against the best policy of the graph as it has grown."""

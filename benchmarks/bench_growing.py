@@ -1,0 +1,90 @@
+"""Graphs that grow: how soon an endless plant acts, what it holds, and what growing costs beside the whole graph.
+
+    python -m benchmarks.bench_growing
+
+The plant is ``walk/long``: 40 steps on an endless track. Listed whole, its graph has millions of states.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import surefoot as sf
+from benchmarks.timing import show
+from surefoot.model.appended import Appended
+
+BUDGET = 20_000
+
+
+def bytes_held(problem: sf.Problem) -> int:
+    """Of all arrays of a problem that has grown, with the room that they keep."""
+    assert problem.growth is not None
+    rooms: list[Appended] = [room for layer in problem.growth.rooms for room in layer.values()]
+    return sum(room.held for room in rooms) + sum(layer.successor.nbytes for layer in problem.graph.layers)
+
+
+def run(episodes: int = 200, seed: int = 0) -> list[dict[str, Any]]:
+    warm = sf.worlds.make("walk/small", horizon=5)  # compiles
+    sf.run(sf.LsviNew(warm.problem), warm, 20, seed)
+    began = time.perf_counter()
+    world = sf.worlds.make("walk/long", most_states=BUDGET)
+    agent = sf.LsviNew(world.problem)
+    agent.begin_episode()
+    agent.act(0, (0, 0))
+    agent.abort_episode()
+    first = time.perf_counter() - began
+    agent = sf.LsviNew(world.problem)
+    began = time.perf_counter()
+    agent.replan()
+    grown = time.perf_counter() - began
+    after = agent.problem.graph.n_all_states
+    found = sf.run(sf.LsviNew(world.problem), world, episodes, seed)
+    assert found.plan is not None
+    problem = found.plan.problem
+    states = problem.graph.n_all_states
+    return [
+        {"name": "walk/long: seconds from the functions to the first action", "value": first, "target": 5.0},
+        {
+            "name": f"walk/long: seconds of the first growth, to {after:,} states, and its plan",
+            "value": grown,
+            "target": 5.0,
+        },
+        {"name": f"walk/long: states held, of a budget of {BUDGET:,}", "value": states, "target": BUDGET},
+        {
+            "name": "walk/long: bytes of arrays per state, spare room included",
+            "value": bytes_held(problem) / states,
+            "target": 1_000.0,
+        },
+        {
+            "name": f"walk/long: violations in {episodes} episodes",
+            "value": float(found.violations.sum()),
+            "target": 0.0,
+        },
+        *_beside_the_whole(seed),
+    ]
+
+
+def _beside_the_whole(seed: int, episodes: int = 500) -> list[dict[str, Any]]:
+    """walk/small with 12 steps, once growing and once whole, one after the other."""
+    seconds, regret, states = [], [], []
+    for grows in (False, True, False, True):
+        began = time.perf_counter()
+        world = sf.worlds.make("walk/small", grows=grows)
+        agent = sf.LsviNew(world.problem, ridges=(0.1, 1.0, 10.0))
+        found = sf.run(agent, world, episodes, seed)
+        seconds.append(time.perf_counter() - began)
+        regret.append(float(found.regret.sum()))
+        states.append(agent.problem.graph.n_all_states)
+    return [
+        {
+            "name": f"walk/small: seconds growing to {states[1]:,} states over seconds with all {states[0]:,}",
+            "value": (seconds[1] + seconds[3]) / (seconds[0] + seconds[2]),
+        },
+        {"name": f"walk/small: regret growing over regret with the whole graph, {episodes} episodes",
+         "value": regret[1] / regret[0]},
+    ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    show(run())
