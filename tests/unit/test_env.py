@@ -14,9 +14,10 @@ from gymnasium.utils.env_checker import check_env
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.worlds import make, names, register_all
+from surefoot.worlds import make, register_all
 from surefoot.worlds.env import SurefootEnv, environment_id
 from surefoot.worlds.observing import coordinates
+from surefoot.worlds.registry import environments
 from surefoot.worlds.world import World
 
 
@@ -48,7 +49,7 @@ def _next(h: int, s: Any, a: str) -> Any:
 
 
 # The same environments over another truth, or only larger, would show nothing new.
-NAMES = [name for name in names() if not name.endswith("-ac") and name not in ("ladder/1e5", "ladder/1e6")]
+NAMES = [name for name in environments() if not name.endswith("-ac") and name not in ("ladder/1e5", "ladder/1e6")]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -30,6 +30,7 @@ class WorldFamily:
     function: str  # "module:function" of surefoot.worlds.named
     description: str
     sizes: dict[str, str] = field(default_factory=dict)  # size -> what it is for; the first is for quick tests
+    growing: tuple[str, ...] = ()  # sizes whose graph grows (spec 9): they are no environments
 
     def ids(self) -> dict[str, str]:
         """Every world of the family, the quickest first, with its size ("" without sizes)."""
@@ -123,6 +124,7 @@ FAMILIES: tuple[WorldFamily, ...] = (
         "walk:walk",
         "a sled on an endless track, which must know the bumps ahead; its graph grows",
         {"testing": "for tests: 6 steps, the whole graph", "small": "12 steps", "long": "40 steps"},
+        growing=("small", "long"),
     ),
     WorldFamily("lower-bound/1", "lower_bound:first", "Theorem 3's first instance: an action that pays and is unsafe"),
     WorldFamily(
@@ -234,8 +236,13 @@ def environment_id(name: str) -> str:
     return f"{PREFIX}{name.replace('/', '-')}-v0"
 
 
+def environments() -> list[str]:
+    """The named worlds that are environments: those whose graph is whole."""
+    return [name for family in FAMILIES for name, size in family.ids().items() if size not in family.growing]
+
+
 def register_all() -> None:
-    """Enter every named world into Gymnasium's registry; those already there stay. ``import surefoot`` calls it.
+    """Enter the named worlds into Gymnasium's registry; those already there stay. ``import surefoot`` calls it.
 
     Examples:
         >>> import gymnasium
@@ -245,7 +252,7 @@ def register_all() -> None:
     """
     from gymnasium.envs import registration
 
-    for name in names():
+    for name in environments():
         if environment_id(name) not in registration.registry:
             registration.register(
                 id=environment_id(name), entry_point="surefoot.worlds.env:make_env", kwargs={"name": name}
