@@ -580,6 +580,7 @@ def test_the_display(
 ) -> None:
     """On standard error, when asked for or on a terminal, and only when it takes a while."""
     spec = small(60, seeds=[0], agents=[Contender("lsvi-new"), Contender("slucb-qvi")])
+    monkeypatch.setattr(progress, "PATIENCE", 60.0)  # quick, also on a machine that does much else
     sweep.sweep(spec, tmp_path / "quick", jobs=1, progress=True)
     assert capsys.readouterr() == ("", "")
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
