@@ -133,7 +133,7 @@ def test_it_is_the_document_that_a_run_ends_with(study: sf.Study, tmp_path: Path
     ("change", "words"),
     [
         ({"version": 2}, "written by an older version: .*version 2.*export it again"),
-        ({"version": 4}, "written by a newer version: .*version 4.*Upgrade"),
+        ({"version": 5}, "written by a newer version: .*version 5.*Upgrade"),
         ({"format": "surefoot-problem"}, "not a policy"),
         ({"layers": []}, "unknown entry.*layers"),
         ({"source": {"kind": "dream"}}, "run or study"),

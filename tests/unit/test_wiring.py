@@ -198,7 +198,7 @@ WIRES = [
 
 def test_every_constant_has_a_wire() -> None:
     for learner, table in (("certified", CERTIFIED | DIRECTED), ("paper", PAPER)):
-        assert set(inspect.signature(KINDS[learner]).parameters) - {"problem"} == set(table)
+        assert set(inspect.signature(KINDS[learner]).parameters) - {"problem", "on"} == set(table)  # on: where
     assert {field.name for field in fields(sf.Limit)} == set(LIMIT_FIELDS) | {"name"} | test_wiring_priors.FIELDS
 
 

@@ -213,8 +213,8 @@ class Explorer:
                 middle = a if number is None else actions[number]
                 if self.by_pair:
                     x_rows.append(self.cost_features_of(h, s, a))
-                support, own = self._support_of(h, s, a, middle), self.successors_of(h, s, a)
-                for k, s2 in enumerate(support):
+                own = self.successors_of(h, s, a)
+                for k, s2 in enumerate(self._joined(h, s, a, middle, own)):
                     successor.append(found.setdefault(s2, len(found)))
                     if not self.by_pair:
                         x_rows.append(self.cost_features_of(h, s, a, s2))
@@ -275,14 +275,18 @@ class Explorer:
         except (TypeError, ValueError):  # some builtins have none
             return False
 
-    def _support_of(self, h: int, s: Label, a: Label, middle: Label | None = None) -> list[Label]:
-        """What may follow: an action's own successors, then those that only its centre has (spec 9)."""
-        if self.center is not None and middle is None:
-            actions = self.actions_of(h, s)
-            number = self._center_of(h, s, a, actions)
-            middle = a if number is None else actions[number]
+    def _support_of(self, h: int, s: Label, a: Label) -> list[Label]:
+        """What may follow an action, at whatever intensity."""
         own = self.successors_of(h, s, a)
-        if self.center is None or middle is None or same_label(middle, a):
+        if self.center is None:
+            return own
+        actions = self.actions_of(h, s)
+        number = self._center_of(h, s, a, actions)
+        return self._joined(h, s, a, a if number is None else actions[number], own)
+
+    def _joined(self, h: int, s: Label, a: Label, middle: Label, own: list[Label]) -> list[Label]:
+        """An action's own successors, then those that only its centre has (spec 9)."""
+        if same_label(middle, a):
             return own
         return own + [s2 for s2 in self.successors_of(h, s, middle) if s2 not in own]
 

@@ -72,7 +72,7 @@ def _safe(world: World | Scene) -> tuple[Sequence[BoolArray], Sequence[BoolArray
 def explorer(world: World | Scene, snapshots: Sequence[Snapshot]) -> dict[str, Any]:
     """JSON-able. Fewer plans than there are, when they would not fit; the first and the last stay. With rays, whose
     costs and chances every plan has at its own intensities, the last alone."""
-    intensities = snapshots[-1].intensity
+    intensities = snapshots[-1].intensity if snapshots else None
     if isinstance(world, World) and intensities is not None:
         world, snapshots = world.at(intensities), snapshots[-1:]
     shown, table = _fitting(world, snapshots)
