@@ -88,7 +88,7 @@ def fill_disk(folder: Path, expected: Path, tasks: int, seed: int) -> int:
     with cluster() as found, mock.patch.object(FileLayer, "fsync", fsync):
         on: Any = Dask(of_cluster(found, 2))
         while True:
-            left[0] = int(rng.integers(20, 20 * tasks))
+            left[0] = int(rng.integers(10, 4 * tasks))  # a run writes some ten files, so this comes several times
             try:
                 if (root / "sweep.json").exists():
                     outcome = sweep.resume(root, on=on)
@@ -97,6 +97,7 @@ def fill_disk(folder: Path, expected: Path, tasks: int, seed: int) -> int:
                 break
             except UnwritableFile:
                 full += 1
+    assert full > 0
     assert (outcome.finished, outcome.lost) == (tasks, ())
     _compare(root, expected, tasks)
     return full
