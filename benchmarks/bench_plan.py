@@ -3,11 +3,16 @@
 The floor of a plan is the longer of two times, both measured in this run: its bytes at the bandwidth of two threads
 that read memory, and its floating-point operations at the rate of the matrix product that it consists of, N×d by d×d,
 streamed, on one thread or two. That product writes its result to memory; a plan need not, and can be faster. So there
-is a harder floor as well, at the rate of the same product in blocks that stay in the cache. Counted per layer of N
-triplets with d features, b successors each, of which a share c of the pairs is certified:
+is a harder floor as well, at the rate of the same product in blocks that stay in the cache. Counted per layer of R cost
+rows and N triplets with d features, b successors to a pair, E ellipsoids (ridges × multiples × limits) of w shapes, T
+targets, where a share of the pairs is certified, a share hopeful and a share of the rows met along certified pairs:
 
-    bytes  8·N·d  (the features, once)  +  8·c·N·d  (again for φ_V)  +  4·N (successors)  +  2·8·N·m (both bounds)
-    flops  2·N·d·(d + 1 + Λ·m)  (the product)  +  2·(1+Λ)·N·d (norms)  +  c·(2·N·d + 2·N/b·d·(d+1) + 2·N/b·d)
+    bounds      bytes 8·R·d + 2·8·R·m (both bounds)     flops 2·R·d·(d + 1 + E) (the product) + 2·(1 + w)·R·d (norms)
+    each sweep  bytes share·8·N·d + 4·N (successors)    flops share·(2·N·d + 2·N/b·d·(d + 2))
+    scores      bytes met·8·R·d                         flops met·2·R·d·(d + T + 1)
+
+A plan by bonuses has one sweep, over certified pairs. A plan with a gap has V's, over certified pairs, V̄'s, over
+hopeful ones, scores, and the sweep of what it plays.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ import subprocess
 import sys
 import time
 from typing import Any
+from unittest.mock import patch
 
 import numba
 import numpy as np
@@ -27,10 +33,13 @@ from benchmarks.numpy_plan import numpy_plan
 from benchmarks.problems import learned, random_problem
 from benchmarks.rows_per_pair import rows_per_pair
 from benchmarks.timing import best_of, show
-from surefoot.estimate import kernels
+from surefoot.estimate import ellipsoids, kernels
+from surefoot.plan.directed import MOST_TARGETS
+from surefoot.plan.hope import reached
 
 SIZES = [(10_000, 16, 5.0), (100_000, 32, 2.0), (1_000_000, 64, 2.0)]  # triplets per step, features, target
 HORIZON, BRANCHING = 10, 5
+GAP_ROWS = 300  # per step: few enough that something is still hoped for
 
 
 @numba.njit(parallel=True, fastmath=True)
@@ -81,14 +90,24 @@ def cached_product_rate(rows: int, dim: int) -> float:
 
 def counts(agent: sf.LsviNew) -> tuple[float, float]:
     """(bytes, flops) of one plan."""
-    graph, n_ridges, m = agent.problem.graph, len(agent.cost_confidence.ridges), len(agent.problem.limits)
+    plan, graph, m = agent.plan, agent.problem.graph, len(agent.problem.limits)
+    sweeps = [plan.certified_sets.pairs]
+    if plan.known_hope is not None and plan.known_hope.gap > 0:
+        sweeps += [plan.known_hope.hopeful.pairs, plan.certified_sets.pairs]
     total_bytes = total_flops = 0.0
-    for layer, certified in zip(graph.layers, agent.plan.certified_sets.pairs, strict=True):
-        n, d, share = layer.n_edges, graph.cost_dim, float(certified.mean())
-        pairs = share * layer.n_pairs
-        total_bytes += 8 * n * d * (1 + share) + 4 * n + 16 * n * m
-        total_flops += 2 * n * d * (d + 1 + n_ridges * m) + 2 * (1 + n_ridges) * n * d
-        total_flops += share * 2 * n * d + 2 * pairs * d * (d + 1) + 2 * pairs * d
+    for h, (layer, met) in enumerate(zip(graph.layers, reached(graph, plan.certified_sets.pairs), strict=False)):
+        known = plan.bounds.known[h] or []
+        each, shapes = sum(one.radii.size for one in known), sum(len(one.weights) for one in known)
+        rows, n, d, dp = len(layer.cost_features), layer.n_edges, graph.cost_dim, graph.transition_dim
+        total_bytes += 8 * rows * d + 16 * rows * m
+        total_flops += 2 * rows * d * (d + 1 + each) + 2 * (1 + shapes) * rows * d
+        for pairs in sweeps:
+            share = float(pairs[h].mean())
+            total_bytes += share * 8 * n * dp + 4 * n
+            total_flops += share * (2 * n * dp + 2 * layer.n_pairs * dp * (dp + 2))
+        if len(sweeps) > 1:
+            total_bytes += float(met.mean()) * 8 * rows * d
+            total_flops += float(met.mean()) * 2 * rows * d * (d + MOST_TARGETS + 1)
     return total_bytes, total_flops
 
 
@@ -148,6 +167,51 @@ def against_the_limit() -> list[dict[str, Any]]:
                 "better": "higher",
             }
         )
+    return rows
+
+
+def with_a_gap() -> list[dict[str, Any]]:
+    """A plan that explores, against its own hard floor and against a plan of bonuses with one multiple of the ball: the
+    plans before there were more. In seconds of processor time on one thread, so that a busy machine matters little."""
+    rows, threads = [], numba.get_num_threads()
+    numba.set_num_threads(1)
+    for (triplets, dim, _), target in zip(SIZES, (8.0, None, 2.0), strict=True):
+        problem = random_problem(triplets, dim, HORIZON, BRANCHING)
+        agents = [learned(problem, GAP_ROWS, exploration=kind) for kind in ("ideas", "directed")]
+        tried = (ellipsoids.MULTIPLES[1:2], ellipsoids.MULTIPLES)
+        seconds, work = [float("inf")] * 2, 2.0 * triplets * dim * dim
+        x, square, step = np.ones((triplets, dim)), np.eye(dim), kernels._rows_per_chunk(dim)
+        out, rate = np.empty(-(-triplets // step)), float("inf")
+        for repeat in range(max(4, min(50, 3_000_000 // triplets))):
+            for i, (agent, multiples) in enumerate(zip(agents, tried, strict=True)):
+                with patch.object(ellipsoids, "MULTIPLES", multiples):
+                    begin = time.process_time()
+                    agent.replan()
+                    seconds[i] = min(seconds[i], time.process_time() - begin if repeat else float("inf"))
+            begin = time.process_time()
+            _product_in_blocks(x, square, step, out)
+            rate = min(rate, (time.process_time() - begin if repeat else float("inf")) / work)
+        size = f"{triplets:,} × {dim}"
+        hoped = agents[1].plan.known_hope
+        if hoped is None or not hoped.gap > 0:
+            raise AssertionError("there is no gap: nothing to measure")
+        rows += [
+            {
+                "name": f"(a) plan with a gap at {size}: processor time over its hard floor",
+                "value": seconds[1] / (rate * counts(agents[1])[1]),
+                "target": target,
+                "better": "lower",
+                "gap": hoped.gap,
+            },
+            {
+                "name": f"(a) plan with a gap at {size}: processor time over a plan of bonuses and three ellipsoids",
+                "value": seconds[1] / seconds[0],
+                "target": 1.5 if triplets == 1_000_000 else None,
+                "better": "lower",
+                "seconds": seconds,
+            },
+        ]
+    numba.set_num_threads(threads)
     return rows
 
 
@@ -243,7 +307,7 @@ def in_float32() -> list[dict[str, Any]]:
 
 
 def run() -> list[dict[str, Any]]:
-    return [*against_the_limit(), *growth(), *memory(), *in_float32(), *rows_per_pair()]
+    return [*against_the_limit(), *with_a_gap(), *growth(), *memory(), *in_float32(), *rows_per_pair()]
 
 
 if __name__ == "__main__":
