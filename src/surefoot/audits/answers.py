@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from surefoot.audits.bounds import ridge_ratio
 from surefoot.audits.chain import Record, compact
 from surefoot.audits.grown import other_growth
 from surefoot.audits.knowledge import Knowledge
@@ -179,7 +180,15 @@ def narrower(old: Problem, new: Problem, discard: bool) -> str:
         return "a start"
     if not discard and not all(map(_same_anchor, old.anchors, new.anchors)):
         return "an anchor, while the data are kept"
-    return next(_lost_transitions(old, new), "") or next(_lost_ends(old, new), "")
+    return next(_lost_transitions(old, new), "") or next(_lost_ends(old, new), "") or _other_ridges(old, new, discard)
+
+
+def _other_ridges(old: Problem, new: Problem, discard: bool) -> str:
+    """Ridges are fixed before any data; those of a prior are scaled by all rows."""
+    for limit, known in zip(old.limits, old.known, strict=True):
+        if not discard and not math.isclose(ridge_ratio(old, known), ridge_ratio(new, known), rel_tol=1e-9):
+            return f"the ridges of {limit.name!r}, while the data are kept"
+    return ""
 
 
 def _other_prior(a: Knowledge, b: Knowledge) -> bool:

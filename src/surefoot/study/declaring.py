@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import InvalidInput, SurefootError
+from surefoot.estimate.families import families
 from surefoot.model.document import to_document
 from surefoot.model.graph import NO_ACTION, FloatArray
 from surefoot.model.labels import label_of, shown
@@ -143,7 +144,8 @@ def refuse_narrower(old: Problem, new: Problem, discard: bool) -> None:
         return
     try:
         fault = _other_frame(old, new) or _other_limits(old, new, discard) or _other_anchors(old, new, discard)
-        fault = fault or ("" if new.graph.layers is old.graph.layers else _other_graph(old, new))
+        if new.graph.layers is not old.graph.layers:
+            fault = fault or _other_graph(old, new) or ("" if discard else _other_ridges(old, new))
     except SurefootError as error:  # a label that is not there any more
         fault = str(error)
     if fault:
@@ -231,6 +233,15 @@ def _other_graph(old: Problem, new: Problem) -> str:
             if bool(layer.forbidden[i]) != bool(later.forbidden[new.state_index(h, states[i])]):
                 return f"step {h}, state {states[i]!r}: forbidden in one of them only"
     return _other_ends(old, new)
+
+
+def _other_ridges(old: Problem, new: Problem) -> str:
+    """Ridges are fixed before any data. Those of a prior's rows are scaled by the rows that there are (spec 3), so that
+    rows that are added would choose them anew."""
+    for was, now in zip(families(old), families(new), strict=True):
+        if not math.isclose(was.ratio, now.ratio, rel_tol=1e-9):
+            return f"limit {was.limits[0].name!r}: more rows, which would scale the ridges of its prior, with data kept"
+    return ""
 
 
 def _other_ends(old: Problem, new: Problem) -> str:
