@@ -148,7 +148,8 @@ def test_a_wider_problem_is_sent_as_its_document(tmp_path: Path) -> None:
 def test_kills_lose_nothing_and_count_nothing_twice(tmp_path: Path, seed: int) -> None:
     """A few of the 200 of ``make soak``."""
     found = kill_server_often(tmp_path, 6, seed)
-    assert (found.kills, found.finished) == (6, 1)
+    assert found.kills == 6
+    assert found.finished >= 1  # how many fit between the kills depends on the machine
     assert found.answering >= 3
 
 
