@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import surefoot as sf
-from surefoot.agents.hf_ucrl_vtr_plus import weights
+from surefoot.agents.hf_ucrl_vtr_plus import row_variances
 from surefoot.estimate.values import expected_next_value
 from surefoot.estimate.weighted import WeightedData, by_edge
 
@@ -94,7 +94,7 @@ def moments(folder: Path, seed: int) -> float:
             edge = problem.edge_index(h, s, a, following)
             rows = [data.row(h, layer, edge, f) for data, f in zip(now, powers, strict=True)]
             seen = [data.row(h, layer, edge, f) for data, f in zip(before, powers, strict=True)]
-            squares = weights(seen, rows, 0.3, a=0.05, g=0.7)
+            squares = row_variances(seen, rows, 0.3, a=0.05, g=0.7)
             for data, row, square in zip(now, rows, squares, strict=True):
                 data.count(row, float(np.sqrt(square)))
             s = following

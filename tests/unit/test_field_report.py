@@ -13,7 +13,7 @@ import surefoot as sf
 from surefoot.agents.registry import card
 from surefoot.cli.compare import compare_command
 from surefoot.errors import SurefootError
-from surefoot.reports.field import LEVELS, Cell, Field, between, read_field
+from surefoot.reports.field import LEVELS, Cell, Field, bootstrap_interval, read_field
 from surefoot.sweeps.field import WORLDS, contenders
 
 ROOT = Path(__file__).parents[2]
@@ -62,8 +62,8 @@ def test_a_profile_counts_runs_and_leaves_the_unsafe_out_when_asked() -> None:
 
 
 def test_an_interval_is_of_the_seeds_within_each_world() -> None:
-    assert between([np.array([1.0, 1.0]), np.array([3.0, 3.0])]) == (2.0, 2.0)  # worlds are not drawn
-    low, high = between([np.arange(100.0)])
+    assert bootstrap_interval([np.array([1.0, 1.0]), np.array([3.0, 3.0])]) == (2.0, 2.0)  # worlds are not drawn
+    low, high = bootstrap_interval([np.arange(100.0)])
     assert 41 < low < 47
     assert 52 < high < 58
 

@@ -11,7 +11,7 @@ import surefoot as sf
 from surefoot.errors import InvalidInput
 from surefoot.model.appended import Appended
 from surefoot.model.graph import OUTSIDE
-from surefoot.model.growing import grower_of, replayed, whole
+from surefoot.model.growing import fully_grown, grower_of, replayed
 from surefoot.plan.why import Kind
 
 
@@ -76,7 +76,7 @@ def test_indices_stay_and_arrays_are_appended_to() -> None:
     agent = sf.LsviNew(walk())
     agent.replan()
     small = agent.problem
-    large = whole(small, 10_000)
+    large = fully_grown(small, 10_000)
     assert large is not None
     for one, other in zip(small.graph.layers, large.graph.layers, strict=True):
         n = one.n_rows
@@ -130,7 +130,7 @@ def test_learns_as_much_as_with_the_whole_graph(seed: int) -> None:
     problem = walk()
     run = sf.run(sf.LsviNew(problem), world_of(problem), 1_000, seed)
     assert run.violations.sum() == 0
-    assert run.best_value == pytest.approx(sf.exact.solve(world_of(problem).on(whole(problem, 10_000))).value)
+    assert run.best_value == pytest.approx(sf.exact.solve(world_of(problem).on(fully_grown(problem, 10_000))).value)
     assert run.gap_closed > 0.9
 
 
@@ -217,7 +217,7 @@ def test_what_needs_the_whole_graph_refuses_one_that_grows(tmp_path: Any) -> Non
 def test_walk_grows_to_what_a_safe_sled_needs_and_earns_as_much_as_can_be_earned(seed: int) -> None:
     world = sf.worlds.make("walk/small", horizon=8)
     run = sf.run(sf.LsviNew(world.problem), world, 1_500, seed)
-    states, all_states = run.plan.problem.graph.n_all_states, whole(world.problem, 20_000).graph.n_all_states
+    states, all_states = run.plan.problem.graph.n_all_states, fully_grown(world.problem, 20_000).graph.n_all_states
     assert run.violations.sum() == 0
     assert run.gap_closed > 0.95
     assert 8 < states < 0.5 * all_states
@@ -229,7 +229,7 @@ def test_a_picture_of_walk_shows_the_truth_of_the_whole_graph(seed: int, tmp_pat
 
     world = sf.worlds.make("walk/small", horizon=6)
     plan = sf.run(sf.LsviNew(world.problem), world, 3, seed).plan
-    view, complete = classify(world.on(plan.problem), plan), classify(world.on(whole(plan.problem, 20_000)))
+    view, complete = classify(world.on(plan.problem), plan), classify(world.on(fully_grown(plan.problem, 20_000)))
     for h, layer in enumerate(plan.problem.graph.layers):
         safe = complete.pairs[h][: layer.n_pairs] < Class.UNSAFE
         assert np.array_equal(view.pairs[h] < Class.UNSAFE, safe)

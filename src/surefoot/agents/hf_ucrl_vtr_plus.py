@@ -51,7 +51,7 @@ def moment_radius(k: int, *, d: int, steps: int, most: float, norm: float, p: fl
     return 12.0 * math.sqrt(d * eta * tau) + 30.0 * tau / (g * g) + math.sqrt(lam) * norm
 
 
-def weights(before: Sequence[Row], now: Sequence[Row], b: float, *, a: float, g: float) -> list[float]:
+def row_variances(before: Sequence[Row], now: Sequence[Row], b: float, *, a: float, g: float) -> list[float]:
     """σ_m² of all rows of a visit, by the regressions at the episode's begin and now."""
     found = []
     for m, (row, running) in enumerate(zip(before, now, strict=True)):
@@ -111,7 +111,7 @@ class HfUcrlVtrPlus(Paced):
         before = [data.row(h, layer, edge, f) for data, f in zip(self._before, powers, strict=True)]
         now = [data.row(h, layer, edge, f) for data, f in zip(self.moments, powers, strict=True)]
         a, g = 1.0 / math.sqrt(self.problem.horizon - 1), 1.0 / math.sqrt(math.sqrt(graph.transition_dim))
-        squares = weights(before, now, self._radius(episode + 1), a=a, g=g)
+        squares = row_variances(before, now, self._radius(episode + 1), a=a, g=g)
         for data, row, square in zip(self.moments, now, squares, strict=True):
             data.count(row, math.sqrt(square))
 

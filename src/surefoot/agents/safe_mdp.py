@@ -54,7 +54,8 @@ def target(problem: Problem, bounds: CostBounds, sure: Certified) -> tuple[int, 
     """(step, pair, width) of the row to go and measure."""
     graph, scales = problem.graph, problem.cost_scales
     inside = [
-        np.repeat(mask, np.diff(layer.row_ptr)) for mask, layer in zip(played(graph, sure), graph.layers, strict=True)
+        np.repeat(mask, np.diff(layer.row_ptr))
+        for mask, layer in zip(reached_pairs(graph, sure), graph.layers, strict=True)
     ]
     away = _away(problem, inside, sure)
     norm = np.array([prior.norm for prior in problem.priors])
@@ -74,7 +75,7 @@ def target(problem: Problem, bounds: CostBounds, sure: Certified) -> tuple[int, 
     return best
 
 
-def played(graph: LayeredGraph, sure: Certified) -> list[BoolArray]:
+def reached_pairs(graph: LayeredGraph, sure: Certified) -> list[BoolArray]:
     """Per decision layer (N,) the pairs of the set in states that it reaches from a start."""
     edges = reached(graph, sure.pairs)
     return [np.logical_or.reduceat(edges[h], layer.pair_ptr[:-1]) for h, layer in enumerate(graph.layers)]
@@ -102,13 +103,13 @@ def _away(problem: Problem, inside: list[BoolArray], sure: Certified) -> list[Fl
         for key, table in tables.items():
             rows = np.flatnonzero(asked[key])
             if len(rows):
-                distance[key][rows] = nearest(others, table[rows])
+                distance[key][rows] = nearest_distance(others, table[rows])
         for h in group:
             found[h] = distance[id(layers[h].cost_features)]
     return found
 
 
-def nearest(tables: list[Features], x: Features) -> FloatArray:
+def nearest_distance(tables: list[Features], x: Features) -> FloatArray:
     """(rows,) the distance of each row of x from the nearest row of the tables; ∞ without any."""
     from scipy.spatial import cKDTree
 

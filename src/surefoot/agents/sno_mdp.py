@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from surefoot.agents.blocks.baseline import BaselineOptions
 from surefoot.agents.blocks.two_sets import Sets, TwoSets, TwoSetsOptions
-from surefoot.agents.safe_mdp import played, target, towards
+from surefoot.agents.safe_mdp import reached_pairs, target, towards
 from surefoot.checks import at_least, whole
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.values import ValueEllipsoid
@@ -79,7 +79,7 @@ class SnoMdp(TwoSets):
 def stays(problem: Problem, sure: Certified, dream: Values) -> bool:
     """True when the hoped-for policy plays pairs of the pessimistic set in all states that the set reaches (ES²)."""
     graph = problem.graph
-    for h, inside in enumerate(played(graph, sure)):
+    for h, inside in enumerate(reached_pairs(graph, sure)):
         layer = graph.layers[h]
         here = np.logical_or.reduceat(inside, layer.state_ptr[:-1])
         if not sure.pairs[h][dream.action[h][here]].all():

@@ -10,7 +10,7 @@ from surefoot.errors import InvalidInput
 from surefoot.exact.policies import Policy
 from surefoot.exact.rays import true_intensities
 from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray, freeze
-from surefoot.model.growing import whole
+from surefoot.model.growing import fully_grown
 from surefoot.model.problem import Problem
 from surefoot.threads import usable_threads
 from surefoot.worlds.world import World
@@ -131,7 +131,7 @@ def solve_whole(world: World, most: int = MOST_WHOLE) -> tuple[Solution, bool]:
     problem = world.problem
     if problem.growth is None:
         return solve(world), True
-    everything = whole(problem, most)
+    everything = fully_grown(problem, most)
     return (solve(world), False) if everything is None else (solve(world.on(everything)), True)
 
 

@@ -128,7 +128,7 @@ def replayed(problem: Problem, record: IntArray, refused: IntArray) -> Problem:
     return replace(grown, growth=growth, graph=replace(grown.graph, beyond=beyond))
 
 
-def whole(problem: Problem, most: int) -> Problem | None:
+def fully_grown(problem: Problem, most: int) -> Problem | None:
     """The problem with every pair expanded; None where it has more than so many states."""
     grower, left = grower_of(problem), most - problem.graph.n_all_states
     for h in range(problem.horizon - 1):

@@ -54,7 +54,9 @@ class CentreValues:
         for h in reversed(range(len(graph.layers))):
             allowed = self._allowed(plan, h)
             known = self._steps[min(h, len(self._steps) - 1)]
-            ahead = expected(between(value[0], states[h + 1], known.around), value[0], known, plan.ellipsoids[h])
+            ahead = expected_at_centres(
+                between(value[0], states[h + 1], known.around), value[0], known, plan.ellipsoids[h]
+            )
             q = graph.layers[h].reward[:-1] + ahead + plan.values.bonus[h][:-1]
             best = np.where(allowed, np.minimum(q, caps[h] + plan.values.bonus[h].max()), -np.inf)
             best = best.reshape(n, -1).max(axis=1)
@@ -110,7 +112,9 @@ def between(value: FloatArray, certified: BoolArray, parts: tuple[tuple[IntArray
     return np.stack(found, axis=1)
 
 
-def expected(following: FloatArray, value: FloatArray, known: _Centres, ellipsoid: ValueEllipsoid) -> FloatArray:
+def expected_at_centres(
+    following: FloatArray, value: FloatArray, known: _Centres, ellipsoid: ValueEllipsoid
+) -> FloatArray:
     """(P,) optimistic ⟨μ, φ_V⟩ (spec 6) with φ_V = ``following`` (P, models), within the range of the next values."""
     met = value[known.following]
     low, high = np.minimum.reduceat(met, known.ptr[:-1]), np.maximum.reduceat(met, known.ptr[:-1])

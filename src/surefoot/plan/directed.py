@@ -188,12 +188,12 @@ def shares(
 
 
 def shares_of(
-    problem: Problem, certified: Certified, seen: Sequence[Sequence[Seen]], targets: Targets
+    problem: Problem, certified: Certified, seen: Sequence[Sequence[RowView]], targets: Targets
 ) -> Shares | None:
     """Likewise, of targets that are known."""
     marks = reached(problem.graph, certified.pairs)
     told = [told_by(feature_table(problem, h), np.flatnonzero(mask), seen[h]) for h, mask in enumerate(marks)]
-    scale = scale_of(_largest(each.score for each in told), _largest(each.alone for each in told))
+    scale = share_scale(_largest(each.score for each in told), _largest(each.alone for each in told))
     if scale is None:
         return None
     sizes, rows = tuple(map(len, marks)), tuple(each.rows for each in told)
@@ -216,7 +216,7 @@ class Tells(NamedTuple):
     aim: NDArray[np.int8]  # (n,)  the number of the target, -1 where none
 
 
-def told_by(x: Features | None, rows: IntArray, seen: Sequence[Seen]) -> Tells:
+def told_by(x: Features | None, rows: IntArray, seen: Sequence[RowView]) -> Tells:
     """Of some rows (rising) of a table, for the targets of every family."""
     if x is None or not len(rows):
         return Tells(np.zeros(0), np.zeros(0), rows[:0], np.zeros(0, np.int8))
@@ -231,18 +231,18 @@ def told_by(x: Features | None, rows: IntArray, seen: Sequence[Seen]) -> Tells:
     return Tells(score, alone, rows, aim)
 
 
-class Scale(NamedTuple):
+class ShareScale(NamedTuple):
     """What makes scores shares."""
 
     most: float  # the largest
     undirected: bool  # the score is u/(1+u)
 
 
-def scale_of(most: float, alone: float) -> Scale | None:
+def share_scale(most: float, alone: float) -> ShareScale | None:
     """By the largest score and the largest u/(1+u); None where all tell nothing at all."""
     if not alone > 0:
         return None
-    return Scale(alone, True) if most < USEFUL * alone else Scale(most, False)
+    return ShareScale(alone, True) if most < USEFUL * alone else ShareScale(most, False)
 
 
 def feature_table(problem: Problem, h: int) -> Features | None:
@@ -297,7 +297,7 @@ def _targets(hoped: Hope, certified: Certified, marks: Marks, slack: FloatArray)
     return joined_targets(found).nearest()
 
 
-class Seen(NamedTuple):
+class RowView(NamedTuple):
     """How the rows of one step and family are looked at, and the targets that they may tell about."""
 
     sight: Sight
@@ -305,7 +305,7 @@ class Seen(NamedTuple):
     aims: Aims
 
 
-def seen_from(problem: Problem, data: CostData, targets: Targets, ridge: float) -> list[list[Seen]]:
+def seen_from(problem: Problem, data: CostData, targets: Targets, ridge: float) -> list[list[RowView]]:
     """By step and family, for targets of this problem. One belongs to the family of the limit that it fails, and to the
     regression of its step: rows of the same regression tell about it."""
     graph, n = problem.graph, len(data.families)
@@ -324,4 +324,4 @@ def seen_from(problem: Problem, data: CostData, targets: Targets, ridge: float) 
             parts[r].append(aims_at(x, np.array([row]), sight(int(h), f)))
             numbers[r].append(number)
     aims = [(np.array(n, np.int64), joined(p, t)) for n, p, t in zip(numbers, parts, turned, strict=True)]
-    return [[Seen(sight(h, f), *aims[data.regression(h, f)]) for f in range(n)] for h in range(graph.horizon)]
+    return [[RowView(sight(h, f), *aims[data.regression(h, f)]) for f in range(n)] for h in range(graph.horizon)]

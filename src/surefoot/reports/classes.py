@@ -14,7 +14,7 @@ import numpy as np
 from surefoot.exact import safe_sets
 from surefoot.exact.best import MOST_WHOLE
 from surefoot.model.graph import NO_ACTION, OUTSIDE, BoolArray, IntArray
-from surefoot.model.growing import whole
+from surefoot.model.growing import fully_grown
 from surefoot.model.labels import Label
 from surefoot.plan.certify import Certified, fallback_only
 from surefoot.plan.plan import Plan
@@ -185,7 +185,7 @@ def _compare(world: World, known: Certified, action: tuple[IntArray, ...], learn
 def truly_safe(world: World) -> tuple[Sequence[BoolArray], Sequence[BoolArray]]:
     """States and pairs; of a graph that grows as in the whole graph, where that is small enough to be built."""
     problem = world.problem
-    everything = None if problem.growth is None else whole(problem, MOST_WHOLE)
+    everything = None if problem.growth is None else fully_grown(problem, MOST_WHOLE)
     states, pairs = safe_sets(world if everything is None else world.on(everything))
     sizes = [layer.n_pairs for layer in problem.graph.layers]
     return [mask[: problem.graph.n_states(h)] for h, mask in enumerate(states)], [

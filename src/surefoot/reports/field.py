@@ -81,9 +81,9 @@ class Field:
             guaranteed=all(cell.guaranteed for cell in cells),
             runs=sum(len(cell.seeds) for cell in cells),
             earned=_mean(earned),
-            earned_between=between(earned),
+            earned_between=bootstrap_interval(earned),
             per_episode=_mean(rates),
-            per_episode_between=between(rates),
+            per_episode_between=bootstrap_interval(rates),
             unsafe_runs=sum(int((cell.violations > 0).sum()) for cell in cells),
             milliseconds=float(np.nanmedian(times)) if np.isfinite(times).any() else float("nan"),
         )
@@ -156,7 +156,7 @@ def _mean(groups: Sequence[NDArray[np.float64]]) -> float:
     return float(np.mean([group.mean() for group in groups]))
 
 
-def between(groups: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
+def bootstrap_interval(groups: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
     """95 % interval of :func:`_mean`, seeds drawn again within each world."""
     rng = stream(0, "bootstrap")
     means = [group[rng.integers(len(group), size=(RESAMPLES, len(group)))].mean(axis=1) for group in groups]

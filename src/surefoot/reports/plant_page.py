@@ -16,7 +16,7 @@ from surefoot.plan.plan import Plan
 from surefoot.reports.charts import Chart, Curve
 from surefoot.reports.html import encodable, svg_of, whole_page
 from surefoot.reports.pictures.curves import chart_figure
-from surefoot.reports.pictures.plant import Grid, plant_figure
+from surefoot.reports.pictures.plant import PlantGrid, plant_figure
 from surefoot.reports.pictures.style import Paper
 from surefoot.runs.plants import PlantRun
 from surefoot.storage.disk import write_text, writing
@@ -89,10 +89,10 @@ def _row(name: str, run: PlantRun) -> dict[str, str]:
 
 def _cells(name: str, run: PlantRun) -> str:
     assert run.plan is not None
-    return cells_figure(name, Grid(run.plant.cells, run.plant.problem), run.plan, run.paths[-1:])
+    return cells_figure(name, PlantGrid(run.plant.cells, run.plant.problem), run.plan, run.paths[-1:])
 
 
-def cells_figure(name: str, grid: Grid, plan: Plan, paths: Sequence[FloatArray]) -> str:
+def cells_figure(name: str, grid: PlantGrid, plan: Plan, paths: Sequence[FloatArray]) -> str:
     """The certified cells of a plan with the last episode, as part of a page."""
     svg = svg_of(lambda plt, paper: plant_figure(plt, grid, plan, paper, None, None, paths), f"cells {escape(name)}")
     caption = (

@@ -20,7 +20,7 @@ from surefoot.model.plant.cells import make_cells
 from surefoot.reports import study_parts as parts_of
 from surefoot.reports.explorer import explorer_html, explorer_of_plan
 from surefoot.reports.html import REPORT, SCRIPTED, encodable, page_data, shipped, whole_page
-from surefoot.reports.pictures.plant import Grid
+from surefoot.reports.pictures.plant import PlantGrid
 from surefoot.reports.plant_page import cells_figure
 from surefoot.reports.study_history import History, read_history
 from surefoot.runs.plans_kept import why_not_kept
@@ -80,7 +80,7 @@ def _plant_picture(study: Study, history: History) -> str:
     if not (study.path / PLANT).exists():
         return ""
     known = json.loads((study.path / PLANT).read_text(encoding="ascii"))
-    grid = Grid(make_cells(known["state"]), study.problem)
+    grid = PlantGrid(make_cells(known["state"]), study.problem)
     paths = [np.array(course.exact) for course in history.courses[-1:] if course.exact]
     try:
         return cells_figure("The plan in force", grid, study.standing.agent.plan, paths)

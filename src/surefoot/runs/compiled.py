@@ -42,11 +42,11 @@ def measure(
 ) -> None:
     """measured = truth[row] + noise + the episode's offset, drawn as the sampler does."""
     for j in range(measured.shape[0]):
-        measured[j] = truth[row, j] + draw(scales[j], kind, noise) + offsets[j]
+        measured[j] = truth[row, j] + draw_noise(scales[j], kind, noise) + offsets[j]
 
 
 @numba.njit(cache=True)
-def draw(scale: float, kind: int, noise: np.random.Generator) -> float:
+def draw_noise(scale: float, kind: int, noise: np.random.Generator) -> float:
     if kind == 0:
         return scale * noise.standard_normal()
     if kind == 1:
@@ -173,7 +173,7 @@ def roll(
         total = 0.0
         if some_shared:
             for j in range(shared.shape[0]):
-                shared[j] = draw(shared_scales[j], kind, noise)
+                shared[j] = draw_noise(shared_scales[j], kind, noise)
         for h in range(n_steps):
             pair = policy[offsets[h, STATES] + state]
             if pair < 0:

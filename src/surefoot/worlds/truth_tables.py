@@ -151,7 +151,7 @@ def rays_at_zero(problem: Problem, transition: FloatArray, cost: FloatArray) -> 
     return tuple(map(AtZero, probabilities, cost_tables(at_zero, cost, None)[0]))
 
 
-def between(
+def at_intensities(
     problem: Problem,
     at_zero: Sequence[AtZero],
     probabilities: Sequence[FloatArray],

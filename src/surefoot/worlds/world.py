@@ -147,7 +147,9 @@ class World:
             return self
         intensities = self.problem.intensities(intensity)
         problem = self.problem.at(intensities)
-        probabilities, costs = tables.between(self.problem, self.at_zero, self.probabilities, self.costs, intensities)
+        probabilities, costs = tables.at_intensities(
+            self.problem, self.at_zero, self.probabilities, self.costs, intensities
+        )
         twin = object.__new__(World)
         twin.__dict__.update(self.__dict__)
         twin._set(

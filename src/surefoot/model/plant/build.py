@@ -184,5 +184,5 @@ def centres(cells: Cells) -> FloatArray:
     return np.asarray(0.5 * (low + high))
 
 
-def per_step(steps: Sequence[Step], name: str) -> list[NDArray[Any]]:
+def field_of_steps(steps: Sequence[Step], name: str) -> list[NDArray[Any]]:
     return [getattr(step, name) for step in steps]

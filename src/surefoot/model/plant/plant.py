@@ -16,7 +16,7 @@ from surefoot.checks import whole
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze
 from surefoot.model.limit import Limit
-from surefoot.model.plant.build import Step, build_step, centres, per_step
+from surefoot.model.plant.build import Step, build_step, centres, field_of_steps
 from surefoot.model.plant.calls import Call, said
 from surefoot.model.plant.cells import Range, make_cells, make_inputs
 from surefoot.model.plant.given import (
@@ -280,7 +280,7 @@ class Plant:
             )
             steps.append(step if not steps else step.sharing(steps[-1]))
         pairs = cells.number * len(self.inputs)
-        tables: dict[str, Any] = {name: per_step(steps, name) for name in vars(steps[0])}
+        tables: dict[str, Any] = {name: field_of_steps(steps, name) for name in vars(steps[0])}
         try:
             return Problem.from_arrays(
                 horizon=self.horizon,

@@ -24,14 +24,14 @@ from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.graph import NO_ACTION, Anchors, BoolArray, FloatArray, IntArray, Layer
 from surefoot.plan.blockwise.extent import Extent, Range
 from surefoot.plan.certify import certified_by, fallback_of
-from surefoot.plan.directed import Scale, Seen, Targets, failing_rows, largest_by_pair, told_by
+from surefoot.plan.directed import RowView, ShareScale, Targets, failing_rows, largest_by_pair, told_by
 from surefoot.plan.hope import followed, played, step_worth
 from surefoot.plan.segments import segment_any, spread
 from surefoot.plan.values import step_values
 from surefoot.threads import one_blas_thread
 
 
-class Declared(NamedTuple):
+class ProblemFacts(NamedTuple):
     """What every process knows of the problem."""
 
     limits: FloatArray  # (H, m)
@@ -42,7 +42,7 @@ class Declared(NamedTuple):
     anchors: tuple[Anchors | None, ...]  # H
 
 
-class Ahead(NamedTuple):
+class NextStates(NamedTuple):
     """What is known of the states of the next step, those that the block's own may lead to."""
 
     certified: BoolArray
@@ -51,22 +51,22 @@ class Ahead(NamedTuple):
     best: FloatArray  # V̄
     low: FloatArray  # no less is expected from V's policy
 
-    def of(self, states: Range) -> Ahead:
+    def of(self, states: Range) -> NextStates:
         """Of some of the states."""
         own = states.all
-        return Ahead(self.certified[own], self.hopeful[own], self.sure[own], self.best[own], self.low[own])
+        return NextStates(self.certified[own], self.hopeful[own], self.sure[own], self.best[own], self.low[own])
 
 
-def joined(parts: Sequence[Ahead]) -> Ahead:
+def joined_states(parts: Sequence[NextStates]) -> NextStates:
     """Of the states of all blocks."""
     certified, hopeful, sure, best, low = (np.concatenate(field) for field in zip(*parts, strict=True))
-    return Ahead(certified, hopeful, sure, best, low)
+    return NextStates(certified, hopeful, sure, best, low)
 
 
-class Here(NamedTuple):
+class OwnStates(NamedTuple):
     """The same of a block's own states; pairs are counted from its own first, and marks of pairs are packed bits."""
 
-    ahead: Ahead
+    ahead: NextStates
     action: IntArray
     best_action: IntArray
     certified_pairs: NDArray[np.uint8]
@@ -81,7 +81,7 @@ class Met(NamedTuple):
     targets: Targets
 
 
-class Explored(NamedTuple):
+class ExploringStep(NamedTuple):
     """One step of the values that explore; of own states."""
 
     value: FloatArray
@@ -141,7 +141,7 @@ def timed(method: Callable[..., Any]) -> Callable[..., tuple[float, Any]]:
 class Block:
     """The states that one process owns, of every step. Lives on a Dask worker, as an actor."""
 
-    def __init__(self, declared: Declared) -> None:
+    def __init__(self, declared: ProblemFacts) -> None:
         self._declared = declared
         self._arrays: dict[str, NDArray[Any]] = {}
         self._next: dict[str, Range] = {}
@@ -215,7 +215,7 @@ class Block:
         return fine
 
     @timed
-    def backward(self, h: int, ahead: Ahead, consistent: bool) -> Here:
+    def backward(self, h: int, ahead: NextStates, consistent: bool) -> OwnStates:
         """Steps 2 and 3 of one step, and what they are worth."""
         part, layer = self._parts[h], self._parts[h].layer
         pairs, states, found, hopeful = self._sets(h, ahead, consistent)
@@ -229,15 +229,15 @@ class Block:
         low = self._worth(h, action, ahead.low)
         self._certified[h], self._sure[h], self._best[h] = pairs, action, best_action
         own, its = part.own, part.own_pairs
-        return Here(
-            Ahead(states[own], hopeful[own], sure[own], best[own], low[own]),
+        return OwnStates(
+            NextStates(states[own], hopeful[own], sure[own], best[own], low[own]),
             part.from_own(action),
             part.from_own(best_action),
             np.packbits(pairs[its]),
             np.packbits(either[its]),
         )
 
-    def _sets(self, h: int, ahead: Ahead, consistent: bool) -> tuple[BoolArray, BoolArray, BoolArray, BoolArray]:
+    def _sets(self, h: int, ahead: NextStates, consistent: bool) -> tuple[BoolArray, BoolArray, BoolArray, BoolArray]:
         """(certified pairs, certified states, pairs that are not refuted, states that are not refuted)."""
         part, layer, limits = self._parts[h], self._parts[h].layer, self._declared.limits[h]
         if not consistent:
@@ -265,7 +265,7 @@ class Block:
         return Met(np.packbits(next_hoped), np.packbits(next_certified), found.nearest())
 
     @timed
-    def score(self, seen: Sequence[Sequence[Seen]]) -> tuple[float, float]:
+    def score(self, seen: Sequence[Sequence[RowView]]) -> tuple[float, float]:
         """What the rows that may be met tell about the targets. → the largest score and the largest u/(1+u)."""
         self._told, most, most_alone = [], 0.0, 0.0
         for part, marks, each in zip(self._parts, self._marks, seen, strict=False):
@@ -278,7 +278,9 @@ class Block:
         return most, most_alone
 
     @timed
-    def explore(self, h: int, value: FloatArray, low: FloatArray, scale: Scale, weight: float, cap: float) -> Explored:
+    def explore(
+        self, h: int, value: FloatArray, low: FloatArray, scale: ShareScale, weight: float, cap: float
+    ) -> ExploringStep:
         """One step of r + ω · share over certified pairs."""
         part = self._parts[h]
         bonus = weight * (self._told[h][scale.undirected] / scale.most)
@@ -286,7 +288,7 @@ class Block:
         _, best, action = step_values(part.layer, self._certified[h], bonus, self._values[h], cap, value, first)
         self._explored[h] = action
         least = self._worth(h, action, low)
-        return Explored(best[part.own], least[part.own], part.from_own(action), bonus[part.own_pairs])
+        return ExploringStep(best[part.own], least[part.own], part.from_own(action), bonus[part.own_pairs])
 
     @timed
     def same(self, h: int, here: BoolArray) -> tuple[bool, NDArray[np.uint8]]:

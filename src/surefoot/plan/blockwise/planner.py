@@ -24,10 +24,10 @@ from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.plan import directed
-from surefoot.plan.blockwise.block import Ahead, Declared, Explored, Here, Met, joined
+from surefoot.plan.blockwise.block import ExploringStep, Met, NextStates, OwnStates, ProblemFacts, joined_states
 from surefoot.plan.blockwise.team import Team
 from surefoot.plan.certify import Certified, last_states
-from surefoot.plan.directed import HEAVY, Directed, Scale, Shares, Targets
+from surefoot.plan.directed import HEAVY, Directed, Shares, ShareScale, Targets
 from surefoot.plan.hope import Hope, gap_of
 from surefoot.plan.values import Values, most_to_come, without_q
 
@@ -36,7 +36,7 @@ from surefoot.plan.values import Values, most_to_come, without_q
 class Told:
     """Shares that stay with the blocks."""
 
-    scale: Scale
+    scale: ShareScale
     last: FloatArray  # (S,)  of the last states, which are looked at here
     all: Callable[[], Shares]  # computed here, for who wants to see them
 
@@ -49,7 +49,7 @@ class Blockwise:
         self._problem, self._slack = problem, slack
         graph = problem.graph
         regression = [data.regression(h) for h in range(len(graph.layers))]
-        declared = Declared(problem.bounds, slack, most_to_come(graph), data.families, regression, graph.anchors)
+        declared = ProblemFacts(problem.bounds, slack, most_to_come(graph), data.families, regression, graph.anchors)
         self.team = Team(graph, declared, cluster)
 
     def bound_costs(self, data: CostData, confidence: CostConfidence, values: Sequence[ValueEllipsoid]) -> CostBounds:
@@ -65,13 +65,13 @@ class Blockwise:
         problem, graph = self._problem, self._problem.graph
         last, hopeful = last_states(graph, bounds, problem.bounds)
         ends = graph.terminal.reward
-        ahead = Ahead(last, hopeful, np.where(last, ends, 0.0), np.where(hopeful | last, ends, 0.0), ends)
+        ahead = NextStates(last, hopeful, np.where(last, ends, 0.0), np.where(hopeful | last, ends, 0.0), ends)
         steps = [ahead]
-        found: list[list[Here]] = []
+        found: list[list[OwnStates]] = []
         for h in reversed(range(len(graph.layers))):
             words = [(h, steps[0].of(m.next[h]), bounds.consistent) for m in self.team.members]
-            here: list[Here] = self.team.ask("backward", words)
-            steps.insert(0, joined([each.ahead for each in here]))
+            here: list[OwnStates] = self.team.ask("backward", words)
+            steps.insert(0, joined_states([each.ahead for each in here]))
             found.insert(0, here)
         certified, either = (
             tuple(self._pairs(h, [each[i] for each in here]) for h, here in enumerate(found)) for i in (3, 4)
@@ -116,7 +116,7 @@ class Blockwise:
         answers = self.team.ask("score", [(seen,)] * len(self.team.members))
         ends = directed.told_by(graph.terminal.cost_features, np.flatnonzero(certified_here), seen[-1])
         at_the_end = float(ends.score.max(initial=0.0)), float(ends.alone.max(initial=0.0))
-        scale = directed.scale_of(*(max(column) for column in zip(at_the_end, *answers, strict=True)))
+        scale = directed.share_scale(*(max(column) for column in zip(at_the_end, *answers, strict=True)))
         if scale is None:
             return None
         last_share = np.zeros(graph.terminal.n_states)
@@ -147,7 +147,7 @@ class Blockwise:
             cap = most_to_come(graph)[h] * (1.0 + weight)
             nexts = [member.next[h].all for member in self.team.members]
             words = [(h, value[0][own], low[own], told.scale, weight, cap) for own in nexts]
-            found: list[Explored] = self.team.ask("explore", words)
+            found: list[ExploringStep] = self.team.ask("explore", words)
             value.insert(0, np.concatenate([each.value for each in found]))
             low = np.concatenate([each.low for each in found])
             action.insert(0, self._actions(h, [each.action for each in found]))

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from surefoot.clusters import MOST_DEATHS, Cluster
 from surefoot.errors import SurefootError
 from surefoot.model.graph import Layer, LayeredGraph
-from surefoot.plan.blockwise.block import Block, Declared
+from surefoot.plan.blockwise.block import Block, ProblemFacts
 from surefoot.plan.blockwise.extent import Extent, Range, extents
 
 PIECE = 1 << 26  # bytes that are sent at a time
@@ -57,7 +57,7 @@ class Member:
 class Team:
     """All blocks of a problem."""
 
-    def __init__(self, graph: LayeredGraph, declared: Declared, cluster: Cluster) -> None:
+    def __init__(self, graph: LayeredGraph, declared: ProblemFacts, cluster: Cluster) -> None:
         self._graph, self._declared, self._cluster = graph, declared, cluster
         self._stack = contextlib.ExitStack()
         self._closed = weakref.finalize(self, self._stack.close)

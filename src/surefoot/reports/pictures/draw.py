@@ -20,7 +20,7 @@ from surefoot.model.plant.plant import Plant
 from surefoot.plan.plan import Plan
 from surefoot.reports.classes import View, classify
 from surefoot.reports.pictures.map import Coordinates, map_figure
-from surefoot.reports.pictures.plant import Grid, plant_figure
+from surefoot.reports.pictures.plant import PlantGrid, plant_figure
 from surefoot.reports.pictures.style import LIGHT, Paper, pyplot, save_figure
 from surefoot.reports.wording import wording_of
 from surefoot.runs.plans_kept import Snapshot
@@ -95,7 +95,7 @@ def _draw_plant(
         raise InvalidInput("the plan is of another plant", got=repr(plan), fix="Draw it with its own plant.")
     plt, context = pyplot(paper)
     with context:
-        figure = plant_figure(plt, Grid(plant.cells, plant.problem), plan, paper, coordinates, steps, paths)
+        figure = plant_figure(plt, PlantGrid(plant.cells, plant.problem), plan, paper, coordinates, steps, paths)
         if path is not None:
             return save_figure(plt, figure, Path(path))
         plt.close(figure)

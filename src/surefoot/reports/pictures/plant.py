@@ -22,7 +22,7 @@ PANELS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class PlantGrid:
     """What a picture needs of a plant; a study's files have it, too."""
 
     cells: Cells
@@ -31,7 +31,7 @@ class Grid:
 
 def plant_figure(
     plt: Any,
-    plant: Grid,
+    plant: PlantGrid,
     plan: Plan | None,
     paper: Paper,
     coordinates: Sequence[str] | None,
@@ -57,14 +57,14 @@ def plant_figure(
     return result
 
 
-def _coordinates(plant: Grid, given: Sequence[str] | None) -> list[int]:
+def _coordinates(plant: PlantGrid, given: Sequence[str] | None) -> list[int]:
     names = list(plant.cells.names[:2] if given is None else given)
     if not 1 <= len(names) <= 2 or len(set(names)) < len(names):
         raise InvalidInput("a picture shows one or two coordinates", got=repr(names))
     return [coordinate(plant.cells, name) for name in names]
 
 
-def _steps(plant: Grid, given: Sequence[int] | None) -> list[int]:
+def _steps(plant: PlantGrid, given: Sequence[int] | None) -> list[int]:
     last = plant.problem.horizon - 2
     steps = sorted({round(at) for at in np.linspace(0, last, PANELS)}) if given is None else list(given)
     if not steps or not all(0 <= h <= last for h in steps):
@@ -73,7 +73,7 @@ def _steps(plant: Grid, given: Sequence[int] | None) -> list[int]:
 
 
 def _panel(
-    axes: Any, plant: Grid, plan: Plan | None, h: int, at: list[int], paths: Sequence[FloatArray], paper: Paper
+    axes: Any, plant: PlantGrid, plan: Plan | None, h: int, at: list[int], paths: Sequence[FloatArray], paper: Paper
 ) -> None:
     from matplotlib.colors import to_rgba
     from matplotlib.patches import Rectangle
@@ -107,7 +107,7 @@ def _panel(
         axes.set_yticks([])
 
 
-def _cells(plant: Grid, plan: Plan | None, h: int) -> tuple[FloatArray, BoolArray, BoolArray]:
+def _cells(plant: PlantGrid, plan: Plan | None, h: int) -> tuple[FloatArray, BoolArray, BoolArray]:
     """Of all cells: the share of inputs that are certified, where the fallback goes, and what is forbidden."""
     fallback = plant.problem.graph.layers[h].fallback[:-1] != NO_ACTION
     if plan is None:
@@ -117,7 +117,7 @@ def _cells(plant: Grid, plan: Plan | None, h: int) -> tuple[FloatArray, BoolArra
     return share, fallback, plant.problem.graph.layers[h].forbidden[:-1]
 
 
-def _slice(plant: Grid, row: Any, at: list[int]) -> Any:
+def _slice(plant: PlantGrid, row: Any, at: list[int]) -> Any:
     """(cells, cells) over the coordinates shown; of the others the cell of the start."""
     starts = plant.problem.graph.starts
     middle = np.unravel_index(int(starts[len(starts) // 2]), plant.cells.shape)
@@ -128,7 +128,7 @@ def _slice(plant: Grid, row: Any, at: list[int]) -> Any:
     return found if at[0] < at[1] else found.T
 
 
-def _legend(result: Any, plant: Grid, paths: bool, plan: Plan | None) -> None:
+def _legend(result: Any, plant: PlantGrid, paths: bool, plan: Plan | None) -> None:
     from matplotlib.colors import to_rgba
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
