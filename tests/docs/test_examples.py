@@ -23,10 +23,12 @@ def public() -> dict[str, Any]:
 
 
 def examples(name: str, thing: Any) -> list[doctest.DocTest]:
-    """Of a function or a module its own, of a class also those of its methods."""
+    """Of a function or a module its own, of a class also those of its methods, inherited ones included."""
     docs = [inspect.getdoc(thing) or ""]
     if inspect.isclass(thing):
-        docs += [inspect.getdoc(getattr(thing, part)) or "" for part in vars(thing) if not part.startswith("_")]
+        bases = [base for base in thing.__mro__ if base.__module__.startswith("surefoot.")]
+        parts = dict.fromkeys(part for base in bases for part in vars(base) if not part.startswith("_"))
+        docs += [inspect.getdoc(getattr(thing, part)) or "" for part in parts]
     parser = doctest.DocTestParser()
     found = [parser.get_doctest(doc, {"sf": sf, "np": np}, name, None, 0) for doc in docs]
     return [each for each in found if each.examples]

@@ -23,10 +23,10 @@ from surefoot.estimate.values import ValueConfidence, ValueData, ValueEllipsoid
 from surefoot.estimate.waiting import Waiting
 from surefoot.model.features import Features
 from surefoot.model.graph import NO_ACTION, FloatArray, IntArray
-from surefoot.model.growing import replayed
+from surefoot.model.growing import grown_as_saved, saved_growth
 from surefoot.model.measured import measured_features
 from surefoot.model.problem import Problem
-from surefoot.model.rays import Intensities, layer_at, refuse_rays
+from surefoot.model.rays import Intensities, refuse_rays, with_pair_at
 from surefoot.plan.growth import grown, to_expand
 from surefoot.plan.plan import Plan
 from surefoot.threads import one_blas_thread
@@ -165,12 +165,7 @@ class Learner(Agent):
             return self.problem
         if intensity is None or intensity == planned[h][pair]:
             return self.plan.problem
-        own = planned[h].copy()
-        own[pair] = intensity
-        declared, graph = self.problem.graph, self.plan.problem.graph
-        layer = layer_at(declared.layers[h], declared.rays[h], own)
-        layers = (*graph.layers[:h], layer, *graph.layers[h + 1 :])
-        return replace(self.plan.problem, graph=replace(graph, layers=layers))
+        return with_pair_at(self.plan.problem, self.problem.graph, planned, h, pair, intensity)
 
     def intensities(self) -> Intensities | None:
         return self.plan.intensities
@@ -369,16 +364,12 @@ class Learner(Agent):
         then = {f"then/{name}": array.copy() for name, array in self._planned_data.items()}
         numbers = {"replans": self._replans, "failed": self._failed, "new_data": self._new_data}
         counters = {name: np.array(number) for name, number in numbers.items()}
-        growth, grown = self.problem.growth, dict[str, NDArray[Any]]()
-        if growth is not None:
-            grown = {"growth/record": growth.record.copy(), "growth/refused": growth.refused.copy()}
-        return {**super().checkpoint(), **now, **then, **counters, **grown}
+        return {**super().checkpoint(), **now, **then, **counters, **saved_growth(self.problem)}
 
     def restore(self, saved: Mapping[str, NDArray[Any]]) -> None:
         """The plan is made again from the very data that it was made from, then the later data are laid on."""
         unlike = self.problem
-        if unlike.growth is not None and "growth/record" in saved and "growth/refused" in saved:
-            self.problem = replayed(unlike.first, saved["growth/record"], saved["growth/refused"])
+        self.problem = grown_as_saved(unlike, saved)
         try:
             super().restore(saved)
         except SurefootError:

@@ -382,20 +382,3 @@ def longest_scaled(problem: Problem, known: Knowledge) -> float:
         return float(known.width.max()) * problem.longest_row
     tables = [layer.x for layer in problem.layers] + ([] if problem.last_x is None else [problem.last_x])
     return max(float(np.sqrt(((x * known.width) ** 2).sum(axis=1)).max()) for x in tables)
-
-
-def paper_feature_bound(problem: Problem) -> float:
-    """D = H·max Σ‖φ‖ of the paper's learner (spec 6), or the longest cost feature where that is longer."""
-    return max(problem.horizon * problem.largest_sum, problem.longest)
-
-
-def paper_beta(problem: Problem, constants: dict[str, Any]) -> float:
-    """β of the paper's learner (spec 6): max(β₁, b_β·d·H·√log(dT/p)), with p/(mH) in β₁."""
-    p, bound, ridge = constants["failure_probability"], constants["feature_bound"], float(constants["ridges"][0])
-    dim, total = problem.dim + problem.transition_dim, problem.horizon * int(constants["episodes"])
-    inside = (2 + 2 * total * bound * bound / ridge) * len(problem.limits) * problem.horizon / p
-    norm = max(*(known.norm for known in problem.known), problem.transition_norm)
-    noise = max(problem.noise(j, problem.rows_of_an_episode) for j in range(len(problem.limits)))
-    beta_1 = noise * math.sqrt(dim * math.log(inside)) + math.sqrt(ridge) * norm
-    scale = float(constants["value_radius_scale"])
-    return max(beta_1, scale * dim * problem.horizon * math.sqrt(math.log(dim * total / p)))

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from surefoot.audits.bounds import Confidence, Data, default_ridges, paper_beta, paper_feature_bound
+from surefoot.audits.bounds import Confidence, Data, default_ridges
 from surefoot.audits.chain import Record
 from surefoot.audits.problem import Problem
 
@@ -39,6 +39,26 @@ class Epoch:
     moments: set[int] = field(default_factory=set)  # records after which a plan may have been made
     firm: set[int] = field(default_factory=set)  # records after which one was surely made
     plan: tuple[int, int] = (1, 0)  # number and made_after of the last one seen
+
+    def data_until(self, made_after: int, problem: Problem, paper: bool) -> Data:
+        """The data of all rows up to a record."""
+        if self.entered and self.rows[self.entered - 1][0] > made_after:
+            self.data, self.entered = Data(problem, paper), 0  # only when plans went backwards
+        while self.entered < len(self.rows) and self.rows[self.entered][0] <= made_after:
+            _, h, x, cost = self.rows[self.entered]
+            self.data.add(h, x, cost)
+            self.entered += 1
+        return self.data
+
+    def surely_plans(self, n: int) -> None:
+        """After this record a plan is made."""
+        self.moments.add(n)
+        self.firm.add(n)
+
+    def never_plans(self, n: int) -> None:
+        """After this record none is made."""
+        self.moments.discard(n)
+        self.firm.discard(n)
 
 
 def confidence_of(
@@ -72,6 +92,23 @@ def confidence_of(
         beta = paper_beta(problem, constants)
         expect(_close(beta, constants["beta"]), f"its β is {constants['beta']!r}, not {beta!r}")
     return Confidence(ridges, p, scale, beta), faults
+
+
+def paper_feature_bound(problem: Problem) -> float:
+    """D = H·max Σ‖φ‖ of the paper's learner (spec 6), or the longest cost feature where that is longer."""
+    return max(problem.horizon * problem.largest_sum, problem.longest)
+
+
+def paper_beta(problem: Problem, constants: dict[str, Any]) -> float:
+    """β of the paper's learner (spec 6): max(β₁, b_β·d·H·√log(dT/p)), with p/(mH) in β₁."""
+    p, bound, ridge = constants["failure_probability"], constants["feature_bound"], float(constants["ridges"][0])
+    dim, total = problem.dim + problem.transition_dim, problem.horizon * int(constants["episodes"])
+    inside = (2 + 2 * total * bound * bound / ridge) * len(problem.limits) * problem.horizon / p
+    norm = max(*(known.norm for known in problem.known), problem.transition_norm)
+    noise = max(problem.noise(j, problem.rows_of_an_episode) for j in range(len(problem.limits)))
+    beta_1 = noise * math.sqrt(dim * math.log(inside)) + math.sqrt(ridge) * norm
+    scale = float(constants["value_radius_scale"])
+    return max(beta_1, scale * dim * problem.horizon * math.sqrt(math.log(dim * total / p)))
 
 
 def _close(a: float, b: float) -> bool:

@@ -71,13 +71,8 @@ class Replay:
         epoch = self._epoch
         if self._made is not None and self._made[0] == (epoch.number, made_after):
             return self._made[1]
-        if epoch.entered and epoch.rows[epoch.entered - 1][0] > made_after:
-            epoch.data, epoch.entered = Data(self._problem, self._paper), 0  # only when plans went backwards
-        while epoch.entered < len(epoch.rows) and epoch.rows[epoch.entered][0] <= made_after:
-            _, h, x, cost = epoch.rows[epoch.entered]
-            epoch.data.add(h, x, cost)
-            epoch.entered += 1
-        plan = make_plan(self._problem, epoch.data, epoch.confidence)
+        data = epoch.data_until(made_after, self._problem, self._paper)
+        plan = make_plan(self._problem, data, epoch.confidence)
         self.counts["plans"] += 1
         self._made = (epoch.number, made_after), plan
         return plan
@@ -298,8 +293,7 @@ class Replay:
             self._expect(n, at in self._epoch.moments, f"no plan is made after record {at}")
             plan = self._plan(at)
             self._expect(n, not plan.surely_consistent, "the bounds of its plan do not contradict each other")
-        self._epoch.moments.discard(at)  # no plan is made from data that are in doubt; the one before stays
-        self._epoch.firm.discard(at)
+        self._epoch.never_plans(at)  # from data that are in doubt; the one before stays
 
     def _on_acknowledge(self, n: int, record: Record) -> None:
         self._expect(n, self._episode is None, "an alarm is acknowledged inside an episode")
@@ -321,8 +315,7 @@ class Replay:
                 epoch.confidence = self._confidence(epoch.number, n, record, options)
                 epoch.constants = record["constants"]
             self._expect(n, record["constants"] == epoch.constants, "its constants are others than before")
-            self._epoch.moments.add(n)
-            self._epoch.firm.add(n)
+            self._epoch.surely_plans(n)
         self._expect(n, record["epoch"] == self._epoch.number, f"epoch {self._epoch.number} begins or goes on here")
 
     # --- logged rows ------------------------------------------------------------------------------------
@@ -343,8 +336,7 @@ class Replay:
                 alike.append(i + 1)
         self.measurements.judge_import(n, record, alike)
         self.counts["rows imported"] += len(rows)
-        self._epoch.moments.add(n)
-        self._epoch.firm.add(n)
+        self._epoch.surely_plans(n)
 
     # --- growth -----------------------------------------------------------------------------------------
 
@@ -353,8 +345,7 @@ class Replay:
         for fault in self._declared.grow(n, record):
             self._wrong(n, fault)
         self._problem, self._made = self._declared.problem, None
-        self._epoch.moments.add(n)
-        self._epoch.firm.add(n)
+        self._epoch.surely_plans(n)
 
     # --- measurements -----------------------------------------------------------------------------------
 

@@ -97,6 +97,27 @@ def string(value: object, at: str) -> str:
     return value
 
 
+def reals(value: object, at: str) -> list[float]:
+    return [floating(each, f"{at}[{k}]") for k, each in enumerate(sequence(value, at))]
+
+
+def interval(value: object, at: str) -> list[float]:
+    found = reals(value, at)
+    if len(found) != 2:
+        raise wrong(at, "[lowest, highest]", value)
+    return found
+
+
+def names(value: object, at: str, columns: bool = False) -> list[Any] | None:
+    """Texts, or None; with ``columns`` whole numbers stand for themselves."""
+    if value is None:
+        return None
+    found = []
+    for k, name in enumerate(sequence(value, at)):
+        found.append(name if columns and type(name) is int else string(name, f"{at}[{k}]"))
+    return found
+
+
 def labels(value: object, at: str) -> list[Label]:
     found = [_label(item, f"{at}[{i}]") for i, item in enumerate(sequence(value, at))]
     for i, label in enumerate(found):

@@ -24,7 +24,7 @@ from surefoot.model.graph import NO_ACTION, Beyond, Layer, LayeredGraph
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.model.rays import NO_CENTER
+from surefoot.model.rays import center_numbers
 from surefoot.model.rules import check_horizon
 from surefoot.model.sparse_rows import MOST_COLUMNS, RowParts, SparseRows
 from surefoot.model.sparse_rows import checked as checked_rows
@@ -113,9 +113,7 @@ def _rays(graph: LayeredGraph) -> list[Document]:
     """Centres as numbers within their states, and cost features at intensity 0; what layers share is one array."""
     made: dict[tuple[int, int], NDArray[Any]] = {}
     for layer, rays in zip(graph.layers, graph.rays, strict=False):
-        first = np.repeat(layer.state_ptr[:-1], np.diff(layer.state_ptr))
-        center = np.where(rays.center == NO_CENTER, NO_CENTER, rays.center - first)
-        made.setdefault((id(rays), id(layer.state_ptr)), center)
+        made.setdefault((id(rays), id(layer.state_ptr)), center_numbers(rays.center, layer))
     return [
         {"center": made[id(rays), id(layer.state_ptr)], "cost_features": rays.cost_features}
         for layer, rays in zip(graph.layers, graph.rays, strict=False)
@@ -222,7 +220,7 @@ def from_document(document: Document, stored: Mapping[str, object], budget: int)
         start=starts.tolist(),
         limits=[_limit(limit, i) for i, limit in enumerate(checked.sequence(top["limits"], "$.limits"))],
         anchor=lambda h: known[h],
-        features=_names(top["features"], "$.features"),
+        features=checked.names(top["features"], "$.features"),
         transition_norm=checked.floating(top["transition_norm"], "$.transition_norm"),
         stationary_costs=checked.flag(top["stationary_costs"], "$.stationary_costs"),
         stationary_transitions=checked.flag(top["stationary_transitions"], "$.stationary_transitions"),
@@ -381,33 +379,17 @@ def _limit(value: object, i: int) -> Limit:
     bound, prior = part["bound"], part["prior"]
     return Limit(
         checked.string(part["name"], f"{at}.name"),
-        bound=_reals(bound, f"{at}.bound") if isinstance(bound, list) else checked.floating(bound, f"{at}.bound"),
+        bound=checked.reals(bound, f"{at}.bound")
+        if isinstance(bound, list)
+        else checked.floating(bound, f"{at}.bound"),
         norm=None if part["norm"] is None else checked.floating(part["norm"], f"{at}.norm"),
-        prior=None if prior is None else [_interval(each, f"{at}.prior[{k}]") for k, each in _entries(prior, at)],
-        features=_names(part["features"], f"{at}.features", columns=True),
+        prior=None
+        if prior is None
+        else [checked.interval(each, f"{at}.prior[{k}]") for k, each in _entries(prior, at)],
+        features=checked.names(part["features"], f"{at}.features", columns=True),
         **numbers,
     )
 
 
 def _entries(value: object, at: str) -> Iterator[tuple[int, object]]:
     return enumerate(checked.sequence(value, f"{at}.prior"))
-
-
-def _interval(value: object, at: str) -> list[float]:
-    found = _reals(value, at)
-    if len(found) != 2:
-        raise checked.wrong(at, "[lowest, highest]", value)
-    return found
-
-
-def _reals(value: object, at: str) -> list[float]:
-    return [checked.floating(each, f"{at}[{k}]") for k, each in enumerate(checked.sequence(value, at))]
-
-
-def _names(value: object, at: str, columns: bool = False) -> list[Any] | None:
-    if value is None:
-        return None
-    found = []
-    for k, name in enumerate(checked.sequence(value, at)):
-        found.append(name if columns and type(name) is int else checked.string(name, f"{at}[{k}]"))
-    return found

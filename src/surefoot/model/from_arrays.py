@@ -28,7 +28,7 @@ from surefoot.model.graph import (
 )
 from surefoot.model.labels import shown
 from surefoot.model.naming import Naming
-from surefoot.model.rays import NO_CENTER, Centers
+from surefoot.model.rays import Centers, center_pairs
 from surefoot.model.rules import FallbackChoice
 from surefoot.model.sparse_rows import SparseRows
 
@@ -114,20 +114,9 @@ def centers(center: PerLayer | None, cost_features: PerLayer | None, layers: Seq
 
 
 def _centers(given: NDArray[Any], table: NDArray[Any] | None, layer: Layer, h: int) -> Centers:
-    number = taken("center", given, _INDEX, 1, h)
-    if len(number) != layer.n_pairs:
-        got = f"{len(number)} entries where {layer.n_pairs} are expected"
-        raise InvalidInput("center has the wrong length", where=f"step {h}", got=got)
-    sizes = np.repeat(np.diff(layer.state_ptr), np.diff(layer.state_ptr))
-    odd = np.flatnonzero((number < NO_CENTER) | (number >= sizes))
-    if len(odd):
-        got = f"{int(number[odd[0]])} for pair {int(odd[0])}"
-        raise InvalidInput("center is no action of the state", where=f"step {h}", got=got)
-    first = np.repeat(layer.state_ptr[:-1], np.diff(layer.state_ptr))
-    pair = np.where(number == NO_CENTER, NO_CENTER, first + number)
-    pair[pair == np.arange(len(pair))] = NO_CENTER  # an action that is its own centre is an ordinary one
+    pair = center_pairs(taken("center", given, _INDEX, 1, h), layer, h)
     rows = None if table is None else taken("center_cost_features", table, _NUMBER, 2, h).copy()
-    return Centers(freeze(pair.astype(np.int64)), rows)
+    return Centers(pair, rows)
 
 
 def build_layers(

@@ -336,58 +336,12 @@ class LayeredGraph:
             tables.append(self.terminal.cost_features)
         return list({id(x): x for x in tables}.values())
 
-    def pruned(self) -> LayeredGraph:
-        """The graph without the states that nothing can reach; layers that keep all stay shared."""
-        keep = self.reachable
-        layers = tuple(_restrict(layer, keep[h], keep[h + 1]) for h, layer in enumerate(self.layers))
-        last, kept = self.terminal, keep[-1]
-        terminal = Terminal(
-            reward=freeze(last.reward[kept]),
-            cost_features=None if last.cost_features is None else freeze(last.cost_features[kept]),
-            has_cost=freeze(last.has_cost[kept]),
-            fallback_reached=freeze(last.fallback_reached[kept]),
-            forbidden=freeze(last.forbidden[kept]),
-        )
-        starts = freeze(_renumber(keep[0])[self.starts])
-        return LayeredGraph(layers, terminal, starts, self.anchors)
-
 
 def freeze(array: AnyArray) -> AnyArray:
     """Make an array read-only; an immutable problem may be shared without copies."""
     for own in arrays_of(array):
         own.flags.writeable = False
     return array
-
-
-def _renumber(keep: BoolArray) -> IntArray:
-    """New index of every kept entry; dropped ones get a number that must not be used."""
-    return np.cumsum(keep, dtype=np.int64) - 1
-
-
-def _pointer(lengths: IntArray) -> IntArray:
-    return freeze(np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
-
-
-def _restrict(layer: Layer, keep: BoolArray, keep_next: BoolArray) -> Layer:
-    if keep.all() and keep_next.all():
-        return layer
-    pairs = np.repeat(keep, np.diff(layer.state_ptr))
-    edges = np.repeat(pairs, np.diff(layer.pair_ptr))
-    cost_features = freeze(layer.cost_features[np.repeat(pairs, np.diff(layer.row_ptr))])
-    shared = layer.transition_features is layer.cost_features
-    fallback = layer.fallback[keep]
-    pair_ptr = _pointer(np.diff(layer.pair_ptr)[pairs])
-    return Layer(
-        state_ptr=_pointer(np.diff(layer.state_ptr)[keep]),
-        pair_ptr=pair_ptr,
-        successor=freeze(_renumber(keep_next)[layer.successor[edges]].astype(layer.successor.dtype)),
-        reward=freeze(layer.reward[pairs]),
-        cost_features=cost_features,
-        transition_features=cost_features if shared else freeze(layer.transition_features[edges]),
-        fallback=freeze(np.where(fallback == NO_ACTION, NO_ACTION, _renumber(pairs)[fallback])),
-        row_ptr=pair_ptr if layer.per_triplet else _pointer(np.diff(layer.row_ptr)[pairs]),
-        forbidden=freeze(layer.forbidden[keep]),
-    )
 
 
 def rows_of_pairs(row_ptr: IntArray, pair_ptr: IntArray) -> IntArray:

@@ -11,11 +11,12 @@ and rows keep their numbers, and of what was there only triplets that led outsid
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from surefoot.checks import whole as whole_number
 from surefoot.errors import InvalidInput
@@ -126,6 +127,21 @@ def replayed(problem: Problem, record: IntArray, refused: IntArray) -> Problem:
     growth = replace(grown.growth, refused=freeze(refused.copy()))
     beyond = replace(grown.graph.beyond, room=len(refused) == 0)
     return replace(grown, growth=growth, graph=replace(grown.graph, beyond=beyond))
+
+
+def saved_growth(problem: Problem) -> dict[str, NDArray[Any]]:
+    """What a checkpoint keeps of how a problem has grown; nothing of one that does not grow."""
+    growth = problem.growth
+    if growth is None:
+        return {}
+    return {"growth/record": growth.record.copy(), "growth/refused": growth.refused.copy()}
+
+
+def grown_as_saved(problem: Problem, saved: Mapping[str, NDArray[Any]]) -> Problem:
+    """The problem as it had grown when that was kept; itself where nothing was, or where it does not grow."""
+    if problem.growth is None or "growth/record" not in saved or "growth/refused" not in saved:
+        return problem
+    return replayed(problem.first, saved["growth/record"], saved["growth/refused"])
 
 
 def fully_grown(problem: Problem, most: int) -> Problem | None:

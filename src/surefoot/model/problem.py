@@ -32,7 +32,8 @@ from surefoot.model.priors import (
     longest_scaled,
     with_step_bounds,
 )
-from surefoot.model.rays import Centers, Intensities, build_rays, graph_at, intensities_of, refuse_rays
+from surefoot.model.pruning import pruned
+from surefoot.model.rays import Centers, Throttled, build_rays, refuse_rays
 from surefoot.model.reals import constant
 from surefoot.model.rules import (
     FallbackChoice,
@@ -47,11 +48,9 @@ from surefoot.model.rules import (
 from surefoot.model.seals import FileSeal, Seal, check_seals, taken_over
 from surefoot.model.sparse_rows import Taker
 
-_KEPT = ("bounds", "priors", "noises", "largest_costs", "cost_scales", "violation_thresholds")
-
 
 @dataclass(frozen=True, eq=False)
-class Problem(Growing):
+class Problem(Growing, Throttled):
     """What is known about a plant (spec 2). Build one with :meth:`from_functions` or :meth:`from_arrays`.
 
     Examples:
@@ -324,35 +323,7 @@ class Problem(Growing):
 
     def pruned(self) -> Problem:
         """The same problem without the states that no sequence of actions can reach; no value changes."""
-        keep = self.graph.reachable
-        if self.graph.beyond is not None or all(mask.all() for mask in keep):
-            return self
-        refuse_rays(self, "pruning")
-        return replace(self, graph=self.graph.pruned(), naming=self.naming.kept(keep, self.graph.layers))
-
-    @property
-    def has_rays(self) -> bool:
-        """True when some action has an intensity (spec 9)."""
-        return bool(self.graph.rays)
-
-    def at(self, intensity: float | Sequence[FloatArray]) -> Problem:
-        """The problem with every ray at one intensity, or at its own, H-1 arrays (N,): no action has a choice left.
-
-        Examples:
-            >>> problem = sf.worlds.make("dosing/testing").problem
-            >>> problem.has_rays, problem.at(0.5).has_rays
-            (True, False)
-        """
-        if not self.has_rays:
-            return self
-        made = replace(self, graph=graph_at(self.graph, self.intensities(intensity)))
-        for name in _KEPT:  # tolerances, and what counts as a violation, are those of the declaration
-            made.__dict__[name] = getattr(self, name)
-        return made
-
-    def intensities(self, given: float | Sequence[FloatArray]) -> Intensities:
-        """H-1 of (N,): one intensity for all rays, or as given, checked; 1 for actions without one."""
-        return intensities_of(self.graph, given)
+        return pruned(self)
 
     def verify(self) -> None:
         """Raise AssumptionBroken if an array that was too large to copy has changed since it was declared."""

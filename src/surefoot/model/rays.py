@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput
+from surefoot.model.declared import Declared
 from surefoot.model.graph import FloatArray, IntArray, Layer, LayeredGraph, Rays, freeze
 from surefoot.model.naming import Naming
 from surefoot.model.sparse_rows import SparseRows
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 NO_CENTER = -1  #: of an action without an intensity
 FULL = 1.0  #: the intensity of such an action
+_KEPT = ("bounds", "priors", "noises", "largest_costs", "cost_scales", "violation_thresholds")
 
 Intensities = tuple[FloatArray, ...]
 """Per decision layer (N,): the intensity of every pair, 1 for actions that have none."""
@@ -91,6 +93,16 @@ def graph_at(graph: LayeredGraph, intensities: Sequence[FloatArray]) -> LayeredG
     return replace(graph, layers=tuple(layers), rays=())
 
 
+def with_pair_at(
+    problem: Problem, declared: LayeredGraph, intensities: Intensities, h: int, pair: int, intensity: float
+) -> Problem:
+    """The problem that has the declared rays at these intensities, with one pair at another."""
+    own = intensities[h].copy()
+    own[pair] = intensity
+    layer, layers = layer_at(declared.layers[h], declared.rays[h], own), problem.graph.layers
+    return replace(problem, graph=replace(problem.graph, layers=(*layers[:h], layer, *layers[h + 1 :])))
+
+
 def intensities_of(graph: LayeredGraph, given: float | Sequence[NDArray[Any]]) -> Intensities:
     """H-1 of (N,) from one number for all rays, or as given and checked; 1 wherever an action has no intensity."""
     if isinstance(given, (int, float)) and not isinstance(given, bool):
@@ -111,7 +123,58 @@ def intensities_of(graph: LayeredGraph, given: float | Sequence[NDArray[Any]]) -
     return tuple(rows)
 
 
+class Throttled(Declared):
+    """A declaration whose actions may have an intensity."""
+
+    @property
+    def has_rays(self) -> bool:
+        """True when some action has an intensity (spec 9)."""
+        return bool(self.graph.rays)
+
+    def at(self, intensity: float | Sequence[FloatArray]) -> Problem:
+        """The problem with every ray at one intensity, or at its own, H-1 arrays (N,): no action has a choice left.
+
+        Examples:
+            >>> problem = sf.worlds.make("dosing/testing").problem
+            >>> problem.has_rays, problem.at(0.5).has_rays
+            (True, False)
+        """
+        known: Any = self  # which is a Problem
+        if not self.has_rays:
+            return cast("Problem", known)
+        made: Problem = replace(known, graph=graph_at(self.graph, self.intensities(intensity)))
+        for name in _KEPT:  # tolerances, and what counts as a violation, are those of the declaration
+            made.__dict__[name] = getattr(self, name)
+        return made
+
+    def intensities(self, given: float | Sequence[FloatArray]) -> Intensities:
+        """H-1 of (N,): one intensity for all rays, or as given, checked; 1 for actions without one."""
+        return intensities_of(self.graph, given)
+
+
 # --- declaring them -------------------------------------------------------------------------------------
+
+
+def center_pairs(number: IntArray, layer: Layer, h: int) -> IntArray:
+    """(N,) the pair of each centre, of numbers that count within each state's own actions, checked."""
+    if len(number) != layer.n_pairs:
+        got = f"{len(number)} entries where {layer.n_pairs} are expected"
+        raise InvalidInput("center has the wrong length", where=f"step {h}", got=got)
+    sizes = np.repeat(np.diff(layer.state_ptr), np.diff(layer.state_ptr))
+    odd = np.flatnonzero((number < NO_CENTER) | (number >= sizes))
+    if len(odd):
+        got = f"{int(number[odd[0]])} for pair {int(odd[0])}"
+        raise InvalidInput("center is no action of the state", where=f"step {h}", got=got)
+    first = np.repeat(layer.state_ptr[:-1], np.diff(layer.state_ptr))
+    pair = np.where(number == NO_CENTER, NO_CENTER, first + number)
+    pair[pair == np.arange(len(pair))] = NO_CENTER  # an action that is its own centre is an ordinary one
+    return freeze(pair.astype(np.int64))
+
+
+def center_numbers(pair: IntArray, layer: Layer) -> IntArray:
+    """(N,) the other way: each centre as a number within its state's own actions."""
+    first = np.repeat(layer.state_ptr[:-1], np.diff(layer.state_ptr))
+    return np.where(pair == NO_CENTER, NO_CENTER, pair - first)
 
 
 def build_rays(layers: Sequence[Layer], declared: Sequence[Centers | None], naming: Naming) -> tuple[Rays, ...]:
