@@ -14,6 +14,7 @@ import time
 import types
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -245,11 +246,11 @@ def copied(whole: Path, tmp_path: Path) -> Path:
 
 
 def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
-    """It reaches the whole group, workers too; what came home is finished here."""
+    """It reaches the whole group, workers too; what came home is finished here. (Enough runs to be in the middle.)"""
     root = tmp_path / "s"
     words = [
         *("run", LONG.world, "--agent", "lsvi-new", "--agent", "slucb-qvi", "--option", "lsvi-new.replan_growth=0.03"),
-        *("--episodes", LONG.episodes, "--seeds", "0", "--out", root, "--on", "dask", "--jobs", 2),
+        *("--episodes", LONG.episodes, "--seeds", "0:4", "--out", root, "--on", "dask", "--jobs", 2),
         *("--checkpoint-seconds", 1),
     ]
     process = command(*words)
@@ -258,8 +259,8 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
     out, err = process.communicate(timeout=120)
     assert process.returncode == 128 + signal.SIGINT, (out, err)
     assert "Traceback" not in err
-    assert sweep.resume(root, jobs=1).finished == 2
-    sweep.sweep(LONG, tmp_path / "long", jobs=1)
+    assert sweep.resume(root, jobs=1).finished == 8
+    sweep.sweep(replace(LONG, seeds=(0, 1, 2, 3)), tmp_path / "long", jobs=1)
     assert contents(root) == contents(tmp_path / "long")
     assert left_over(root) == []
 
