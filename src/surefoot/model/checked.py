@@ -97,18 +97,18 @@ def string(value: object, at: str) -> str:
     return value
 
 
-def reals(value: object, at: str) -> list[float]:
+def list_of_reals(value: object, at: str) -> list[float]:
     return [floating(each, f"{at}[{k}]") for k, each in enumerate(sequence(value, at))]
 
 
-def interval(value: object, at: str) -> list[float]:
-    found = reals(value, at)
+def pair_of_reals(value: object, at: str) -> list[float]:
+    found = list_of_reals(value, at)
     if len(found) != 2:
         raise wrong(at, "[lowest, highest]", value)
     return found
 
 
-def names(value: object, at: str, columns: bool = False) -> list[Any] | None:
+def list_of_names(value: object, at: str, columns: bool = False) -> list[Any] | None:
     """Texts, or None; with ``columns`` whole numbers stand for themselves."""
     if value is None:
         return None

@@ -220,7 +220,7 @@ def from_document(document: Document, stored: Mapping[str, object], budget: int)
         start=starts.tolist(),
         limits=[_limit(limit, i) for i, limit in enumerate(checked.sequence(top["limits"], "$.limits"))],
         anchor=lambda h: known[h],
-        features=checked.names(top["features"], "$.features"),
+        features=checked.list_of_names(top["features"], "$.features"),
         transition_norm=checked.floating(top["transition_norm"], "$.transition_norm"),
         stationary_costs=checked.flag(top["stationary_costs"], "$.stationary_costs"),
         stationary_transitions=checked.flag(top["stationary_transitions"], "$.stationary_transitions"),
@@ -379,14 +379,14 @@ def _limit(value: object, i: int) -> Limit:
     bound, prior = part["bound"], part["prior"]
     return Limit(
         checked.string(part["name"], f"{at}.name"),
-        bound=checked.reals(bound, f"{at}.bound")
+        bound=checked.list_of_reals(bound, f"{at}.bound")
         if isinstance(bound, list)
         else checked.floating(bound, f"{at}.bound"),
         norm=None if part["norm"] is None else checked.floating(part["norm"], f"{at}.norm"),
         prior=None
         if prior is None
-        else [checked.interval(each, f"{at}.prior[{k}]") for k, each in _entries(prior, at)],
-        features=checked.names(part["features"], f"{at}.features", columns=True),
+        else [checked.pair_of_reals(each, f"{at}.prior[{k}]") for k, each in _entries(prior, at)],
+        features=checked.list_of_names(part["features"], f"{at}.features", columns=True),
         **numbers,
     )
 
