@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import surefoot as sf
-from surefoot.agents.hf_ucrl_vtr_plus import row_variances
+from surefoot.agents.optimistic import row_variances
 from surefoot.estimate.values import expected_next_value
 from surefoot.estimate.weighted import WeightedData, by_edge
 

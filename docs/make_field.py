@@ -1,7 +1,7 @@
-"""Writes the tables, the figures and the cards of docs/field.md. Usage: python docs/make_field.py [DIR [LATER]]
+"""Writes the tables, the figures and the cards of docs/field.md. Usage: python docs/make_field.py [DIR]
 
-DIR is what ``surefoot compare --out DIR`` wrote; without it, or with "-", only the cards are written anew, which come
-from the agents' docstrings. LATER is a directory with runs of agents that DIR lacks: they get a table of their own.
+DIR is what ``surefoot compare --out DIR`` wrote; without it only the cards are written anew, which come from the
+agents' docstrings.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 from surefoot.agents import registry
@@ -39,11 +38,11 @@ def cards() -> str:
     return "\n\n".join(parts).replace("``", "`")
 
 
-def main(folder: str = "-", later: str | None = None) -> None:
+def main(folder: str = "") -> None:
     from surefoot.reports.field import overall_table, read_field, world_table
 
     text = between(PAGE.read_text(encoding="utf-8"), "cards", cards())
-    if folder != "-":
+    if folder:
         field = read_field(Path(folder))
         some = next(iter(field.cells.values()))
         many = f"{len(field.labels)} agents, {len(field.worlds)} worlds, {len(some.seeds)} seeds"
@@ -53,11 +52,6 @@ def main(folder: str = "-", later: str | None = None) -> None:
         text = between(text, "worlds", world_table(field))
         for name in ("plane", "profiles"):
             shutil.copy(Path(folder) / f"{name}.svg", DOCS / "images" / f"field-{name}.svg")
-    if later is not None:
-        field = read_field(Path(later))
-        shown = text.partition("<!-- overall -->")[2].partition("<!-- end of overall -->")[0]
-        lacking = tuple(label for label in field.labels if f"| `{label}` |" not in shown)
-        text = between(text, "later", world_table(replace(field, labels=lacking)))
     PAGE.write_text(text, encoding="utf-8")
 
 

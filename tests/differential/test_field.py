@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.agents.blocks import tabular
-from surefoot.agents.safe_mdp import target
+from surefoot.agents import tabular
+from surefoot.agents.two_sets import target
 from surefoot.plan.successors import assumed_excess
 from tests.differential.compare import problem_of
 from tests.reference import field_budgets, field_sets, field_values

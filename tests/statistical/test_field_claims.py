@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.agents.blocks.tabular import budgets
 from surefoot.agents.registry import card
+from surefoot.agents.tabular import budgets
 from tests.made_worlds import visits_of
 
 pytestmark = pytest.mark.statistical

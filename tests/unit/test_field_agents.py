@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.agents import dope, lsvi_ucb, opdop, registry, safe_mdp, sno_mdp, ucrl_vtr_plus
-from surefoot.agents.blocks import two_sets
-from surefoot.agents.blocks.tabular import budgets, by_triplet, fallback_chances, total_slack
+from surefoot.agents import mirrored, optimistic, registry, tabular, two_sets
+from surefoot.agents.tabular import budgets, by_triplet, fallback_chances, total_slack
 from surefoot.checks import check_options, options_of
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import NO_ACTION
@@ -46,7 +45,7 @@ def two_ways(limit: float = 0.5, **options: Any) -> sf.World:
 def test_radii_of_ucrl_vtr_plus_by_hand() -> None:
     """t = 1, d = 4, H = 5, p = 0.1, R = 2, D = 1, norm 1: λ = 1, l = log 200, log(1 + 1) and log(1 + 16/4)."""
     log = math.log(200.0)
-    b_h, b_v, b_t = ucrl_vtr_plus.radii(1, d=4, horizon=5, reach=2.0, most=1.0, norm=1.0, p=0.1)
+    b_h, b_v, b_t = optimistic.radii(1, d=4, horizon=5, reach=2.0, most=1.0, norm=1.0, p=0.1)
     assert b_h == pytest.approx(16.0 * math.sqrt(math.log(2.0) * log) + 8.0 * log + 1.0)
     assert b_v == pytest.approx(32.0 * math.sqrt(math.log(2.0) * log) + 8.0 * log + 1.0)
     assert b_t == pytest.approx(64.0 * math.sqrt(math.log(5.0) * log) + 16.0 * log + 1.0)
@@ -63,8 +62,8 @@ def test_radii_of_ucrl_vtr_plus_by_hand() -> None:
     ],
 )
 def test_the_weight_of_a_row_by_hand(first: float, second: float, length: float, square: float) -> None:
-    hat, tilde = (ucrl_vtr_plus.Row(0, 0, np.zeros(1), mean, length, 0.0) for mean in (first, second))
-    assert ucrl_vtr_plus.variance(hat, tilde, reach=2.0, d=4, b_v=3.0, b_t=2.0) == pytest.approx(square)
+    hat, tilde = (optimistic.Row(0, 0, np.zeros(1), mean, length, 0.0) for mean in (first, second))
+    assert optimistic.variance(hat, tilde, reach=2.0, d=4, b_v=3.0, b_t=2.0) == pytest.approx(square)
 
 
 def test_ucrl_vtr_plus_keeps_the_truth_inside(thermal: sf.World, seed: int) -> None:
@@ -163,16 +162,16 @@ def test_safe_mdp_goes_to_the_widest_expander() -> None:
         lower[h, s, a, {"stay": "s", "right": "b"}[a]] = 0.49
     bounds = bounds_of(problem, upper, lower)
     sure = certify(problem.graph, bounds, problem.bounds)
-    h, pair, width = safe_mdp.target(problem, bounds, sure)
+    h, pair, width = two_sets.target(problem, bounds, sure)
     assert (h, problem.naming.action(problem.graph.layers[1], 1, pair)) == (1, "on")
     assert pair == problem.pair_index(1, "b", "on")
     assert width == pytest.approx(0.15 / problem.cost_scales[0])
-    values = safe_mdp.towards(problem.graph, sure, (h, pair))
+    values = two_sets.towards(problem.graph, sure, (h, pair))
     assert values.action[0][0] == problem.pair_index(0, "s", "right")
     assert values.value[0][0] == 1.0
     # Without anything outside there are no expanders: the widest row of all, "left".
     bounds = bounds_of(problem, {**upper, (1, "b", "risky", "s"): 0.9}, lower)
-    h, pair, _ = safe_mdp.target(problem, bounds, certify(problem.graph, bounds, problem.bounds))
+    h, pair, _ = two_sets.target(problem, bounds, certify(problem.graph, bounds, problem.bounds))
     assert (h, pair) == (0, problem.pair_index(0, "s", "left"))
 
 
@@ -185,12 +184,12 @@ def test_sno_mdp_settles_when_the_dream_stays_inside() -> None:
         np.array([int(np.flatnonzero(sure.pairs[h])[0])] * layer.n_states) for h, layer in enumerate(graph.layers)
     )
     first = tuple(layer.state_ptr[:-1].copy() for layer in graph.layers)
-    assert sno_mdp.stays(problem, sure, SimpleNamespace(action=first))
+    assert two_sets.stays(problem, sure, SimpleNamespace(action=first))
     outside = (
         first[0],
         np.where(np.arange(3) == problem.state_index(1, "b"), problem.pair_index(1, "b", "risky"), first[1]),
     )
-    assert not sno_mdp.stays(problem, sure, SimpleNamespace(action=outside))
+    assert not two_sets.stays(problem, sure, SimpleNamespace(action=outside))
     assert inside  # a state that the set does not reach may dream what it likes
     only_left = Certified(
         tuple(
@@ -198,7 +197,7 @@ def test_sno_mdp_settles_when_the_dream_stays_inside() -> None:
         ),
         sure.states,
     )
-    assert sno_mdp.stays(problem, only_left, SimpleNamespace(action=outside))
+    assert two_sets.stays(problem, only_left, SimpleNamespace(action=outside))
 
 
 def test_sno_mdp_makes_its_trips_and_then_earns(thermal: sf.World, seed: int) -> None:
@@ -292,7 +291,7 @@ def test_a_bandit_of_one_step_by_hand() -> None:
     world = two_ways()
     agent = sf.agents.make("oplb", world.problem, bonus=0.0)
     lucb = sf.agents.make("safe-lucb", world.problem, episodes=8)
-    assert lucb.options.initial_episodes == 4  # 8^(2/3)
+    assert lucb.constants["initial_episodes"] == 4  # 8^(2/3)
     for one in (agent, lucb):
         for layer_edge, cost in ((0, 0.2), (1, 0.4), (2, 0.9)):
             for _ in range(40000 if one is agent else 1):
@@ -375,15 +374,11 @@ def test_who_has_counted_enough_plays_the_best_policy_within_the_budget(
 
 def test_dope_plays_the_fallback_for_as_long_as_published(thermal: sf.World) -> None:
     """S³H³/ξ²: the largest layer, the decisions, and the slack in units of the largest cost."""
-    assert (
-        dope.first_episodes(
-            SimpleNamespace(horizon=3, graph=SimpleNamespace(layers=[SimpleNamespace(n_states=2)] * 2)), 0.5
-        )
-        == 256
-    )
     agent = sf.agents.make("dope", thermal.problem)
+    states, slack = max(layer.n_states for layer in thermal.problem.graph.layers), min(agent.constants["slack"])
+    first = math.ceil(states**3 * (thermal.problem.horizon - 1) ** 3 / slack**2)
+    assert agent.constants["initial_episodes"] == first > 10**4
     run = sf.run(agent, thermal, 50, 0)
-    assert agent.options.initial_episodes > 10**4
     np.testing.assert_allclose(run.value, run.fallback_value)
     short = sf.agents.make("dope", thermal.problem, initial_episodes=7)
     numbers: list[int] = []
@@ -407,7 +402,7 @@ def test_lsvi_ucb_by_hand() -> None:
     expected = [2 * 0.1 / 3 + beta / math.sqrt(3), 0.6 / 2 + beta / math.sqrt(2), beta]
     np.testing.assert_allclose(agent.plan.values.q[0], expected)
     assert agent.plan.values.value[0][0] == pytest.approx(max(expected))
-    assert isinstance(agent, lsvi_ucb.LsviUcb)
+    assert isinstance(agent, tabular.LsviUcb)
 
 
 # ---------------------------------------------------------------- OPDOP
@@ -444,7 +439,7 @@ def test_a_price_rises_while_the_budget_is_overspent_and_the_policy_follows() ->
     weight = np.exp(5 * alpha * np.array([0.1, 0.6, 0.9]))
     np.testing.assert_allclose(agent.plan.chances[0], weight / weight.sum(), rtol=1e-9)
     assert agent.prices[0] == pytest.approx(5 / 10 * (0.5 - 0.3))
-    assert isinstance(agent, opdop.Opdop)
+    assert isinstance(agent, mirrored.Opdop)
 
 
 # ---------------------------------------------------------------- CRPO and OptPrimalDual
@@ -485,7 +480,7 @@ def test_crpo_earns_while_it_may_and_saves_when_it_must() -> None:
     weight = np.exp(-alpha * np.array([0.2, 0.4, 0.9]) / 0.9)
     np.testing.assert_allclose(agent.plan.chances[0], weight / weight.sum(), rtol=1e-6)
     lax = sf.agents.make("crpo", world.problem, episodes=100, stride=5)
-    assert lax.options.tolerance == pytest.approx(math.sqrt(3 / 100))
+    assert lax.constants["tolerance"] == pytest.approx(math.sqrt(3 / 100))
     told_the_truth(lax, world)
     lax.replan()
     lax.episodes = 5
@@ -607,14 +602,14 @@ def test_sparse_features_are_played_as_dense_ones(name: str, seed: int) -> None:
 @pytest.mark.parametrize("name", [name for name in sf.agents.names() if name != "lsvi-new-paper"])
 def test_every_option_of_an_agent_is_found_taken_and_stored(name: str, thermal: sf.World) -> None:
     """Also those that a constructor hands on to its parent's; and no other."""
-    known = options_of(registry.kind(name), without=("problem",))
+    known = options_of(registry.AGENTS.kind(name), without=("problem",))
     given = {key: p.default for key, p in known.items()}
     agent = sf.agents.make(name, thermal.problem, **given)
     assert set(known) - {"on"} <= set(agent.constants) or name == "fallback"  # where a plan is computed changes nothing
     with pytest.raises(TypeError):
         sf.agents.make(name, thermal.problem, **given, nonsense=1)
     with pytest.raises(InvalidInput, match="has no option 'nonsense'"):
-        check_options(name, registry.kind(name), {"nonsense": 1}, without=("problem",))
+        check_options(name, registry.AGENTS.kind(name), {"nonsense": 1}, without=("problem",))
     if "replan_growth" in known:
         with pytest.raises(InvalidInput, match=r"replan_growth of .* must be a number"):
-            check_options(name, registry.kind(name), {"replan_growth": "often"}, without=("problem",))
+            check_options(name, registry.AGENTS.kind(name), {"replan_growth": "often"}, without=("problem",))

@@ -9,7 +9,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidInput
-from surefoot.exact import contenders
+from surefoot.exact.contenders import CONTENDERS, agent_for
 from surefoot.reports.statistics import Price, prices
 from tests.unit.test_shield import corridor
 
@@ -33,10 +33,10 @@ def test_the_oracle_needs_the_truth() -> None:
         sf.exact.OracleShield(world.problem)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="no such agent"):
         sf.agents.make("oracle-shield", world.problem)
-    assert contenders.make("oracle-shield", world, replan_growth=0.5).constants["replan_growth"] == 0.5
-    assert contenders.make("fallback", world).name == "fallback"
+    assert agent_for("oracle-shield", world, replan_growth=0.5).constants["replan_growth"] == 0.5
+    assert agent_for("fallback", world).name == "fallback"
     with pytest.raises(InvalidInput, match=r"Did you mean .*oracle-shield"):
-        contenders.kind("oracle-sheild")
+        CONTENDERS.kind("oracle-sheild")
 
 
 def test_the_static_shield_never_grows(seed: int) -> None:

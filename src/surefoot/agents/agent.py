@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from surefoot.agents.blocks import draws
 from surefoot.agents.blocks.place import Place, refuse_inside, start_of, under_way
-from surefoot.checks import at_least
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.model.features import Features
 from surefoot.model.graph import FloatArray, IntArray
@@ -23,7 +22,7 @@ from surefoot.model.growing import refuse_growing
 from surefoot.model.labels import Label
 from surefoot.model.measured import Cost, finite_cost, measured_features
 from surefoot.model.problem import Problem
-from surefoot.model.rays import NO_CENTER, Intensities, refuse_rays
+from surefoot.model.rays import Intensities, refuse_rays
 from surefoot.plan.plan import Plan
 
 Policy = tuple[IntArray, ...]
@@ -173,26 +172,15 @@ class Agent(ABC):
         pair = self.problem.pair_index(h, state, action)
         edge = self.problem.edge_index(h, state, action, next_state)
         told, x = finite_cost(self.problem, cost, str(place)), None
-        played = self._check_intensity(h, pair, intensity, str(place))
+        played = None if intensity is None else self.problem.intensity(h, pair, intensity, str(place))
         if told is not None and (features is not None or not self.problem.has_rays):
-            x = measured_features(self.problem, h, edge, features, str(place))
+            x = measured_features(self.problem, self.problem.graph.layers[h], edge, features, str(place))
         self._record(h, pair, edge, told, x, played)
 
     def intensity(self, h: int, state: Label, action: Label) -> float:
         """The intensity at which this action is to be played now; 1 for one that has none (spec 9)."""
         played, pair = self.intensities(), self.problem.pair_index(h, state, action)
         return 1.0 if played is None else float(played[h][pair])
-
-    def _check_intensity(self, h: int, pair: int, given: float | None, where: str) -> float | None:
-        """The intensity that was told, a number that the action can have; None: as offered."""
-        if given is None:
-            return None
-        value = at_least("intensity", given, 0.0)
-        is_ray = self.problem.has_rays and self.problem.graph.rays[h].center[pair] != NO_CENTER
-        if value > 1.0 or (value != 1.0 and not is_ray):
-            fix = "It is between 0 and 1." if is_ray else "This action has no intensity."
-            raise InvalidInput("no such intensity", where=where, got=repr(given), fix=fix)
-        return value
 
     def observe_terminal(self, state: Label, cost: Cost) -> None:
         """Tell the measured cost of the last state, where the problem declares one."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from surefoot.agents.agent import Agent, Chances, Policy
 from surefoot.agents.blocks.place import refuse_inside, under_way
 from surefoot.agents.blocks.random_actions import drawn
+from surefoot.checks import promised
 from surefoot.errors import AssumptionBroken, SurefootError
 from surefoot.estimate.costs import CostData
 from surefoot.estimate.ellipsoids import CostConfidence
@@ -22,11 +23,11 @@ from surefoot.estimate.families import Family, families
 from surefoot.estimate.values import ValueConfidence, ValueData, ValueEllipsoid
 from surefoot.estimate.waiting import Waiting
 from surefoot.model.features import Features
-from surefoot.model.graph import NO_ACTION, FloatArray, IntArray
+from surefoot.model.graph import NO_ACTION, FloatArray, IntArray, Layer
 from surefoot.model.growing import grown_as_saved, saved_growth
 from surefoot.model.measured import measured_features
 from surefoot.model.problem import Problem
-from surefoot.model.rays import Intensities, refuse_rays, with_pair_at
+from surefoot.model.rays import Intensities, pair_at, refuse_rays
 from surefoot.plan.growth import grown, to_expand
 from surefoot.plan.plan import Plan
 from surefoot.threads import one_blas_thread
@@ -36,10 +37,8 @@ _PLANNED = (
     *("problem", "_may_grow"),
 )
 
-
 #: What numbers beyond reckoning make a computation raise. LinAlgError is a ValueError.
 FAILURES = (SurefootError, ArithmeticError, ValueError, LookupError, TypeError)
-
 
 NO_PROMISE = "no safety guarantee"
 
@@ -58,22 +57,19 @@ class Learner(Agent):
     """Costs and transitions as ridge statistics; a new plan between episodes, when it is due (spec 6)."""
 
     options: LearnerOptions
+    own: ClassVar[tuple[str, ...]] = ()  #: options beyond those, which a single learner has: `_name` holds `name`
     _plan: Plan
     traced: ClassVar[bool] = False  #: learns more from an observation than the two regressions: :meth:`_note`
 
     def __init__(
-        self,
-        problem: Problem,
-        options: LearnerOptions,
-        cost_confidence: CostConfidence,
-        value_confidence: ValueConfidence,
+        self, problem: Problem, options: LearnerOptions, costs: CostConfidence, values: ValueConfidence
     ) -> None:
         super().__init__(problem)
         self.options = options
-        self.cost_confidence, self.value_confidence = cost_confidence, value_confidence
+        self.cost_confidence, self.value_confidence = costs, values
         self.replan_growth = options.replan_growth  # a study lifts it to ∞ while its data are in doubt
-        self.costs = CostData(problem, min(cost_confidence.ridges), self._families())
-        self.transitions = ValueData(problem, value_confidence.ridge)
+        self.costs = CostData(problem, min(costs.ridges), self._families())
+        self.transitions = ValueData(problem, values.ridge)
         self._replans, self._failed = 0, 0
         self.plan_failure = ""  #: why the plan that is due could not be made; empty when it was
         self._new_data = False  # since the last plan
@@ -87,8 +83,14 @@ class Learner(Agent):
 
     @property
     def constants(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(json.dumps(asdict(self.options)))  # lists, as files give them back
+        stored = {**asdict(self.options), **{name: getattr(self, f"_{name}") for name in self.own}}
+        found: dict[str, Any] = json.loads(json.dumps(stored, default=np.ndarray.tolist))  # as files give them back
         return found
+
+    @property
+    def promise(self) -> str:
+        safe = f"every step safe with probability {promised(self.options.failure_probability)}"
+        return safe if self.guaranteed else NO_PROMISE
 
     def _families(self) -> tuple[Family, ...]:
         """Which limits learn together, and from what rows (spec 3)."""
@@ -129,8 +131,7 @@ class Learner(Agent):
             return self.plan.pair(h, state)
         pair = int(self._drawn(chances)[h][state])
         if pair == NO_ACTION:
-            where = self.problem.naming.at_state(h, state)
-            raise AssumptionBroken("the agent's policy has no action", where=where)
+            raise AssumptionBroken("the agent's policy has no action", where=self.problem.naming.at_state(h, state))
         return pair
 
     def _record(
@@ -144,28 +145,30 @@ class Learner(Agent):
     ) -> None:
         """Count one transition in both regressions; values are those of the plan in force."""
         self._enter()
-        problem = self._as_played(h, pair, intensity)
-        layer = problem.graph.layers[h]
-        if self.shared_offsets and int(self.policy()[h][under_way(self.place).state]) != pair:
+        planned, state = self.plan.intensities, under_way(self.place).state
+        own = intensity is None or planned is None or intensity == planned[h][pair]
+        layer, at, along = self.played(h, pair, edge, intensity)
+        if self.shared_offsets and not (own and int(self.policy()[h][state]) == pair):
             # Whoever chose otherwise may have seen the offset that this episode's measurements share (spec 3).
             self.strayed = True
         if cost is not None and not self.strayed:
             if features is None:
-                features = measured_features(problem, h, edge, None, self.place)
+                features = measured_features(self.problem, layer, along, None, self.place)
             self.costs.add(h, features, cost)
-        self.transitions.add(h, layer, pair, edge, self.plan.targets[h + 1])
+        self.transitions.add(h, layer, at, along, self.plan.targets[h + 1])
         self._new_data = True
         self._note(self.episodes, h, edge, cost)
         super()._record(h, pair, edge, cost, features, intensity)
 
-    def _as_played(self, h: int, pair: int, intensity: float | None) -> Problem:
-        """The problem with this pair at the intensity that it was played at: data enter with exact features."""
-        planned = self.plan.intensities
+    def played(self, h: int, pair: int, edge: int, intensity: float | None) -> tuple[Layer, int, int]:
+        """(layer, pair, edge) with the features at the intensity that was played, by default the planned one: data
+        enter with exact features (spec 9)."""
+        graph, planned = self.problem.graph, self.plan.intensities
         if planned is None:
-            return self.problem
-        if intensity is None or intensity == planned[h][pair]:
-            return self.plan.problem
-        return with_pair_at(self.plan.problem, self.problem.graph, planned, h, pair, intensity)
+            return graph.layers[h], pair, edge
+        opened = float(planned[h][pair]) if intensity is None else intensity
+        layer = graph.layers[h]
+        return pair_at(layer, graph.rays[h], pair, opened), 0, edge - int(layer.pair_ptr[pair])
 
     def intensities(self) -> Intensities | None:
         return self.plan.intensities
@@ -393,7 +396,6 @@ class Learner(Agent):
         """Every array that observations change, by name."""
         self._enter()
         return {
-            **{f"costs/{name}": array for name, array in self.costs.bank.arrays().items()},
+            **{f"costs/{name}": array for name, array in self.costs.arrays().items()},
             **{f"values/{name}": array for name, array in self.transitions.bank.arrays().items()},
-            "costs/spread": self.costs.spread,
         }

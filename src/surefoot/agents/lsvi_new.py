@@ -33,6 +33,7 @@ from surefoot.checks import at_least, one_of, probability, whole
 from surefoot.clusters import Cluster, cluster_of, is_cluster
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds, bound_costs
+from surefoot.estimate.families import Family, with_ratios
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.graph import FloatArray, LayeredGraph
 from surefoot.model.problem import Problem
@@ -58,6 +59,7 @@ REMEMBERED = ("episodes", "foregone", "least", "explored")  # of Waited, with wh
 
 @dataclass(frozen=True, kw_only=True)
 class LsviNewOptions(LookAheadOptions):
+    ridge_ratios: tuple[float, ...]  # (m,)
     optimism: float
     exploration: str
     curiosity: float
@@ -67,6 +69,12 @@ class LsviNewOptions(LookAheadOptions):
     slack: tuple[tuple[float, ...], ...]  # (H, m)
     literal_future: bool
     skip_hopeless: bool
+
+
+def _patience(problem: Problem) -> float:
+    """Spec 5; an error as small as that of rounding does not count."""
+    erring = any(limit.misspecification > 0.01 * limit.noise for limit in problem.limits)
+    return 100.0 if erring else 10.0
 
 
 class LsviNew(LookAhead):
@@ -79,10 +87,13 @@ class LsviNew(LookAhead):
             for all that is uncertain (spec 5). By default directed, unless one of ``explore``, ``ideas`` and
             ``literal_future`` is given, which are about the bonuses.
         curiosity: of directed exploration, the weight of information at first.
-        patience: of directed exploration, the reward foregone after which that weight begins to grow.
+        patience: of directed exploration, the reward foregone after which that weight begins to grow; by default
+            10, or 100 where a limit declares an error of the model, for a hope may then be one that no data settle.
         budget: of directed exploration, at most this times √k of the first k episodes are given to it.
         explore: (w₂, w₃, w₄), the weights of Ideas II, III and IV (spec 5); by default (0.1, 0.02, 0.02).
         ridges: the grid Λ of cost ridges (spec 3); by default the mean ‖z‖² of the features times 0.1, 1 and 10.
+        ridge_ratios: for each limit what its ridges are multiplied by (spec 3); by default its rows' mean ‖z‖² over
+            that of rows as they are declared, so 1 unless it has a prior. Both are fixed before any data.
         value_ridge: λ₂ of the value regression (spec 6).
         optimism: w₁, the share of the value radius that is used (spec 6).
         slack: what uncertainty is measured against (spec 5); by default bound − anchor cost.
@@ -115,10 +126,11 @@ class LsviNew(LookAhead):
         *,
         exploration: str | None = None,
         curiosity: float = 0.1,
-        patience: float = 100.0,
+        patience: float | None = None,
         budget: float = 10.0,
         explore: Sequence[float] | None = None,
         ridges: Sequence[float] | None = None,
+        ridge_ratios: Sequence[float] | None = None,
         value_ridge: float = 1.0,
         optimism: float = 1.0,
         slack: float | Sequence[float] | None = None,
@@ -144,6 +156,8 @@ class LsviNew(LookAhead):
         cluster = None if on is None else _cluster(on, rule, skip_hopeless)
         costs = cost_confidence(problem, failure_probability=p, ridges=ridges, scale=safety_radius_scale)
         values = value_confidence(problem, failure_probability=p, value_ridge=value_ridge, optimism=optimism)
+        self._learning = with_ratios(problem, ridge_ratios)
+        ratios = [(j, family.ratio) for family in self._learning for j in family.members]
         self._slack = slacks(problem, slack)  # (H, m)
         self._scope = Scope(problem.graph) if skip_hopeless else None
         self._waited = Waited()
@@ -151,6 +165,7 @@ class LsviNew(LookAhead):
         options = LsviNewOptions(
             failure_probability=p,
             ridges=costs.ridges,
+            ridge_ratios=tuple(ratio for _, ratio in sorted(ratios)),
             value_ridge=values.ridge,
             replan_growth=at_least("replan_growth", replan_growth, 0.0),
             ideas=chosen,
@@ -159,7 +174,7 @@ class LsviNew(LookAhead):
             optimism=values.optimism,
             exploration=rule,
             curiosity=at_least("curiosity", curiosity, 0.0),
-            patience=at_least("patience", patience, 0.0, strictly=True),
+            patience=at_least("patience", _patience(problem) if patience is None else patience, 0.0, strictly=True),
             budget=at_least("budget", budget, 0.0),
             explore=_weights((0.1, 0.02, 0.02) if explore is None else explore, chosen),
             slack=tuple(map(tuple, self._slack.tolist())),
@@ -167,6 +182,9 @@ class LsviNew(LookAhead):
             skip_hopeless=bool(skip_hopeless),
         )
         super().__init__(problem, options, costs, values)
+
+    def _families(self) -> tuple[Family, ...]:
+        return self._learning
 
     def _make_plan(self) -> Plan:
         if self._cluster is not None:

@@ -1,4 +1,4 @@
-"""Agents by name, and what each is, in five lines of its module's docstring: the one place where that is written."""
+"""Agents by name, and what each is, in five lines of its docstring: the one place where that is written."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import difflib
 import importlib
 import inspect
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,31 +16,53 @@ if TYPE_CHECKING:
     from surefoot.agents.agent import Agent
     from surefoot.model.problem import Problem
 
-_HOMES = {
-    "lsvi-new": ("surefoot.agents.lsvi_new", "LsviNew"),
-    "lsvi-new-paper": ("surefoot.agents.lsvi_new_paper", "LsviNewPaper"),
-    "fallback": ("surefoot.agents.fallback", "Fallback"),
-    "ucrl-vtr": ("surefoot.agents.ucrl_vtr", "UcrlVtr"),
-    "slucb-qvi": ("surefoot.agents.slucb_qvi", "SlucbQvi"),
-    "ucrl-vtr-plus": ("surefoot.agents.ucrl_vtr_plus", "UcrlVtrPlus"),
-    "hf-ucrl-vtr-plus": ("surefoot.agents.hf_ucrl_vtr_plus", "HfUcrlVtrPlus"),
-    "safe-mdp": ("surefoot.agents.safe_mdp", "SafeMdp"),
-    "sno-mdp": ("surefoot.agents.sno_mdp", "SnoMdp"),
-    "safe-exp-opt": ("surefoot.agents.safe_exp_opt", "SafeExpOpt"),
-    "opt-cmdp": ("surefoot.agents.opt_cmdp", "OptCmdp"),
-    "dope": ("surefoot.agents.dope", "Dope"),
-    "lsvi-ae": ("surefoot.agents.lsvi_ae", "LsviAe"),
-    "opdop": ("surefoot.agents.opdop", "Opdop"),
-    "opt-primal-dual": ("surefoot.agents.opt_primal_dual", "OptPrimalDual"),
-    "crpo": ("surefoot.agents.crpo", "Crpo"),
-    "opse-lcmdp": ("surefoot.agents.opse_lcmdp", "OpseLcmdp"),
-    "rslucb-qvi": ("surefoot.agents.rslucb_qvi", "RslucbQvi"),
-    "oplb": ("surefoot.agents.oplb", "Oplb"),
-    "safe-lucb": ("surefoot.agents.safe_lucb", "SafeLucb"),
-    "mase": ("surefoot.agents.mase", "Mase"),
-    "lsvi-ucb": ("surefoot.agents.lsvi_ucb", "LsviUcb"),
-    "static-shield": ("surefoot.agents.static_shield", "StaticShield"),
-}
+
+@dataclass(frozen=True)
+class Roster:
+    """Agents by name; the class of each is imported when it is asked for."""
+
+    homes: Mapping[str, str]  # name -> module and class, below surefoot
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.homes)
+
+    def kind(self, name: str) -> type[Agent]:
+        """The class behind a name; an unknown one is an error that offers the nearest names."""
+        if name not in self.homes:
+            near = difflib.get_close_matches(name, self.homes, n=3, cutoff=0.4) or list(self.homes)
+            raise InvalidInput("no such agent", got=repr(name), fix=f"Did you mean {', '.join(near)}?")
+        module, _, attribute = self.homes[name].rpartition(".")
+        found: type[Agent] = getattr(importlib.import_module(f"surefoot.{module}"), attribute)
+        return found
+
+
+AGENTS = Roster(
+    {
+        "lsvi-new": "agents.lsvi_new.LsviNew",
+        "lsvi-new-paper": "agents.lsvi_new_paper.LsviNewPaper",
+        "fallback": "agents.declared.Fallback",
+        "ucrl-vtr": "agents.optimistic.UcrlVtr",
+        "slucb-qvi": "agents.one_step.SlucbQvi",
+        "ucrl-vtr-plus": "agents.optimistic.UcrlVtrPlus",
+        "hf-ucrl-vtr-plus": "agents.optimistic.HfUcrlVtrPlus",
+        "safe-mdp": "agents.two_sets.SafeMdp",
+        "sno-mdp": "agents.two_sets.SnoMdp",
+        "safe-exp-opt": "agents.two_sets.SafeExpOpt",
+        "opt-cmdp": "agents.tabular.OptCmdp",
+        "dope": "agents.tabular.Dope",
+        "lsvi-ae": "agents.optimistic.LsviAe",
+        "opdop": "agents.mirrored.Opdop",
+        "opt-primal-dual": "agents.mirrored.OptPrimalDual",
+        "crpo": "agents.mirrored.Crpo",
+        "opse-lcmdp": "agents.tabular.OpseLcmdp",
+        "rslucb-qvi": "agents.one_step.RslucbQvi",
+        "oplb": "agents.one_step.Oplb",
+        "safe-lucb": "agents.one_step.SafeLucb",
+        "mase": "agents.one_step.Mase",
+        "lsvi-ucb": "agents.tabular.LsviUcb",
+        "static-shield": "agents.declared.StaticShield",
+    }
+)
 
 
 def names() -> tuple[str, ...]:
@@ -49,17 +72,7 @@ def names() -> tuple[str, ...]:
         >>> "lsvi-new" in sf.agents.names()
         True
     """
-    return tuple(_HOMES)
-
-
-def kind(name: str, among: tuple[str, ...] = tuple(_HOMES)) -> type[Agent]:
-    """The class behind a name; ``among``: the names that an unknown one is answered with."""
-    if name not in _HOMES:
-        near = difflib.get_close_matches(name, among, n=3, cutoff=0.4) or list(among)
-        raise InvalidInput("no such agent", got=repr(name), fix=f"Did you mean {', '.join(near)}?")
-    module, attribute = _HOMES[name]
-    found: type[Agent] = getattr(importlib.import_module(module), attribute)
-    return found
+    return AGENTS.names()
 
 
 def make(name: str, problem: Problem, **options: Any) -> Agent:
@@ -69,7 +82,7 @@ def make(name: str, problem: Problem, **options: Any) -> Agent:
         >>> sf.agents.make("lsvi-new", sf.worlds.make("thermal/testing").problem, failure_probability=0.01)
         LsviNew(episodes=0, replans=1)
     """
-    return kind(name)(problem, **options)
+    return AGENTS.kind(name)(problem, **options)
 
 
 # --- cards --------------------------------------------------------------------------------------------------
@@ -92,8 +105,9 @@ class Card:
 
 def card(name: str, own: type | None = None) -> Card:
     """The facts about a registered agent, or about one of another room by its class."""
-    text = inspect.getdoc(inspect.getmodule(kind(name) if own is None else own)) or ""
-    found = {}
+    described = AGENTS.kind(name) if own is None else own
+    texts = [inspect.getdoc(each) or "" for each in (described, inspect.getmodule(described))]
+    text, found = next((text for text in texts if _LABELS[0] in text), ""), {}
     for label in _LABELS:
         match = re.search(rf"^{label}: (.+?)(?=\n\n|\n(?:{'|'.join(_LABELS)}): |\Z)", text, re.DOTALL | re.MULTILINE)
         if match is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from surefoot.agents import registry
+from surefoot.agents.registry import AGENTS, Roster
 
 if TYPE_CHECKING:
     from surefoot.agents.agent import Agent
@@ -15,24 +15,11 @@ if TYPE_CHECKING:
 
 ORACLE = "oracle-shield"
 GIVEN = ("problem", "world")  # what the comparison gives an agent; all else are options
+CONTENDERS = Roster({**AGENTS.homes, ORACLE: "exact.oracle_shield.OracleShield"})
 
 
-def names() -> tuple[str, ...]:
-    """Those of the registry, and the oracle shield."""
-    return (*registry.names(), ORACLE)
-
-
-def kind(name: str) -> type[Agent]:
-    """The class behind a name."""
-    if name == ORACLE:
-        from surefoot.exact.oracle_shield import OracleShield
-
-        return OracleShield
-    return registry.kind(name, among=names())
-
-
-def make(name: str, world: World, **options: Any) -> Agent:
+def agent_for(name: str, world: World, **options: Any) -> Agent:
     """An agent for a world, with its options; all but the oracle shield are handed the problem alone."""
-    made: Any = kind(name)
+    made: Any = CONTENDERS.kind(name)
     agent: Agent = made(world if name == ORACLE else world.problem, **options)
     return agent

@@ -34,6 +34,8 @@ class OracleShield(Baseline):
     """
 
     name: ClassVar[str] = "oracle-shield"
+    guaranteed = True
+    promise = "every step safe, by knowing the truth"
 
     def __init__(self, world: World, failure_probability: float = 0.05, **shared: Any) -> None:
         if not isinstance(world, World):
@@ -41,14 +43,6 @@ class OracleShield(Baseline):
         states, pairs = safe_sets(world)
         self._safe = Certified(pairs, states)
         super().__init__(world.problem, failure_probability, **shared)
-
-    @property
-    def guaranteed(self) -> bool:
-        return True
-
-    @property
-    def promise(self) -> str:
-        return "every step safe, by knowing the truth"
 
     def _certify(self, bounds: CostBounds) -> tuple[Certified, Certified]:
         return self._safe, self._safe

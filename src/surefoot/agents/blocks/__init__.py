@@ -2,5 +2,5 @@
 
 place, draws, random_actions    of every agent: the episode under way, what it was fed with, actions drawn by lot
 look_ahead                      of the paper's two learners
-baseline                        of all that they are compared with; two_sets, tabular and mirrored of some of these
+baseline                        of all that they are compared with; what a family of these shares is in its own file
 """

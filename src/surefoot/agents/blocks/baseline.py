@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.agent import Chances, check_problem
-from surefoot.agents.learner import NO_PROMISE, Learner, LearnerOptions
+from surefoot.agents.learner import Learner, LearnerOptions
 from surefoot.checks import at_least, probability
 from surefoot.estimate.costs import CostBounds, bound_costs
 from surefoot.estimate.ellipsoids import CostConfidence
@@ -61,23 +61,15 @@ class Baseline(Learner):
             replan_growth=at_least("replan_growth", replan_growth, 0.0),
             optimism=values.optimism,
         )
-        super().__init__(problem, self._with_own(options), costs, values)
+        super().__init__(problem, options, costs, values)
 
     def _confidence_in_costs(self, problem: Problem, p: float, ridges: Sequence[float] | None) -> CostConfidence:
         """What the cost bounds rest on: the proved ones, but for who has others."""
         return cost_confidence(problem, failure_probability=p, ridges=ridges, scale=1.0)
 
-    def _with_own(self, options: BaselineOptions) -> BaselineOptions:
-        """The options with those that only this baseline has."""
-        return options
-
     @property
     def guaranteed(self) -> bool:
         return False
-
-    @property
-    def promise(self) -> str:
-        return NO_PROMISE
 
     # --- plans ------------------------------------------------------------------------------------------
 
@@ -142,12 +134,12 @@ class Paced(Baseline):
     """One whose plans depend on the number of episodes too: beside the data (spec 6), ``replan_growth`` more episodes
     make a plan due, and so does the end of its first episodes, which play the fallback."""
 
-    _first = 0  # episodes that play the fallback before all others
+    _initial_episodes = 0  # episodes that play the fallback before all others
     _planned_at = 0  # episodes, when the plan in force was made
 
     @property
     def playing_fallback(self) -> bool:
-        return self.episodes < self._first
+        return self.episodes < self._initial_episodes
 
     def _replan(self) -> None:
         super()._replan()
@@ -157,7 +149,7 @@ class Paced(Baseline):
         """After how many episodes a plan is due by time; None: never."""
         grown = self.replan_growth * self._planned_at
         later = self._planned_at + max(1, math.ceil(grown)) if math.isfinite(self.replan_growth) else None
-        return earliest(later, self._first if self._planned_at < self._first else None)
+        return earliest(later, self._initial_episodes if self._planned_at < self._initial_episodes else None)
 
     def overdue(self) -> bool:
         due = self._due_at()

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput
-from surefoot.storage.strict_json import parse_json
+from surefoot.storage.documents import parse_json
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from surefoot.agents.agent import Policy
-from surefoot.agents.learner import NO_PROMISE, Learner, LearnerOptions
-from surefoot.checks import promised, some_of
+from surefoot.agents.learner import Learner, LearnerOptions
+from surefoot.checks import some_of
 from surefoot.estimate.costs import CostBounds
 from surefoot.model.graph import NO_ACTION
 from surefoot.model.problem import Problem
@@ -40,12 +40,6 @@ class LookAhead(Learner):
     @property
     def guaranteed(self) -> bool:
         return "I" in self.options.ideas and self.options.safety_radius_scale >= 1.0
-
-    @property
-    def promise(self) -> str:
-        if not self.guaranteed:
-            return NO_PROMISE
-        return f"every step safe with probability {promised(self.options.failure_probability)}"
 
     def _certify(self, problem: Problem, bounds: CostBounds) -> tuple[Certified, Certified]:
         """Step 2: what is certified, and what may be played; they differ only without Idea I, and its guarantee."""

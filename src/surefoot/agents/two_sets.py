@@ -1,0 +1,344 @@
+"""What the learners of the deterministic line share: a pessimistic and an optimistic safe set (SafeMDP and after).
+
+They were made for known, deterministic transitions and a Gaussian process over a safety feature. Here a process with a
+linear kernel is Bayesian linear regression: with the prior γ_j ~ N(0, v I), v = L_j²/d, and noise σ_j
+
+    mean ± β·std,    std = σ_j √(zᵀ(G + λI)⁻¹z),    λ = σ²/v    (of several limits the largest)
+
+which knows of no error of the model: a declared misspecification counts in the proved bounds alone.
+
+``confidence``: ``"published"`` is that, with β = 2, and no proof; ``"proved"`` is (S3) of the specification.
+``successors``: ``"one"`` takes every action to have one outcome, the likeliest by the estimated transitions, as
+deterministic transitions would; ``"all"`` asks for every declared successor. With ``"proved"`` and ``"all"`` the
+pessimistic set is the certified set of spec 4, and whoever plays it alone keeps every limit.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.agents.agent import check_problem
+from surefoot.agents.blocks.baseline import Paced, no_bonus
+from surefoot.checks import at_least, one_of, whole
+from surefoot.errors import InvalidInput
+from surefoot.estimate.costs import CostBounds
+from surefoot.estimate.ellipsoids import CostConfidence
+from surefoot.estimate.families import Family, families, of_norms
+from surefoot.estimate.values import ValueEllipsoid, expected_next_value
+from surefoot.model.features import Features
+from surefoot.model.graph import BoolArray, FloatArray, IntArray, LayeredGraph
+from surefoot.model.problem import Problem
+from surefoot.model.sparse_rows import SparseRows
+from surefoot.plan.certify import Certified, certify, not_refuted, with_least_worst
+from surefoot.plan.confidence import checked_ridge, default_ridges
+from surefoot.plan.explore import relative_uncertainty
+from surefoot.plan.hope import reached
+from surefoot.plan.plan import Plan
+from surefoot.plan.segments import segment_max
+from surefoot.plan.successors import with_one_successor
+from surefoot.plan.values import Values, greedy, most_to_come
+
+CONFIDENCES, SUCCESSORS = ("published", "proved"), ("one", "all")
+
+
+class Sets(NamedTuple):
+    sure: Certified  # the pessimistic safe set
+    hoped: Certified  # the optimistic one, which contains it
+    playable: Certified  # the first, and the least bad action where an outcome that was left out may lead
+
+
+class TwoSets(Paced):
+    """Keeps a set that it takes to be safe, and one that may yet be."""
+
+    own: ClassVar[tuple[str, ...]] = ("confidence", "successors", "beta")
+
+    def __init__(
+        self,
+        problem: Problem,
+        failure_probability: float = 0.05,
+        *,
+        confidence: str = "published",
+        successors: str = "one",
+        beta: float = 2.0,
+        **shared: Any,
+    ) -> None:
+        check_problem(problem)
+        self._confidence = one_of("confidence", CONFIDENCES, confidence)
+        self._successors = one_of("successors", SUCCESSORS, successors)
+        self._beta = at_least("beta", beta, 0.0)
+        exact = tuple(replace(limit, misspecification=0.0) for limit in problem.limits)
+        self._believed = problem if confidence == "proved" else replace(problem, limits=exact)
+        super().__init__(problem, failure_probability, **shared)
+
+    def _confidence_in_costs(self, problem: Problem, p: float, ridges: Sequence[float] | None) -> CostConfidence:
+        if self._confidence == "proved":
+            return super()._confidence_in_costs(problem, p, ridges)
+        if ridges is not None and len(tuple(ridges)) != 1:
+            raise InvalidInput("the published confidence has one ridge", got=repr(ridges))
+        lam = prior_ridge(problem) if ridges is None else checked_ridge(next(iter(ridges)))
+
+        def radius(log_det_ratio: float, ridge: float, noise: float, norm: float) -> float:
+            return self._beta * noise
+
+        return CostConfidence((lam,), radius, dual=False, prior=False, scale=1.0, guard=False)
+
+    @property
+    def guaranteed(self) -> bool:
+        return (self._confidence, self._successors) == ("proved", "all")
+
+    def _families(self) -> tuple[Family, ...]:
+        return of_norms(self._believed) if self._confidence == "published" else families(self._believed)
+
+    def _make_plan(self) -> Plan:
+        bounds, known = self._bounds(), self._known()
+        sets = self._sets(bounds, known)
+        return Plan(self.problem, bounds, sets.sure, self._values(sets, bounds, known), known, self.replans)
+
+    @abstractmethod
+    def _values(self, sets: Sets, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> Values:
+        """What to play in the pessimistic set."""
+
+    def _sets(self, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> Sets:
+        limits, graph, seen = self.problem.bounds, self.problem.graph, bounds
+        if self._successors == "one":
+            graph, seen = with_one_successor(graph, bounds, known)
+        sure, hoped = certify(graph, seen, limits), not_refuted(graph, seen, limits)
+        either = Certified(
+            tuple(a | b for a, b in zip(sure.pairs, hoped.pairs, strict=True)),
+            tuple(a | b for a, b in zip(sure.states, hoped.states, strict=True)),
+        )
+        every = self._successors == "all"
+        return Sets(sure, either, sure if every else with_least_worst(self.problem.graph, sure, bounds, limits))
+
+
+def prior_ridge(problem: Problem) -> float:
+    """λ = max_j σ_j² d/L_j²: the noise over the variance of a prior that expects ‖γ_j‖² = L_j²."""
+    d = problem.graph.cost_dim
+    sizes = zip(problem.noises.tolist(), (prior.norm for prior in problem.priors), strict=True)
+    found = max(noise**2 * d / norm**2 if norm > 0 else 0.0 for noise, norm in sizes)
+    return max(found, 1e-6 * min(default_ridges(problem)))  # costs without noise are learned at once
+
+
+DENSE = 1 << 24  #: numbers of a table that may be copied
+
+
+class SafeMdp(TwoSets):
+    """SafeMDP (Turchetta, Berkenkamp, Krause 2016): explore all that can be explored safely, whatever it pays.
+
+    Before a plan, of the rows that the pessimistic safe set reaches from a start,
+
+        expanders   lower_j + L_j·‖x − x'‖ ≤ c̄_j for all j and some x' of a pair that is not in the set
+        target      the expander with the largest width max_j (upper_j − lower_j)/scale_j; without expanders the widest
+
+    The plan goes to the target along pairs of the set, by the shortest way that the declared support allows.
+
+    Port of: the algorithm as its published code has it. Sources: read in the authors' code.
+    Changed to fit: returnability becomes that every step of the set has a next one, to the end of the episode; the
+    Lipschitz constant is the declared norm, which bounds |cost(x) − cost(x')| by L‖x − x'‖; once safe is not always
+    safe, as the set is computed anew; an episode makes one trip; last states are no targets. Features too many for a
+    dense copy: no expanders.
+    Assumes: deterministic transitions (``successors="one"``), and β = 2 standard deviations
+    (``confidence="published"``).
+    Guarantees: every step safe with probability 1 − p with ``confidence="proved", successors="all"``; else nothing.
+    May violate: where an action has a second outcome, and where two standard deviations are not enough.
+    """
+
+    name: ClassVar[str] = "safe-mdp"
+
+    def _values(self, sets: Sets, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> Values:
+        return towards(self.problem.graph, sets.playable, target(self.problem, bounds, sets.sure)[:2])
+
+
+def target(problem: Problem, bounds: CostBounds, sure: Certified) -> tuple[int, int, float]:
+    """(step, pair, width) of the row to go and measure."""
+    graph, scales = problem.graph, problem.cost_scales
+    inside = [
+        np.repeat(mask, np.diff(layer.row_ptr))
+        for mask, layer in zip(reached_pairs(graph, sure), graph.layers, strict=True)
+    ]
+    away = _away(problem, inside, sure)
+    norm = np.array([prior.norm for prior in problem.priors])
+    best, widest = (0, int(graph.layers[0].fallback_pairs()[0]), 0.0), (-1, -1.0)
+    for h, layer in enumerate(graph.layers):
+        own = np.flatnonzero(inside[h])
+        if len(own) == 0:
+            continue
+        width = relative_uncertainty(bounds.upper[h][own], bounds.lower[h][own], scales)
+        # Could a row outside the set be safe, if this one's cost were as low as its lower bound?
+        opens = np.all(bounds.lower[h][own] + norm * away[h][own, None] <= problem.bounds[h], axis=1)
+        top = int(np.argmax(np.where(opens, width, -1.0) if opens.any() else width))
+        rank = (int(opens.any()), float(width[top]))  # any expander comes before all else
+        if rank > widest:
+            pair = int(np.searchsorted(layer.row_ptr, own[top], side="right")) - 1
+            best, widest = (h, pair, float(width[top])), rank
+    return best
+
+
+def reached_pairs(graph: LayeredGraph, sure: Certified) -> list[BoolArray]:
+    """Per decision layer (N,) the pairs of the set in states that it reaches from a start."""
+    edges = reached(graph, sure.pairs)
+    return [np.logical_or.reduceat(edges[h], layer.pair_ptr[:-1]) for h, layer in enumerate(graph.layers)]
+
+
+def _away(problem: Problem, inside: list[BoolArray], sure: Certified) -> list[FloatArray]:
+    """Per decision layer (R,): how far each row of the set is from the nearest row outside it; ∞ for all other rows.
+
+    Outside are the rows of the same step, or of all steps where costs are the same at every step. Steps that share a
+    table share the work.
+    """
+    layers = problem.graph.layers
+    outside = [np.repeat(~sure.pairs[h], np.diff(layer.row_ptr)) for h, layer in enumerate(layers)]
+    groups = [range(len(layers))] if problem.stationary_costs else [range(h, h + 1) for h in range(len(layers))]
+    found: list[FloatArray] = [np.full(layer.n_rows, np.inf) for layer in layers]
+    for group in groups:
+        tables = {id(layers[h].cost_features): layers[h].cost_features for h in group}
+        asked = {key: np.zeros(len(table), bool) for key, table in tables.items()}
+        beyond = {key: np.zeros(len(table), bool) for key, table in tables.items()}
+        for h in group:
+            asked[id(layers[h].cost_features)] |= inside[h]
+            beyond[id(layers[h].cost_features)] |= outside[h]
+        others = [table[np.flatnonzero(beyond[key])] for key, table in tables.items() if beyond[key].any()]
+        distance = {key: np.full(len(table), np.inf) for key, table in tables.items()}
+        for key, table in tables.items():
+            rows = np.flatnonzero(asked[key])
+            if len(rows):
+                distance[key][rows] = nearest_distance(others, table[rows])
+        for h in group:
+            found[h] = distance[id(layers[h].cost_features)]
+    return found
+
+
+def nearest_distance(tables: list[Features], x: Features) -> FloatArray:
+    """(rows,) the distance of each row of x from the nearest row of the tables; ∞ without any."""
+    from scipy.spatial import cKDTree
+
+    if not tables or sum(table.size for table in tables) + x.size > DENSE:
+        return np.full(len(x), np.inf)
+    others = np.vstack([_dense(table) for table in tables])
+    return np.asarray(cKDTree(others).query(_dense(x))[0])
+
+
+def _dense(x: Features) -> FloatArray:
+    return x.dense() if isinstance(x, SparseRows) else np.asarray(x, np.float64)
+
+
+def towards(graph: LayeredGraph, allowed: Certified, aim: tuple[int, int]) -> Values:
+    """Backward: 1 at the target, 0 elsewhere, and of several successors the best one; along allowed pairs."""
+    value, q, action = [np.zeros(graph.terminal.n_states)], list[FloatArray](), list[IntArray]()
+    for h in reversed(range(len(graph.layers))):
+        layer = graph.layers[h]
+        ahead = segment_max(value[0][layer.successor], layer.pair_ptr)
+        if h == aim[0]:
+            ahead = np.where(np.arange(layer.n_pairs) == aim[1], 1.0, 0.0)
+        worth, chosen = greedy(layer, ahead, allowed.pairs[h], 1.0)
+        q.insert(0, np.where(allowed.pairs[h], ahead, np.nan))
+        value.insert(0, np.where(allowed.states[h], worth, 0.0))
+        action.insert(0, chosen)
+    return Values(tuple(q), no_bonus(graph), tuple(value), tuple(action))
+
+
+class SnoMdp(TwoSets):
+    """SNO-MDP (Wachi, Sui 2020): first explore the safe set, then earn in it.
+
+        phase 1   SafeMDP's trips (surefoot.agents.safe_mdp), until the best policy of the optimistic safe set would, in
+                  every state of the pessimistic one, stay in the pessimistic one (the stopping rule ES²),
+                  or the widest row is narrower than ``tolerance``, or ``trips`` were made
+        phase 2   Q = min(R_h, r + expected next value) over the pessimistic safe set
+
+    Port of: the published code with ES². Sources: read in the authors' code.
+    Changed to fit: as SafeMDP; rewards are known, so their bounds fall away; transitions are estimated, with the
+    optimism of spec 6; the probabilistic rule P-ES² is left out. Trips are at most 100, as in the code's experiments.
+    Assumes: deterministic transitions (``successors="one"``), and β = 2 standard deviations
+    (``confidence="published"``).
+    Guarantees: every step safe with probability 1 − p with ``confidence="proved", successors="all"``; else nothing.
+    May violate: where an action has a second outcome, and where two standard deviations are not enough.
+    """
+
+    name: ClassVar[str] = "sno-mdp"
+    own = (*TwoSets.own, "trips", "tolerance")
+
+    def __init__(
+        self,
+        problem: Problem,
+        failure_probability: float = 0.05,
+        *,
+        trips: int = 100,
+        tolerance: float = 0.005,
+        **shared: Any,
+    ) -> None:
+        self._trips = whole("trips", trips, 0)
+        self._tolerance = at_least("tolerance", tolerance, 0.0)
+        self.settled = np.zeros(1, bool)  # in phase 2
+        super().__init__(problem, failure_probability, **shared)
+
+    def _values(self, sets: Sets, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> Values:
+        problem = self.problem
+        if not self.settled[0]:
+            h, pair, width = target(problem, bounds, sets.sure)
+            done = self.episodes >= self._trips or width < self._tolerance
+            self.settled[0] = done or stays(problem, sets.sure, self._optimistic(sets.hoped, known))
+        if self.settled[0]:
+            return self._optimistic(sets.playable, known)
+        return towards(problem.graph, sets.playable, (h, pair))
+
+    def _data(self) -> dict[str, NDArray[Any]]:
+        return {**super()._data(), "settled": self.settled}
+
+
+def stays(problem: Problem, sure: Certified, dream: Values) -> bool:
+    """True when the hoped-for policy plays pairs of the pessimistic set in all states that the set reaches (ES²)."""
+    graph = problem.graph
+    for h, inside in enumerate(reached_pairs(graph, sure)):
+        layer = graph.layers[h]
+        here = np.logical_or.reduceat(inside, layer.state_ptr[:-1])
+        if not sure.pairs[h][dream.action[h][here]].all():
+            return False
+    return True
+
+
+class SafeExpOpt(TwoSets):
+    """SafeExpOpt-MDP (Wachi et al. 2018): between what is safe now and what may yet be.
+
+    V_o and V_p are the optimistic values (spec 6) over the optimistic and over the pessimistic safe set.
+    In every state, over the actions of the pessimistic set,
+
+        argmax of  η·(r + expected V_o) + (1 − η)·(r + expected V_p),     η = 0.6
+
+    Port of: the rule as the first author's later code has it. Sources: read in that code; the paper's own is not
+    public.
+    Changed to fit: rewards are known; leaving a set is never chosen, where the code leads to a state worth −10⁵; a
+    finite horizon in place of a discount.
+    Assumes: deterministic transitions (``successors="one"``), and β = 2 standard deviations
+    (``confidence="published"``).
+    Guarantees: every step safe with probability 1 − p with ``confidence="proved", successors="all"``; else nothing.
+    May violate: where an action has a second outcome, and where two standard deviations are not enough.
+
+    ``hope`` is η.
+    """
+
+    name: ClassVar[str] = "safe-exp-opt"
+    own = (*TwoSets.own, "hope")
+
+    def __init__(
+        self, problem: Problem, failure_probability: float = 0.05, *, hope: float = 0.6, **shared: Any
+    ) -> None:
+        self._hope = at_least("hope", hope, 0.0)
+        if self._hope > 1.0:
+            raise InvalidInput("hope must be at most 1", got=repr(hope))
+        super().__init__(problem, failure_probability, **shared)
+
+    def _values(self, sets: Sets, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> Values:
+        graph, allowed, eta = self.problem.graph, sets.playable, self._hope
+        pess, opti = self._optimistic(allowed, known), self._optimistic(sets.hoped, known)
+        most, actions = most_to_come(graph), []
+        for h, layer in enumerate(graph.layers):
+            o, p = (expected_next_value(layer, each.value[h + 1], known[h]) for each in (opti, pess))
+            mixed = layer.reward + eta * o + (1.0 - eta) * p
+            actions.append(greedy(layer, mixed, allowed.pairs[h], most[h])[1])
+        return replace(pess, action=tuple(actions))
