@@ -31,7 +31,7 @@ from typing import Any
 
 from surefoot.checks import nearest, whole
 from surefoot.errors import InvalidInput
-from surefoot.storage.toml import read_toml
+from surefoot.storage.documents import read_toml
 from surefoot.threads import ONE_THREAD
 
 ADDRESSES = ("tcp://", "tls://", "ucx://", "ws://", "wss://")
@@ -186,11 +186,13 @@ def small_cluster(workers: int) -> dict[str, Any]:
         "threads_per_worker": 1,
         "processes": True,
         "dashboard_address": "127.0.0.1:0",
-        "preload": [IGNORE_SIGNALS, "from surefoot.threads import one_thread; one_thread()"],
+        "preload": [IGNORE_SIGNALS, NO_LOGS, "from surefoot.threads import one_thread; one_thread()"],
     }
 
 
+LOGS = "distributed", "tornado.application"  # a page for every worker that dies or ends; we say what matters
 IGNORE_SIGNALS = "import signal; [signal.signal(s, signal.SIG_IGN) for s in (signal.SIGINT, signal.SIGTERM)]"
+NO_LOGS = f"import logging; [logging.getLogger(name).setLevel(logging.CRITICAL) for name in {LOGS}]"
 
 
 @contextlib.contextmanager
@@ -204,8 +206,8 @@ def configured() -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Dask logs a page for every worker that dies or ends; we say what matters."""
-    logs = [logging.getLogger(name) for name in ("distributed", "tornado.application")]
+    """In this process; workers that we start have NO_LOGS."""
+    logs = [logging.getLogger(name) for name in LOGS]
     before = [log.level for log in logs]
     for log in logs:
         log.setLevel(logging.CRITICAL)
