@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 
 import surefoot as sf
 from surefoot.estimate.blocks import cost_blocks, value_blocks
-from surefoot.model.sparse_rows import SparseRows
+from surefoot.model.sparse_rows import Taker
 
 ENTRIES = st.sampled_from([0.0, 0.0, 0.0, 1.0, -0.5, 0.25])
 
@@ -74,7 +74,7 @@ def test_blocks_are_what_successors_of_a_pair_connect(phi: Any) -> None:
 
 @given(tables(), st.lists(st.integers(0, 5), max_size=4), st.slices(6))
 def test_a_table_of_rows_is_read_like_an_array(x: Any, rows: list[int], part: slice) -> None:
-    table = SparseRows.from_dense(x)
+    table = Taker().table("x", scipy.sparse.csr_array(x))
     assert np.array_equal(table.dense(), x)
     for chosen in (np.array(rows, int), part, x[:, 0] != 0.0):
         assert np.array_equal(table[chosen].dense(), x[chosen])

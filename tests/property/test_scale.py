@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.agents.ucrl_vtr import UcrlVtr
+from surefoot.agents.optimistic import UcrlVtr
 from surefoot.audits.audit import audit
 from surefoot.monitor.monitor import Monitor
 from tests.differential.compare import problem_of

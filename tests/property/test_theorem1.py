@@ -81,14 +81,14 @@ def _share(A: np.ndarray, start: np.ndarray, step: np.ndarray, radius: float) ->
     return 1.0 if a <= 1e-300 else min(1.0, (-b + math.sqrt(b * b - a * c)) / a)
 
 
-def split(tables: Tables, h: int, x: Any) -> tuple[float, np.ndarray, np.ndarray]:
-    """ρ, z and the known part k (m,) of a feature (spec 3)."""
+def split(tables: Tables, h: int, x: Any) -> tuple[np.ndarray, np.ndarray]:
+    """z and the known part k (m,) of a feature (spec 3)."""
     anchor, x = tables.anchor(h), np.array(x)
     if anchor is None:
-        return 0.0, x, np.zeros(len(tables.limits))
+        return x, np.zeros(len(tables.limits))
     x0, c0 = np.array(anchor[0]), np.array(anchor[1])
     rho = float(x @ x0 / (x0 @ x0))
-    return rho, x - rho * x0, rho * c0
+    return x - rho * x0, rho * c0
 
 
 def regression(tables: Tables, h: int) -> int:
@@ -109,15 +109,12 @@ def knowledge(tables: Tables, history: list[Episode], ridges: list[float]) -> li
     union = 2 * math.log(m * len(rows) * len(ridges) / P)
     made = []
     for r in sorted(rows):
-        z = np.array([row[1] for row in rows[r]]).reshape(-1, dim)
-        target = np.array([np.array(row[3]) - row[2] for row in rows[r]]).reshape(-1, m)
-        off = math.sqrt(sum((1 + abs(row[0])) ** 2 for row in rows[r]))
+        z = np.array([row[0] for row in rows[r]]).reshape(-1, dim)
+        target = np.array([np.array(row[2]) - row[1] for row in rows[r]]).reshape(-1, m)
         noises = []
         for ridge in ridges:
             root = math.sqrt(np.linalg.slogdet(np.eye(dim) + z.T @ z / ridge)[1] + union)
-            radii = [
-                max(x.noise * root + x.misspecification * off, 1e-6 * x.norm * math.sqrt(ridge)) for x in tables.limits
-            ]
+            radii = [max(x.noise * root, 1e-6 * x.norm * math.sqrt(ridge)) for x in tables.limits]
             noises.append(Noise(z.T @ z, ridge, (z.T @ target).T, np.array(radii)))
         made.append(Knowledge(noises, np.array([x.norm for x in tables.limits])))
     return made
@@ -148,7 +145,7 @@ def cases(seed: int) -> tuple[Case, ...]:
 
 def _cases(seed: int) -> Iterator[Case]:
     for number in range(PROBLEMS):
-        tables = random_tables(1000 * seed + number)
+        tables = random_tables(1000 * seed + number, misspecified=False)  # model errors: test_visits
         rng = np.random.default_rng([seed, number])
         history = list(random_history(tables, rng, int(rng.integers(3, 60)), rng))
         grid = list(sf.LsviNew(problem_of(tables)).options.ridges)
@@ -176,18 +173,17 @@ class Target:
     name: Any
     h: int
     z: np.ndarray
-    fixed: np.ndarray  # (m,) what is known of its cost, and the most that a model error can add
+    fixed: np.ndarray  # (m,) what is known of its cost
     upper: np.ndarray  # (m,) the engine's
 
 
 def targets(case: Case, plan: Any) -> list[Target]:
     tables, seed = case.tables, case.tables.fallback_pairs()
-    zeta = np.array([x.misspecification for x in tables.limits])
     found = []
 
     def add(name: Any, h: int, x: Any, upper: Any) -> None:
-        rho, z, known = split(tables, h, x)
-        found.append(Target(name, h, z, known + zeta * (1 + abs(rho)), upper))
+        z, known = split(tables, h, x)
+        found.append(Target(name, h, z, known, upper))
 
     for h, s, a in tables.pairs():
         if plan.certified(h, s, a) and (h, s, a) not in seed:

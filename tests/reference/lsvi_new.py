@@ -22,6 +22,7 @@ from .tables import Action, PairKey, State, StateKey, Tables, TripletKey, dot, n
 Made = TypeVar("Made")
 Vector = NDArray[np.floating[Any]]
 DEVIATIONS = ("clip", "lazy", "fallback", "features", "radius", "guard")  # from the letter of the paper
+MOST_VISITED = 64  # rows of a regression whose visits are counted one by one
 CROSSING_TOLERANCE = 1e-9  # of a limit's scale: how far lower may pass upper before it is more than rounding
 
 
@@ -59,11 +60,65 @@ class Ellipsoid:
 
 
 @dataclass(frozen=True)
+class Counted:
+    """An ellipsoid for the noise alone, and what the model errors of visited rows may move its centre by (spec 3)."""
+
+    noise: Ellipsoid
+    moves: list[tuple[float, Vector]]  # per visited row: n times its error, and M z
+    rest: float  # the root of the summed squares of the errors of all other rows
+    spread: Vector  # M G M
+
+    def reach(self, z: Vector) -> tuple[float, float]:
+        """What is told of z, and how far off it may be."""
+        mean, u = self.noise.reach(z)
+        moved = sum(amount * abs(float(move @ z)) for amount, move in self.moves)
+        return mean, self.noise.radius * u + moved + self.rest * math.sqrt(max(0.0, float(z @ self.spread @ z)))
+
+
+def count_visits(
+    rows: Sequence[tuple[Sequence[float], Vector, float]], b: Vector, ridge: float, length: float, R: float
+) -> Counted | None:
+    """Of rows (x, z, the most that its model error can be) in the order in which they were seen, with sum b; R: of the
+    noise alone. None where errors do not matter."""
+    whole = math.sqrt(sum(error * error for _, _, error in rows))
+    if length == 0.0 or not whole > 0.1 * R:
+        return None
+    visits: dict[tuple[float, ...], tuple[float, Vector]] = {}
+    rest = 0.0
+    for x, z, error in rows:
+        if not any(x):
+            continue
+        key = tuple(x)
+        if key in visits or len(visits) < MOST_VISITED:
+            visits[key] = visits.get(key, (0.0, z))[0] + error, z
+        else:
+            rest += error * error
+    e, basis = np.linalg.eigh(sum((np.outer(z, z) for _, z, _ in rows), np.zeros((len(b), len(b)))))
+    e, b = np.maximum(e, 0.0), basis.T @ b
+    R = max(R, 1e-6 * length * math.sqrt(ridge))
+    c = 0.1 * (R / length) ** 2
+    D = e * e + c * (e + ridge)
+    square = R * R + c * length * length - max(0.0, math.sqrt(c * float((b * b / D).sum())) - whole) ** 2
+    M = basis @ np.diag(e / D) @ basis.T
+    radius = math.sqrt(square) if square >= 0.0 else math.nan
+    moves = [(amount, M @ z) for amount, z in visits.values()]
+    spread = basis @ np.diag(e**3 / D**2) @ basis.T
+    return Counted(Ellipsoid(basis, (e + ridge) / D, basis @ (e * b / D), radius), moves, math.sqrt(rest), spread)
+
+
+@dataclass(frozen=True)
 class CostFit:
     """The cost regression of one layer: the ellipsoids of every limit, and A of the first ridge."""
 
     ellipsoids: list[list[Ellipsoid]]
     matrix: Vector
+    counted: list[Counted | None]
+
+    def told_of(self, j: int, z: Vector) -> list[tuple[float, float]]:
+        """(what is told, how far off it may be) by everything that the data say of limit j."""
+        found = [(mean, one.radius * u) for one in self.ellipsoids[j] for mean, u in [one.reach(z)]]
+        more = self.counted[j]
+        return found if more is None else [*found, more.reach(z)]
 
 
 @dataclass(frozen=True)
@@ -290,9 +345,11 @@ class Reference:
         gram = self._cost_gram(h)
         moments = [np.zeros(self.dc) for _ in range(self.m)]
         row_weight = 0.0
+        rows: list[tuple[list[float], Vector, float]] = []
         for row in self._cost_rows_of(h):
             z, known, rho = self._project(row.h, row.x)
             row_weight += (1.0 + abs(rho)) ** 2
+            rows.append((row.x, np.array(z), 1.0 + abs(rho)))
             for j in range(self.m):
                 moments[j] += np.array(z) * (row.cost[j] - known[j])
         bias = [limit.misspecification * math.sqrt(row_weight) for limit in self.t.limits]
@@ -300,7 +357,19 @@ class Reference:
         each = [
             [one for ridge in self.ridges for one in make(gram, moments[j], ridge, j, bias[j])] for j in range(self.m)
         ]
-        return CostFit(each, self.ridges[0] * np.eye(self.dc) + gram)
+        counted = [None if self.paper else self._count(gram, moments[j], j, rows) for j in range(self.m)]
+        return CostFit(each, self.ridges[0] * np.eye(self.dc) + gram, counted)
+
+    def _count(
+        self, gram: Vector, b: Vector, j: int, rows: Sequence[tuple[list[float], Vector, float]]
+    ) -> Counted | None:
+        limit, ridge = self.t.limits[j], sorted(self.ridges)[len(self.ridges) // 2]
+        R = self.safety_radius_scale * self._noise(gram, ridge, j, self._union())
+        own = [(x, z, limit.misspecification * size) for x, z, size in rows]
+        return count_visits(own, b, ridge, limit.norm, R)
+
+    def _union(self) -> int:
+        return self.m * (1 if self.t.stationary_costs else self.H) * len(self.ridges)
 
     def _noise(self, gram: Vector, ridge: float, j: int, union: float) -> float:
         """σ_j √( log det(G + λI) − d log λ + 2 log(union/p) )."""
@@ -313,9 +382,8 @@ class Reference:
         length = self.t.limits[j].norm
         if length == 0.0:
             return []  # the prior bound says all
-        regressions = 1 if self.t.stationary_costs else self.H
-        union = self.m * regressions * len(self.ridges)
-        R = max(self.safety_radius_scale * self._noise(gram, ridge, j, union) + bias, 1e-6 * length * math.sqrt(ridge))
+        noise = self.safety_radius_scale * self._noise(gram, ridge, j, self._union())
+        R = max(noise + bias, 1e-6 * length * math.sqrt(ridge))
         e, basis = np.linalg.eigh(gram)
         e, b = np.maximum(e, 0.0), basis.T @ b
         found = []
@@ -347,11 +415,9 @@ class Reference:
             # What is known before any data; the paper profile does without.
             prior = math.inf if self.paper else limit.norm * norm(z)
             high, low = prior, -prior
-            for one in fit.ellipsoids[j]:
-                mean, u = one.reach(direction)
-                high = min(high, mean + one.radius * u)
-                low = max(low, mean - one.radius * u)
-                if math.isnan(one.radius):
+            for mean, width in fit.told_of(j, direction):
+                high, low = min(high, mean + width), max(low, mean - width)
+                if math.isnan(width):
                     high = low = math.nan  # no γ explains the data
                     break
             widening = limit.misspecification * (1.0 + abs(rho))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .directed import DirectedReference
-from .lsvi_new import CostFit, Ellipsoid, Reference
+from .lsvi_new import CostFit, Counted, Ellipsoid, Reference, Vector, count_visits
 from .scale import largest_cost_norm
 from .tables import Tables, dot, norm
 
@@ -31,11 +31,19 @@ class Declared:
     shared: list[float]  # tau
 
 
+@dataclass(frozen=True)
+class BoxedFit(CostFit):
+    """With what the box of a limit makes of its ellipsoids, row by row."""
+
+    cuts: dict[Any, tuple[float, float]]
+
+
 class PriorReference(Reference):
     """The learner with bonuses, for problems that declare more than norms."""
 
     def __init__(self, tables: Tables, failure_probability: float, declared: Declared, **options: Any) -> None:
         self.k = declared
+        self._splits: dict[Any, tuple[list[float], float, float, float]] = {}
         super().__init__(tables, failure_probability, **options)
 
     def _check_stationary_anchors(self) -> None:
@@ -61,7 +69,13 @@ class PriorReference(Reference):
         return math.sqrt(sum(w > 0.0 for w in self._width(j)))
 
     def _split(self, j: int | None, h: int, x: Sequence[float]) -> tuple[list[float], float, float, float]:
-        """z, the known part, the sum of |rho|, and the sum of |rho| t."""
+        """z, the known part, the sum of |rho|, and the sum of |rho| t: of the declaration alone, so computed once."""
+        key = (j, h, *x)
+        if key not in self._splits:
+            self._splits[key] = self._split_afresh(j, h, x)
+        return self._splits[key]
+
+    def _split_afresh(self, j: int | None, h: int, x: Sequence[float]) -> tuple[list[float], float, float, float]:
         centre, width = self._centre(j), self._width(j)
         row = [w * xi for w, xi in zip(width, x, strict=True)]
         known, size, blur = dot(centre, x), 0.0, 0.0
@@ -86,8 +100,7 @@ class PriorReference(Reference):
 
     def _scale_of(self, j: int | None) -> float:
         """s: the mean square of z, at least 1e-6 of the longest scaled row's."""
-        rows = [(key[0], x) for key, x in self.t.x.items()]
-        rows += [(self.H - 1, x) for x in map(self.t.terminal_features, self.layers[-1]) if x is not None]
+        rows = self._all_rows()
         squares = [norm(self._split(j, h, x)[0]) ** 2 for h, x in rows]
         longest = max(norm([w * xi for w, xi in zip(self._width(j), x, strict=True)]) for _, x in rows)
         return max(sum(squares) / len(squares), 1e-6 * (longest or 1.0) ** 2)
@@ -120,37 +133,54 @@ class PriorReference(Reference):
 
     # ------------------------------------------------------------------ (S3)
 
-    def _cost_fit(self, h: int) -> CostFit:
-        return CostFit([self._ellipsoids_of(h, j) for j in range(self.m)], np.eye(self.dc))
+    def _cost_fit(self, h: int) -> BoxedFit:
+        both_kinds = [self._ellipsoids_of(h, j) for j in range(self.m)]
+        found, counted = [one for one, _ in both_kinds], [more for _, more in both_kinds]
+        rows = [(at, x) for at, x in self._all_rows() if self.t.stationary_costs or at == h]
+        cuts: dict[Any, tuple[float, float]] = {}
+        for j, ellipsoids in enumerate(found):
+            if rows and ellipsoids and self.k.intervals[j] is not None:
+                both = _cuts(ellipsoids, [self._split(j, *row)[0] for row in rows])
+                cuts |= {(j, at, *x): pair for (at, x), pair in zip(rows, zip(*both, strict=True), strict=True)}
+        return BoxedFit(found, np.eye(self.dc), counted, cuts)
 
-    def _ellipsoids_of(self, h: int, j: int) -> list[Ellipsoid]:
+    def _all_rows(self) -> list[tuple[int, list[float]]]:
+        """Of all layers, with that of the cost."""
+        last = [(self.H - 1, x) for x in map(self.t.terminal_features, self.layers[-1]) if x is not None]
+        return [(key[0], x) for key, x in self.t.x.items()] + last
+
+    def _ellipsoids_of(self, h: int, j: int) -> tuple[list[Ellipsoid], Counted | None]:
         limit, gram, b, square = self.t.limits[j], np.zeros((self.dc, self.dc)), np.zeros(self.dc), 0.0
+        rows = []
         for row in self._cost_rows_of(h):
             z, known, size, blur = self._split(j, row.h, row.x)
             gram += np.outer(z, z)
             b += np.array(z) * (row.cost[j] - known)
-            square += (limit.misspecification * (1.0 + size) + blur) ** 2
+            rows.append((row.x, np.array(z), limit.misspecification * (1.0 + size) + blur))
+            square += rows[-1][2] ** 2
         length = self._length(j)
         if length == 0.0:
-            return []
+            return [], None
         rows_of_an_episode = self._costed() if self.t.stationary_costs else 1
         noise = math.sqrt(limit.noise**2 + rows_of_an_episode * self.k.shared[j] ** 2)
-        union = self.m * (1 if self.t.stationary_costs else self.H) * len(self.ridges)
         e, basis = np.linalg.eigh(gram)
-        e, b = np.maximum(e, 0.0), basis.T @ b
-        found = []
+        e, moment, b = np.maximum(e, 0.0), b, basis.T @ b
+        found, more = [], None
         for ridge in [ridge * self.ratios[j] for ridge in self.ridges]:
-            inside = float(np.log1p(e / ridge).sum()) + 2.0 * math.log(union / self.p)
+            inside = float(np.log1p(e / ridge).sum()) + 2.0 * math.log(self._union() / self.p)
             R = max(noise * math.sqrt(inside) + math.sqrt(square), 1e-6 * length * math.sqrt(ridge))
+            if ridge == sorted(self.ridges)[1] * self.ratios[j]:
+                more = count_visits(rows, moment, ridge, length, noise * math.sqrt(inside))
             for multiple in (0.1, 1.0, 10.0):
                 c = multiple * (R / length) ** 2
                 D = e * e + c * (e + ridge)
                 left = R * R + c * (length * length - float((b * b / D).sum()))
                 radius = math.sqrt(left) if left >= 0.0 else math.nan
                 found.append(Ellipsoid(basis, (e + ridge) / D, basis @ (e * b / D), radius))
-        return found
+        return found, more
 
     def _interval(self, fit: CostFit, h: int, x: Sequence[float]) -> tuple[list[float], list[float], float]:
+        assert isinstance(fit, BoxedFit)
         upper: list[float] = []
         lower: list[float] = []
         for j, limit in enumerate(self.t.limits):
@@ -159,14 +189,14 @@ class PriorReference(Reference):
             if self.k.intervals[j] is not None:
                 most = min(most, sum(abs(zi) for zi in z))
             high, low = most, -most
-            for one in fit.ellipsoids[j]:
-                mean, u = one.reach(np.array(z))
-                high, low = min(high, mean + one.radius * u), max(low, mean - one.radius * u)
-                if math.isnan(one.radius):
+            for mean, width in fit.told_of(j, np.array(z)):
+                high, low = min(high, mean + width), max(low, mean - width)
+                if math.isnan(width):
                     high = low = math.nan
                     break
-                if self.k.intervals[j] is not None:
-                    high, low = min(high, _cut(one, z, 1.0)), max(low, -_cut(one, z, -1.0))
+            if (j, h, *x) in fit.cuts and not math.isnan(high):
+                cut, opposite = fit.cuts[j, h, *x]
+                high, low = min(high, cut), max(low, -opposite)
             off = limit.misspecification * (1.0 + size) + blur
             high, low = known + high + off, known + low - off
             if self.k.intervals[j] is not None and self.k.beside[j] and not math.isnan(high):
@@ -177,31 +207,34 @@ class PriorReference(Reference):
         return upper, lower, 0.0
 
 
-def _cut(one: Ellipsoid, z: Sequence[float], side: float) -> float:
-    """What z = v + (z - v) gives: the box bounds the part of v, the ellipsoid the rest; v from two rounds of
-    coordinate-wise minimisation. side -1: of -gamma."""
-    w = one.basis @ np.diag(one.weights) @ one.basis.T
-    root = np.diag(np.sqrt(one.weights)) @ one.basis.T  # |root y|^2 = y'Wy
-    g, y = side * one.centre, np.array(z)
-    v = np.zeros(len(y))
+def _cuts(ellipsoids: Sequence[Ellipsoid], rows: Sequence[Sequence[float]]) -> tuple[Vector, Vector]:
+    """What z = v + (z - v) gives: the box bounds the part of v, an ellipsoid the rest; v from two rounds of
+    coordinate-wise minimisation. For every row z the least over the ellipsoids, of gamma and of -gamma; axes of the
+    arrays: ellipsoid with its side, row, coordinate."""
+    sided = [(one, side) for side in (1.0, -1.0) for one in ellipsoids]
+    w = np.array([one.basis @ np.diag(one.weights) @ one.basis.T for one, _ in sided])
+    root = np.array([one.basis @ np.diag(np.sqrt(one.weights)) for one, _ in sided])  # |y root|^2 = y'Wy
+    g = np.array([side * one.centre for one, side in sided])[:, None, :]
+    radius, z = np.array([[one.radius] for one, _ in sided]), np.array(rows)
+    farthest, v = 8.0 * abs(z).sum(axis=1), np.zeros((len(sided), *z.shape))
     for _ in range(2):
-        for i in range(len(y)):
-            reach = one.radius * math.sqrt(w[i, i])
-            if abs(g[i]) + reach <= 1.0:
-                continue  # the ellipsoid stays inside the box along this coordinate
-            y = np.array(z) - v
-            nearest = float(w[i] @ y) / w[i, i]  # how far to go for the least y'Wy
-            rest = float(np.linalg.norm(root @ (y - nearest * np.eye(len(y))[i])))
-            t = 0.0
+        for i in range(z.shape[1]):
+            wii, gi = w[:, i, i][:, None], g[:, :, i]
+            reach, y = radius * np.sqrt(wii), z - v
+            nearest = (y @ w[:, :, i, None])[:, :, 0] / wii  # how far to go for the least y'Wy
+            rest = np.linalg.norm(y @ root - nearest[:, :, None] * root[:, i, None, :], axis=2)
+            t = np.zeros_like(nearest)
             for sign in (1.0, -1.0):
-                k = float(g[i]) - sign
-                if abs(k) < reach:
-                    found = v[i] + nearest + k * rest / math.sqrt(w[i, i]) / math.sqrt(reach**2 - k**2)
-                    if found * sign > 0.0:
-                        t = sign * min(abs(found), 8.0 * sum(abs(zi) for zi in z))
-            v[i] = t
-    y = np.array(z) - v
-    return float(np.abs(v).sum() + g @ y + one.radius * np.linalg.norm(root @ y))
+                k = gi - sign
+                crossing = abs(k) < reach
+                beside = k / np.sqrt(wii) / np.sqrt(np.where(crossing, reach**2 - k**2, 1.0))
+                found = v[:, :, i] + nearest + beside * rest
+                t = np.where(crossing & (found * sign > 0.0), sign * np.minimum(abs(found), farthest), t)
+            inside = abs(gi) + reach <= 1.0  # the ellipsoid stays inside the box along this coordinate
+            v[:, :, i] = np.where(inside, v[:, :, i], t)
+    y = z - v
+    whole = abs(v).sum(axis=2) + (g * y).sum(axis=2) + radius * np.linalg.norm(y @ root, axis=2)
+    return whole[: len(ellipsoids)].min(axis=0), whole[len(ellipsoids) :].min(axis=0)
 
 
 class DirectedPriorReference(DirectedReference, PriorReference):

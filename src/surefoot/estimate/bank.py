@@ -157,6 +157,12 @@ class Basis:
     entry: NDArray[np.int64]  # (blocks,)  where its basis begins
     flat: FloatArray  # (Σ size²,)
 
+    @property
+    def directions(self) -> int:
+        """How many there are: of blocks with data, and one for all others."""
+        with_data = np.flatnonzero(self.spot != NO_DATA) + int(self.blocks.first[self.regression])
+        return int(self.blocks.shape.size[with_data].sum()) + (not self.blocks.whole)
+
     @cached_property
     def lens(self) -> Lens:
         """For rows without an anchor."""
@@ -175,7 +181,9 @@ class Basis:
     def lens_through(self, anchors: FloatArray, directions: FloatArray, width: FloatArray) -> Lens:
         """For scaled rows, or beside several anchors (n, d): z is computed first, because a product of all would lose
         digits where anchors are nearly dependent."""
-        return self.lens._replace(anchors=anchors[None], directions=directions[None], widths=width[None], folded=False)
+        return self.lens._replace(
+            anchors=anchors[None], directions=directions[None], widths=width[None].copy(), folded=False
+        )
 
     def turn(self, vector: FloatArray) -> FloatArray:
         """Uᵀv of a vector (d,): by direction, the one for all other blocks as a length."""

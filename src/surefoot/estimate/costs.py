@@ -19,24 +19,27 @@ and lower_j likewise.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from surefoot.estimate import kernels
 from surefoot.estimate.bank import Bank, Basis, Lens
 from surefoot.estimate.blocks import cost_blocks
-from surefoot.estimate.ellipsoids import CostConfidence, CostEllipsoids, Spread, cost_ellipsoids
+from surefoot.estimate.ellipsoids import CostConfidence, CostEllipsoids, Spread, Visited, cost_ellipsoids
 from surefoot.estimate.families import Family, Known
 from surefoot.estimate.row_bounds import Both, BoundTable, RowBounds, possible
-from surefoot.estimate.update import CostState, Frames, count_cost, rows_of
+from surefoot.estimate.update import CostState, Frames, Visits, count_cost, rows_of
 from surefoot.model.features import FeatureArray, Features
 from surefoot.model.graph import Anchors, BoolArray, FloatArray, IntArray, LayeredGraph, Terminal
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.tolerances import CONTRADICTION
+
+MOST_VISITED = 64  #: rows of a regression whose visits are counted one by one
 
 
 class CostData:
@@ -47,20 +50,20 @@ class CostData:
         self.families, self._steps = families, 1 if problem.stationary_costs else problem.horizon
         ridges = [ridge * family.ratio for family in families for _ in range(self._steps)]
         self.bank = Bank(cost_blocks(problem, len(families)), len(problem.limits), ridges)
-        self.spread = np.zeros((len(ridges), 1 + 2 * len(problem.limits)))  # what a model error can add up to
+        self.spread = np.zeros((len(ridges), 1 + len(problem.limits)))  # what model errors can add up to
         self.state = self._state(problem)
-        self._tolerant = [bool(part.any()) for part in np.split(self.state.tolerances, len(families))]
 
     def _state(self, problem: Problem) -> CostState:
         horizon, dim, m = problem.horizon, problem.graph.cost_dim, len(problem.limits)
         n = max([1, *(len(each) for each in problem.graph.anchors if each is not None)])
         steps = len(self.families) * horizon
-        frames = Frames(np.zeros((steps, n, dim)), np.zeros((steps, n, dim)), np.ones((steps, dim)))
+        frames = Frames(np.zeros((steps + 1, n, dim)), np.zeros((steps + 1, n, dim)), np.ones((steps + 1, dim)))
         known, tolerances, centres = np.zeros((steps, n, m)), np.zeros((steps, n, m)), np.zeros((m, dim))
-        of = np.empty(m, np.int64)
+        of, errors = np.empty(m, np.int64), np.empty(m)
         for f, family in enumerate(self.families):
             own = list(family.members)
             of[own], centres[own] = f, family.centres
+            errors[own] = [limit.misspecification for limit in family.limits]
             for h, anchors in enumerate(problem.graph.anchors):
                 at, each = f * horizon + h, family.known(anchors)
                 frames.widths[at] = family.width
@@ -77,13 +80,36 @@ class CostData:
             tolerances=tolerances,
             centres=centres,
             centred=np.any(centres != 0.0, axis=1),
+            errors=errors,
             spread=self.spread,
             bank=self.bank.state,
             shape=self.bank.blocks.shape,
             z=np.empty(self.bank.blocks.largest),
             rest=np.empty(m),
             rho=np.empty(n),
+            visits=self._visits(problem),
+            raw=np.empty(self.bank.blocks.largest),
+            off=np.empty(m),
         )
+
+    def _visits(self, problem: Problem) -> Visits:
+        told = any(each is not None and each.tolerance.any() for each in problem.graph.anchors)
+        some = told or any(limit.misspecification > 0.0 for family in self.families for limit in family.limits)
+        n, v, size = len(self.spread), MOST_VISITED if some else 0, self.bank.blocks.largest
+        return Visits(
+            raw=np.zeros((n, v, size)),
+            z=np.zeros((n, v, size)),
+            block=np.zeros((n, v), np.int64),
+            off=np.zeros((n, v, len(problem.limits))),
+            times=np.zeros((n, v), np.int64),
+            rest=np.zeros_like(self.spread),
+        )
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything that a checkpoint must keep."""
+        visits = self.state.visits
+        counted = {f"visits/{name}": array for name, array in visits._asdict().items() if visits.times.size}
+        return {**self.bank.arrays(), "spread": self.spread, **counted}
 
     def regression(self, h: int, family: int = 0) -> int:
         return family * self._steps + (0 if self._steps == 1 else h)
@@ -99,15 +125,15 @@ class CostData:
     def ellipsoids(self, h: int, confidence: CostConfidence, family: int = 0) -> CostEllipsoids:
         """:func:`cost_ellipsoids` of a family, from the data of step h."""
         r = self.regression(h, family)
-        return cost_ellipsoids(self.bank.turned(r), self.spread_of(r, family), self.families[family], confidence)
+        return cost_ellipsoids(self.bank.turned(r), self.spread_of(r), self.families[family], confidence)
 
-    def spread_of(self, r: int, family: int) -> Spread:
-        """What model errors of the rows of regression r, one of a family's, can add up to."""
-        return Spread(float(self.spread[r, 0]), *_halves(self.spread[r, 1:]), self._tolerant[family])
-
-
-def _halves(row: FloatArray) -> tuple[FloatArray, FloatArray]:
-    return row[: len(row) // 2], row[len(row) // 2 :]
+    def spread_of(self, r: int) -> Spread:
+        """What model errors of the rows of regression r can add up to."""
+        visits = self.state.visits
+        some = visits.times[r] > 0
+        z, block, off, times = (each[r][some] for each in (visits.z, visits.block, visits.off, visits.times))
+        visited = Visited(z, block, off, times, Spread.of(visits.rest[r])) if some.any() else None
+        return replace(Spread.of(self.spread[r]), visited=visited)
 
 
 def bound_rows(
@@ -124,8 +150,8 @@ def bound_rows(
     balls, beside = known.balls, known.family.known(anchors)
     if beside is not None:
         balls = balls._replace(
-            anchor_costs=beside.costs,
-            tolerances=beside.tolerances,
+            anchor_costs=np.ascontiguousarray(beside.costs),
+            tolerances=np.ascontiguousarray(beside.tolerances),
             anchor_lengths=np.array([float(np.linalg.norm(row)) for row in beside.anchors]),
         )
     look, blocks = look_at(known.basis, beside, known.family), known.basis.blocks

@@ -26,13 +26,14 @@ import numpy as np
 from surefoot.estimate import kernels
 from surefoot.estimate.bank import Basis, Turned
 from surefoot.estimate.families import LOST, Family
-from surefoot.model.graph import FloatArray, IntArray
+from surefoot.model.graph import BoolArray, FloatArray, IntArray
 from surefoot.model.priors import Prior
 from surefoot.tolerances import LEAST_NOISE, MOST_NOISE
 
 RadiusRule = Callable[[float, float, float, float], float]
 """(log det(G + λI) − d log λ, λ, σ, L) → R where ``dual``, else the radius of the ellipsoid around γ̂."""
 
+WORTH_COUNTING = 0.1  #: of R: where model errors add up to less, rows are not counted one by one
 MULTIPLES = (0.1, 1.0, 10.0)  #: of (R/L)², where c is tried: within a few per cent of the best c
 
 
@@ -66,6 +67,7 @@ class CostEllipsoids:
     prior_guards: FloatArray  # (m,) times ‖x‖, likewise, for what is known of γ
     family: Family  # whose limits these are: m of them
     prior: bool  # what is known before any data is used
+    counted: Counted | None  # where model errors are large, and rows are counted one by one
 
     @cached_property
     def balls(self) -> kernels.Balls:
@@ -74,12 +76,12 @@ class CostEllipsoids:
         priors, dim = self.family.priors, len(self.family.width)
         plain, boxed = self.family.plain, np.array([prior.boxed and self.prior for prior in priors])
         weights, centres = np.vstack([np.ones(self.weights.shape[1]), self.weights]), self.centres.reshape(n * m, -1)
-        nothing = np.empty((0, weights.shape[1]))
+        nothing, counted = np.empty((0, weights.shape[1])), self.counted
         return kernels.Balls(
-            weights=weights,
-            shape=self.shape + 1,
-            centres=centres,
-            radii=self.radii,
+            weights=weights if counted is None else np.vstack([weights, *counted.weights]),
+            shape=np.ascontiguousarray(self.shape + 1),
+            centres=centres if counted is None else np.vstack([centres, *counted.told]),
+            radii=np.ascontiguousarray(self.radii),
             norms=self.norms,
             errors=self.errors,
             guards=self.guards,
@@ -92,6 +94,9 @@ class CostEllipsoids:
             anchor_costs=np.zeros((1, m)),
             tolerances=np.zeros((1, m)),
             anchor_lengths=np.zeros(1),
+            counted=np.zeros(m, bool) if counted is None else counted.used,
+            factors=np.empty((m, 3)) if counted is None else counted.factors,
+            amounts=np.empty((m, 0)) if counted is None else counted.amounts,
         )
 
 
@@ -112,16 +117,54 @@ class Spread:
     """What model errors of the rows can add up to."""
 
     whole: float  # Σ b²,  b = 1 + Σ|ρ| of a row
-    mixed: FloatArray  # (m,)  Σ b t_j,  t_j = Σ|ρ_i| t_ij
-    blurred: FloatArray  # (m,)  Σ t_j²
-    tolerant: bool  # some t is not zero
+    squares: FloatArray  # (m,)  Σ e_j²,  e_j = ζ_j b + Σ|ρ_i| t_ij
+    visited: Visited | None = None  # the same rows, one by one
 
-    def error(self, j: int, misspecification: float) -> float:
-        """√Σ (ζ b + t_j)²"""
-        if not self.tolerant:
-            return misspecification * math.sqrt(self.whole)
-        mixed = 2.0 * misspecification * float(self.mixed[j])
-        return math.sqrt(misspecification**2 * self.whole + mixed + float(self.blurred[j])) * (1.0 + 1e-12)
+    @staticmethod
+    def of(sums: FloatArray) -> Spread:
+        """From sums as they are kept, (1 + m,)."""
+        return Spread(float(sums[0]), sums[1:])
+
+    def error(self, j: int) -> float:
+        """√Σ e_j²"""
+        return math.sqrt(float(self.squares[j])) * (1.0 + 1e-12)
+
+
+@dataclass(frozen=True, eq=False)
+class Visited:
+    """v rows that were seen, and how often; of the others their sums."""
+
+    z: FloatArray  # (v, largest block)
+    block: IntArray  # (v,)
+    off: FloatArray  # (v, m)  e_j
+    times: IntArray  # (v,)
+    rest: Spread
+
+    def amounts(self, j: int) -> FloatArray:
+        """(v,) what model errors of the visits of each row add up to: n e_j."""
+        result: FloatArray = self.times * self.off[:, j]
+        return result * (1.0 + 1e-12)
+
+    def turned(self, basis: Basis) -> FloatArray:
+        """(v, directions) Uᵀz."""
+        result, shape = np.zeros((len(self.z), basis.directions)), basis.blocks.shape
+        for b in np.unique(self.block).tolist():
+            own, size, at = self.block == b, int(shape.size[b]), b - int(basis.blocks.first[basis.regression])
+            entry, spot = int(basis.entry[at]), int(basis.spot[at])
+            turn = basis.flat[entry : entry + size * size].reshape(size, size)
+            result[own, spot : spot + size] = self.z[own, :size] @ turn
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """An ellipsoid for the noise alone of each of m limits; what model errors move it by is counted row by row."""
+
+    used: BoolArray  # (m,)
+    weights: FloatArray  # (m, 2, …)  its own, and those of the rows that were not counted one by one: e³/D²
+    told: FloatArray  # (m, 1 + v, …)  its centre, and what each row moves it by, per unit: z_e∘e/D
+    factors: FloatArray  # (m, 3)  of √Σ weights w²: its radius, the error of the rows not counted; of ‖z‖: the guard
+    amounts: FloatArray  # (m, v)  what the errors of a row's visits add up to
 
 
 def cost_ellipsoids(data: Turned, spread: Spread, family: Family, confidence: CostConfidence) -> CostEllipsoids:
@@ -135,7 +178,7 @@ def cost_ellipsoids(data: Turned, spread: Spread, family: Family, confidence: Co
         [
             each
             for ridge in ridges
-            for each in make(data, j, ridge, prior.length, _radius(data, i, ridge, spread, family, confidence))
+            for each in make(data, j, ridge, prior.length, sum(_radii(data, i, ridge, spread, family, confidence)))
         ]
         for i, (j, prior) in enumerate(zip(family.members, family.priors, strict=True))
     ]
@@ -156,6 +199,7 @@ def cost_ellipsoids(data: Turned, spread: Spread, family: Family, confidence: Co
         prior_guards=np.array([lost * _own_length(prior) for prior in family.priors]),
         family=family,
         prior=confidence.prior,
+        counted=_counted(data, spread, family, confidence),
     )
 
 
@@ -170,26 +214,29 @@ def _reach(each: _Ellipsoid) -> float:
     return float(radius * math.sqrt(each.weights.max()) + np.linalg.norm(each.centre))
 
 
-def _radius(data: Turned, i: int, ridge: float, spread: Spread, family: Family, confidence: CostConfidence) -> float:
-    """scale · R + √Σ (ζ(1+Σ|ρ|) + Σ|ρ|t)², and what rounding may have taken from G, b and their rows; ∞ where it took
-    all. Of member i of a family."""
+def _radii(
+    data: Turned, i: int, ridge: float, spread: Spread, family: Family, confidence: CostConfidence
+) -> tuple[float, float]:
+    """scale · R and √Σ (ζ(1+Σ|ρ|) + Σ|ρ|t)², with what rounding may have taken from G, b and their rows in the first; ∞
+    where it took all. Of member i of a family."""
     prior, noise, j = family.priors[i], float(family.noises[i]), family.members[i]
     ratio = float(np.log1p(data.eigenvalues / ridge).sum())  # log det(G + λI) − d log λ
-    error = spread.error(j, family.limits[i].misspecification)
-    radius = confidence.scale * confidence.radius(ratio, ridge, noise, prior.length) + error
+    error = spread.error(j)
+    radius = confidence.scale * confidence.radius(ratio, ridge, noise, prior.length)
     if not confidence.guard:
-        return radius
+        return radius, error
     lost = LOST * math.sqrt(data.basis.blocks.dim)
     eta = lost * float(data.eigenvalues.sum())
     length = float(np.linalg.norm(data.targets[j]))
     if not math.isfinite(length):
-        return math.nan  # costs that overflowed: nothing may be certified by what is left
+        return math.nan, error  # costs that overflowed: nothing may be certified by what is left
     if eta >= ridge / 2:
-        return math.inf
+        return math.inf, error
     missing = eta * prior.length + lost * length
     middle = math.sqrt(data.basis.blocks.dim) * float(np.linalg.norm(prior.centre)) * family.raw
     of_rows = LOST * (prior.length * family.longest + middle + noise) * math.sqrt(spread.whole)
-    return radius / math.sqrt(1.0 - eta / ridge) + missing / math.sqrt(ridge) + of_rows
+    root = math.sqrt(1.0 - eta / ridge)
+    return radius / root + missing / math.sqrt(ridge) + of_rows, error / root
 
 
 def _dual(data: Turned, j: int, ridge: float, norm: float, radius: float) -> list[_Ellipsoid]:
@@ -210,6 +257,42 @@ def _dual(data: Turned, j: int, ridge: float, norm: float, radius: float) -> lis
         inside = math.sqrt(square) if square >= 0.0 else math.nan  # NaN: no γ explains the data
         found.append(_Ellipsoid((q + 1.0) / (ridge * divisor), norm * q * y / divisor, unit * inside))
     return found
+
+
+def _counted(data: Turned, spread: Spread, family: Family, confidence: CostConfidence) -> Counted | None:
+    """The bound with visit counts, of the middle ridge and the smallest multiple; None where no limit has use for it.
+
+    Without their model errors f = Σ z_e e_e the data are b − f, so the centre is off by U(e/D)Uᵀf, and the radius is
+    that of the noise alone: of b − f, whose share of it is at least that of b less √Σ e_e² (spec 3).
+    """
+    visited, m, n = spread.visited, len(family.members), len(data.eigenvalues)
+    if visited is None or not confidence.dual:
+        return None
+    ridge = sorted(confidence.ridges)[len(confidence.ridges) // 2] * family.ratio
+    q, turned = data.eigenvalues / ridge, visited.turned(data.basis)
+    used, v = np.zeros(m, bool), len(turned)
+    weights, told = np.zeros((m, 2, n)), np.zeros((m, 1 + v, n))
+    factors, amounts = np.zeros((m, 3)), np.zeros((m, v))
+    lost = LOST * math.sqrt(data.basis.blocks.dim) if confidence.guard else 0.0
+    for i, (j, prior) in enumerate(zip(family.members, family.priors, strict=True)):
+        noise, error = _radii(data, i, ridge, spread, family, confidence)
+        unit = prior.length * math.sqrt(ridge)
+        if not (error > WORTH_COUNTING * noise and noise < MOST_NOISE * unit):
+            continue
+        r, y = max(noise / unit, LEAST_NOISE), data.targets[j] / (ridge * prior.length)
+        kappa = min(MULTIPLES) * r * r
+        divisor = q * q + kappa * (q + 1.0)
+        told_by_data = math.sqrt(kappa * float((y * y / divisor).sum())) * (1.0 - lost)
+        square = r * r + kappa - max(0.0, told_by_data - error / unit) ** 2
+        square += LOST * math.sqrt(n) * (r * r + kappa)
+        weights[i] = (q + 1.0) / (ridge * divisor), q**3 / (ridge * divisor * divisor)
+        told[i, 0], told[i, 1:] = prior.length * q * y / divisor, turned * (q / (ridge * divisor))
+        amounts[i] = visited.amounts(j)
+        factors[i, 0] = unit * math.sqrt(square) if square >= 0.0 else math.nan
+        factors[i, 1] = visited.rest.error(j)
+        factors[i, 2] = lost * float(amounts[i] @ np.linalg.norm(told[i, 1:], axis=1))
+        used[i] = True
+    return Counted(used, weights, told, factors, amounts) if used.any() else None
 
 
 def _plain(data: Turned, j: int, ridge: float, norm: float, radius: float) -> list[_Ellipsoid]:

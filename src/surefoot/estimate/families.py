@@ -12,11 +12,14 @@ For one anchor ρ = ⟨x, x⁰⟩/‖x⁰‖². That z be at a right angle to th
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
+from surefoot.checks import at_least
+from surefoot.errors import InvalidInput
 from surefoot.model.features import Features, parts_of, product, row_norms
 from surefoot.model.graph import Anchors, FloatArray, LayeredGraph
 from surefoot.model.limit import Limit
@@ -79,11 +82,16 @@ def _directions(rows: FloatArray) -> FloatArray:
     if len(rows) == 1:
         square = float(rows[0] @ rows[0])
         return rows / square if square > 0.0 else np.zeros_like(rows)
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    units = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0.0)
+    units, lengths = _units(rows)
     inverse = np.linalg.pinv(units, rcond=_DEPENDENT).T
     result: FloatArray = np.divide(inverse, lengths, out=np.zeros_like(rows), where=lengths > 0.0)
     return result
+
+
+def _units(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Rows of length one, zero for one that is zero, and their lengths (n, 1)."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0.0), lengths
 
 
 def families(problem: Problem) -> tuple[Family, ...]:
@@ -92,6 +100,21 @@ def families(problem: Problem) -> tuple[Family, ...]:
     for j, prior in enumerate(problem.priors):
         groups.setdefault(prior.width.tobytes(), []).append(j)
     return tuple(_family(problem, members, problem.priors) for members in groups.values())
+
+
+def with_ratios(problem: Problem, ratios: Sequence[float] | None) -> tuple[Family, ...]:
+    """:func:`families`, with ridges multiplied as given, one number per limit: those of before, where data are kept."""
+    found = families(problem)
+    if ratios is None:
+        return found
+    given = [at_least("ridge_ratios", value, 0.0, strictly=True) for value in ratios]
+    if len(given) != len(problem.limits):
+        raise InvalidInput("ridge_ratios has one number per limit", got=repr(given))
+    for family in found:
+        if len({given[j] for j in family.members}) > 1:
+            names = ", ".join(limit.name for limit in family.limits)
+            raise InvalidInput("limits with the same intervals learn from the same rows", where=names, got=repr(given))
+    return tuple(replace(family, ratio=given[family.members[0]]) for family in found)
 
 
 def of_norms(problem: Problem) -> tuple[Family, ...]:
@@ -149,8 +172,7 @@ def _squares(x: Features, family: Family, known: Known | None) -> float:
     lengths = row_norms(x if (family.width == 1.0).all() else scaled(x, family.width))
     if known is None:
         return float((lengths**2).sum())
-    if len(known.anchors) == 1:
-        along = product(x, known.directions[0])
-        return float((lengths**2 - along * along * float(known.anchors[0] @ known.anchors[0])).sum())
-    along = product(x, np.ascontiguousarray(known.directions.T))
-    return float((lengths**2 - np.einsum("ia,ab,ib->i", along, known.anchors @ known.anchors.T, along)).sum())
+    _, sizes, basis = np.linalg.svd(_units(known.anchors)[0], full_matrices=False)
+    spanned = basis[sizes > _DEPENDENT * sizes.max()] * family.width  # at right angles: ρ of anchors may be 10⁶ times x
+    along = product(x, np.ascontiguousarray(spanned.T))
+    return float((lengths**2).sum() - (along * along).sum())

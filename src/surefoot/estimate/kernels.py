@@ -10,13 +10,13 @@ become float64 chunk by chunk, in the cache: the result is that of the same numb
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
 
 from surefoot.estimate.bank import NO_DATA, Lens
-from surefoot.estimate.blocks import Blocks, BlockShape
+from surefoot.estimate.blocks import BlockShape
 from surefoot.estimate.boxes import cut_by_box
 from surefoot.estimate.update import NOWHERE, Frames, Rows, along, cost_row, rows_of, value_row
 from surefoot.model.features import Features
@@ -189,9 +189,9 @@ def _see(
 class Balls(NamedTuple):
     """n ellipsoids for each of m limits, a anchors, as :func:`bounds` takes them."""
 
-    weights: FloatArray  # (1 + w, …)  ones, then those of the ellipsoids
+    weights: FloatArray  # (1 + w + 2m, …)  ones, then those of the ellipsoids, then of those with counts
     shape: IntArray  # (n, m)  the row of weights of each
-    centres: FloatArray  # (n·m, …)
+    centres: FloatArray  # (n·m + m·(1 + v), …)  likewise
     radii: FloatArray  # (n, m)
     norms: FloatArray  # (m,)
     errors: FloatArray  # (m,)
@@ -205,6 +205,9 @@ class Balls(NamedTuple):
     anchor_costs: FloatArray  # (a, m)
     tolerances: FloatArray  # (a, m)
     anchor_lengths: FloatArray  # (a,)
+    counted: BoolArray  # (m,)  these three as in surefoot.estimate.ellipsoids.Counted
+    factors: FloatArray  # (m, 3)
+    amounts: FloatArray  # (m, v)
 
 
 @numba.njit(cache=True)
@@ -230,6 +233,18 @@ def _in_the_box(
             most = cut_by_box(z, 1.0, basis, weights, diagonal, centre, middle, radius, balls.guards[j], v, y)
             least = -cut_by_box(z, -1.0, basis, weights, diagonal, centre, middle, radius, balls.guards[j], v, y)
             top[i], low[i] = np.minimum(top[i], most), np.maximum(low[i], least)
+
+
+@numba.njit(cache=True)
+def _with_counts(j: int, seen: Seen, balls: Balls, top: FloatArray, low: FloatArray) -> None:
+    """The ellipsoid of the noise alone joins the bounds of limit j, moved by model errors row by row of the data."""
+    (m, v), k = balls.amounts.shape, balls.radii.size + j * (1 + balls.amounts.shape[1])
+    first, (radius, rest, guard) = seen.u.shape[0] - 2 * (m - j), balls.factors[j]
+    for i in range(top.shape[0]):
+        off = radius * seen.u[first, i] + rest * seen.u[first + 1, i] + guard * seen.u[0, i]
+        for e in range(v):
+            off += balls.amounts[j, e] * abs(seen.told[k + 1 + e, i])
+        top[i], low[i] = np.minimum(top[i], seen.told[k, i] + off), np.maximum(low[i], seen.told[k, i] - off)
 
 
 @numba.njit(cache=True)
@@ -284,6 +299,8 @@ def _bounds(
                     # np.minimum and np.maximum pass a NaN on, and a NaN certifies nothing
                     top[i] = np.minimum(top[i], predicted[i] + radius * width[i])
                     low[i] = np.maximum(low[i], predicted[i] - radius * width[i])
+            if balls.counted[j]:
+                _with_counts(j, seen, balls, top, low)
             if balls.boxed[j]:
                 _in_the_box(j, seen, look, shape, balls, top, low)
             error, guard = balls.errors[j], balls.guards[j]
@@ -372,20 +389,3 @@ def worth_threads(x: Features, rows: int) -> bool:
 def enough(numbers: int) -> bool:
     """Is reading so many numbers?"""
     return numbers >= WORTH_THREADS and usable_threads() > 1
-
-
-@numba.njit(cache=True)
-def _lay_out(x: Rows, rows: IntArray, r: int, frames: Frames, shape: BlockShape, begin: Any, flat: Any) -> None:
-    rho = np.empty(frames.anchors.shape[1])
-    for at in range(rows.shape[0]):
-        cost_row(x, rows[at], r, 0, frames, shape, flat[begin[at] : begin[at + 1]], rho)
-
-
-def laid_out(x: SparseRows, blocks: Blocks, r: int, frames: Frames) -> tuple[IntArray, IntArray, FloatArray]:
-    """(block, where z begins, all z inside their blocks one after the other) of the rows that are not empty."""
-    rows = np.flatnonzero(np.diff(x.indptr))
-    block = blocks.shape.block[r, x.columns[x.indptr[rows]]]
-    begin = np.concatenate([[0], np.cumsum(blocks.shape.size[block])])
-    flat = np.empty(int(begin[-1]))
-    _lay_out(rows_of(x), rows, r, frames, blocks.shape, begin, flat)
-    return block, begin[:-1], flat

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.estimate.blocks import BlockShape
+from surefoot.estimate.blocks import Blocks, BlockShape
 from surefoot.model.features import FeatureArray, Features
 from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.sparse_rows import SparseRows
@@ -40,13 +40,20 @@ class Rows(NamedTuple):
 
 
 def rows_of(table: Features) -> Rows:
-    """The same table, nothing copied."""
+    """The same table, nothing copied. Read-only, whoever owns it: numba compiles anew for every mixture of flags."""
     if isinstance(table, SparseRows):
-        return Rows(table.values[:, None], table.indptr, table.columns)
-    return Rows(table, *_DENSE)
+        return Rows(_sealed(table.values[:, None]), _sealed(table.indptr), _sealed(table.columns))
+    return Rows(_sealed(table), *_DENSE)
 
 
-_DENSE = np.empty(0, np.int64), np.empty(0, np.int32)
+def _sealed(array: NDArray[Any]) -> NDArray[Any]:
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
+
+
+_DENSE = _sealed(np.empty(0, np.int64)), _sealed(np.empty(0, np.int32))
 
 
 class BankState(NamedTuple):
@@ -224,23 +231,41 @@ def has_grown(log_det: FloatArray, planned: FloatArray, threshold: float) -> boo
     return False
 
 
+class Visits(NamedTuple):
+    """The first V rows that each of R regressions has seen, of rows with the same features one, and how often (spec 3).
+
+    V = 0 where no model error is declared: then nobody asks.
+    """
+
+    raw: FloatArray  # (R, V, largest block)  x inside its block
+    z: FloatArray  # (R, V, largest block)
+    block: NDArray[np.int64]  # (R, V)
+    off: FloatArray  # (R, V, m)  by how much its cost may be off, e_j
+    times: NDArray[np.int64]  # (R, V)  0: free
+    rest: FloatArray  # (R, 1 + m)  of the rows that found no room, as CostState.spread has it
+
+
 class CostState(NamedTuple):
     """The cost regressions of F families, and room to work in; frames and steps are numbered family after family."""
 
     regression: NDArray[np.int64]  # (F·H,)  that of a step
     families: int  # F
     family: NDArray[np.int64]  # (m,)  that of a limit
-    frames: Frames
+    frames: Frames  # and a last one that leaves rows as they are
     anchor_costs: FloatArray  # (F·H, n, m)  c⁰ − ⟨m, x⁰⟩
     tolerances: FloatArray  # (F·H, n, m)
     centres: FloatArray  # (m, dc)
     centred: NDArray[np.bool_]  # (m,)  not all of these are zero
-    spread: FloatArray  # (R, 1 + 2m)  with b = 1 + Σ|ρ| and t_j = Σ|ρ_i| t_ij of a row: Σ b², Σ b t_j, Σ t_j²
+    errors: FloatArray  # (m,)  ζ
+    spread: FloatArray  # (R, 1 + m)  with b = 1 + Σ|ρ| and e_j = ζ_j b + Σ|ρ_i| t_ij of a row: Σ b², Σ e_j²
     bank: BankState
     shape: BlockShape
     z: FloatArray
     rest: FloatArray  # (m,)
     rho: FloatArray  # (n,)
+    visits: Visits
+    raw: FloatArray
+    off: FloatArray  # (m,)
 
 
 class ValueState(NamedTuple):
@@ -254,33 +279,82 @@ class ValueState(NamedTuple):
 
 
 @leaf
+def _slot(r: int, b: int, raw: FloatArray, dim: int, seen: FloatArray, block: IntArray, times: IntArray) -> int:
+    """Where a row with these features is counted: where one was, or the first free place; V without one."""
+    room: int = times.shape[1]
+    for v in range(room):
+        same = block[r, v] == b
+        for i in range(dim):
+            if not same:
+                break
+            same = seen[r, v, i] == raw[i]
+        if same or times[r, v] == 0:
+            return v
+    return room
+
+
+@leaf
+def _spread(sums: FloatArray, r: int, size: float, off: FloatArray) -> None:
+    """Σ b² and Σ e_j² of a regression's rows, one more."""
+    sums[r, 0] += size * size
+    for j in range(off.shape[0]):
+        sums[r, 1 + j] += off[j] * off[j]
+
+
+@leaf
+def _visit(
+    r: int, b: int, dim: int, raw: FloatArray, z: FloatArray, size: float, off: FloatArray, visits: Visits
+) -> None:
+    """Count a row, dim numbers in its block, among those that were seen; one of zeros moves nothing."""
+    seen, seen_z, block, seen_off, times, rest = visits
+    some = False
+    for i in range(dim):
+        some |= raw[i] != 0.0
+    if not some:
+        return
+    v = _slot(r, b, raw, dim, seen, block, times)
+    if v == times.shape[1]:
+        _spread(rest, r, size, off)
+        return
+    if times[r, v] == 0:
+        block[r, v] = b
+        for i in range(dim):
+            seen[r, v, i], seen_z[r, v, i] = raw[i], z[i]
+        for j in range(off.shape[0]):
+            seen_off[r, v, j] = off[j]
+    times[r, v] += 1
+
+
+@leaf
 def count_cost(x: Rows, e: int, cost: FloatArray, h: int, state: CostState) -> None:
     """Count the measured cost (m,) of row e of a table of features, seen at step h (spec 3)."""
     regression, families, family, frames, known, tolerances = state[:6]
-    centres, centred, spread, bank, shape, z, rest, rho = state[6:]
+    centres, centred, errors, spread, bank, shape, z, rest, rho = state[6:15]
+    visits, raw, off = state[15:]
     squares, targets, log_det, rows, counts = bank
     steps = regression.shape[0] // families
     for f in range(families):
         at = f * steps + h
         r = regression[at]
+        if visits.times.shape[1] > 0:
+            cost_row(x, e, r, regression.shape[0], frames, shape, raw, rho)
         b = cost_row(x, e, r, at, frames, shape, z, rho)
-        size = 0.0
+        size = 1.0
         for a in range(rho.shape[0]):
             size += abs(rho[a])
-        spread[r, 0] += (1.0 + size) * (1.0 + size)
         for j in range(rest.shape[0]):
-            rest[j] = 0.0
+            rest[j], off[j] = 0.0, 0.0
             if family[j] != f:  # its targets are another family's
                 continue
-            rest[j] = cost[j]
+            rest[j], off[j] = cost[j], errors[j] * size
             if centred[j]:
                 rest[j] -= along(x, e, centres, j)
-            blur = 0.0
             for a in range(rho.shape[0]):
                 rest[j] -= rho[a] * known[at, a, j]
-                blur += abs(rho[a]) * tolerances[at, a, j]
-            spread[r, 1 + j] += (1.0 + size) * blur
-            spread[r, 1 + rest.shape[0] + j] += blur * blur
+                off[j] += abs(rho[a]) * tolerances[at, a, j]
+        _spread(spread, r, size, off)
+        if visits.times.shape[1] > 0 and b != NOWHERE:
+            _visit(r, b, shape.size[b], raw, z, size, off, visits)
         add_row(r, b, squares, targets, log_det, rows, counts, shape, z, rest)
 
 
@@ -305,3 +379,20 @@ def count_value(
     r = regression[h]
     b = value_row(x, at, following, begin, first, end, value, offset, r, shape, phi_v)
     add_row(r, b, squares, targets, log_det, rows, counts, shape, phi_v, target)
+
+
+@numba.njit(cache=True)
+def _lay_out(x: Rows, rows: IntArray, r: int, frames: Frames, shape: BlockShape, begin: Any, flat: Any) -> None:
+    rho = np.empty(frames.anchors.shape[1])
+    for at in range(rows.shape[0]):
+        cost_row(x, rows[at], r, 0, frames, shape, flat[begin[at] : begin[at + 1]], rho)
+
+
+def laid_out(x: SparseRows, blocks: Blocks, r: int, frames: Frames) -> tuple[IntArray, IntArray, FloatArray]:
+    """(block, where z begins, all z inside their blocks one after the other) of the rows that are not empty."""
+    rows = np.flatnonzero(np.diff(x.indptr))
+    block = blocks.shape.block[r, x.columns[x.indptr[rows]]]
+    begin = np.concatenate([[0], np.cumsum(blocks.shape.size[block])])
+    flat = np.empty(int(begin[-1]))
+    _lay_out(rows_of(x), rows, r, frames, blocks.shape, begin, flat)
+    return block, begin[:-1], flat

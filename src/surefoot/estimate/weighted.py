@@ -14,6 +14,7 @@ are those of :mod:`surefoot.estimate.bank`, block by block, so sparse features s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numba
@@ -106,6 +107,11 @@ class WeightedData:
     def arrays(self, prefix: str) -> dict[str, Any]:
         """Everything that a checkpoint must keep."""
         return {f"{prefix}/{name}": array for name, array in self.bank.arrays().items()}
+
+
+def arrays_of(prefix: str, many: Sequence[WeightedData]) -> dict[str, Any]:
+    """Everything that a checkpoint must keep of several."""
+    return {name: array for i, data in enumerate(many) for name, array in data.arrays(f"{prefix}{i}").items()}
 
 
 def by_edge(layer: Layer, value: FloatArray) -> FloatArray:

@@ -22,8 +22,8 @@ were wrong would certify nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -31,11 +31,11 @@ from surefoot.estimate.costs import CostBounds, CostData, bound_costs, split
 from surefoot.estimate.ellipsoids import CostConfidence, CostEllipsoids
 from surefoot.model.graph import Anchors, FloatArray, Layer, Rays
 from surefoot.model.problem import Problem
-from surefoot.model.rays import FULL, NO_CENTER, Intensities, features_at, mixed
+from surefoot.model.rays import FULL, NO_CENTER, Intensities, mixed, pair_at
 from surefoot.plan.ray_kernels import RayBalls, RayEnd, furthest
 
 TIE = 1e-9  #: of a limit's scale: a bound that exceeds its limit by less does so by rounding
-_HALVINGS = 40  # of an interval of intensities, where priors leave no closed form
+_HALVINGS = 40  # of an interval of intensities, where bounds have no closed form
 _LOWER = (1e-15, 1e-13, 1e-11, 1e-9)  # by which an intensity is lowered that its bound does not certify
 
 
@@ -67,7 +67,7 @@ def open_rows(
         certified = np.minimum(certified, found.min(axis=1))
         furthest(one, zero, lengths, own, -1.0, balls, found)  # from the far end: where lower exceeds the limit
         hopeful = np.minimum(hopeful, np.where(found >= 0.0, 1.0 - found, FULL).min(axis=1))
-    if any(prior.boxed for each in known for prior in each.family.priors):
+    if any(each.counted is not None or any(prior.boxed for prior in each.family.priors) for each in known):
         return _bisected(x0, x1, anchors, known, limits, certified, hopeful)
     return certified, hopeful
 
@@ -81,9 +81,9 @@ def _bisected(
     certified: FloatArray,
     hopeful: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """The box of a prior cuts ellipsoids row by row (spec 3), which has no closed form: from what the closed form
-    certifies up, and from what it refutes down, the bounds themselves are bisected. Below the first certified
-    intensity nothing is looked for."""
+    """The box of a prior cuts ellipsoids row by row, and visit counts add |z_eᵀMz| (spec 3): neither has a closed form.
+    From what the closed form certifies up, and from what it refutes down, the bounds themselves are bisected. Below the
+    first certified intensity nothing is looked for."""
     bounds = CostBounds((), (), None, None, True, (list(known),), (anchors,))
     certified = np.where((certified < 0.0) & np.all(bounds.at(0, x0)[0] <= limits, axis=1), 0.0, certified)
     low, high, bad = np.maximum(certified, 0.0), np.full(len(x0), FULL), hopeful.copy()
@@ -150,22 +150,36 @@ def open_rays(problem: Problem, data: CostData, confidence: CostConfidence) -> O
     return Opened(problem, at, bounds, intensities, hoped, bound_costs(hoped, data, confidence), hoped_for)
 
 
-def opening(opened: Opened, h: int, pair: int) -> str:
-    """How far a certified ray may be opened, and what may happen a little beyond; empty for an action without one."""
+def opening(opened: Opened, h: int, pair: int) -> dict[str, Any] | None:
+    """How far a ray may be opened, ``to``, and which ``limit`` may have which ``upper`` bound a little ``beyond``; None
+    for an action without an intensity."""
     problem, intensity = opened.declared, float(opened.intensities[h][pair])
-    layer, rays = problem.graph.layers[h], problem.graph.rays[h]
-    if rays.center[pair] == NO_CENTER:
-        return ""
+    if not problem.is_ray(h, pair):
+        return None
     if intensity == FULL:
-        return "may be opened in full"
-    digits = 2 if intensity >= 0.01 else 6
-    shown = math.floor(intensity * 10**digits) / 10**digits
-    beyond = min(FULL, shown + 10.0**-digits)
-    upper, _ = opened.bounds.at(h, features_at(layer, rays, pair, beyond)[0])
+        return {"to": FULL, "beyond": None, "limit": None, "upper": None}
+    digits = _digits(intensity)
+    beyond = min(FULL, math.floor(intensity * 10**digits + 1) / 10**digits)
+    rows = pair_at(problem.graph.layers[h], problem.graph.rays[h], pair, beyond).cost_features
+    upper, _ = opened.bounds.at(h, cast(FloatArray, rows))
     row, j = np.unravel_index(int((upper - problem.bounds[h]).argmax()), upper.shape)
-    reached = f"{problem.limits[j].name} may reach {upper[row, j]:.4g}"
-    ends = f"may be opened to {shown:.{digits}f}: at {beyond:.{digits}f}"
-    return f"{ends} {reached}, and the limit is {problem.bounds[h, j]:.4g}"
+    return {"to": intensity, "beyond": beyond, "limit": problem.limits[j].name, "upper": float(upper[row, j])}
+
+
+def opening_in_words(found: Mapping[str, Any] | None, bounds: Mapping[str, float]) -> str:
+    """An :func:`opening` in words, with the limits' bounds; empty for an action without an intensity."""
+    if found is None:
+        return ""
+    if found["beyond"] is None:
+        return "may be opened in full"
+    digits = _digits(found["to"])
+    shown = math.floor(found["to"] * 10**digits) / 10**digits
+    reached = f"at {found['beyond']:.{digits}f} {found['limit']} may reach {found['upper']:.4g}"
+    return f"may be opened to {shown:.{digits}f}: {reached}, and the limit is {bounds[found['limit']]:.4g}"
+
+
+def _digits(intensity: float) -> int:
+    return 2 if intensity >= 0.01 else 6
 
 
 def _by_pair(
