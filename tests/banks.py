@@ -52,9 +52,9 @@ def family_of(limits: tuple[sf.Limit, ...], dim: int, longest: float) -> Family:
     return Family(tuple(range(len(limits))), limits, noises, priors, np.ones(dim), longest, longest, 1.0)
 
 
-def spread_of(rows: float, limits: int = 1) -> Spread:
-    """Of so many rows without an anchor."""
-    return Spread(rows, np.zeros(limits), np.zeros(limits), False)
+def spread_of(rows: float, errors: float | list[float] = 0.0) -> Spread:
+    """Of so many rows without an anchor, of limits with these model errors."""
+    return Spread(rows, rows * np.square(np.atleast_1d(errors)))
 
 
 def turned(gram: np.ndarray, targets: np.ndarray) -> Turned:

@@ -18,7 +18,7 @@ def corridor(
     limits: sf.Limit | list[sf.Limit],
     *,
     horizon: int = 2,
-    anchor: tuple[Vector, Vector] | None = None,
+    anchor: Any = None,
     stationary_costs: bool = False,
     terminal: Vector | None = None,
 ) -> sf.Problem:

@@ -34,12 +34,12 @@ AREAS = {  # area: (what is mutated, the tests that guard it, quick ones first)
     ),
     "certify": (
         "plan/certify.py plan/kernels.py plan/segments.py",
-        "test_certify test_explore_and_values test_why test_agent_api",
+        "test_certify test_explore_and_values test_growing test_why test_agent_api",
     ),
     "journal": (
         "study/journal.py study/records.py storage/*.py",
         "test_journal test_storage test_bombs test_survivors test_study_opening test_study_durable test_files "
-        "test_files_damage test_study",
+        "test_files_damage test_study test_mapped",
     ),
     "replay": (
         "study/standing.py study/state.py study/opening.py study/snapshots.py study/declaring.py "

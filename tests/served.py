@@ -143,7 +143,7 @@ def go_on(caller: Caller, plant: Plant, episodes: int, seen: Callable[[str, Any]
             offer = caller.call("ask")
             seen("ask", offer | {"next": None})
             state, action = label_of(offer["state"]), label_of(offer["action"])
-            after, cost = plant.answer(offer["episode"], offer["step"], state, action)
+            after, cost = plant.answer(offer["episode"], offer["step"], state, action, offer["intensity"])
             caller.call("tell", ask_id=offer["ask_id"], next_state=after, cost=cost)
             seen("tell", [offer["ask_id"], _plain(after), cost])
         else:

@@ -11,7 +11,7 @@ import numpy as np
 import surefoot as sf
 from surefoot.agents.agent import Agent, Policy
 from surefoot.errors import AssumptionBroken
-from surefoot.runs.events import cost_event
+from surefoot.runs.record import cost_event
 
 Choose = Callable[[Any, Any, dict[str, Any]], int]
 

@@ -71,14 +71,15 @@ class Plant:
     def __init__(self, world: sf.World, seed: int) -> None:
         self.world, self.seed = world, seed
 
-    def answer(self, episode: int, h: int, state: Any, action: Any) -> tuple[Any, list[float]]:
+    def answer(self, episode: int, h: int, state: Any, action: Any, intensity: float = 1.0) -> tuple[Any, list[float]]:
         """The next state and the measured cost."""
         problem, rng = self.world.problem, np.random.default_rng([self.seed, episode, h])
+        world = self.world.at(intensity)
         layer, pair = problem.graph.layers[h], problem.pair_index(h, state, action)
         first, end = int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1])
-        edge = first + int(np.searchsorted(self.world.cumulative[h][first:end], rng.random(), side="right"))
+        edge = first + int(np.searchsorted(world.cumulative[h][first:end], rng.random(), side="right"))
         after = problem.naming.states[h + 1][int(layer.successor[edge])]
-        return after, self._measured(self.world.costs[h][edge], rng)
+        return after, self._measured(world.costs[h][layer.row_of(edge)], rng)
 
     def last_cost(self, episode: int, state: Any) -> list[float]:
         problem = self.world.problem
@@ -107,7 +108,7 @@ def go_on(study: Study, plant: Plant, episodes: int, seen: Any = None) -> None:
         elif due in ("ask", "tell"):
             offer = study.ask()
             seen("ask", offer.to_dict())
-            after, cost = plant.answer(offer.episode, offer.step, offer.state, offer.action)
+            after, cost = plant.answer(offer.episode, offer.step, offer.state, offer.action, offer.intensity)
             seen("about to tell", [offer.ask_id, after, cost])
             study.tell(offer.ask_id, after, cost)
             seen("tell", [offer.ask_id, after, cost])
@@ -135,6 +136,9 @@ class Calm:
     def observe(self, h: int, edge_index: int, cost: Any) -> AlarmLike | None:
         self.seen += 1
         return None
+
+    def observe_features(self, h: int, features: Any, cost: Any) -> AlarmLike | None:
+        return self.observe(h, -1, cost)
 
     def observe_terminal(self, state_index: int, cost: Any) -> AlarmLike | None:
         return self.observe(-1, state_index, cost)

@@ -47,10 +47,10 @@ def whole(name: str, value: int, least: int) -> int:
     return int(value)
 
 
-def one_of(name: str, known: tuple[str, ...], value: str) -> str:
+def one_of(name: str, known: Collection[str], value: str, cure: str = "It is one of") -> str:
     """One of the known words."""
     if value not in known:
-        raise InvalidInput(f"no such {name}", got=f"{value!r:.100}", fix=f"It is one of {', '.join(known)}.")
+        raise InvalidInput(f"no such {name}", got=f"{value!r:.100}", fix=f"{cure} {', '.join(known)}.")
     return value
 
 

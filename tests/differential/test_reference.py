@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.estimate import costs
 from tests.differential.compare import Comparison, compare, problem_of
+from tests.reference import lsvi_new
 from tests.reference.generate import (
     random_history,
     random_paper_settings,
@@ -144,3 +146,21 @@ def test_a_wrong_radius_would_be_seen(seed: int) -> None:
     reference = Reference(tables, P, replan_growth=0.0)
     tally = play(tables, agent, reference, np.random.default_rng(seed))
     assert any("upper" in fault for fault in tally.faults)
+
+
+@pytest.mark.parametrize("room", [3, 64])
+def test_visits_are_counted_alike(room: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Model errors row by row of the data: all rows, and where there is room for a few only."""
+    monkeypatch.setattr(costs, "MOST_VISITED", room)
+    monkeypatch.setattr(lsvi_new, "MOST_VISITED", room)
+    tallies, counted, full = [], 0, 0
+    for number in range(6):
+        tables = random_tables(number + 500 + 100_000 * seed, misspecified=True)
+        agent, reference = sf.LsviNew(problem_of(tables), P, **options(number)), Reference(tables, P, **options(number))
+        tallies.append(play(tables, agent, reference, np.random.default_rng([seed, number])))
+        made = [agent.costs.ellipsoids(h, agent.cost_confidence) for h in range(tables.horizon)]
+        counted += sum(each.counted is not None for each in made)
+        full += int((agent.costs.state.visits.rest > 0.0).sum())
+    check(tallies)
+    assert counted >= 6
+    assert (full > 0) == (room == 3)

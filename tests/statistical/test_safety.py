@@ -90,14 +90,19 @@ def test_random_worlds_are_safe_with_the_papers_constants(batch: int, seed: int)
 
 @pytest.mark.parametrize("scale", [0.1, 0.3])
 def test_even_a_radius_too_small_is_safe_while_its_event_is_true(scale: float, seed: int) -> None:
-    """Here the event fails again and again: true and false episodes occur, and violations only in the latter."""
+    """Here the event fails again and again: runs have true and false episodes, and violations only in the latter.
+
+    Before any data every bound is true, and of 320 runs 94 % came to a false one. Fewer than 8 of 20 have a
+    probability below FLUKE even if it were 85 %.
+    """
     runs = []
     for number in range(20):
         world = certified_world(400_000 + 1000 * seed + number, NOISES[number % 3])
         runs.append(sf.run(sf.LsviNew(world.problem, safety_radius_scale=scale), world, EPISODES, seed))
     assert_safe_while_true(runs)
-    true = np.concatenate([while_true(run) for run in runs])
-    assert 0 < true.mean() < 0.98
+    true = [while_true(run) for run in runs]
+    assert all(each[0] for each in true)
+    assert sum(not each.all() for each in true) >= 8
     assert not any(run.guaranteed for run in runs)
 
 
@@ -140,11 +145,12 @@ def test_without_look_ahead_a_true_event_is_not_enough(name: str, seed: int) -> 
 # ---------------------------------------------------------------- the event is true as often as promised
 
 
-def tight_world(noise: str) -> sf.World:
+def tight_world(noise: str, cost: float = 1.0, **known: Any) -> sf.World:
     """Nothing helps the bounds here: one feature, one state, four limits and two layers that share nothing.
 
-    The true costs are 0, so that the ridge's bias, which the radius also pays for, is not there; noise is
-    as large as the norm. The union over limits and layers is nearly exact, since their noises are independent.
+    The truth is at the end of its norm, so that the ball adds nothing to the ellipsoid (costs of 0 miss two thirds as
+    often), and noise is as large as the norm. The union over limits and layers is nearly exact, since their noises are
+    independent.
     """
     problem = sf.Problem.from_functions(
         horizon=2,
@@ -156,23 +162,24 @@ def tight_world(noise: str) -> sf.World:
         transition_features=lambda h, s, a, s2: [1.0],
         terminal_cost_features=lambda s: [1.0],
         fallback=lambda h, s: 0,
-        limits=[sf.Limit(f"limit {j}", bound=2.0, noise=1.0, norm=1.0) for j in range(4)],
+        limits=[sf.Limit(f"limit {j}", bound=2.0, noise=1.0, **(known or {"norm": 1.0})) for j in range(4)],
     )
-    return sf.World(problem, transition=[1.0], cost=np.zeros((4, 1)), noise=noise)
+    return sf.World(problem, transition=[1.0], cost=np.full((4, 1), cost), noise=noise)
 
 
-def tight_runs(noise: str, p: float, scale: float, seeds: range) -> list[Run]:
-    world = tight_world(noise)
+def tight_runs(noise: str, p: float, scale: float, seeds: range, **truth: Any) -> list[Run]:
+    world = tight_world(noise, **truth)
     options: dict[str, Any] = {"ridges": [1.0], "replan_growth": 0.25, "safety_radius_scale": scale}
     return [sf.run(sf.LsviNew(world.problem, p, **options), world, 300, s) for s in seeds]
 
 
-@pytest.mark.parametrize(("p", "least"), [(0.05, 0), (0.9, 3)])
-def test_the_event_fails_no_more_often_than_promised(p: float, least: int, seed: int) -> None:
-    """And where it may fail nearly always it does fail: the bounds are no wider than they must be."""
-    runs = [run for noise in NOISES for run in tight_runs(noise, p, 1.0, range(40 * seed, 40 * seed + 40))]
-    assert len(runs) == 120
-    assert least <= misses(runs) <= most_misses(len(runs), p)
+@pytest.mark.parametrize(("p", "often"), [(0.05, 0.0), (0.5, 0.09), (0.9, 0.17)])
+def test_the_event_fails_no_more_often_than_promised(p: float, often: float, seed: int) -> None:
+    """And where it may fail often it does fail: the bounds are no wider than they must be. Below the rate ``often``,
+    which is less than was counted (0.10 and 0.20 of 240 runs), it could hardly fail so rarely."""
+    runs = [run for noise in NOISES for run in tight_runs(noise, p, 1.0, range(50 * seed, 50 * seed + 50))]
+    assert int(binom.ppf(FLUKE, len(runs), often)) <= misses(runs) <= most_misses(len(runs), p)
+    assert often == 0.0 or misses(runs) > 0
 
 
 @pytest.mark.parametrize("noise", NOISES)
@@ -180,6 +187,15 @@ def test_half_the_radius_is_caught(noise: str, seed: int) -> None:
     """The negative control: the same worlds and the same count, half the radius."""
     runs = tight_runs(noise, 0.05, 0.5, range(30 * seed, 30 * seed + 30))
     assert misses(runs) > 2 * most_misses(len(runs), 0.05)
+
+
+@pytest.mark.parametrize(("p", "scale", "caught"), [(0.05, 1.0, False), (0.9, 1.0, False), (0.05, 0.4, True)])
+def test_with_an_interval_the_event_fails_no_more_often_either(p: float, scale: float, caught: bool, seed: int) -> None:
+    """The truth at a quarter of its interval: ball, box and noise all have a say. A radius too small is caught."""
+    seeds = range(50 * seed, 50 * seed + 50)
+    runs = [run for noise in NOISES[:2] for run in tight_runs(noise, p, scale, seeds, cost=0.5, prior=[(0.0, 2.0)])]
+    assert (misses(runs) > 2 * most_misses(len(runs), p)) is caught
+    assert p < 0.5 or 0 < misses(runs) <= most_misses(len(runs), p)
 
 
 def test_half_the_radius_is_caught_on_random_worlds(seed: int) -> None:

@@ -20,13 +20,17 @@ from typer.testing import CliRunner
 import surefoot as sf
 from surefoot import worlds
 from surefoot.audits import audit as audit_module
+from surefoot.audits import bounds as audit_bounds
 from surefoot.audits.audit import AuditReport, Unreadable, audit
-from surefoot.audits.bounds import Confidence, Data, make_plan
+from surefoot.audits.bounds import Confidence, Data, default_ridges, ridge_ratio
+from surefoot.audits.certified import make_plan
 from surefoot.audits.declaration import read_problem
 from surefoot.cli.audit import audit_command
+from surefoot.estimate import costs as estimated_costs
 from surefoot.model.sparse_rows import SparseRows
 from tests.drawn_worlds import certified_world, paper_world
 from tests.forgery import JOURNAL, Record, forge, records_of, sealed
+from tests.hand_made import corridor
 from tests.made_worlds import hand_world
 from tests.saved_problems import PROBLEMS
 from tests.studies import Calm, Plant, Quick, go_on, kettle, nervous, off_the_fallback
@@ -101,6 +105,19 @@ def test_named_worlds_are_clean(name: str, tmp_path: Path, seed: int) -> None:
     with study_at(tmp_path / "s", world, monitor_factory=None) as study:
         go_on(study, Plant(world, seed), 30)
     assert clean(tmp_path / "s").counts["begin"] == 30
+
+
+@pytest.mark.parametrize(("engine", "own"), [(64, 64), (4, 4), (4, 64)])
+def test_model_errors_are_counted_as_the_engine_counts_them(
+    engine: int, own: int, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Row by row of the data, as many rows as both have room for; an audit that counts other rows does not agree."""
+    monkeypatch.setattr(estimated_costs, "MOST_VISITED", engine)
+    monkeypatch.setattr(audit_bounds, "MOST_VISITED", own)
+    world = worlds.make("driving/testing", mismatch=0.02)
+    with study_at(tmp_path / "s", world, monitor_factory=None) as study:
+        go_on(study, Plant(world, seed), 40)
+    assert audit(tmp_path / "s").clean == (engine == own)
 
 
 @pytest.mark.parametrize("case", range(8))
@@ -297,7 +314,9 @@ def test_bounds_and_sets_agree_with_the_engine(case: int, tmp_path: Path, seed: 
             state = int(layer.successor[edge])
         agent._finish()
     agent.replan()
-    plan = make_plan(read, data, Confidence(tuple(agent.constants["ridges"]), 0.1, 1.0, None))
+    plan = make_plan(
+        read, data, Confidence(*(tuple(agent.constants[key]) for key in ("ridges", "ridge_ratios")), 0.1, 1.0, None)
+    )
     assert plan.possibly_consistent
     for h in range(problem.horizon - 1):
         gap = agent.plan.bounds.upper[h] - plan.rows[h].upper
@@ -307,7 +326,7 @@ def test_bounds_and_sets_agree_with_the_engine(case: int, tmp_path: Path, seed: 
         assert (engine <= np.array(plan.possible.pairs[h])).all()
 
 
-READERS = {"surefoot.storage.archive", "surefoot.storage.strict_json"}  # of containers; they know nothing of problems
+READERS = {"surefoot.storage.archive", "surefoot.storage.documents"}  # of containers; they know nothing of problems
 
 
 def imported_by(source: Path) -> set[str]:
@@ -557,6 +576,23 @@ def test_a_forged_record(path: Path, name: str) -> None:
     forge(path, lambda records: edit(records[n]))
     report = found(path, words)
     assert min(abs(item.record - n) for item in report.exceptions) <= 1
+
+
+def test_ridges_beside_anchors_that_are_nearly_parallel(tmp_path: Path, seed: int) -> None:
+    """Two programs sum them in different ways: what is left beside such anchors must not be their rounding."""
+    rng = np.random.default_rng(seed)
+    for near in (1e-1, 1e-3, 3e-5):
+        one, step, truth = rng.normal(size=4), rng.normal(size=4), np.array([0.1, 0.2, 0.3, 0.4])
+        anchors = [(x.tolist(), float(x @ truth)) for x in (one, one + near * step)]
+        rows = [one, one + step * 0.7 + 0.01 * rng.normal(size=4)]
+        problem = corridor(
+            {"stay": rows[0].tolist(), "go": rows[1].tolist()},
+            sf.Limit("load", bound=9.0, noise=0.1, prior=[(0, 0.5), (0, 1), (-1, 1), (0, 2)]),
+            anchor=anchors,
+        )
+        read, own = read_problem(problem.save(tmp_path / "p.json")), sf.LsviNew(problem).constants
+        assert default_ridges(read, paper=False) == pytest.approx(own["ridges"], rel=1e-7)
+        assert ridge_ratio(read, read.known[0]) == pytest.approx(own["ridge_ratios"][0], rel=1e-7)
 
 
 OPENINGS: dict[str, tuple[Callable[[Record], Any], str]] = {

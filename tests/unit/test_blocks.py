@@ -18,7 +18,7 @@ from surefoot.estimate.blocks import Blocks, cost_blocks, value_blocks
 from surefoot.estimate.costs import bound_rows
 from surefoot.estimate.ellipsoids import cost_ellipsoids
 from surefoot.estimate.update import GRAM, GRAM_LOW
-from surefoot.model.sparse_rows import SparseRows
+from surefoot.model.sparse_rows import Taker
 from tests import banks
 from tests.banks import family_of, spread_of
 from tests.unit.test_cost_bounds import extreme, hand_confidence, matrix, most_of_the_intersection
@@ -263,7 +263,7 @@ def test_rounding_never_lowers_an_upper_bound(seed: int) -> None:
                 "heat", bound=1.0, noise=max(limit.noise, wide.noise), norm=math.hypot(limit.norm, wide.norm)
             )
             table, exact = (
-                SparseRows.from_dense(rows[:1]),
+                Taker().table("x", scipy.sparse.csr_array(rows[:1])),
                 most_of_the_intersection(matrix(whole), matrix(targets), matrix(rows[0]), ridge, limit, 5.0),
             )
             upper, bare = (

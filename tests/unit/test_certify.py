@@ -11,7 +11,8 @@ import pytest
 import surefoot as sf
 from surefoot.estimate.costs import CostBounds
 from surefoot.plan import kernels
-from surefoot.plan.certify import Certified, certify, certify_one_step, margins, with_least_worst
+from surefoot.plan.certify import Certified, certify, certify_one_step, last_states, margins, with_least_worst
+from surefoot.plan.segments import first_marked
 from tests.hand_made import bounds_of, corridor, maze, tell
 
 # Layer 3 has a trap; "leap" leads towards it two steps before, harmlessly so far. The fallback stays on the road.
@@ -186,6 +187,9 @@ def test_terminal_costs() -> None:
     assert certified(problem, cool) == {(0, "s", a) for a in ("stay", "far", "free", "mixed")}
     hot = bounds_of(problem, {}, terminal_upper={"hot": 1.1})
     assert certified(problem, hot) == {(0, "s", "stay"), (0, "s", "free")}
+    later = [sf.Limit("limit 0", bound=[1.0, 1.1], noise=0.1, norm=1.0)]  # the last step has a bound of its own
+    other = maze(ENDS, {(0, "s"): "stay"}, terminal_costs=["home", "hot"], limits=later)
+    assert len(certified(other, bounds_of(other, {}, terminal_upper={"hot": 1.1}))) == 4
     # Without Idea I the last states are not looked at.
     assert certified(problem, hot, certify_one_step) == {(0, "s", a) for a in ("stay", "far", "free", "mixed")}
 
@@ -206,6 +210,10 @@ def test_terminal_states_without_any_cost_features() -> None:
     assert len(pairs(problem, sets)) == 4
 
 
+def test_the_first_that_is_marked() -> None:
+    assert first_marked(np.array([False, True, True, False]), np.array([0, 3, 4])).tolist() == [1, -1]
+
+
 def test_a_nan_in_the_last_layer_certifies_nothing() -> None:
     problem = maze(ENDS, {(0, "s"): "stay"}, terminal_costs=["home", "hot"])
     bounds = bounds_of(problem, {}, terminal_upper={"hot": math.nan})
@@ -223,6 +231,8 @@ def test_contradicting_bounds_leave_the_fallback_alone() -> None:
         assert pairs(problem, sets) == fallback_pairs(ROAD)
         assert [int(mask.sum()) for mask in sets.states[:-1]] == [1, 1, 1]
     last = certify(problem.graph, bounds, problem.bounds).states[-1]
+    for known, ends in ((bounds, last), (bounds_of(problem, {}), np.ones(2, bool))):
+        assert last_states(problem.graph, known, problem.bounds)[0].tolist() == ends.tolist()
     assert {problem.states(3)[i] for i in np.flatnonzero(last)} == {"road"}
 
 

@@ -372,7 +372,7 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path: Path) -> None:
 
 HANDLERS = """
 import os, signal
-from surefoot.runs.interrupt import Interrupt
+from surefoot.runs.progress import Interrupt
 
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 with Interrupt() as stop:

@@ -43,6 +43,15 @@ def along(e: float, b: float, z: float, R: float, ridge: float = 1.0, norm: floa
     return upper, lower
 
 
+def row_by_row(e: float, b: float, z: float, R: float, whole: float, moved: float) -> tuple[float, float]:
+    """Likewise by the ellipsoid of the noise alone, λ = L = 1: errors, √Σe² = whole, move b by ``moved`` at most."""
+    c = 0.1 * R**2
+    D = e * e + c * (e + 1)
+    square = R * R + c - max(0.0, math.sqrt(c * b * b / D) - whole) ** 2
+    width = (math.sqrt(square * (e + 1) / D) + moved * e / D) * abs(z)
+    return e * b / D * z + width, e * b / D * z - width
+
+
 def agent_for(problem: sf.Problem, ridges: tuple[float, ...] = (1.0,), p: float = P, **more: Any) -> sf.LsviNew:
     return sf.LsviNew(problem, p, ridges=ridges, replan_growth=0.0, **more)
 
@@ -191,6 +200,9 @@ def test_misspecification_widens_by_the_formula() -> None:
     tell(agent, *[[("other", -0.5)]] * 2, [("fallback", 0.9)])
     # Σ(1+|ρ_i|)² = 9 + 9 + 4 (the zero row counts), G = diag(0, 18), b = 0
     upper, lower = along(18, 0.0, 3.0, noise_radius(math.log(19)) + zeta * math.sqrt(22))
+    high, low = row_by_row(18, 0.0, 3.0, noise_radius(math.log(19)), zeta * math.sqrt(22), 2 * 3 * zeta * 3)
+    assert high < upper
+    upper, lower = high, low
     assert bounds(agent, "other") == (close([-0.5 + upper + 3 * zeta]), close([-0.5 + lower - 3 * zeta]))
 
 
@@ -201,6 +213,8 @@ def test_misspecification_without_an_anchor() -> None:
     )
     tell(agent, *[[("fallback", 0.2)]] * 3)
     upper, lower = along(3, 0.6, 1.0, noise_radius(math.log(4)) + zeta * math.sqrt(3))  # ρ = 0: each row counts 1
+    high, low = row_by_row(3, 0.6, 1.0, noise_radius(math.log(4)), zeta * math.sqrt(3), 3 * zeta)
+    upper, lower = min(upper, high), max(lower, low)
     assert bounds(agent, "fallback") == (close([upper + zeta]), close([lower - zeta]))
 
 
@@ -210,8 +224,9 @@ def test_radius_scale_leaves_misspecification_and_prior_alone() -> None:
     agent = agent_for(problem, safety_radius_scale=0.5)
     assert bounds(agent, "fallback")[0] == close([1.0 + zeta])
     tell(agent, *[[("fallback", 0.2)]] * 3)
-    R = noise_radius(math.log(4)) / 2 + zeta * math.sqrt(3)
-    assert bounds(agent, "fallback")[0] == close([along(3, 0.6, 1.0, R)[0] + zeta])
+    R, off = noise_radius(math.log(4)) / 2, zeta * math.sqrt(3)
+    upper = min(along(3, 0.6, 1.0, R + off)[0], row_by_row(3, 0.6, 1.0, R, off, 3 * zeta)[0])
+    assert bounds(agent, "fallback")[0] == close([upper + zeta])
 
 
 # ---------------------------------------------------------------- one test per term of the radius

@@ -17,6 +17,7 @@ from surefoot.errors import InvalidInput
 from surefoot.model.graph import Anchors
 from surefoot.study import declaring
 from surefoot.study.declaring import Raised
+from tests.hand_made import corridor
 from tests.monitored import chain
 from tests.studies import kettle
 
@@ -203,23 +204,11 @@ def test_the_audit_knows_the_rows_of_the_fallback(tmp_path: Path) -> None:
         assert answers.of_the_fallback(read, [2, state, [0.1]]) is reached
 
 
-def test_rows_that_would_choose_a_priors_ridges_anew_cost_the_data(tmp_path: Path) -> None:
-    """Ridges are fixed before any data; those of a prior follow the scale of all rows, so no rows may come later."""
+def test_what_a_limit_depends_on_may_only_widen(tmp_path: Path) -> None:
+    def declared(**known: Any) -> sf.Problem:
+        return corridor({"stay": [1.0, 0.5]}, sf.Limit("load", bound=2.0, noise=0.1, **known))
 
-    def declared(reach: int, prior: list[Any]) -> sf.Problem:
-        return sf.Problem.from_functions(
-            horizon=2,
-            start=0,
-            actions=lambda h, s: ["stay", "go"],
-            successors=lambda h, s, a: [0] if a == "stay" else list(range(reach)),
-            reward=lambda h, s, a: 0.5,
-            cost_features=lambda h, s, a, s2: [1.0, s2 / 2],
-            transition_features=lambda h, s, a, s2: [1.0 if a == "stay" else 0.4],
-            fallback=lambda h, s: "stay",
-            limits=[sf.Limit("strain", bound=0.5, noise=0.1, prior=prior)],
-        )
-
-    uneven, even = [(0, 0.4), (0, 2.0)], [(0, 0.4), (0, 0.4)]
-    assert refused(declared(2, uneven), declared(3, uneven), tmp_path)
-    assert not refused(declared(2, uneven), declared(3, uneven), tmp_path, discard=True)
-    assert not refused(declared(2, even), declared(3, even), tmp_path)
+    first, second = declared(norm=1.0, features=[0]), declared(norm=1.0, features=[1])
+    assert refused(first, second, tmp_path, discard=True)
+    assert not refused(first, declared(norm=1.0), tmp_path, discard=True)
+    assert not refused(declared(prior=[(0, 0.5)], features=[0]), first, tmp_path, discard=True)

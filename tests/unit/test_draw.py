@@ -12,9 +12,8 @@ import surefoot as sf
 from surefoot.errors import InvalidInput
 from surefoot.model.labels import Label
 from surefoot.reports.classes import Class, classify
-from surefoot.reports.pictures.layout import state_rows
 from surefoot.reports.pictures.style import DARK, LIGHT
-from surefoot.reports.wording import with_words, wording_of
+from surefoot.reports.wording import state_rows, with_words, wording_of
 from surefoot.worlds.registry import FAMILIES
 
 TESTING = [next(iter(family.ids())) for family in FAMILIES]

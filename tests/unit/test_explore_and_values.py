@@ -294,7 +294,7 @@ def choose(q: list[float], allowed: list[bool], cap: float) -> tuple[float, int]
     actions = {str(i): ["end"] for i in range(n)}
     problem = maze(
         {(0, "s"): {"on": ["x", "y", "z"]}, (1, "x"): actions, (1, "y"): actions, (1, "z"): actions},
-        {(0, "s"): "on", (1, "x"): "0", (1, "y"): "0", (1, "z"): "0"},
+        {(0, "s"): "on", (1, "x"): "0", (1, "y"): "2", (1, "z"): "0"},
     )
     others, free = [1.0] * n, [True] * n
     value, action = greedy(problem.graph.layers[1], np.array(others + q + others), np.array(free + allowed + free), cap)
@@ -315,9 +315,9 @@ def choose(q: list[float], allowed: list[bool], cap: float) -> tuple[float, int]
         ([2.0, 3.0, 1.0], [True] * 3, 2.0, 1),  # a Q at the cap ties with one above it
         ([0.0, 0.0, 0.0], [True] * 3, 0.0, 0),
         ([1.0, 1.0, 1.0], [False] * 3, 0.0, -1),  # nothing certified: V = 0 and no action
-        ([math.nan, 1.0, 1.0], [True] * 3, 2.0, 0),  # a NaN says nothing: the fallback, at the cap
-        ([0.5, math.nan, 1.0], [True] * 3, 2.0, 0),
-        ([1.0, math.nan, 1.5], [False, True, True], 2.0, 1),  # without the fallback the first that is certified
+        ([math.nan, 1.0, 1.0], [True] * 3, 2.0, 2),  # a NaN says nothing: the fallback, at the cap
+        ([0.5, math.nan, 1.0], [True] * 3, 2.0, 2),
+        ([1.0, math.nan, 1.5], [True, True, False], 2.0, 0),  # without the fallback the first that is certified
         ([math.nan, 1.0, 1.5], [False, True, True], 1.5, 2),  # of an uncertified action it does not matter
         ([math.nan] * 3, [False] * 3, 0.0, -1),
     ],

@@ -17,7 +17,7 @@ from surefoot.model.labels import same_label
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.storage import archive as npz
-from surefoot.storage import strict_json
+from surefoot.storage import documents
 from tests.saved_problems import (
     KINDS,
     PROBLEMS,
@@ -240,7 +240,7 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path: Path, suffix: str, monk
         halves.save(path)
     for limit in ("MAX_BYTES", "MAX_BRACKETS"):
         with monkeypatch.context() as patch:
-            patch.setattr(strict_json, limit, 5)
+            patch.setattr(documents, limit, 5)
             with pytest.raises(InvalidInput, match="too large"):
                 template().save(path)
     assert not os.listdir(tmp_path)

@@ -15,7 +15,7 @@ import pytest
 import surefoot as sf
 from surefoot.audits.declaration import read_problem
 from surefoot.errors import InvalidInput
-from surefoot.model import features, rounding
+from surefoot.model import features, restated
 from surefoot.model.graph import pool
 from surefoot.study.declaring import problem_difference
 from tests.drawn_worlds import certified_world
@@ -95,7 +95,7 @@ def test_it_is_rounded_up_and_hardly(kind: str, seed: int) -> None:
         ]
         longest = max(sum(part * part for part in row) for row in lost)
         assert longest > 0
-        loss = Fraction(rounding.round_table("cost feature", x, str)[1])  # what is declared is rounded up once more
+        loss = Fraction(restated.round_table("cost feature", x, str)[1])  # what is declared is rounded up once more
         assert loss * loss >= longest
         assert declared * declared >= longest
         assert declared * declared <= longest * (1 + Fraction(1, 10**12))
@@ -253,8 +253,8 @@ def inside(world: sf.World, seed: int) -> bool:
 
 def coarsely(monkeypatch: pytest.MonkeyPatch) -> None:
     """Store features in steps of 1/32, so that what rounding takes is seen."""
-    monkeypatch.setattr(rounding, "_narrow", lambda piece: (np.round(piece * 32) / 32).astype(np.float32))
-    monkeypatch.setattr(rounding, "_MOST_LOST", 1.0)
+    monkeypatch.setattr(restated, "_narrow", lambda piece: (np.round(piece * 32) / 32).astype(np.float32))
+    monkeypatch.setattr(restated, "_MOST_LOST", 1.0)
 
 
 @pytest.mark.parametrize("anchored", [False, True])
@@ -274,7 +274,7 @@ def test_true_costs_of_the_exact_features_lie_within(
 @pytest.mark.parametrize("anchored", [False, True])
 def test_without_the_declaration_they_do_not(anchored: bool, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     coarsely(monkeypatch)
-    monkeypatch.setattr(rounding, "widened", lambda limit, norm, loss: limit)
+    monkeypatch.setattr(restated, "widened", lambda limit, norm, loss: limit)
     held = []
     for number in range(40):
         world = star(np.random.default_rng([seed, number]), anchored=anchored).stored_in_float32()

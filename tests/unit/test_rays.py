@@ -262,14 +262,13 @@ def test_check_says_that_rays_can_start() -> None:
     assert diagnosis.cold_start.can_move is True
 
 
-def test_whatever_does_not_know_intensities_refuses_them(tmp_path: Path) -> None:
+def test_whatever_does_not_know_intensities_refuses_them() -> None:
     world = sf.worlds.make("dosing/testing")
     problem = world.problem
     for refused in (
         lambda: sf.LsviNewPaper(problem, episodes=10, initial_episodes=0),
         lambda: sf.agents.make("lsvi-ucb", problem),
         lambda: sf.LsviNew(problem, skip_hopeless=True),
-        lambda: sf.Study.open(tmp_path / "a.study", problem),
         lambda: sf.calibrate(problem, []),
         lambda: sf.exact.Evaluator(world),
         lambda: problem.stored_in_float32(),

@@ -16,7 +16,8 @@ import surefoot as sf
 from surefoot.errors import AssumptionBroken, InvalidInput
 from surefoot.estimate.costs import CostData
 from surefoot.estimate.families import families
-from surefoot.runs import events, progress, runner
+from surefoot.runs import progress, runner
+from surefoot.runs.record import cost_event, value_event
 from surefoot.runs.run import Run
 from tests.alike import AGENTS, assert_same_run, differences, record
 from tests.differential.compare import problem_of
@@ -450,7 +451,7 @@ def test_the_cost_event_asks_every_entry(seed: int) -> None:
     assert bounds.terminal_upper is not None
     assert bounds.terminal_lower is not None
     assert world.terminal_costs is not None
-    assert events.cost_event(world, bounds)
+    assert cost_event(world, bounds)
     rng, has_cost = np.random.default_rng(seed), world.problem.graph.terminal.has_cost
     for side, beyond in (("upper", -1e-9 * world.problem.cost_scales), ("lower", 1e-9 * world.problem.cost_scales)):
         for h, truth in enumerate(world.costs):
@@ -459,12 +460,12 @@ def test_the_cost_event_asks_every_entry(seed: int) -> None:
                 rows = [row.copy() for row in getattr(bounds, side)]
                 rows[h][place] = truth[place] + factor * beyond[place[1]]
                 changed = dataclasses.replace(bounds, **{side: tuple(rows)})
-                assert events.cost_event(world, changed) is (factor < 0.5), (side, h)
+                assert cost_event(world, changed) is (factor < 0.5), (side, h)
         for state in range(len(has_cost)):
             last = getattr(bounds, f"terminal_{side}").copy()
             last[state, 1] = world.terminal_costs[state, 1] + beyond[1] if has_cost[state] else 7.0
             changed = dataclasses.replace(bounds, **{f"terminal_{side}": last})
-            assert events.cost_event(world, changed) == (not has_cost[state]), (side, state)
+            assert cost_event(world, changed) == (not has_cost[state]), (side, state)
 
 
 def test_the_value_event_asks_whether_mu_lies_within(seed: int) -> None:
@@ -473,12 +474,12 @@ def test_the_value_event_asks_whether_mu_lies_within(seed: int) -> None:
     run = sf.run(agent, world, 100, seed)
     assert run.value_event is True
     ellipsoids = agent.plan.ellipsoids
-    assert events.value_event(world, ellipsoids)
+    assert value_event(world, ellipsoids)
     known = ellipsoids[0]
     distance = np.sqrt(((known.basis.turn(world.transition[0]) - known.centre) ** 2 / known.weights).sum())
     for factor, held in ((1.0 + 1e-9, True), (1.0 - 1e-9, False)):
         around = dataclasses.replace(known, radius=distance * factor)
-        assert events.value_event(world, (around, *ellipsoids[1:])) is held
+        assert value_event(world, (around, *ellipsoids[1:])) is held
 
 
 @pytest.mark.parametrize("compiled", [True, False])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.agents.ucrl_vtr import UcrlVtr
+from surefoot.agents.optimistic import UcrlVtr
 from surefoot.audits.audit import audit
 from surefoot.errors import InvalidInput
 from surefoot.estimate import bank

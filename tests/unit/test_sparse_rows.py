@@ -15,14 +15,14 @@ from surefoot.errors import InvalidInput
 from surefoot.model import seals
 from surefoot.model.features import row_distances, row_norms, rows_equal_to
 from surefoot.model.graph import pool
-from surefoot.model.sparse_rows import SparseRows
+from surefoot.model.sparse_rows import SparseRows, Taker
 from tests.saved_problems import template
 
 HAND = np.array([[0.0, 3.0, 0.0, 4.0], [0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
 
 
 def table() -> SparseRows:
-    return SparseRows.from_dense(HAND)
+    return Taker().table("x", scipy.sparse.csr_array(HAND))
 
 
 # --- its face -------------------------------------------------------------------------------------------

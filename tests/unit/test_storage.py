@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from surefoot.errors import OutOfOrder, UnreadableFile, UnwritableFile
-from surefoot.storage import archive, disk, lock, strict_json
+from surefoot.storage import archive, disk, documents, lock
 from surefoot.storage.disk import BESIDE, DISK, FileLayer, write_text, writing
 from surefoot.storage.lock import Lock
 
@@ -289,8 +289,8 @@ def test_limits_are_the_largest_that_is_read(tmp_path: Path, monkeypatch: pytest
     for module, name, value in (
         (archive, "MAX_BYTES", size),
         (archive, "MAX_MEMBERS", 2),
-        (strict_json, "MAX_BYTES", 2),
-        (strict_json, "MAX_BRACKETS", 1),
+        (documents, "MAX_BYTES", 2),
+        (documents, "MAX_BRACKETS", 1),
     ):
         monkeypatch.setattr(module, name, value)
         with archive.opened(path) as (_, members):
@@ -316,11 +316,11 @@ def test_no_more_of_a_file_is_read_at_once_than_a_directory_needs(
 
 def test_json_is_weighed_before_it_is_parsed() -> None:
     """64 MiB and 4 Mi brackets of either kind, which bound what is taken for it near 1 GiB."""
-    assert not strict_json.too_large(b"[{" * (2 << 20))
-    assert strict_json.too_large(b"[{" * (2 << 20) + b"{")
-    assert strict_json.too_large(b"[{" * (2 << 20) + b"[")
-    assert not strict_json.too_large(bytes(64 << 20))
-    assert strict_json.too_large(bytes((64 << 20) + 1))
+    assert not documents.too_large(b"[{" * (2 << 20))
+    assert documents.too_large(b"[{" * (2 << 20) + b"{")
+    assert documents.too_large(b"[{" * (2 << 20) + b"[")
+    assert not documents.too_large(bytes(64 << 20))
+    assert documents.too_large(bytes((64 << 20) + 1))
 
 
 def test_the_header_is_found_wherever_it_stands(tmp_path: Path) -> None:
@@ -370,14 +370,14 @@ def test_large_members_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.Mon
 )
 def test_lines_that_are_not_read(text: bytes, words: str) -> None:
     with pytest.raises(UnreadableFile, match=words):
-        strict_json.parse_line(text)
+        documents.parse_line(text)
 
 
 def test_where_a_document_is_wrong_is_said() -> None:
     with pytest.raises(UnreadableFile) as found:
-        strict_json.parse_json(b"{", "header.json")
+        documents.parse_json(b"{", "header.json")
     assert found.value.where == "header.json, line 1, column 2"
-    assert strict_json.parse_json(b"1e999") == float("inf")  # whoever knows what it is for looks at it
+    assert documents.parse_json(b"1e999") == float("inf")  # whoever knows what it is for looks at it
 
 
 def test_a_disk_without_a_full_sync_uses_the_usual_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

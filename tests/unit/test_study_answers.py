@@ -301,6 +301,70 @@ def test_a_support_that_holds_the_transition_brings_the_promise_back(opened: Any
     assert clean(path).promise == f"every step since record {n} (wider support)"
 
 
+def uneven(reach: int) -> sf.Problem:
+    """Intervals of other widths: whoever adds rows changes what their ridges would be multiplied by."""
+    return sf.Problem.from_functions(
+        horizon=2,
+        start=0,
+        actions=lambda h, s: ["stay", "go"],
+        successors=lambda h, s, a: [0] if a == "stay" else list(range(reach)),
+        reward=lambda h, s, a: 0.5 if a == "go" else 0.0,
+        cost_features=lambda h, s, a, s2: [1.0, s2 / 2],
+        transition_features=lambda h, s, a, s2: [1.0 if a == "stay" else 0.5 * (s2 < 2)],
+        fallback=lambda h, s: "stay",
+        limits=[
+            sf.Limit("strain", bound=0.9, noise=0.1, prior=[(0, 0.4), (0, 2.0)]),
+            sf.Limit("heat", bound=2.0, noise=0.1, norm=1.0),
+        ],
+    )
+
+
+def test_data_survive_a_wider_support_with_a_prior(path: Path) -> None:
+    """Ridges and their ratios are constants of the study: rows that come later choose none anew (spec 3)."""
+    narrow, wide = uneven(2), uneven(3)
+    first, other = (sf.LsviNew(problem).constants["ridge_ratios"] for problem in (narrow, wide))
+    assert first[0] != other[0]
+    assert first[1] == other[1] == 1.0
+    study = sf.Study.open(path, narrow, files=Quick(), monitor_factory=Calm, snapshot_every=5)
+
+    def play(episodes: int, after: int) -> None:
+        for i in range(episodes):
+            study.begin()
+            offer = study.ask()
+            study.tell(offer.ask_id, after * (offer.action == "go"), [0.2 + i / 1000, 0.1])
+
+    play(9, 1)
+    study.begin()
+    study.tell(study.ask().ask_id, 2, [0.4, 0.1], action_applied="go")
+    study.acknowledge("it goes further", problem=wide)
+    assert study.status()["cost_rows"] == [9, 0, 9, 0]
+    assert records_of(path)[-1]["constants"]["ridge_ratios"] == first
+    assert study.standing.agent.costs.families[0].ratio == first[0]
+    play(9, 2)
+    state = fingerprint(study)
+    study.close()
+    clean(path)
+    for _ in range(2):  # from a snapshot, and from the first record on
+        study = sf.Study.open(path, files=Quick(), monitor_factory=Calm)
+        assert fingerprint(study) == state
+        study.close()
+        for file in (path / "snapshots").iterdir():
+            file.unlink()
+    n = next(record["n"] for record in records_of(path) if record["kind"] == "acknowledge")
+    for at, ratios in ((0, other), (n, other), (n, first[:1]), (n, [0.0, 1.0])):
+        kept = (path / "journal.jsonl").read_bytes()
+        forge(path, lambda found, at=at, ratios=ratios: found[at]["constants"].update(ridge_ratios=ratios))
+        assert any("multiplied" in finding.what for finding in audit(path).exceptions), (at, ratios)
+        (path / "journal.jsonl").write_bytes(kept)
+    study = sf.Study.open(path, files=Quick(), monitor_factory=Calm)
+    study.begin()
+    study.tell(study.ask().ask_id, 7, [0.4, 0.1], action_applied="go")
+    study.acknowledge("mended", discard_data=True)
+    assert records_of(path)[-1]["constants"]["ridge_ratios"] == other  # before any data of its own
+    study.close()
+    clean(path)
+
+
 def _limit(problem: sf.Problem, **changed: Any) -> sf.Problem:
     return replace(problem, limits=(replace(problem.limits[0], **changed),))
 

@@ -14,15 +14,17 @@ import pytest
 import surefoot as sf
 from surefoot.audits.audit import Unreadable, audit
 from surefoot.audits.declaration import read_problem
+from surefoot.audits.knowledge import Limit, knowledge
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.estimate.costs import split
-from surefoot.estimate.ellipsoids import CostConfidence, _radius, prior_guard
+from surefoot.estimate.ellipsoids import CostConfidence, _radii, prior_guard
 from surefoot.estimate.families import LOST
 from surefoot.model.graph import Anchors
 from surefoot.model.priors import largest_costs, resolved
 from surefoot.plan.confidence import value_confidence
-from surefoot.storage.strict_json import parse_line
+from surefoot.storage.documents import parse_line
 from tests.banks import family_of, spread_of, turned
+from tests.hand_made import corridor
 from tests.monitored import chain
 from tests.studies import Calm, Quick, kettle, records_of, rewritten
 
@@ -45,6 +47,17 @@ def test_the_audit_knows_a_contradiction_to_its_last_digits(tmp_path: Path, off:
         assert [alarm["alarm"] for alarm in study.status()["alarms"]] == ["contradiction"]
     report = audit(tmp_path / "s")
     assert report.clean, str(report)
+
+
+def test_the_audit_reads_features_by_number_and_by_name() -> None:
+    one = Limit("x", 1.0, 0.1, 1.0, None, 0.0, 0.0, [1])
+    assert knowledge(one, None, 2).width.tolist() == [0.0, 1.0]
+    assert knowledge(dataclasses.replace(one, features=["b"]), ["a", "b"], 2).width.tolist() == [0.0, 1.0]
+
+
+def test_model_errors_have_one_sum_per_limit() -> None:
+    limits = [sf.Limit(name, bound=1.0, noise=0.1, norm=1.0) for name in "abc"]
+    assert sf.LsviNew(corridor({"stay": [1.0]}, limits)).costs.spread.shape == (2, 1 + 3)
 
 
 # --- the bounds -----------------------------------------------------------------------------------------
@@ -92,7 +105,7 @@ def test_what_rounding_takes_grows_with_the_dimension(dim: int) -> None:
     """Without noise, model error and rows, all that is left of a radius is η·L/√λ with η = LOST·√d·tr G."""
     family = family_of((sf.Limit("load", bound=1.0, noise=0.0, norm=3.0),), dim, 1.0)
     confidence = CostConfidence((4.0,), lambda *_: 0.0, dual=True, prior=True, scale=1.0, guard=True)
-    found = _radius(turned(np.eye(dim), np.zeros((1, dim))), 0, 4.0, spread_of(0.0), family, confidence)
+    found = sum(_radii(turned(np.eye(dim), np.zeros((1, dim))), 0, 4.0, spread_of(0.0), family, confidence))
     assert found == pytest.approx(LOST * math.sqrt(dim) * dim * 3.0 / 2.0, rel=1e-12)
     assert prior_guard(dim) == pytest.approx(LOST * math.sqrt(dim) * (1.0 + math.sqrt(11.0)), rel=1e-8)
 

@@ -22,6 +22,7 @@ from surefoot.errors import InvalidInput, OutOfOrder, SurefootError, UnreadableF
 from surefoot.runs import ledger
 from surefoot.runs import plans_kept as snapshots
 from surefoot.runs.ledger import Ledger
+from surefoot.runs.run import Run
 from surefoot.storage import archive
 from surefoot.storage.disk import FileLayer
 from surefoot.sweeps import folder, progress, sweep
@@ -454,7 +455,7 @@ def full_disk(*words: Any, **options: Any) -> Any:
         (ledger, "_write_parquet"),
         (archive, "write_archive"),
         (snapshots, "save_snapshot"),
-        (play, "save_last_policy"),
+        (Run, "export"),
         (folder, "write_text"),
         (FileLayer, "fsync"),
         (FileLayer, "move"),

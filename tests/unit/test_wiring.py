@@ -130,6 +130,7 @@ CERTIFIED: dict[str, list[Wire]] = {
         Wire({"ridges": (0.5,)}, BOUNDS | {"q"}),
         Wire({"ridges": (0.01, 0.1, 1.0, 2.0)}, BOUNDS | {"q"}),
     ],
+    "ridge_ratios": [Wire({"ridge_ratios": (0.5, 0.5)}, BOUNDS | {"q"})],
     "value_ridge": [Wire({"value_ridge": 0.3}, {"q"}, never=SAFE)],
     "optimism": [Wire({"optimism": 0.04}, {"q"}, never=SAFE)],
     "explore": [

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.audits.bounds import ridge_ratio
 from surefoot.audits.chain import Record, compact
 from surefoot.audits.grown import other_growth
 from surefoot.audits.knowledge import Knowledge
@@ -180,15 +179,7 @@ def narrower(old: Problem, new: Problem, discard: bool) -> str:
         return "a start"
     if not discard and not all(map(_same_anchor, old.anchors, new.anchors)):
         return "an anchor, while the data are kept"
-    return next(_lost_transitions(old, new), "") or next(_lost_ends(old, new), "") or _other_ridges(old, new, discard)
-
-
-def _other_ridges(old: Problem, new: Problem, discard: bool) -> str:
-    """Ridges are fixed before any data; those of a prior are scaled by all rows."""
-    for limit, known in zip(old.limits, old.known, strict=True):
-        if not discard and not math.isclose(ridge_ratio(old, known), ridge_ratio(new, known), rel_tol=1e-9):
-            return f"the ridges of {limit.name!r}, while the data are kept"
-    return ""
+    return next(_lost_transitions(old, new), "") or next(_lost_ends(old, new), "")
 
 
 def _other_prior(a: Knowledge, b: Knowledge) -> bool:
@@ -237,8 +228,13 @@ def _lost_transitions(old: Problem, new: Problem) -> Iterator[str]:
 
 
 def _same_rows(old: Layer, p: int, e: int, new: Layer, pair: int, edge: int) -> bool:
-    """The cost features of a transition are what they were."""
-    return np.array_equal(old.x[old.rows(p, e)], new.x[new.rows(pair, edge)])
+    """The cost features of a transition are what they were, at both ends of a ray."""
+    same = [np.array_equal(a[old.rows(p, e)], b[new.rows(pair, edge)]) for a, b in _ends(old, new)]
+    return all(same) and (p in old.rays) is (pair in new.rays)
+
+
+def _ends(old: Layer, new: Layer) -> list[tuple[Any, Any]]:
+    return [(old.x, new.x), *([] if old.x0 is None or new.x0 is None else [(old.x0, new.x0)])]
 
 
 def _lost_ends(old: Problem, new: Problem) -> Iterator[str]:

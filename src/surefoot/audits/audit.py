@@ -42,6 +42,7 @@ _COUNTS = (  # (as counted, as told)
     ("offers by estimate", "of them certified by estimate"),
     ("offers of the fallback", "of them the fallback's, safe by assumption"),
     ("offers within rounding", "of them within rounding of a limit"),
+    ("offers opened to a limit", "of them opened as far as a limit allows, up to rounding"),
     ("offers of a plan before an alarm", "of them certified before an alarm, without a promise"),
     ("offers without a guarantee", "of them without any guarantee"),
     ("overrides", "overridden by an operator"),

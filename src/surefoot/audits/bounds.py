@@ -1,4 +1,4 @@
-"""The audit's own transcription of spec 3 (cost bounds) and spec 4 (certified sets), as plain as it can be.
+"""The audit's own transcription of spec 3 (cost bounds), as plain as it can be.
 
 Part of the audit: imports nothing of surefoot. Every answer comes twice, as what is *surely* so and what is *possibly*
 so: between them lies rounding, as wide as the guard of spec 3.
@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from surefoot.audits.knowledge import Knowledge, norms_alone
-from surefoot.audits.problem import NONE, Problem
+from surefoot.audits.problem import Problem
+from surefoot.audits.rays import Line
 
-CONTRADICTION = 1e-9  #: of a limit's scale: a lower bound above its upper by more than this is a contradiction
+MOST_VISITED = 64  #: rows of a regression whose visits are counted one by one
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _ROUNDING = 1e-10  # of two programs that sum in another order, relative
@@ -28,6 +28,7 @@ class Confidence:
     """The constants of the bounds, from a study's record."""
 
     ridges: tuple[float, ...]
+    ratios: tuple[float, ...]  # per limit, by which its ridges are multiplied
     failure_probability: float  # the share of the epoch
     scale: float  # on the radius
     beta: float | None  # the paper's radius; there is then no prior bound
@@ -48,7 +49,9 @@ class Data:
         self.gram = {s: np.zeros((n, dim, dim), np.longdouble) for s in self.space}
         self.targets = np.zeros((n, m, dim), np.longdouble)
         self.spread = np.zeros((n, m))  # Σ (1 + Σ|ρ|)²
-        self.mixed, self.blurred = np.zeros((n, m)), np.zeros((n, m))  # Σ (1 + Σ|ρ|) t, Σ t²,  t = Σ|ρ_i| t_i of a row
+        self.errors = np.zeros((n, m))  # Σ e²,  e = ζ(1 + Σ|ρ|) + Σ|ρ_i| t_i of a row
+        self.visits: dict[tuple[int, int], dict[tuple[float, ...], Visit]] = {}  # by regression and limit
+        self.rest = np.zeros((n, m))  # Σ e² of rows that are not among these
 
     def add(self, h: int, x: Any, cost: Any) -> None:
         """Count a measured cost (m,) of a feature x (d,) at layer h."""
@@ -59,9 +62,26 @@ class Data:
             if self.space[j] == j:
                 self.gram[j][r] += np.outer(exact, exact)
             self.targets[r, j] += np.longdouble(value - float(part.known[0])) * exact
+            error = self._problem.limits[j].misspecification * size + off
             self.spread[r, j] += size * size
-            self.mixed[r, j] += size * off
-            self.blurred[r, j] += off * off
+            self.errors[r, j] += error * error
+            if x.any():
+                self._visit(r, j, tuple(x.tolist()), part.z[0], error)
+
+    def _visit(self, r: int, j: int, x: tuple[float, ...], z: Any, error: float) -> None:
+        seen = self.visits.setdefault((r, j), {})
+        if x in seen or len(seen) < MOST_VISITED:
+            seen[x] = Visit(z, (seen[x].amount if x in seen else 0.0) + error)
+        else:
+            self.rest[r, j] += error * error
+
+
+@dataclass(frozen=True, eq=False)
+class Visit:
+    """A row that was seen, and what the model errors of all its visits add up to."""
+
+    z: Any  # (d,)
+    amount: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +90,7 @@ class Part:
 
     z: Any  # (E, d)
     known: Any  # (E,)
+    rho: Any  # (E, n) the coordinates among the anchors
     size: Any  # (E,)
     blur: Any  # (E,)
 
@@ -79,7 +100,7 @@ def split(problem: Problem, known: Knowledge, h: int, j: int, x: Any) -> Part:
     rows, middle = x * known.width, x @ known.centre
     anchors, nothing = problem.anchors[h], np.zeros(len(x))
     if anchors is None:
-        return Part(rows, middle, nothing, nothing)
+        return Part(rows, middle, np.zeros((len(x), 0)), nothing, nothing)
     features, cost, tolerance = anchors
     scaled = features * known.width
     lengths = np.sqrt((scaled * scaled).sum(axis=1))
@@ -90,7 +111,8 @@ def split(problem: Problem, known: Knowledge, h: int, j: int, x: Any) -> Part:
         found = np.linalg.lstsq(units.T, rows.T, rcond=1e-6)[0].T
         rho = found / np.where(lengths > 0.0, lengths, np.inf)
     rest = cost[:, j] - features @ known.centre
-    return Part(rows - rho @ scaled, middle + rho @ rest, np.abs(rho).sum(axis=1), np.abs(rho) @ tolerance[:, j])
+    size = np.abs(rho)
+    return Part(rows - rho @ scaled, middle + rho @ rest, rho, size.sum(axis=1), size @ tolerance[:, j])
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +132,22 @@ class Ellipsoid:
     centre: Any
     radius: float
     lost: float
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """An ellipsoid for the noise alone; what model errors move its centre by is counted row by row (spec 3)."""
+
+    one: Ellipsoid
+    moves: Any  # (v, d)  what each visited row moves it by, per unit
+    amounts: Any  # (v,)
+    spread: Any  # (d, d)  zᵀMGMz = ‖spread·z‖²
+    rest: float
+
+    def width(self, z: Any) -> Any:
+        """(E,) how far off its centre ⟨γ, z⟩ may be."""
+        noise, others = (np.sqrt(((z @ factor.T) ** 2).sum(axis=1)) for factor in (self.one.factor, self.spread))
+        return self.one.radius * noise + np.abs(z @ self.moves.T) @ self.amounts + self.rest * others
 
 
 def in_the_box(one: Ellipsoid, z: Any, side: float) -> Any:
@@ -143,11 +181,15 @@ class Ellipsoids:
         self._problem, self._confidence, self._data, self._r = problem, confidence, data, r
         self._targets = data.targets[r].astype(float)
         self._turned = {s: np.linalg.eigh(data.gram[s][r].astype(float)) for s in set(data.space)}
-        self._ratios = [1.0 if confidence.beta is not None else ridge_ratio(problem, known) for known in data.known]
         make = self._dual if confidence.beta is None else self._plain
         self._parts = [
-            [one for ridge in confidence.ridges for one in make(j, ridge * self._ratios[j])]
+            [one for ridge in confidence.ridges for one in make(j, ridge * confidence.ratios[j])]
             for j in range(len(problem.limits))
+        ]
+        middle = sorted(confidence.ridges)[len(confidence.ridges) // 2]
+        plain = confidence.beta is not None
+        self._counted = [
+            None if plain else self._count(j, middle * confidence.ratios[j]) for j in range(len(problem.limits))
         ]
 
     def _eigen(self, j: int) -> tuple[Any, Any]:
@@ -163,13 +205,13 @@ class Ellipsoids:
         inside = log_det + 2.0 * math.log(choices / self._confidence.failure_probability)
         return self._sigma(j) * math.sqrt(inside)
 
+    def _error(self, j: int) -> float:
+        """What the model errors of all rows can add up to."""
+        return math.sqrt(float(self._data.errors[self._r, j]))
+
     def _widened(self, j: int, ridge: float, radius: float) -> tuple[float, float]:
-        """With the model error and what rounding takes from G, b and their rows (spec 3), and the latter's share."""
-        known, digits, zeta = self._data.known[j], 4.0 * _EPSILON, self._problem.limits[j].misspecification
-        spread, mixed, blurred = (
-            float(sums[self._r, j]) for sums in (self._data.spread, self._data.mixed, self._data.blurred)
-        )
-        radius += math.sqrt(zeta * zeta * spread + 2.0 * zeta * mixed + blurred)
+        """With what rounding takes from G, b and their rows (spec 3), and its share."""
+        known, digits, spread = self._data.known[j], 4.0 * _EPSILON, float(self._data.spread[self._r, j])
         share = digits * math.sqrt(self._problem.dim)
         off = share * float(self._eigen(j)[0].sum())
         if off >= ridge / 2:
@@ -184,10 +226,8 @@ class Ellipsoids:
 
     def _dual(self, j: int, ridge: float) -> list[Ellipsoid]:
         """The noise ellipsoid plus c times the ball of the norm, c = {0.1, 1, 10}·(R/L)²."""
-        problem, known, length = self._problem, self._confidence, self._data.known[j].length
-        regressions = 1 if problem.stationary else problem.horizon
-        plain = known.scale * self._noise(j, ridge, len(problem.limits) * regressions * len(known.ridges))
-        noise, lost = self._widened(j, ridge, plain)
+        length = self._data.known[j].length
+        noise, lost = self._widened(j, ridge, self._proved(j, ridge) + self._error(j))
         if noise >= 1e9 * length * math.sqrt(ridge):
             return []  # the ball alone says more
         noise = max(noise, 1e-6 * length * math.sqrt(ridge))
@@ -204,12 +244,43 @@ class Ellipsoids:
             parts.append(Ellipsoid(factor, basis @ (values * turned / divisor), radius, lost))
         return parts
 
+    def _proved(self, j: int, ridge: float) -> float:
+        problem, known = self._problem, self._confidence
+        regressions = 1 if problem.stationary else problem.horizon
+        return known.scale * self._noise(j, ridge, len(problem.limits) * regressions * len(known.ridges))
+
+    def _count(self, j: int, ridge: float) -> Counted | None:
+        """The noise ellipsoid plus c times the ball of the norm, c = 0.1·(R/L)², R without model errors; these move the
+        centre, by each visited row no further than its own add up to."""
+        length, proved, error = self._data.known[j].length, self._proved(j, ridge), self._error(j)
+        noise, lost = self._widened(j, ridge, proved)
+        if not error > 0.1 * noise or noise >= 1e9 * length * math.sqrt(ridge):
+            return None
+        noise = max(noise, 1e-6 * length * math.sqrt(ridge))
+        visits = list(self._data.visits.get((self._r, j), {}).values())
+        values, basis = self._eigen(j)
+        turned, c = self._targets[j] @ basis, 0.1 * (noise / length) ** 2
+        divisor = values * values + c * (values + ridge)
+        told = math.sqrt(c * float((turned * turned / divisor).sum()))
+        square = noise * noise + c * length**2 - max(0.0, told - error) ** 2
+        radius = math.sqrt(square) if square >= 0.0 else math.nan
+        factor = np.sqrt((values + ridge) / divisor)[:, None] * basis.T
+        moving = (values / divisor)[:, None] * basis.T
+        rows = np.array([visit.z for visit in visits]).reshape(len(visits), -1)
+        return Counted(
+            one=Ellipsoid(factor, basis @ (values * turned / divisor), radius, lost),
+            moves=rows @ basis @ moving if len(visits) else np.zeros((0, len(values))),
+            amounts=np.array([visit.amount for visit in visits]),
+            spread=np.sqrt(values)[:, None] * moving,
+            rest=math.sqrt(float(self._data.rest[self._r, j])),
+        )
+
     def _plain(self, j: int, ridge: float) -> list[Ellipsoid]:
         """The paper's one ellipsoid: γ̂ = A⁻¹b and its radius β, or more where imported rows outgrow it."""
         known = self._confidence
         proved = self._noise(j, ridge, len(self._problem.limits) * self._problem.horizon)
         plain = known.scale * max(proved + math.sqrt(ridge) * self._data.known[j].length, known.beta or 0.0)
-        radius, lost = self._widened(j, ridge, plain)
+        radius, lost = self._widened(j, ridge, plain + self._error(j))
         values, basis = self._eigen(j)
         factor = (1.0 / np.sqrt(values + ridge))[:, None] * basis.T
         return [Ellipsoid(factor, self._targets[j] @ factor.T @ factor, radius, lost)]
@@ -235,6 +306,11 @@ class Ellipsoids:
                 if known.boxed and self._confidence.beta is None:
                     high, low = np.minimum(high, in_the_box(one, z, 1.0)), np.maximum(low, -in_the_box(one, z, -1.0))
                 off = np.maximum(off, one.lost * width)
+            counted = self._counted[j]
+            if counted is not None:
+                width, predicted = counted.width(z), z @ counted.one.centre
+                high, low = np.minimum(high, predicted + width), np.maximum(low, predicted - width)
+                off = np.maximum(off, counted.one.lost * width)
             error = limit.misspecification * (1.0 + part.size) + part.blur
             upper[:, j], lower[:, j] = part.known + high + error, part.known + low - error
             if math.isfinite(known.outer):
@@ -243,109 +319,36 @@ class Ellipsoids:
             slop[:, j] = 4.0 * off + _ROUNDING * (self._problem.scales[j] + np.abs(high) + np.abs(part.known))
         return Bounds(upper, lower, slop)
 
+    def lines(self, h: int, zero: Any, one: Any) -> list[list[Line]]:
+        """Of every limit the upper bounds along the rays from rows at 0 to rows at 1 (spec 9), but for those of the
+        box, which have no closed form."""
+        return [self._lines(h, j, zero, one) for j in range(len(self._problem.limits))]
 
-@dataclass(frozen=True, eq=False)
-class Sets:
-    """What is certified, surely or possibly: a flag per pair of each layer, and per state (the last layer included)."""
+    def _lines(self, h: int, j: int, zero: Any, one: Any) -> list[Line]:
+        known, zeta = self._data.known[j], self._problem.limits[j].misspecification
+        ends = [split(self._problem, known, h, j, x) for x in (zero, one)]
+        anchors, flat = self._problem.anchors[h], np.zeros((len(zero), 0))
+        weights = zeta if anchors is None else zeta + anchors[2][:, j]
+        affine, kinks = [end.known + zeta for end in ends], [end.rho * weights for end in ends]
 
-    pairs: list[list[bool]]
-    states: list[list[bool]]
+        def line(told: Any, w: Any, more: Any = None) -> Line:
+            sides = range(2)
+            bent = [kinks[e] if more is None else np.hstack([kinks[e], more[e]]) for e in sides]
+            return Line(*(tuple(each) for each in ([affine[e] + told[e] for e in sides], w, bent)))
 
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """Bounds and certified sets at one moment."""
-
-    rows: list[Bounds]
-    last: Bounds | None
-    sure: Sets
-    possible: Sets
-    surely_consistent: bool
-    possibly_consistent: bool
-    at: Callable[[int, Any], Bounds]  # (step, rows): the bounds of other rows than the graph's
-
-
-def make_plan(problem: Problem, data: Data, confidence: Confidence) -> Plan:
-    """Spec 3 and 4 for the data at hand."""
-    n = 1 if problem.stationary else problem.horizon
-    known = [Ellipsoids(problem, data, r, confidence) for r in range(n)]
-    done: dict[tuple[int, int], Bounds] = {}  # layers that share features, regression and anchor share the work
-
-    def bounds(h: int, x: Any) -> Bounds:
-        r = 0 if problem.stationary else h
-        if (r, id(x)) not in done:
-            done[r, id(x)] = known[r].bounds(h, x)
-        return done[r, id(x)]
-
-    rows = [bounds(h, layer.x) for h, layer in enumerate(problem.layers)]
-    last = None if problem.last_x is None else bounds(problem.horizon - 1, problem.last_x)
-    everything = [*rows]
-    if last is not None:
-        costed = np.array(problem.has_cost)
-        everything.append(Bounds(last.upper[costed], last.lower[costed], last.slop[costed]))
-    surely, possibly = (all(_consistent(problem, each, side) for each in everything) for side in (-1.0, 1.0))
-    return Plan(
-        rows=rows,
-        last=last,
-        sure=certified(problem, rows, last, 1.0) if surely else fallback_only(problem),
-        possible=certified(problem, rows, last, -1.0) if possibly else fallback_only(problem),
-        surely_consistent=surely,
-        possibly_consistent=possibly,
-        at=lambda h, x: known[0 if problem.stationary else h].bounds(h, x),
-    )
-
-
-def _consistent(problem: Problem, bounds: Bounds, side: float) -> bool:
-    """lower ≤ upper everywhere, but for rounding; a NaN is a contradiction."""
-    room = CONTRADICTION * np.array(problem.scales) + side * bounds.slop
-    with np.errstate(invalid="ignore"):
-        return bool(np.all(bounds.lower <= bounds.upper + np.maximum(room, 0.0)))
-
-
-def kept(problem: Problem, h: int, bounds: Bounds, side: float) -> list[bool]:
-    """Per row of layer h: does every upper bound keep its limit? side 1: surely, −1: possibly."""
-    limit = np.array(problem.bounds[h])
-    found: list[bool] = np.all(bounds.upper + side * bounds.slop <= limit, axis=1).tolist()
-    return found
-
-
-def certified(problem: Problem, rows: list[Bounds], last: Bounds | None, side: float) -> Sets:
-    """Backward: every cost row keeps every limit and every successor is certified; the fallback always is, a forbidden
-    state never."""
-    n_last = len(problem.has_cost)
-    keeps = [True] * n_last if last is None else kept(problem, problem.horizon - 1, last, side)
-    ends = [keeps[s] or not problem.has_cost[s] or problem.fallback_ends[s] for s in range(n_last)]
-    states = [[ends[s] and s not in problem.last_forbidden for s in range(n_last)]]
-    pairs: list[list[bool]] = []
-    for h in reversed(range(problem.horizon - 1)):
-        layer, keeps, after = problem.layers[h], kept(problem, h, rows[h], side), states[0]
-        safe = [
-            all(
-                after[layer.successor[e]] and all(keeps[r] for r in layer.rows(p, e))
-                for e in range(layer.pair_ptr[p], layer.pair_ptr[p + 1])
-            )
-            for p in range(len(layer.pair_ptr) - 1)
-        ]
-        for pair in layer.fallback:
-            if pair != NONE:
-                safe[pair] = True
-        for state in layer.forbidden:
-            first, end = layer.state_ptr[state], layer.state_ptr[state + 1]
-            safe[first:end] = [False] * (end - first)
-        pairs.insert(0, safe)
-        states.insert(0, _with_a_pair(layer.state_ptr, safe))
-    return Sets(pairs, states)
-
-
-def fallback_only(problem: Problem) -> Sets:
-    """What is left when bounds contradict each other."""
-    pairs = [[p in set(layer.fallback) for p in range(len(layer.pair_ptr) - 1)] for layer in problem.layers]
-    states = [_with_a_pair(layer.state_ptr, row) for layer, row in zip(problem.layers, pairs, strict=True)]
-    return Sets(pairs, [*states, problem.fallback_ends])
-
-
-def _with_a_pair(state_ptr: list[int], safe: list[bool]) -> list[bool]:
-    return [any(safe[first:end]) for first, end in itertools.pairwise(state_ptr)]
+        found = []
+        if self._confidence.beta is None:
+            found.append(line([0.0, 0.0], [known.length * end.z for end in ends]))
+            if known.boxed:
+                found.append(line([0.0, 0.0], [flat, flat], [end.z for end in ends]))
+        for each in self._parts[j]:
+            if math.isfinite(each.radius):
+                turned = [each.radius * (end.z @ each.factor.T) for end in ends]
+                found.append(line([end.z @ each.centre for end in ends], turned))
+        if math.isfinite(known.outer):
+            always = np.full(len(zero), zeta)
+            found.append(Line((always, always), (known.outer * zero, known.outer * one), (flat, flat)))
+        return found
 
 
 # --- constants ------------------------------------------------------------------------------------------
@@ -380,5 +383,4 @@ def longest_scaled(problem: Problem, known: Knowledge) -> float:
     """The largest ‖δ∘x‖; of a graph that grows, the most that its longest row leaves (spec 9)."""
     if problem.longest_row is not None:
         return float(known.width.max()) * problem.longest_row
-    tables = [layer.x for layer in problem.layers] + ([] if problem.last_x is None else [problem.last_x])
-    return max(float(np.sqrt(((x * known.width) ** 2).sum(axis=1)).max()) for x in tables)
+    return max(float(np.sqrt(((x * known.width) ** 2).sum(axis=1)).max()) for x in problem.tables)

@@ -16,7 +16,7 @@ from typing import Any
 from surefoot.audits.problem import Unreadable
 
 NAME = "journal.jsonl"
-VERSION = 4
+VERSION = 5
 
 Record = dict[str, Any]
 Say = Callable[[int, str], None]
@@ -28,8 +28,8 @@ ENTRIES = {
         "despite"
     ),
     "begin": "episode start epoch plan made_after safe_mode certified to_gain point",
-    "ask": "ask episode step state action certificate point",
-    "tell": "ask step state action override next_state cost raw_cost unused ends point",
+    "ask": "ask episode step state action intensity certificate point",
+    "tell": "ask step state action intensity override next_state cost raw_cost unused ends point",
     "terminal": "episode state cost raw_cost",
     "abort": "episode step state ask reason",
     "alarm": "alarm record message details",

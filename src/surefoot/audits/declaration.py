@@ -20,7 +20,7 @@ import numpy as np
 from surefoot.audits.knowledge import Limit
 from surefoot.audits.problem import NONE, Layer, Names, Problem, Unreadable, label
 from surefoot.storage import archive as npz
-from surefoot.storage import strict_json
+from surefoot.storage import documents
 
 _ARRAYS = {  # entry of a layer, of the last layer, of an anchor -> (dtype, axes)
     "states": ("<i8", 1),
@@ -38,6 +38,7 @@ _ARRAYS = {  # entry of a layer, of the last layer, of an anchor -> (dtype, axes
     "cost": ("<f8", 2),
     "tolerance": ("<f8", 2),
     "starts": ("<i8", 1),
+    "center": ("<i8", 1),
 }
 _SPARSE = {"indptr": ("<i8", 1), "columns": ("<i4", 1), "values": ("<f8", 1)}  # of a sparse table of features
 
@@ -49,7 +50,7 @@ def read_problem(path: Path) -> Problem:
     """A problem from its .json or .npz file; anything that is not one raises Unreadable."""
     try:
         if path.suffix == ".json":
-            document, size = strict_json.read_json(path)
+            document, size = documents.read_json(path)
             return _built(document, document.get("arrays", {}), size)
         with npz.opened(path) as (header, open_members):
             members = open_members()
@@ -75,14 +76,14 @@ class _Once:
 
 
 def _built(document: dict[str, Any], stored: Mapping[str, Any], size: int) -> Problem:
-    if document["format"] != "surefoot-problem" or document["version"] != 3:
+    if document["format"] != "surefoot-problem" or document["version"] != (4 if "rays" in document else 3):
         raise Unreadable(f"a problem of another kind: {document['format']!r}, version {document['version']!r}")
     _resolve(document, stored)
     _refuse_shared(document, max(size, _LEAST_BUDGET))
     once = _Once()
     labels = {kind: [label(value) for value in document["labels"][kind]] for kind in ("states", "actions")}
-    layers, names = [], []
-    for part in document["layers"]:
+    layers, names, none = [], [], [None] * len(document["layers"])
+    for part, rays in zip(document["layers"], document.get("rays", none), strict=True):
         layers.append(
             Layer(
                 state_ptr=once(np.ndarray.tolist, part["state_ptr"]),
@@ -93,6 +94,8 @@ def _built(document: dict[str, Any], stored: Mapping[str, Any], size: int) -> Pr
                 actions=once(_named, part["actions"], labels["actions"]),
                 row_ptr=once(_row_ptr, part["row_ptr"], part["pair_ptr"], part["cost_features"]),
                 forbidden=once(_forbidden, part["forbidden"], part["fallback"]),
+                x0=None if rays is None else rays["cost_features"],
+                rays=frozenset() if rays is None else _rays(part, rays),
             )
         )
         names.append(once(_names, part["fallback"], part["states"], labels["states"]))
@@ -101,6 +104,8 @@ def _built(document: dict[str, Any], stored: Mapping[str, Any], size: int) -> Pr
     last_forbidden = _forbidden(last["forbidden"], last["reward"])
     names.append(Names(n_last, _named(last["states"], labels["states"])))
     anchors = [None if part is None else _anchors(part, len(document["limits"])) for part in document["anchors"]]
+    if document["stationary_costs"]:
+        _refuse_other_anchors(anchors if last["cost_features"] is not None else anchors[:-1])
     phi = [part["transition_features"] for part in document["layers"]]
     longest = _longest_row(document.get("beyond"), layers, last_forbidden)
     return Problem(
@@ -167,7 +172,8 @@ def _resolve(document: dict[str, Any], stored: Mapping[str, Any]) -> None:
         return tables[key]
 
     document["starts"] = array(document["starts"], _ARRAYS["starts"])
-    for part in (*document["layers"], document["terminal"], *filter(None, document["anchors"])):
+    parts = (*document["layers"], document["terminal"], *filter(None, document["anchors"]), *document.get("rays", ()))
+    for part in parts:
         for key, value in part.items():
             if key == "successors":
                 part[key] = array(value, ("<i4" if part["successor_dtype"] == "int32" else "<i8", 1))
@@ -198,6 +204,13 @@ def _anchors(part: dict[str, Any], limits: int) -> tuple[Any, Any, Any]:
     return found
 
 
+def _refuse_other_anchors(anchors: list[tuple[Any, Any, Any] | None]) -> None:
+    """Stationary costs share one regression, which has one set of anchors (spec 3): bounds rest on it."""
+    for h, found in enumerate(anchors):
+        if any(not np.array_equal(a, b) for a, b in zip(found or (None,) * 3, anchors[0] or (None,) * 3, strict=True)):
+            raise ValueError(f"anchors of steps 0 and {h} differ although costs are stationary")
+
+
 def _row_ptr(row_ptr: Any, pair_ptr: Any, x: Any) -> list[int] | None:
     """Whose the rows of cost features are, None where each edge has its own; checked, as certificates rest on it."""
     n = len(x["sparse"]["indptr"]) - 1 if isinstance(x, dict) else len(x)
@@ -209,6 +222,24 @@ def _row_ptr(row_ptr: Any, pair_ptr: Any, x: Any) -> list[int] | None:
     if len(ends) != len(pair_ptr) or ends[0] != 0 or ends[-1] != n or any(b <= a for a, b in itertools.pairwise(ends)):
         raise ValueError(f"row_ptr does not give each of {len(pair_ptr) - 1} pairs some of {n} rows")
     return ends
+
+
+def _rays(part: dict[str, Any], rays: dict[str, Any]) -> frozenset[int]:
+    """The pairs that have an intensity; checked, as certificates rest on their rows at both ends."""
+    center, x0, x1 = rays["center"], rays["cost_features"], part["cost_features"]
+    state_ptr, rows = part["state_ptr"], part["pair_ptr"] if part["row_ptr"] is None else part["row_ptr"]
+    own = np.repeat(np.diff(state_ptr), np.diff(state_ptr))  # actions of each pair's state
+    if len(center) != len(own) or (center < NONE).any() or (center >= own).any() or isinstance(x1, dict):
+        raise ValueError("centres that are no actions of their states")
+    open_pair = center != NONE
+    plain = np.repeat(~open_pair, np.diff(rows))
+    if x0.shape != x1.shape or not np.isfinite(x0).all() or not np.array_equal(x0[plain], x1[plain]):
+        raise ValueError("cost features of centres that do not fit")
+    first = np.repeat(state_ptr[:-1], np.diff(state_ptr))
+    fallback = part["fallback"] + state_ptr[:-1]
+    if open_pair[(first + center)[open_pair]].any() or open_pair[fallback[part["fallback"] != NONE]].any():
+        raise ValueError("a centre, or an action of the fallback, that has an intensity")
+    return frozenset(np.flatnonzero(open_pair).tolist())
 
 
 def _forbidden(flags: Any, states: Any) -> set[int]:

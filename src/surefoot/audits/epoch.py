@@ -9,11 +9,13 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from surefoot.audits.bounds import Confidence, Data, default_ridges
+from surefoot.audits.bounds import Confidence, Data, default_ridges, ridge_ratio
 from surefoot.audits.chain import Record
 from surefoot.audits.problem import Problem
 
 DEVIATIONS = frozenset({"fallback", "radius", "guard"})  #: of the paper's learner, which the bounds here have
+
+_RIDGES = 1e-6  # relative: two programs sum them in another order, beside anchors that may be nearly parallel
 
 
 @dataclass
@@ -77,9 +79,11 @@ def confidence_of(
     expect(claimed == p, f"its bounds work with p = {claimed!r}, the share is {p!r}")
     agent, paper = opened["agent"], opened["agent"] == "lsvi-new-paper"
     expect(paper or agent == "lsvi-new", f"its agent is {agent!r}, whose bounds are not known here")
-    ridges, wanted = tuple(constants["ridges"]), options.get("ridges") or default_ridges(problem, paper)
-    same = len(ridges) == len(wanted) and all(map(_close, ridges, wanted)) and min(ridges) > 0
-    expect(same, f"its ridges are {ridges}, {wanted} are declared")
+    wanted = options.get("ridges") or default_ridges(problem, paper)
+    ridges = _fixed(constants["ridges"], wanted, "its ridges are {}, {} are declared", faults)
+    wanted = options.get("ridge_ratios") or [1.0 if paper else ridge_ratio(problem, one) for one in problem.known]
+    found = wanted if paper else constants["ridge_ratios"]
+    ratios = _fixed(found, wanted, "its ridges are multiplied by {}, not by {}", faults)
     scale, wanted = constants["safety_radius_scale"], options.get("safety_radius_scale", 1.0)
     expect(scale == wanted, f"its radius is scaled by {scale!r}, {wanted!r} is declared")
     beta = None
@@ -91,7 +95,7 @@ def confidence_of(
         expect(_close(bound, wanted), f"its features are bounded by {bound!r}, not by {wanted!r}")
         beta = paper_beta(problem, constants)
         expect(_close(beta, constants["beta"]), f"its β is {constants['beta']!r}, not {beta!r}")
-    return Confidence(ridges, p, scale, beta), faults
+    return Confidence(ridges, ratios, p, scale, beta), faults
 
 
 def paper_feature_bound(problem: Problem) -> float:
@@ -109,6 +113,15 @@ def paper_beta(problem: Problem, constants: dict[str, Any]) -> float:
     beta_1 = noise * math.sqrt(dim * math.log(inside)) + math.sqrt(ridge) * norm
     scale = float(constants["value_radius_scale"])
     return max(beta_1, scale * dim * problem.horizon * math.sqrt(math.log(dim * total / p)))
+
+
+def _fixed(found: list[float], wanted: list[float], words: str, faults: list[str]) -> tuple[float, ...]:
+    """What is on record of numbers that are fixed before any data; where it is not what was meant, what was."""
+    same = len(found) == len(wanted) and all(
+        math.isclose(a, b, rel_tol=_RIDGES) and a > 0 for a, b in zip(found, wanted, strict=True)
+    )
+    faults += [] if same else [words.format(found, wanted)]
+    return tuple(found if same else wanted)
 
 
 def _close(a: float, b: float) -> bool:

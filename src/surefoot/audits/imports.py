@@ -30,7 +30,7 @@ class Measurements:
 
     def enter(self, row: list[Any]) -> bool:
         """Note a measured row; True when there was one like it."""
-        *names, cost = row[1:]
+        names, cost = row[1 : min(4, len(row) - 1)], row[-1]  # at whatever step and intensity
         key = (*map(label, names), *(float(f"{value:.12g}") for value in cost))
         repeated = self._noisy and key in self._seen
         self._seen.add(key)
@@ -102,4 +102,7 @@ def logged_features(problem: Problem, row: list[Any]) -> Any:
         return problem.last_x[state] if problem.has_cost[state] else None
     pair, after = problem.pair(h, state, label(row[2])), problem.state(h + 1, label(row[3]))
     edge = None if pair is None or after is None else problem.edge(h, pair, after)
-    return None if edge is None or pair is None else problem.layers[h].measured(pair, edge)
+    layer, intensity = problem.layers[h], row[4] if len(row) == 6 else None
+    if edge is None or pair is None or not layer.can_have(pair, intensity):
+        return None
+    return layer.measured(pair, edge, intensity)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from surefoot.audits.bounds import Bounds, Plan, kept
+from surefoot.audits.bounds import Bounds
+from surefoot.audits.certified import Plan, kept
 from surefoot.audits.chain import Record, Say
 from surefoot.audits.points import Proof
 from surefoot.audits.problem import Problem, label
@@ -51,6 +52,22 @@ class Certificate:
             )
             if written["safe_by"] not in possible:
                 self._wrong(self._n, f"its certificate says {written['safe_by']!r}, found is {' or '.join(possible)!r}")
+
+    def check_opening(self, h: int, pair: int, intensity: float | None) -> None:
+        """What was said of how far a ray may be opened, and what may happen beyond."""
+        layer, said = self._problem.layers[h], self._written["opening"]
+        if pair not in layer.rays or said is None:
+            if said is not None or pair in layer.rays:
+                self._wrong(self._n, f"its certificate says {said!r} of how far the action may be opened")
+            return
+        names, beyond = [limit.name for limit in self._problem.limits], said["beyond"]
+        if said["to"] != intensity or (beyond is None) != (intensity == 1.0):
+            self._wrong(self._n, f"its certificate says {said!r}, offered is {intensity!r}")
+        elif beyond is not None:
+            j, there = names.index(said["limit"]), self._plan.at(h, layer.rows_at(pair, beyond))
+            upper = there.upper[:, j].max()
+            if not said["to"] < beyond <= 1.0 or not abs(said["upper"] - upper) <= there.slop[:, j].max():
+                self._wrong(self._n, f"its certificate says {said!r}, found is an upper bound of {upper!r}")
 
     def _same(self, key: str, found: Any) -> None:
         if self._written[key] != found or type(self._written[key]) is not type(found):

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.audits.bounds import Bounds, Plan, kept
+from surefoot.audits.bounds import Bounds
+from surefoot.audits.certified import Plan, kept
 from surefoot.audits.chain import Record, Say
 from surefoot.audits.problem import Problem, Unreadable
 

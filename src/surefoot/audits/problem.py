@@ -5,6 +5,7 @@ Part of the audit: imports nothing of surefoot that knows what a problem is, so 
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.audits.knowledge import Knowledge, Limit, knowledge
+from surefoot.audits.rays import mixed
 
 NONE = -1  #: where the fallback has no action
 BEYOND = 1e-9  #: of a limit's scale: a cost exceeds its limit by more than this (spec 8)
@@ -34,19 +36,47 @@ class Layer:
     actions: list[Any] | None  # one label per pair; None: 0, 1, … in each state
     row_ptr: list[int] | None  # the rows of x that belong to each pair, as above; None: row e belongs to edge e
     forbidden: set[int]  # states that must not be entered
+    x0: Any = None  # (rows, d) of actions with an intensity at 0, of others as x (spec 9); None: there are none
+    rays: frozenset[int] = frozenset()  # the pairs that have an intensity
+
+    def pair_rows(self, pair: int) -> slice:
+        """All rows of x that belong to a pair."""
+        ends = self.pair_ptr if self.row_ptr is None else self.row_ptr
+        return slice(ends[pair], ends[pair + 1])
+
+    def row_pairs(self) -> list[int]:
+        """The pair of every row of x."""
+        ends = self.pair_ptr if self.row_ptr is None else self.row_ptr
+        return [pair for pair, (first, end) in enumerate(itertools.pairwise(ends)) for _ in range(first, end)]
+
+    def rows_at(self, pair: int, intensity: float) -> Any:
+        """(k, d) the rows of a pair at an intensity."""
+        own = self.pair_rows(pair)
+        return self.x[own] if self.x0 is None else mixed(self.x0[own], self.x[own], intensity)
+
+    def can_have(self, pair: int | None, intensity: Any) -> bool:
+        """Is this what stands for the intensity of a pair: null without rays, or for no pair; 1 for a plain one?"""
+        if self.x0 is None or pair is None:
+            return intensity is None
+        return type(intensity) in (int, float) and 0.0 <= intensity <= 1.0 and (pair in self.rays or intensity == 1.0)
+
+    def of_forbidden(self, pair: int) -> bool:
+        """Does a pair belong to a state that must not be entered?"""
+        return any(self.state_ptr[state] <= pair < self.state_ptr[state + 1] for state in self.forbidden)
 
     def rows(self, pair: int, edge: int) -> range:
         """The rows of x that decide about a pair's way along an edge (spec 9)."""
         return range(edge, edge + 1) if self.row_ptr is None else range(self.row_ptr[pair], self.row_ptr[pair + 1])
 
-    def measured(self, pair: int, edge: int) -> Any:
-        """(d,) the features of a cost that was measured on an edge."""
+    def measured(self, pair: int, edge: int, intensity: float | None = None) -> Any:
+        """(d,) the features of a cost that was measured on an edge, at the intensity that was played."""
         rows = self.rows(pair, edge)
         if len(rows) != 1:
             raise Unreadable(
                 "a study of a problem with several cost rows per action, which have no row for a measurement"
             )
-        return self.x[rows[0]]
+        row = self.x[rows[0]]
+        return row if self.x0 is None or intensity is None else mixed(self.x0[rows[0]], row, intensity)
 
 
 class Names:
@@ -95,12 +125,17 @@ class Problem:
         return self.layers[h].forbidden if h < self.horizon - 1 else self.last_forbidden
 
     @cached_property
+    def tables(self) -> list[Any]:
+        """All cost features, of actions with an intensity at both ends."""
+        layers = [table for layer in self.layers for table in (layer.x, layer.x0) if table is not None]
+        return layers + ([] if self.last_x is None else [self.last_x])
+
+    @cached_property
     def longest(self) -> float:
         """The largest ‖x‖ of a cost feature; of a graph that grows as declared."""
         if self.longest_row is not None:
             return self.longest_row
-        tables = [layer.x for layer in self.layers] + ([] if self.last_x is None else [self.last_x])
-        return max(float(np.sqrt((table * table).sum(axis=1)).max()) for table in tables)
+        return max(float(np.sqrt((table * table).sum(axis=1)).max()) for table in self.tables)
 
     @cached_property
     def scales(self) -> list[float]:
@@ -113,8 +148,7 @@ class Problem:
     def _largest_cost(self, known: Knowledge) -> float:
         if not known.boxed or self.longest_row is not None:
             return known.norm * self.longest
-        tables = [layer.x for layer in self.layers] + ([] if self.last_x is None else [self.last_x])
-        box = max(float((np.abs(x @ known.centre) + np.abs(x) @ known.width).max()) for x in tables)
+        box = max(float((np.abs(x @ known.centre) + np.abs(x) @ known.width).max()) for x in self.tables)
         return min(box, known.outer * self.longest) if self.longest > 0.0 else 0.0
 
     @cached_property

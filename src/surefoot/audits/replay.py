@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from surefoot.audits.answers import Declared, of_the_fallback
-from surefoot.audits.bounds import Confidence, Data, Plan, make_plan
+from surefoot.audits.bounds import Confidence, Data
+from surefoot.audits.certified import Plan, make_plan
 from surefoot.audits.chain import Record, Say, compact
 from surefoot.audits.epoch import Epoch, Position, confidence_of
 from surefoot.audits.imports import Measurements, is_cost, logged_features
@@ -156,12 +157,12 @@ class Replay:
             self._ask = record, NONE
             return
         self._ask = record, pair
-        plan = self._plan(self._epoch.plan[1])
+        plan = self._plan(self._epoch.plan[1]).with_pair_at(self._problem, here.step, pair, record["intensity"])
         proof = None if self._points is None else self._points.ask(n, record, here.state, pair, plan)
         self._judge(n, here, pair, plan, proof)
-        Certificate(self._problem, plan, self._wrong, n, record["certificate"]).check(
-            here.step, here.state, pair, self._facts(), proof
-        )
+        certificate = Certificate(self._problem, plan, self._wrong, n, record["certificate"])
+        certificate.check(here.step, here.state, pair, self._facts(), proof)
+        certificate.check_opening(here.step, pair, record["intensity"])
 
     def _facts(self) -> Record:
         """What a certificate must say of the moment."""
@@ -201,7 +202,8 @@ class Replay:
         elif sure:
             self.counts["offers by estimate"] += 1
         elif possible:
-            self.counts["offers within rounding"] += 1
+            of_ray = pair in self._problem.layers[h].rays
+            self.counts["offers opened to a limit" if of_ray else "offers within rounding"] += 1
         elif self.guaranteed:
             state = self._problem.states[h][here.state]
             place = f"step {h}, state {state!r}, action {self._ask_label()!r}"
@@ -219,11 +221,13 @@ class Replay:
         self._ask = None
         h, problem = here.step, self._problem
         pair = problem.pair(h, here.state, label(record["action"]))
-        self._expect(n, record["override"] is (pair != offered or pair is None), "its override is not what was offered")
+        played = record["intensity"]
+        other = pair is None or pair != offered or played != ask.get("intensity")
+        self._expect(n, record["override"] is other, "its override is not what was offered")
         self.counts["overrides"] += record["override"] is True
         after = problem.state(h + 1, label(record["next_state"]))
         edge = None if pair is None or after is None else problem.edge(h, pair, after)
-        x = None if edge is None or self._points else problem.layers[h].measured(pair or 0, edge)
+        x = None if edge is None or self._points else problem.layers[h].measured(pair or 0, edge, played)
         if self._points is not None:
             edge, x = self._points.tell(n, record, pair, edge)
         known = pair is not None and problem.expanded(h, pair)
@@ -234,15 +238,13 @@ class Replay:
             unused is None and h == problem.horizon - 2 and not problem.has_cost[after or 0]
         )
         self._expect(n, record["ends"] is ends, "the episode ends at another step")
-        if pair is not None and pair != offered:
-            plan = self._plan(self._epoch.plan[1])
-            self.counts["overrides that were not certified"] += not plan.possible.pairs[h][pair]
+        sure, possible = self._plan(self._epoch.plan[1]).certified_at(problem, h, pair, played)
+        self.counts["overrides that were not certified"] += pair is not None and other and not possible
         self._cost(n, record, used=edge is not None)
         if edge is not None:
             row = [record[key] for key in ("step", "state", "action", "next_state", "cost")]
-            certified = pair == offered or (pair is not None and self._plan(self._epoch.plan[1]).sure.pairs[h][pair])
             here.strayed |= problem.shared and (record["override"] is True or bool(self._alarms))
-            self._count(n, h, x, record["cost"], row, certified, here.strayed)
+            self._count(n, h, x, record["cost"], row, sure or not other, here.strayed)
             here.step, here.state = h + 1, after or 0
         elif unused == "successor":
             self._due += [(n, ("forbidden",))] if after in problem.forbidden(h + 1) and not record["override"] else []
@@ -311,7 +313,8 @@ class Replay:
         else:
             epoch, self._made = self._epoch, None
             if widened:  # the ridges stay, so that the sets of the new declaration contain those of the true one
-                options = {**self._opened["options"], "ridges": list(epoch.confidence.ridges)}
+                fixed = {"ridges": list(epoch.confidence.ridges), "ridge_ratios": list(epoch.confidence.ratios)}
+                options = {**self._opened["options"], **fixed}
                 epoch.confidence = self._confidence(epoch.number, n, record, options)
                 epoch.constants = record["constants"]
             self._expect(n, record["constants"] == epoch.constants, "its constants are others than before")

@@ -13,10 +13,10 @@ def agents_command(
     """List the agents, and what each may violate."""
     from surefoot.agents.registry import card
     from surefoot.cli.table import print_table
-    from surefoot.exact import contenders
+    from surefoot.exact.contenders import CONTENDERS
 
     if name is not None:
-        shown = card(name, contenders.kind(name))
+        shown = card(name, CONTENDERS.kind(name))
         typer.echo(f"{shown.name}: {shown.title}\n")
         facts = {
             "port of": shown.port_of,
@@ -27,6 +27,6 @@ def agents_command(
         }
         print_table(["", ""], [[what, fact] for what, fact in facts.items()], left=["", ""])
         return
-    cards = [card(each, contenders.kind(each)) for each in contenders.names()]
+    cards = [card(each, CONTENDERS.kind(each)) for each in CONTENDERS.names()]
     rows = [[each.name, each.title, each.may_violate] for each in cards]
     print_table(["agent", "what it is", "may violate"], rows, left=["what it is", "may violate"])

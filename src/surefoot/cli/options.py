@@ -20,9 +20,9 @@ def world_names(incomplete: str) -> list[str]:
 
 
 def agent_names(incomplete: str) -> list[str]:
-    from surefoot.exact import contenders
+    from surefoot.exact.contenders import CONTENDERS
 
-    return [name for name in contenders.names() if name.startswith(incomplete)]
+    return [name for name in CONTENDERS.names() if name.startswith(incomplete)]
 
 
 Episodes = Annotated[int, typer.Option(min=1, help="K, the number of episodes.")]

@@ -10,8 +10,8 @@ from typing import Any
 
 from surefoot.checks import check_options, nearest, options_of
 from surefoot.errors import InvalidInput, SurefootError
-from surefoot.exact import contenders
-from surefoot.storage.toml import read_toml
+from surefoot.exact.contenders import CONTENDERS, GIVEN
+from surefoot.storage.documents import read_toml
 from surefoot.sweeps.spec import Contender, Spec
 from surefoot.worlds.registry import is_file_name
 from surefoot.worlds.world import World
@@ -70,7 +70,7 @@ def contenders_of(words: Sequence[str]) -> tuple[Contender, ...]:
     found = []
     for word in words:
         label, equals, agent = word.partition("=")
-        contenders.kind(agent if equals else label)  # refuses an unknown one, with the nearest names
+        CONTENDERS.kind(agent if equals else label)  # refuses an unknown one, with the nearest names
         found.append(Contender(agent, {}, label) if equals else Contender(label))
     return tuple(found)
 
@@ -96,7 +96,7 @@ def with_options(found: Sequence[Contender], given: Mapping[str, Any]) -> tuple[
 
 
 def _options_of(contender: Contender) -> Mapping[str, Any]:
-    return options_of(contenders.kind(contender.agent), without=contenders.GIVEN)
+    return options_of(CONTENDERS.kind(contender.agent), without=GIVEN)
 
 
 # --- TOML ---------------------------------------------------------------------------------------------------
@@ -155,13 +155,13 @@ def _contender(label: str, table: Any, path: Path, text: str) -> Contender:
     options = dict(table)
     agent = options.pop("agent", label)
     try:
-        kind = contenders.kind(agent)
+        kind = CONTENDERS.kind(agent)
     except (InvalidInput, TypeError) as error:
         fix = error.fix if isinstance(error, InvalidInput) else ""
         raise InvalidInput("no such agent", where=place, got=repr(agent), fix=fix) from None
     for name, value in options.items():
         try:
-            check_options(agent, kind, {name: value}, without=contenders.GIVEN)
+            check_options(agent, kind, {name: value}, without=GIVEN)
         except InvalidInput as error:
             place = f"{path}, line {_line(text, f'agents.{label}', name)}"
             raise InvalidInput(error.rule, where=place, got=error.got, fix=error.fix) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
@@ -76,24 +76,23 @@ def finish(outcome: Outcome, strict: bool, first: str = "agent") -> None:
 def summaries(outcome: Outcome) -> list[Summary]:
     from surefoot.reports.statistics import summarise
 
-    found = []
-    for label in outcome.folder.labels:
-        places = [place for place in outcome.folder.places() if place.label == label]
-        manifests = [outcome.folder.ledger(place).manifest for place in places]
-        found.append(summarise(label, manifests))
-    return found
+    return [summarise(label, manifests) for label, manifests in _manifests(outcome).items()]
+
+
+def _manifests(outcome: Outcome) -> dict[str, list[dict[str, Any]]]:
+    """Of all runs, by label."""
+    folder = outcome.folder
+    return {
+        label: [folder.ledger(place).manifest for place in folder.places() if place.label == label]
+        for label in folder.labels
+    }
 
 
 def _print_prices(outcome: Outcome) -> None:
     """Where the comparison has an oracle shield."""
     from surefoot.reports.statistics import prices
 
-    folder = outcome.folder
-    runs = {
-        label: [folder.ledger(place).manifest for place in folder.places() if place.label == label]
-        for label in folder.labels
-    }
-    for price in prices(runs):
+    for price in prices(_manifests(outcome)):
         if price.oracle is not None:
             typer.echo(f"Price of safety, {price}.")
 

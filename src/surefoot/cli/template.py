@@ -10,7 +10,7 @@ from typing import Any
 
 from surefoot.checks import options_of
 from surefoot.cli.run_options import RunOptions
-from surefoot.exact import contenders
+from surefoot.exact.contenders import CONTENDERS, GIVEN
 from surefoot.sweeps.spec import Contender, world_function
 
 _HEAD = """\
@@ -43,12 +43,12 @@ def template(world: str, names: Sequence[str]) -> str:
     makes, size = world_function(world)
     text += "[world_options]  # options of the world\n" + _lines(options_of(makes, size))
     for name in names:
-        kind = contenders.kind(name)
+        kind = CONTENDERS.kind(name)
         text += f"\n[agents.{name}]\n"
         text += "# To compare an agent with itself, add a table with another label: [agents.LABEL], and in it\n"
         text += f"# agent = {json.dumps(name)}\n"
         text += _comment(inspect.getdoc(kind) or "")
-        text += _lines(options_of(kind, without=contenders.GIVEN))
+        text += _lines(options_of(kind, without=GIVEN))
     return text
 
 

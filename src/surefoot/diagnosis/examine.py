@@ -7,11 +7,10 @@ from dataclasses import replace
 
 from surefoot import theory
 from surefoot.checks import probability, whole
-from surefoot.diagnosis.before_data import before_data
+from surefoot.diagnosis.before_data import before_data, describe_forced, find_fallback_fault, lost_actions, lost_sets
 from surefoot.diagnosis.cold_start import Remedies, certified_moves, describe_cold_start
 from surefoot.diagnosis.diagnosis import Diagnosis, LayerReport, LimitReport, PaperReport, Sense
 from surefoot.diagnosis.findings import judge
-from surefoot.diagnosis.forced import describe_forced, find_fallback_fault, lost_actions, lost_sets
 from surefoot.diagnosis.possible import no_fallback, no_probabilities
 from surefoot.diagnosis.rank import describe_features
 from surefoot.diagnosis.sense import describe_sense

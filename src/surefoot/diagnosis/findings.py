@@ -8,7 +8,7 @@ from surefoot.checks import promised
 from surefoot.diagnosis.diagnosis import Diagnosis, Finding, LimitReport, NoFallback, NoProbabilities, Regression
 from surefoot.diagnosis.possible import is_none
 from surefoot.diagnosis.text import digits, layer_range, rounded_down, rounded_up
-from surefoot.model.feature_names import listed
+from surefoot.model.naming import listed
 
 _GRAVITY = ("error", "warning", "ok", "note")
 FAR_OFF = 3.0  #: times the largest possible cost: a bound beyond that is in another unit

@@ -15,8 +15,7 @@ from surefoot.diagnosis.diagnosis import Features, Regression
 from surefoot.estimate.bank import NO_DATA, Basis
 from surefoot.estimate.blocks import Blocks, SameSize, cost_blocks, value_blocks
 from surefoot.estimate.families import Family
-from surefoot.estimate.kernels import laid_out
-from surefoot.estimate.update import Frames
+from surefoot.estimate.update import Frames, laid_out
 from surefoot.model import features as model
 from surefoot.model.features import FeatureArray
 from surefoot.model.graph import Anchors, FloatArray, IntArray
@@ -148,7 +147,7 @@ class Triangles:
         known = None if family is None else family.known(anchors)
         nothing, width = np.zeros((1, x.dim)), np.ones(x.dim) if family is None else family.width
         both = (nothing, nothing) if known is None else (known.anchors, known.directions)
-        frames = Frames(both[0][None], both[1][None], width[None])
+        frames = Frames(both[0][None], both[1][None], width[None].copy())
         step = max(1, _AT_ONCE // self.blocks.largest)
         for first in range(0, len(x), step):
             block, begin, flat = laid_out(x[first : first + step], self.blocks, self.regression, frames)

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from surefoot import theory
+from surefoot.diagnosis.before_data import surely_over
 from surefoot.diagnosis.cold_start import alternatives
 from surefoot.diagnosis.diagnosis import Sense
-from surefoot.diagnosis.forced import surely_over
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.families import Family, families
 from surefoot.model.graph import BoolArray, FloatArray

@@ -87,12 +87,13 @@ class _Expected(CostData):
         for f in range(len(self.families)):
             at = f * self._horizon + h
             rho = np.abs(self.state.frames.directions[at] @ dense)
-            size, blur = 1.0 + float(rho.sum()), rho @ self.state.tolerances[at]
-            self.spread[self.regression(h, f)] += weight * np.concatenate([[size * size], size * blur, blur * blur])
+            size = 1.0 + float(rho.sum())
+            off = self.state.errors * size + rho @ self.state.tolerances[at]
+            self.spread[self.regression(h, f)] += weight * np.concatenate([[size * size], off * off])
 
     def ellipsoids(self, h: int, confidence: CostConfidence, family: int = 0) -> CostEllipsoids:
         r, n = self.regression(h, family), self.episodes
-        once, spread = self.bank.turned(r), self.spread_of(r, family)
+        once, spread = self.bank.turned(r), self.spread_of(r)
         many = replace(once, eigenvalues=n * once.eigenvalues)
-        spread = replace(spread, whole=n * spread.whole, mixed=n * spread.mixed, blurred=n * spread.blurred)
+        spread = replace(spread, whole=n * spread.whole, squares=n * spread.squares, visited=None)
         return cost_ellipsoids(many, spread, self.families[family], confidence)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import InvalidInput, UnreadableFile
-from surefoot.storage.strict_json import parse_line
+from surefoot.storage.documents import parse_line
 
 MOST_ROWS = 1_000_000  #: in one import, which is one record of the journal
 
@@ -127,7 +127,7 @@ def _journal_rows(path: Path, last: int) -> Iterator[Row]:
             if kind == "begin":
                 episode = record["episode"]
             elif kind == "tell" and record["unused"] in (None, "successor"):
-                keys = ("step", "state", "action", "next_state", "cost")
+                keys = ("step", "state", "action", "next_state", "intensity", "cost")
                 yield place, {**{key: record[key] for key in keys}, "episode": episode}
             elif kind == "terminal":
                 yield place, {"step": last, "state": record["state"], "cost": record["cost"], "episode": episode}
@@ -135,11 +135,17 @@ def _journal_rows(path: Path, last: int) -> Iterator[Row]:
                 yield from _imported(place, record)
 
 
+_KEYS = {  # of the rows of an import's record, by their length
+    3: ("step", "state", "cost"),
+    5: ("step", "state", "action", "next_state", "cost"),
+    6: ("step", "state", "action", "next_state", "intensity", "cost"),
+}
+
+
 def _imported(place: str, record: Mapping[str, Any]) -> Iterator[Row]:
     names = record["episodes"]
     for i, row in enumerate(record["rows"]):
-        keys = ("step", "state", "cost") if len(row) == 3 else ("step", "state", "action", "next_state", "cost")
-        found = dict(zip(keys, row, strict=True))
+        found = dict(zip(_KEYS[len(row)], row, strict=True))
         if names is not None:
             found["episode"] = f"imported {names[i]}"
         yield f"{place}, row {i + 1}", found

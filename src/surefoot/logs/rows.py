@@ -1,7 +1,8 @@
 """A row of a log as a transition of a problem: its step, state, action, successor and costs.
 
 A row has ``step``, ``state``, ``action``, ``next_state`` and ``cost`` (a number, one per limit, or empty; with
-several limits also one column ``cost.NAME`` per limit). The cost of a last state is a row with ``step`` H−1, ``state``
+several limits also one column ``cost.NAME`` per limit), and of an action with an intensity (spec 9) ``intensity``, at
+which it was played. The cost of a last state is a row with ``step`` H−1, ``state``
 and ``cost`` alone. Other columns are left aside.
 """
 
@@ -21,6 +22,7 @@ from surefoot.logs.files import Text
 from surefoot.model.labels import Label, label_of, other_spellings, same_label, shown
 from surefoot.model.measured import measured
 from surefoot.model.problem import Problem
+from surefoot.model.rays import FULL
 
 # --- what a cell stands for: read strictly, never guessed -------------------------------------------------------
 
@@ -122,6 +124,7 @@ class LoggedTransition:
     cost: list[float] | None  # one per limit, None: not measured
     partly: bool  # some limits' costs were there, not all: then none counts
     following: Label  # the successor as logged, None in the last step
+    intensity: float = FULL  # at which the action was played
 
 
 class RowReader:
@@ -149,6 +152,7 @@ class RowReader:
             row, "action", lambda label: naming.pair(layer, h, i, label), lambda pair: naming.action(layer, h, pair)
         )
         state, action = states[h][i], naming.action(layer, h, pair)
+        intensity = self._intensity(row, h, pair)
 
         def reached(edge: int) -> Label:
             return states[h + 1][int(layer.successor[edge])]
@@ -159,8 +163,25 @@ class RowReader:
             if not outside:
                 raise
             first = readings(entry(row, "next_state", null=True))[0]
-            return LoggedTransition(h, i, pair, OUTSIDE, cost, partly, label_of(first, "column 'next_state'"))
-        return LoggedTransition(h, i, pair, edge, cost, partly, reached(edge))
+            return LoggedTransition(
+                h, i, pair, OUTSIDE, cost, partly, label_of(first, "column 'next_state'"), intensity
+            )
+        return LoggedTransition(h, i, pair, edge, cost, partly, reached(edge), intensity)
+
+    def _intensity(self, row: Mapping[str, Any], h: int, pair: int) -> float:
+        """At which an action was played; one with an intensity must say so. In problems without rays the column is one
+        of the others, which are left aside."""
+        problem, given = self._problem, row.get("intensity")
+        if not problem.has_rays or (given is None and not problem.is_ray(h, pair)):
+            return FULL
+        if given is None:
+            fix = "Add a column 'intensity', between 0 and 1."
+            raise InvalidInput("the action has an intensity, and the row does not say at which it was played", fix=fix)
+        if isinstance(given, Text):
+            if not _NUMBER.fullmatch(given):
+                raise InvalidInput("an intensity is a number", where="column 'intensity'", got=shown(str(given)))
+            given = float(given)
+        return problem.intensity(h, pair, given, "column 'intensity'")
 
     @staticmethod
     def _known(

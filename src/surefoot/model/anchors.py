@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
-from surefoot.model.declared import Declared
-from surefoot.model.feature_names import Names, listed, row_entries, told_entries, told_row
 from surefoot.model.graph import Anchors, FloatArray, LayeredGraph, freeze
 from surefoot.model.labels import shown
 from surefoot.model.limit import Limit
+from surefoot.model.lookup import Lookup
+from surefoot.model.naming import FeatureNames, listed, row_entries, told_entries, told_row
 from surefoot.model.priors import Prior
 from surefoot.model.reals import real, reals, vector
 from surefoot.tolerances import ANCHOR, SQUARES
@@ -93,7 +93,7 @@ def _per_limit(what: str, value: object, n_limits: int, where: str) -> FloatArra
     return vector(what, [value] if single else value, n_limits, where)
 
 
-def check_anchors(declared: Declared) -> None:
+def check_anchors(declared: Lookup) -> None:
     """An anchor's feature is not zero, the first's cost is below the bound; all are possible, and together."""
     graph, limits, priors, features = declared.graph, declared.limits, declared.priors, declared.features
     done: set[int] = set()
@@ -180,7 +180,7 @@ def _check_together(anchors: Anchors, limits: tuple[Limit, ...], priors: Sequenc
             )
 
 
-def _check_same_anchors(graph: LayeredGraph, features: Names) -> None:
+def _check_same_anchors(graph: LayeredGraph, features: FeatureNames) -> None:
     costed = graph.anchors if graph.terminal.cost_features is not None else graph.anchors[:-1]
     first = costed[0]
     for h, anchors in enumerate(costed):
@@ -198,7 +198,7 @@ def _check_same_anchors(graph: LayeredGraph, features: Names) -> None:
             )
 
 
-def _told(anchors: Anchors | None, features: Names) -> str:
+def _told(anchors: Anchors | None, features: FeatureNames) -> str:
     if anchors is None:
         return "none"
     rows = anchors.features.tolist() if features is None else [dict(row_entries(features, x)) for x in anchors.features]

@@ -28,7 +28,7 @@ from surefoot.model.document import Document, arrays_in, check_version, from_doc
 from surefoot.model.problem import Problem
 from surefoot.model.seals import FileSeal
 from surefoot.storage import archive as npz
-from surefoot.storage import disk, raw_arrays, strict_json
+from surefoot.storage import disk, documents, raw_arrays
 from surefoot.storage.disk import FileLayer
 
 _RESTORE = "Restore it from a copy, or save it anew."
@@ -111,7 +111,7 @@ def file_for(problem: Problem, stem: str) -> str:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the document in both formats."""
-    found: dict[str, Any] = strict_json.parse_json(
+    found: dict[str, Any] = documents.parse_json(
         resources.files("surefoot.model").joinpath("problem.schema.json").read_bytes()
     )
     return found
@@ -161,7 +161,7 @@ def _as_json(document: Document) -> bytes:
     """Arrays in place as nested lists; those used more than once in a table at the end."""
     uses = Counter(map(id, arrays_in(document)))
     arrays = {id(array): array for array in arrays_in(document)}
-    if 2 * sum(array.size for array in arrays.values()) > strict_json.MAX_BYTES:  # each number takes two bytes or more
+    if 2 * sum(array.size for array in arrays.values()) > documents.MAX_BYTES:  # each number takes two bytes or more
         raise _too_large(".json")
     shared = [array for key, array in arrays.items() if uses[key] > 1]
     names = {id(array): f"a{i}" for i, array in enumerate(shared)}
@@ -219,7 +219,7 @@ def _checked_text(document: Document, write_array: Callable[[Any], object], suff
             got="a surrogate code point, which files cannot hold",
             fix="Use complete characters in labels and limits' names.",
         ) from None
-    if strict_json.too_large(data):
+    if documents.too_large(data):
         raise _too_large(suffix)
     return data
 
@@ -234,7 +234,7 @@ def _too_large(suffix: str) -> InvalidInput:
 
 @contextmanager
 def _opened_json(path: Path, check: Callable[[object], Document]) -> Iterator[Stored]:
-    value, size = strict_json.read_json(path, fix="Save it as .npz.")
+    value, size = documents.read_json(path, fix="Save it as .npz.")
     document = check(value)
     stored = document.get("arrays", {})
     if not isinstance(stored, dict):

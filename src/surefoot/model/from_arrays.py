@@ -7,7 +7,7 @@ Small arrays were copied before (:mod:`surefoot.model.seals`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,10 +36,20 @@ PerLayer = NDArray[Any] | Sequence[NDArray[Any]]
 Tables = Any  # of features: as PerLayer, or CSR matrices of scipy.sparse in place of the arrays
 
 _INDEX = (np.dtype(np.int64),)
-_SUCCESSOR = (np.dtype(np.int32), np.dtype(np.int64))
 _NUMBER = (np.dtype(np.float64),)
 _FEATURE = (np.dtype(np.float32), np.dtype(np.float64))
 _FLAG = (np.dtype(np.bool_),)
+
+#: the dtypes and the number of axes of every argument
+_KINDS = {
+    **dict.fromkeys(("state_ptr", "pair_ptr", "row_ptr", "fallback", "center"), (_INDEX, 1)),
+    "successors": ((np.dtype(np.int32), np.dtype(np.int64)), 1),
+    **dict.fromkeys(("reward", "terminal_reward"), (_NUMBER, 1)),
+    **dict.fromkeys(("forbidden", "terminal_has_cost"), (_FLAG, 1)),
+    **dict.fromkeys(("cost_features", "transition_features", "terminal_cost_features"), (_FEATURE, 2)),
+    "center_cost_features": (_NUMBER, 2),
+}
+_OF_LAYERS = ("state_ptr", "pair_ptr", "successors", "reward", "cost_features")  # one for every step, always
 
 
 def per_layer(name: str, value: PerLayer | Tables, n_layers: int) -> list[Any]:
@@ -49,39 +59,34 @@ def per_layer(name: str, value: PerLayer | Tables, n_layers: int) -> list[Any]:
     if not isinstance(value, (list, tuple)):
         raise InvalidInput(f"{name} must be a numpy array or a list of them", got=f"a {type(value).__name__}")
     if len(value) != n_layers:
-        raise InvalidInput(
-            f"{name} has the wrong number of steps",
-            got=f"{len(value)} arrays where horizon - 1 = {n_layers} are expected",
-        )
+        got = f"{len(value)} arrays where horizon - 1 = {n_layers} are expected"
+        raise InvalidInput(f"{name} has the wrong number of steps", got=got)
     return list(value)
 
 
-def taken(name: str, array: object, kinds: tuple[np.dtype[Any], ...], ndim: int, h: int | None = None) -> NDArray[Any]:
-    """The array itself if it has the right type, dtype, number of axes and layout."""
-    where = "" if h is None else f"step {h}"
+def taken(name: str, array: object, h: int | None = None) -> Any:
+    """The array itself if it has the right type, dtype, number of axes and layout; sparse features were checked."""
+    (kinds, ndim), where = _KINDS[name], "" if h is None else f"step {h}"
+    if isinstance(array, SparseRows) and kinds is _FEATURE:
+        return array
     # Not a masked array or a matrix, which compute differently.
     if not isinstance(array, np.ndarray) or type(array) not in (np.ndarray, np.memmap):
         raise InvalidInput(f"{name} must be a numpy array", where=where, got=f"a {type(array).__name__}")
     if array.dtype not in kinds:
-        raise InvalidInput(
-            f"{name} has the wrong dtype",
-            where=where,
-            got=f"{array.dtype} where {' or '.join(map(str, kinds))} is expected",
-        )
+        got = f"{array.dtype} where {' or '.join(map(str, kinds))} is expected"
+        raise InvalidInput(f"{name} has the wrong dtype", where=where, got=got)
     if array.ndim != ndim:
-        raise InvalidInput(
-            f"{name} has the wrong shape",
-            where=where,
-            got=f"{array.shape}, {array.ndim} axes where {ndim} are expected",
-        )
+        got = f"{array.shape}, {array.ndim} axes where {ndim} are expected"
+        raise InvalidInput(f"{name} has the wrong shape", where=where, got=got)
     if not array.flags.c_contiguous:
         raise InvalidInput(f"{name} is not C-contiguous", where=where, fix="Pass np.ascontiguousarray(…).")
     return array
 
 
-def taken_features(name: str, table: object, h: int | None = None) -> Features:
-    """A table of features of either kind; a sparse one was checked when it was taken."""
-    return table if isinstance(table, SparseRows) else taken(name, table, _FEATURE, 2, h)
+def _check_length(name: str, array: Any, size: int, of: str, where: str = "", fix: str = "") -> None:
+    if len(array) != size:
+        got = f"{array.shape} where {of} ({size}) is expected"
+        raise InvalidInput(f"{name} has the wrong shape", where=where, got=got, fix=fix)
 
 
 def claim(graph: LayeredGraph) -> None:
@@ -108,143 +113,95 @@ def centers(center: PerLayer | None, cost_features: PerLayer | None, layers: Seq
             continue
         key = (id(given), id(table), id(layer.state_ptr))
         if key not in known:
-            known[key] = _centers(given, table, layer, h)
+            rows = None if table is None else taken("center_cost_features", table, h).copy()
+            known[key] = Centers(center_pairs(taken("center", given, h), layer, h), rows)
         made.append(known[key])
     return made
 
 
-def _centers(given: NDArray[Any], table: NDArray[Any] | None, layer: Layer, h: int) -> Centers:
-    pair = center_pairs(taken("center", given, _INDEX, 1, h), layer, h)
-    rows = None if table is None else taken("center_cost_features", table, _NUMBER, 2, h).copy()
-    return Centers(pair, rows)
-
-
-def build_layers(
-    horizon: int,
-    state_ptr: PerLayer,
-    pair_ptr: PerLayer,
-    successors: PerLayer,
-    reward: PerLayer,
-    cost_features: Tables,
-    transition_features: Tables | None,
-    row_ptr: PerLayer | None,
-    forbidden: list[BoolArray | None],
-) -> list[Layer]:
-    n = horizon - 1
-    known: dict[int, IntArray] = {}  # what steps share stays one array
-    columns = [
-        per_layer("state_ptr", state_ptr, n),
-        per_layer("pair_ptr", pair_ptr, n),
-        per_layer("successors", successors, n),
-        per_layer("reward", reward, n),
-        per_layer("cost_features", cost_features, n),
-    ]
-    phi = columns[-1]
-    if transition_features is not None:
-        phi = per_layer("transition_features", transition_features, n)
-    given = [None] * n if row_ptr is None else per_layer("row_ptr", row_ptr, n)  # None entries: as their number says
-    sizes = [max(0, len(taken("state_ptr", pointer, _INDEX, 1, h)) - 1) for h, pointer in enumerate(columns[0])]
-    marks = _forbidden_states(forbidden[:-1], sizes)
-    rows = [_rows(h, known, *each) for h, each in enumerate(zip(given, *columns[1:3], columns[4], strict=True))]
-    layers = [_layer(h, *arrays) for h, arrays in enumerate(zip(*columns, phi, rows, marks, strict=True))]
+def build_layers(horizon: int, given: Mapping[str, Any]) -> list[Layer]:
+    """One layer per decision step, from the arguments by name; what steps share stays one array."""
+    n, known = horizon - 1, dict[int, IntArray]()
+    columns = {name: per_layer(name, given[name], n) for name in _OF_LAYERS}
+    for name, otherwise in (("transition_features", columns["cost_features"]), ("row_ptr", [None] * n)):
+        columns[name] = otherwise if given[name] is None else per_layer(name, given[name], n)
+    sizes = [max(0, len(taken("state_ptr", pointer, h)) - 1) for h, pointer in enumerate(columns["state_ptr"])]
+    columns["forbidden"] = _forbidden_states(given["forbidden"][:-1], sizes)
+    layers = [_layer(h, known, **{name: column[h] for name, column in columns.items()}) for h in range(n)]
     for h, layer in enumerate(layers):
         for name in ("cost_features", "transition_features"):
-            _check_kind(name, getattr(layer, name), getattr(layers[0], name), f"step {h}")
-            width, first = getattr(layer, name).shape[1], getattr(layers[0], name).shape[1]
-            if width != first or width == 0:
-                raise InvalidInput(
-                    f"{name} has the wrong length",
-                    where=f"step {h}",
-                    got=f"{width} columns where {first or 'one or more'} are expected",
-                )
-            kind, usual = getattr(layer, name).dtype, getattr(layers[0], name).dtype
-            if kind != usual:  # put one after the other, the smaller kind would be copied into the larger
-                raise InvalidInput(
-                    f"{name} has different dtypes",
-                    where=f"steps 0 and {h}",
-                    got=f"{usual} and {kind}",
-                    fix="Store the features of all steps in one kind.",
-                )
+            _check_alike(name, getattr(layer, name), getattr(layers[0], name), h)
     return layers
+
+
+def _check_alike(name: str, table: Features, first: Features, h: int) -> None:
+    """The features of all steps are of one kind and length."""
+    _check_kind(name, table, first, f"step {h}")
+    width, usual = table.shape[1], first.shape[1]
+    if width != usual or width == 0:
+        got = f"{width} columns where {usual or 'one or more'} are expected"
+        raise InvalidInput(f"{name} has the wrong length", where=f"step {h}", got=got)
+    if table.dtype != first.dtype:  # put one after the other, the smaller kind would be copied into the larger
+        where, got = f"steps 0 and {h}", f"{first.dtype} and {table.dtype}"
+        fix = "Store the features of all steps in one kind."
+        raise InvalidInput(f"{name} has different dtypes", where=where, got=got, fix=fix)
 
 
 def _check_kind(name: str, table: Features, first: Features, where: str) -> None:
     if isinstance(table, SparseRows) != isinstance(first, SparseRows):
         kinds = ["sparse" if isinstance(each, SparseRows) else "dense" for each in (table, first)]
-        raise InvalidInput(
-            f"{name} is sparse in one step and dense in another",
-            where=where,
-            got=f"{kinds[0]}, step 0 has {kinds[1]} ones",
-            fix="Give all steps the same kind.",
-        )
+        rule, got = f"{name} is sparse in one step and dense in another", f"{kinds[0]}, step 0 has {kinds[1]} ones"
+        raise InvalidInput(rule, where=where, got=got, fix="Give all steps the same kind.")
 
 
 def _layer(
     h: int,
-    state_ptr: NDArray[Any],
-    pair_ptr: NDArray[Any],
-    successor: NDArray[Any],
-    reward: NDArray[Any],
-    x: Features,
-    phi: Features,
-    row_ptr: NDArray[Any],
-    forbidden: NDArray[Any],
+    known: dict[int, IntArray],
+    *,
+    state_ptr: IntArray,
+    pair_ptr: IntArray,
+    successors: IntArray,
+    reward: FloatArray,
+    cost_features: Features,
+    transition_features: Features,
+    row_ptr: IntArray | None,
+    forbidden: BoolArray,
 ) -> Layer:
-    taken("reward", reward, _NUMBER, 1, h)
-    taken_features("transition_features", phi, h)
-    _check_pointer("state_ptr", state_ptr, len(pair_ptr) - 1, "pairs (len(pair_ptr) - 1)", h)
-    if phi is x and row_ptr is not pair_ptr:
-        raise InvalidInput(
-            "transition_features are missing",
-            where=f"step {h}",
-            got="cost_features have rows of their own for each pair, so transitions cannot use them",
-            fix="Give transition_features, with a row per triplet.",
-        )
-    for name, array, size, of in (
-        ("reward", reward, len(pair_ptr) - 1, "pair"),
-        ("transition_features", phi, len(successor), "triplet"),
-        ("forbidden", forbidden, len(state_ptr) - 1, "state"),
-    ):
-        if len(array) != size:
-            raise InvalidInput(
-                f"{name} has the wrong shape",
-                where=f"step {h}",
-                got=f"{array.shape} where one row per {of} ({size}) is expected",
-            )
+    where, pairs, x, phi = f"step {h}", len(taken("pair_ptr", pair_ptr, h)) - 1, cost_features, transition_features
+    for name, array in (("successors", successors), ("cost_features", x)):
+        taken(name, array, h)
+    _check_pointer("pair_ptr", pair_ptr, len(successors), "edges (len(successors))", h)
+    rows = _rows(h, known, row_ptr, pair_ptr, len(successors), x)
+    for name, array in (("reward", reward), ("transition_features", phi)):
+        taken(name, array, h)
+    _check_pointer("state_ptr", state_ptr, pairs, "pairs (len(pair_ptr) - 1)", h)
+    if phi is x and rows is not pair_ptr:
+        got = "cost_features have rows of their own for each pair, so transitions cannot use them"
+        fix = "Give transition_features, with a row per triplet."
+        raise InvalidInput("transition_features are missing", where=where, got=got, fix=fix)
+    _check_length("reward", reward, pairs, "one row per pair", where)
+    _check_length("transition_features", phi, len(successors), "one row per triplet", where)
+    _check_length("forbidden", forbidden, len(state_ptr) - 1, "one row per state", where)
     no_fallback = np.empty(0, np.int64)  # laid in by follow_fallback
-    return Layer(state_ptr, pair_ptr, successor, reward, x, phi, no_fallback, row_ptr, forbidden)
+    return Layer(state_ptr, pair_ptr, successors, reward, x, phi, no_fallback, rows, forbidden)
 
 
 def _rows(
-    h: int, known: dict[int, IntArray], given: object, pair_ptr: IntArray, successor: IntArray, x: Features
+    h: int, known: dict[int, IntArray], given: IntArray | None, pair_ptr: IntArray, triplets: int, x: Features
 ) -> IntArray:
     """Whose the cost rows are: as given, else one per triplet or one per pair, whichever their number says."""
-    taken("pair_ptr", pair_ptr, _INDEX, 1, h)
-    taken("successors", successor, _SUCCESSOR, 1, h)
-    taken_features("cost_features", x, h)
-    _check_pointer("pair_ptr", pair_ptr, len(successor), "edges (len(successors))", h)
-    triplets, pairs = len(successor), len(pair_ptr) - 1
+    where, pairs = f"step {h}", len(pair_ptr) - 1
     if given is not None:
-        row_ptr: IntArray = taken("row_ptr", given, _INDEX, 1, h)
+        row_ptr: IntArray = taken("row_ptr", given, h)
         _check_pointer("row_ptr", row_ptr, len(x), "cost rows (len(cost_features))", h)
-        if len(row_ptr) != len(pair_ptr):
-            raise InvalidInput(
-                "row_ptr has the wrong shape",
-                where=f"step {h}",
-                got=f"{row_ptr.shape} where pairs + 1 ({pairs + 1}) is expected",
-            )
+        _check_length("row_ptr", row_ptr, pairs + 1, "pairs + 1", where)
         if row_ptr is pair_ptr:  # rows that were given to pairs stay theirs, also where both counts agree
             row_ptr = known.setdefault(id(pair_ptr), row_ptr.copy())
         return rows_of_pairs(row_ptr, pair_ptr)
     if len(x) == triplets:
         return pair_ptr
-    if len(x) != pairs:
-        raise InvalidInput(
-            "cost_features has the wrong shape",
-            where=f"step {h}",
-            got=f"{x.shape} where one row per triplet ({triplets}) or one per pair ({pairs}) is expected",
-            fix="Say with row_ptr which rows belong to which pair, if there are more.",
-        )
+    fix = "Say with row_ptr which rows belong to which pair, if there are more."
+    _check_length("cost_features", x, pairs, f"one row per triplet ({triplets}) or one per pair", where, fix)
     return known.setdefault(-pairs, np.arange(pairs + 1))
 
 
@@ -262,7 +219,7 @@ def _forbidden_states(given: list[BoolArray | None], sizes: list[int], first: in
     """(S,) per step; the same empty mask for all steps of one size."""
     none: dict[int, BoolArray] = {}
     return [
-        none.setdefault(size, np.zeros(size, bool)) if mask is None else taken("forbidden", mask, _FLAG, 1, h)
+        none.setdefault(size, np.zeros(size, bool)) if mask is None else taken("forbidden", mask, h)
         for h, (mask, size) in enumerate(zip(given, sizes, strict=True), first)
     ]
 
@@ -270,11 +227,8 @@ def _forbidden_states(given: list[BoolArray | None], sizes: list[int], first: in
 def _check_pointer(name: str, pointer: IntArray, end: int, of: str, h: int) -> None:
     if len(pointer) < 2 or pointer[0] != 0 or pointer[-1] != end:
         ends = f"{pointer[0]} … {pointer[-1]}" if len(pointer) else "an empty array"
-        raise InvalidInput(
-            f"{name} must run from 0 to the number of {of}",
-            where=f"step {h}",
-            got=f"{ends} where 0 … {end} is expected",
-        )
+        rule, got = f"{name} must run from 0 to the number of {of}", f"{ends} where 0 … {end} is expected"
+        raise InvalidInput(rule, where=f"step {h}", got=got)
     if (pointer[1:] < pointer[:-1]).any():
         at = int(np.flatnonzero(pointer[1:] < pointer[:-1])[0])
         got = f"{pointer[at + 1]} after {pointer[at]}"
@@ -284,36 +238,25 @@ def _check_pointer(name: str, pointer: IntArray, end: int, of: str, h: int) -> N
 def build_terminal(
     layers: list[Layer],
     rewards: FloatArray | None,
-    cost_features: Tables | None,
+    cost_features: Features | None,
     has_cost: BoolArray | None,
     forbidden: BoolArray | None,
 ) -> Terminal:
-    last = layers[-1]
     if rewards is None:
         rewards = np.zeros(_last_states(layers))
-    taken("terminal_reward", rewards, _NUMBER, 1)
+    n, first = len(taken("terminal_reward", rewards)), layers[0].cost_features
     if cost_features is not None:
-        cost_features = taken_features("terminal_cost_features", cost_features)
-        _check_kind("terminal_cost_features", cost_features, layers[0].cost_features, "last step")
-        expected = (len(rewards), last.cost_features.shape[1])
-        if cost_features.shape != expected:
-            raise InvalidInput(
-                "terminal_cost_features has the wrong shape",
-                got=f"{cost_features.shape} where {expected} is expected",
-            )
+        _check_kind("terminal_cost_features", taken("terminal_cost_features", cost_features), first, "last step")
+        if cost_features.shape != (n, first.shape[1]):
+            got = f"{cost_features.shape} where {(n, first.shape[1])} is expected"
+            raise InvalidInput("terminal_cost_features has the wrong shape", got=got)
     if has_cost is None:
-        has_cost = np.full(len(rewards), cost_features is not None)
+        has_cost = np.full(n, cost_features is not None)
     else:
         _check_has_cost(has_cost, cost_features)
-    unreached = np.zeros(len(rewards), bool)
-    (marks,) = _forbidden_states([forbidden], [len(rewards)], len(layers))
-    if len(marks) != len(rewards):
-        raise InvalidInput(
-            "forbidden has the wrong shape",
-            where=f"step {len(layers)}",
-            got=f"{marks.shape} where one entry per state ({len(rewards)}) is expected",
-        )
-    return Terminal(rewards, cost_features, has_cost, unreached, marks)
+    (marks,) = _forbidden_states([forbidden], [n], len(layers))
+    _check_length("forbidden", marks, n, "one entry per state", f"step {len(layers)}")
+    return Terminal(rewards, cost_features, has_cost, np.zeros(n, bool), marks)
 
 
 def _last_states(layers: list[Layer]) -> int:
@@ -333,14 +276,11 @@ def _last_states(layers: list[Layer]) -> int:
 
 
 def _check_has_cost(has_cost: BoolArray, cost_features: Features | None) -> None:
-    taken("terminal_has_cost", has_cost, _FLAG, 1)
-    n = 0 if cost_features is None else len(cost_features)
-    if cost_features is None or len(has_cost) != n:
-        raise InvalidInput(
-            "terminal_has_cost has the wrong shape",
-            got=f"{has_cost.shape} where one entry per row of terminal_cost_features ({n}) is expected",
-        )
-    costed = cost_features.not_zero() if isinstance(cost_features, SparseRows) else cost_features.any(axis=1)
+    costed: Any = np.empty(0, bool)
+    if cost_features is not None:
+        costed = cost_features.not_zero() if isinstance(cost_features, SparseRows) else cost_features.any(axis=1)
+    of = "one entry per row of terminal_cost_features"
+    _check_length("terminal_has_cost", taken("terminal_has_cost", has_cost), len(costed), of)
     idle = np.flatnonzero(~has_cost & costed)
     if len(idle):
         raise InvalidInput(
@@ -360,25 +300,18 @@ def start_indices(start: object, n_states: int) -> IntArray:
         raise InvalidInput("start must be a state number or a list of them", got=shown(start))
     for state in starts.tolist():
         if not 0 <= state < n_states:
-            raise InvalidInput(
-                "start state does not exist", where="start", got=f"{state}, step 0 has {n_states} states"
-            )
+            got = f"{state}, step 0 has {n_states} states"
+            raise InvalidInput("start state does not exist", where="start", got=got)
     if len(np.unique(starts)) < len(starts):
         raise InvalidInput("a start state is listed twice", where="start", got=shown(start))
     return freeze(starts.astype(np.int64))
 
 
-def fallback_choice(fallback: PerLayer, layers: list[Layer], names: Naming) -> FallbackChoice:
+def column_choice(fallback: PerLayer, layers: list[Layer], names: Naming) -> FallbackChoice:
     """The fallback as the number of an action within each state's own list; -1 where it has none."""
     columns: list[IntArray] = per_layer("fallback", fallback, len(layers))
     for h, (column, layer) in enumerate(zip(columns, layers, strict=True)):
-        taken("fallback", column, _INDEX, 1, h)
-        if len(column) != layer.n_states:
-            raise InvalidInput(
-                "fallback has the wrong shape",
-                where=f"step {h}",
-                got=f"{column.shape} where one entry per state ({layer.n_states}) is expected",
-            )
+        _check_length("fallback", taken("fallback", column, h), layer.n_states, "one entry per state", f"step {h}")
 
     def choose(h: int, states: IntArray) -> IntArray:
         counts = np.diff(layers[h].state_ptr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -11,22 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import (
-    NO_ACTION,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Layer,
-    Terminal,
-    freeze,
-    rows_of_pairs,
-)
+from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, Layer, Terminal, freeze, rows_of_pairs
 from surefoot.model.labels import Label, Names, Register, same_label, shown
 from surefoot.model.naming import Naming
 from surefoot.model.rays import NO_CENTER, Centers
 from surefoot.model.reals import real, vector
-from surefoot.model.repeatable import check_repeatable
-from surefoot.model.rules import FallbackChoice
+from surefoot.model.rules import FallbackChoice, check_repeatable
 
 Actions = Callable[[int, Label], Iterable[Label]]
 Successors = Callable[[int, Label, Label], Iterable[Label]]
@@ -40,14 +31,31 @@ Center = Callable[[int, Label], Label] | Callable[[int, Label, Label], Label]
 Result = TypeVar("Result")
 
 
-def check_functions(*given: Mapping[str, object]) -> None:
-    for name, function in (entry for part in given for entry in part.items()):
-        if not callable(function):
-            raise InvalidInput(f"{name} must be a function", got=shown(function))
+def check_function(name: str, given: object) -> None:
+    if not callable(given):
+        raise InvalidInput(f"{name} must be a function", got=shown(given))
 
 
-def check_optional(*given: Mapping[str, object]) -> None:
-    check_functions(*({name: each for name, each in part.items() if each is not None} for part in given))
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Functions:
+    """What a user declares by functions; each as in :meth:`surefoot.Problem.from_functions`."""
+
+    actions: Actions
+    successors: Successors
+    reward: Reward
+    cost_features: CostFeatures
+    fallback: FallbackPolicy
+    transition_features: Features | None = None
+    terminal_reward: Callable[[Label], float] | None = None
+    terminal_cost_features: Callable[[Label], ArrayLike | None] | None = None
+    forbidden: Forbidden | None = None
+    center: Center | None = None
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            given = getattr(self, each.name)
+            if given is not None or each.default is not None:
+                check_function(each.name, given)
 
 
 def by_pair(cost_features: CostFeatures, transition_features: Features | None) -> bool:
@@ -88,8 +96,9 @@ def takes(signature: inspect.Signature, n: int) -> bool:
 def forbidden_mask(forbidden: Forbidden | None, names: Names, h: int) -> BoolArray:
     """(S,) the states of step h that must not be entered."""
     mask = np.zeros(len(names), bool)
-    for i in range(len(names) if forbidden is not None else 0):
-        assert forbidden is not None
+    if forbidden is None:
+        return freeze(mask)
+    for i in range(len(names)):
         answer: Any = call("forbidden", forbidden, h, names[i])
         if not isinstance(answer, (bool, np.bool_)):
             where = f"step {h}, state {names[i]!r}"
@@ -141,20 +150,8 @@ def start_labels(start: Label | list[Label]) -> list[Label]:
 class Explorer:
     """Walks the user's functions step by step and collects arrays."""
 
-    def __init__(
-        self,
-        actions: Actions,
-        successors: Successors,
-        reward: Reward,
-        cost_features: CostFeatures,
-        transition_features: Features | None,
-        forbidden: Forbidden | None,
-        center: Center | None = None,
-    ) -> None:
-        self.actions, self.successors, self.reward = actions, successors, reward
-        self.cost_features, self.transition_features = cost_features, transition_features
-        self.by_pair, self.forbidden = by_pair(cost_features, transition_features), forbidden
-        self.center = center
+    def __init__(self, given: Functions) -> None:
+        self.given, self.by_pair = given, by_pair(given.cost_features, given.transition_features)
         self.centers: list[Centers | None] = []  # of every step that was expanded
         self._states = Register("state")
         self._actions = Register("action")
@@ -218,16 +215,16 @@ class Explorer:
                     successor.append(found.setdefault(s2, len(found)))
                     if not self.by_pair:
                         x_rows.append(self.cost_features_of(h, s, a, s2))
-                        if self.center is not None:
+                        if self.given.center is not None:
                             base_rows.append(self.cost_features_of(h, s, middle, s2))
-                    if self.transition_features is not None:
+                    if self.given.transition_features is not None:
                         row = self.transition_features_of(h, s, a if k < len(own) else middle, s2)
                         phi_rows.append(row if k < len(own) else np.zeros_like(row))  # at intensity 1 the chance is 0
                 pair_ptr.append(len(successor))
             state_ptr.append(len(action_labels))
         self.centers.append(self._declared_centers(centers, base_rows))
         x = phi = table(x_rows, self._cost_dim)
-        if self.transition_features is not None:
+        if self.given.transition_features is not None:
             phi = table(phi_rows, self._transition_dim)
         edges_of = freeze(np.array(pair_ptr, np.int64))
         row_ptr = rows_of_pairs(freeze(np.arange(len(edges_of))), edges_of) if self.by_pair else edges_of
@@ -240,20 +237,20 @@ class Explorer:
             transition_features=freeze(phi),
             fallback=freeze(np.full(len(states), NO_ACTION, np.int64)),
             row_ptr=row_ptr,
-            forbidden=forbidden_mask(self.forbidden, Names(len(states), states), h),
+            forbidden=forbidden_mask(self.given.forbidden, Names(len(states), states), h),
         )
         return layer, action_labels, found
 
     def _declared_centers(self, centers: list[int], base_rows: list[FloatArray]) -> Centers | None:
-        if self.center is None:
+        if self.given.center is None:
             return None
         return Centers(freeze(np.array(centers, np.int64)), None if self.by_pair else table(base_rows, self._cost_dim))
 
     def _center_of(self, h: int, s: Label, a: Label, actions: list[Label]) -> int | None:
         """The number of the action that a is at intensity 0, None where it has no intensity."""
-        if self.center is None:
+        if self.given.center is None:
             return None
-        answer: Any = call("center", self.center, h, s, a) if self._by_action else call("center", self.center, h, s)
+        answer: Any = call("center", self.given.center, h, s, *([a] if self._by_action else []))
         for number, known in enumerate(actions):
             if same_label(known, answer):
                 return None if same_label(answer, a) else number
@@ -269,16 +266,16 @@ class Explorer:
     @cached_property
     def _by_action(self) -> bool:
         """The centre is a function of (h, s, a), not of (h, s): read from its signature."""
-        assert self.center is not None
+        assert self.given.center is not None
         try:
-            return takes(inspect.signature(self.center), 3)
+            return takes(inspect.signature(self.given.center), 3)
         except (TypeError, ValueError):  # some builtins have none
             return False
 
     def _support_of(self, h: int, s: Label, a: Label) -> list[Label]:
         """What may follow an action, at whatever intensity."""
         own = self.successors_of(h, s, a)
-        if self.center is None:
+        if self.given.center is None:
             return own
         actions = self.actions_of(h, s)
         number = self._center_of(h, s, a, actions)
@@ -292,7 +289,7 @@ class Explorer:
 
     def actions_of(self, h: int, s: Label) -> list[Label]:
         where = f"step {h}, state {s!r}"
-        labels = call_for_list("actions", self.actions, where, h, s)
+        labels = call_for_list("actions", self.given.actions, where, h, s)
         for a in labels:
             self._actions.add(a, f"{where}, action")
         if len(set(labels)) < len(labels):
@@ -300,25 +297,25 @@ class Explorer:
         return labels
 
     def reward_of(self, h: int, s: Label, a: Label) -> float:
-        value = call("reward", self.reward, h, s, a)
+        value = call("reward", self.given.reward, h, s, a)
         return real("reward", value, f"step {h}, state {s!r}, action {a!r}")
 
     def successors_of(self, h: int, s: Label, a: Label) -> list[Label]:
         where = f"step {h}, state {s!r}, action {a!r}"
-        labels = call_for_list("successors", self.successors, where, h, s, a)
+        labels = call_for_list("successors", self.given.successors, where, h, s, a)
         for s2 in labels:
             self._states.add(s2, f"{where}, successor")
         return labels
 
     def cost_features_of(self, *place: Label) -> FloatArray:
-        value = call("cost_features", self.cost_features, *place)
+        value = call("cost_features", self.given.cost_features, *place)
         row = vector("cost feature", value, self._cost_dim, _place(*place))
         self._cost_dim = len(row)
         return row
 
     def transition_features_of(self, *triplet: Label) -> FloatArray:
-        assert self.transition_features is not None
-        value = call("transition_features", self.transition_features, *triplet)
+        assert self.given.transition_features is not None
+        value = call("transition_features", self.given.transition_features, *triplet)
         row = vector("transition feature", value, self._transition_dim, _place(*triplet))
         self._transition_dim = len(row)
         return row
@@ -334,15 +331,9 @@ def table(rows: list[FloatArray], length: int | None) -> FloatArray:
     return np.array(rows) if rows else np.empty((0, length or 0))
 
 
-def terminal_layer(
-    names: Names,
-    h: int,
-    cost_dim: int,
-    reward: Callable[[Label], float] | None,
-    cost_features: Callable[[Label], ArrayLike | None] | None,
-    forbidden: Forbidden | None,
-) -> Terminal:
+def terminal_layer(names: Names, h: int, cost_dim: int, given: Functions) -> Terminal:
     """The last step; a state whose cost_features are None has no cost there."""
+    reward, cost_features = given.terminal_reward, given.terminal_cost_features
     labels = [names[i] for i in range(len(names))]
     rewards, rows, has_cost = np.zeros(len(labels)), np.zeros((len(labels), cost_dim)), np.zeros(len(labels), bool)
     for i, s in enumerate(labels):
@@ -357,17 +348,14 @@ def terminal_layer(
         cost_features=freeze(rows) if has_cost.any() else None,
         has_cost=freeze(has_cost),
         fallback_reached=freeze(np.zeros(len(labels), bool)),
-        forbidden=forbidden_mask(forbidden, names, h),
+        forbidden=forbidden_mask(given.forbidden, names, h),
     )
 
 
-def fallback_choice(policy: FallbackPolicy, layers: Sequence[Layer], naming: Naming) -> FallbackChoice:
+def policy_choice(policy: FallbackPolicy, layers: Sequence[Layer], naming: Naming) -> FallbackChoice:
     """Ask the fallback only in states that it can reach."""
 
-    def choose(h: int, states: IntArray) -> list[int]:
-        return [_fallback_action(policy, layers[h], h, int(i), naming) for i in states]
-
-    return choose
+    return lambda h, states: [_fallback_action(policy, layers[h], h, int(i), naming) for i in states]
 
 
 def _fallback_action(policy: FallbackPolicy, layer: Layer, h: int, state: int, naming: Naming) -> int:

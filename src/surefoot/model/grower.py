@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -30,27 +30,6 @@ if TYPE_CHECKING:
 
 ANY = 1 << 62  #: room for any number of states
 NOT_EXPANDED: Label = "(not expanded)"  #: the name of the state OUTSIDE, and of its action
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Functions:
-    """What a user declares by functions; each as in :meth:`surefoot.Problem.from_functions`."""
-
-    actions: functions.Actions
-    successors: functions.Successors
-    reward: functions.Reward
-    cost_features: functions.CostFeatures
-    fallback: functions.FallbackPolicy
-    transition_features: functions.Features | None = None
-    terminal_reward: Callable[[Label], float] | None = None
-    terminal_cost_features: Callable[[Label], ArrayLike | None] | None = None
-    forbidden: functions.Forbidden | None = None
-
-    def __post_init__(self) -> None:
-        given = {each.name: getattr(self, each.name) for each in fields(self)}
-        functions.check_functions({name: given.pop(name) for name in ("actions", "successors", "reward")})
-        functions.check_functions({name: given.pop(name) for name in ("cost_features", "fallback")})
-        functions.check_optional(given)
 
 
 @dataclass
@@ -85,8 +64,8 @@ class _Draft:
 class Grower:
     """Expands pairs, one after the other; :meth:`problem` is then what has grown."""
 
-    def __init__(self, declared: Functions, explorer: functions.Explorer, horizon: int, base: Problem | None) -> None:
-        self._declared, self._explorer, self._base = declared, explorer, base
+    def __init__(self, explorer: functions.Explorer, horizon: int, base: Problem | None) -> None:
+        self._declared, self._explorer, self._base = explorer.given, explorer, base
         self._last = horizon - 1
         self._drafts = [_Draft(0, 0, 0) for _ in range(horizon)]
         self._record: list[tuple[int, int]] = []
@@ -111,7 +90,7 @@ class Grower:
 
     def _add(self, h: int, label: Label) -> int:
         draft, explorer, where = self._drafts[h], self._explorer, f"step {h}, state {label!r}"
-        forbidden = bool(functions.forbidden_mask(explorer.forbidden, Names(1, [label]), h)[0])
+        forbidden = bool(functions.forbidden_mask(explorer.given.forbidden, Names(1, [label]), h)[0])
         if h == self._last:
             if not draft.labels and self._base is None:
                 self._end(NOT_EXPANDED, 1.0, None, True)
@@ -135,7 +114,7 @@ class Grower:
         x = [explorer.cost_features_of(h, s, a)] if explorer.by_pair else []
         if not explorer.by_pair:
             x = [explorer.cost_features_of(h, s, a, s2) for s2 in after]
-        with_phi = explorer.transition_features is not None
+        with_phi = explorer.given.transition_features is not None
         phi = [explorer.transition_features_of(h, s, a, s2) for s2 in after] if with_phi else []
         return explorer.reward_of(h, s, a), len(after), x, phi
 
@@ -280,7 +259,7 @@ class Grower:
             more |= {"has_cost": draft.has_cost, "fallback_reached": np.zeros(n, bool)}
         else:
             more |= {"state_ptr": draft.state_ptr, "pair_ptr": draft.pair_ptr, "fallback": np.full(n, NO_ACTION)}
-            if self._explorer.transition_features is not None:
+            if self._explorer.given.transition_features is not None:
                 more["transition_features"] = draft.phi
             if self._explorer.by_pair:
                 more["row_ptr"] = np.arange(draft.pair + 1, draft.pairs + 1)

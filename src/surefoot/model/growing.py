@@ -24,13 +24,14 @@ from surefoot.model import from_functions as functions
 from surefoot.model.anchors import AnchorOf
 from surefoot.model.appended import Appended
 from surefoot.model.features import largest_norm
+from surefoot.model.from_functions import Functions
 from surefoot.model.graph import OUTSIDE, Beyond, IntArray, Layer, LayeredGraph, Terminal, freeze
-from surefoot.model.grower import ANY, Functions, Grower
+from surefoot.model.grower import ANY, Grower
 from surefoot.model.labels import Label, shown
 from surefoot.model.limit import Limit
 from surefoot.model.lookup import Lookup
 from surefoot.model.reals import constant
-from surefoot.model.rules import check_number_of_layers
+from surefoot.model.rules import Declared, check_number_of_layers
 
 if TYPE_CHECKING:
     from surefoot.model.problem import Problem
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 class Growth:
     """How a problem grows, and how it has grown."""
 
-    declared: Functions
     explorer: functions.Explorer
     most_states: int
     rooms: tuple[dict[str, Appended], ...]  # H, by the names of the arrays of a layer
@@ -52,23 +52,16 @@ class Growth:
 def fallback_closure(declared: Functions, horizon: int, start: Label | list[Label]) -> tuple[Grower, Growth]:
     """The starts and all that the fallback may reach from them, everything else unexpanded; and how it grows from
     there, but for its rooms."""
-    explorer = functions.Explorer(
-        declared.actions,
-        declared.successors,
-        declared.reward,
-        declared.cost_features,
-        declared.transition_features,
-        declared.forbidden,
-    )
+    explorer = functions.Explorer(declared)
     starts = functions.start_labels(start)
-    grower = Grower(declared, explorer, horizon, None)
+    grower = Grower(explorer, horizon, None)
     here = [grower.state(0, label) for label in starts]
     if len(set(here)) < len(here):
         raise InvalidInput("a start state is listed twice", where="start", got=shown(starts))
     for h in range(horizon - 1):
         here = grower.follow(h, here)
     nothing = freeze(np.empty((0, 2), np.int64))
-    return grower, Growth(declared, explorer, 0, (), nothing, nothing, None)
+    return grower, Growth(explorer, 0, (), nothing, nothing, None)
 
 
 def longest_found(layers: Sequence[Layer], terminal: Terminal, declared: float | None) -> float:
@@ -106,7 +99,7 @@ def grower_of(problem: Problem) -> Grower:
     """To grow a problem; one that was not declared by :meth:`surefoot.Problem.growing` is refused."""
     if problem.growth is None:
         raise InvalidInput("this problem does not grow", fix="Declare it by Problem.growing.")
-    return Grower(problem.growth.declared, problem.growth.explorer, problem.horizon, problem)
+    return Grower(problem.growth.explorer, problem.horizon, problem)
 
 
 def refuse_growing(problem: Problem, what: str) -> None:
@@ -214,13 +207,8 @@ class Growing(Lookup):
             terminal,
             naming,
             freeze(np.arange(len(functions.start_labels(start)))),
-            functions.fallback_choice(growth.declared.fallback, layers, naming),
-            limits,
-            anchor,
-            features,
-            transition_norm,
-            stationary_costs,
-            stationary_transitions,
+            functions.policy_choice(growth.explorer.given.fallback, layers, naming),
+            Declared(limits, anchor, features, transition_norm, stationary_costs, stationary_transitions),
             Beyond(longest_found(layers, terminal, longest_row), True),
         )
         grows = replace(growth, most_states=most, rooms=rooms_of(rooms, made.graph))

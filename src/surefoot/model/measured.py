@@ -10,7 +10,7 @@ import numpy as np
 
 from surefoot.errors import InvalidInput
 from surefoot.model.features import Features
-from surefoot.model.graph import NO_ROW, FloatArray
+from surefoot.model.graph import NO_ROW, FloatArray, Layer
 from surefoot.model.labels import shown
 from surefoot.model.problem import Problem
 from surefoot.model.reals import vector
@@ -58,12 +58,11 @@ def finite_cost(problem: Problem, cost: Any, where: str) -> FloatArray | None:
     return None if numbers is None else np.array(numbers)
 
 
-def measured_features(problem: Problem, h: int, edge: int, given: Any, place: object) -> Features:
-    """A table of one row: the features of a cost that was measured on an edge of layer h, given or declared (spec 9).
+def measured_features(problem: Problem, layer: Layer, edge: int, given: Any, place: object) -> Features:
+    """A table of one row: the features of a cost that was measured on an edge of a layer, given or declared (spec 9).
 
     Where a pair has several cost rows, none of them is the one that was measured, and ``given`` must say it.
     """
-    layer = problem.graph.layers[h]
     if given is None:
         row = layer.row_of(edge)
         if row == NO_ROW:
@@ -86,12 +85,11 @@ def measured_features(problem: Problem, h: int, edge: int, given: Any, place: ob
             got=f"{length!r}, declared are up to {longest!r}",
             fix="Bounds rely on the declared ones: declare rows whose convex hull holds what can be measured.",
         )
-    return _sparse(problem, h, edge, x, where) if isinstance(layer.cost_features, SparseRows) else x[None, :]
+    return _sparse(layer, edge, x, where) if isinstance(layer.cost_features, SparseRows) else x[None, :]
 
 
-def _sparse(problem: Problem, h: int, edge: int, x: FloatArray, where: str) -> SparseRows:
+def _sparse(layer: Layer, edge: int, x: FloatArray, where: str) -> SparseRows:
     """The row (dc,) as a sparse table; it may only have the columns of its pair's own rows."""
-    layer = problem.graph.layers[h]
     assert isinstance(layer.cost_features, SparseRows)
     pair = int(np.searchsorted(layer.pair_ptr, edge, side="right")) - 1
     own = layer.cost_features[int(layer.row_ptr[pair]) : int(layer.row_ptr[pair + 1])]

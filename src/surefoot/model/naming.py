@@ -1,15 +1,23 @@
-"""Which label belongs to which index, and how to say where something is."""
+"""Which label belongs to which index, how to say where something is, and what cost features are called.
+
+States and actions have labels, or plain numbers; cost features have names, or go by column.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from surefoot.errors import UnknownLabel
-from surefoot.model.graph import BoolArray, Layer
-from surefoot.model.labels import Label, Names, hashable, meant, position, shown
+from surefoot.errors import InvalidInput, UnknownLabel
+from surefoot.model.graph import BoolArray, FloatArray, Layer, Terminal
+from surefoot.model.labels import Label, Names, Register, hashable, meant, position, shown
+
+Labels = Sequence[Sequence[Label] | None]  # a step whose labels are None is numbered
+FeatureNames = tuple[str, ...] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,3 +85,123 @@ class Naming:
             for row, mask, layer in zip(self.actions, keep, layers, strict=False)
         )
         return Naming(states, actions, self.features)
+
+
+def naming_of(
+    layers: list[Layer],
+    terminal: Terminal,
+    state_labels: Labels | None,
+    action_labels: Labels | None,
+) -> Naming:
+    """Labels per step where given (states: H lists; actions: H-1 lists, one per pair), else numbers."""
+    sizes = [layer.n_states for layer in layers] + [terminal.n_states]
+    states = _listed("state", state_labels, sizes, sizes)
+    most = [int(np.diff(layer.state_ptr).max()) for layer in layers]
+    actions = _listed("action", action_labels, [layer.n_pairs for layer in layers], most)
+    names = tuple(Names(size, row) for size, row in zip(sizes, states, strict=True))
+    result = Naming(names, actions)
+    for h, row in enumerate(states):
+        if row is not None and len(set(row)) < len(row):
+            twice = next(label for label, n in Counter(row).items() if n > 1)
+            raise InvalidInput("two states of a step share a label", where=f"step {h}", got=shown(twice))
+    for h, (row, layer) in enumerate(zip(actions, layers, strict=True)):
+        if row is not None:
+            _check_distinct_actions(row, layer, h, result)
+    return result
+
+
+def _listed(
+    kind: str, labels: Labels | None, sizes: list[int], numbers: list[int]
+) -> tuple[tuple[Label, ...] | None, ...]:
+    """Each step's labels, checked; a step without uses the first ``numbers[h]`` whole numbers."""
+    if labels is None:
+        return (None,) * len(sizes)
+    if not isinstance(labels, (list, tuple)):
+        raise InvalidInput(f"{kind}_labels must be a list with a list for each step", got=shown(labels))
+    if len(labels) != len(sizes):
+        raise InvalidInput(
+            f"{kind}_labels has the wrong number of steps",
+            got=f"{len(labels)} lists where {len(sizes)} are expected",
+        )
+    register = Register(kind, max((n for row, n in zip(labels, numbers, strict=True) if row is None), default=0))
+    rows: list[tuple[Label, ...] | None] = []
+    for h, (row, size) in enumerate(zip(labels, sizes, strict=True)):
+        if row is None:
+            rows.append(None)
+            continue
+        if not isinstance(row, (list, tuple)):
+            raise InvalidInput(f"{kind}_labels must hold lists", where=f"step {h}", got=shown(row))
+        if len(row) != size:
+            raise InvalidInput(
+                f"{kind}_labels has the wrong shape",
+                where=f"step {h}",
+                got=f"{len(row)} labels where {size} are expected",
+            )
+        for label in row:
+            register.add(label, f"step {h}, {kind}")
+        rows.append(tuple(row))
+    return tuple(rows)
+
+
+def _check_distinct_actions(row: tuple[Label, ...], layer: Layer, h: int, names: Naming) -> None:
+    pointer = layer.state_ptr.tolist()
+    for state, (first, end) in enumerate(pairwise(pointer)):
+        if len(set(row[first:end])) < end - first:
+            raise InvalidInput("duplicate actions", where=names.at_state(h, state), got=shown(list(row[first:end])))
+
+
+# --- cost features, wherever people read about them -------------------------------------------------------
+
+_OWN = "Give each cost feature a word of its own."
+MOST = 8  #: features of a row that a sentence lists
+
+
+def check_features(given: Sequence[str] | None, dim: int) -> FeatureNames:
+    """The names of the cost features."""
+    if given is None:
+        return None
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        fix = "Give a word for each cost feature, in their order."
+        raise InvalidInput("features must be a list of names", got=shown(given), fix=fix)
+    for name in given:
+        if type(name) is not str or not name:
+            raise InvalidInput("a feature's name must be a word", where="features", got=shown(name), fix=_OWN)
+    for name in given:
+        if list(given).count(name) > 1:
+            raise InvalidInput("two features share a name", where="features", got=repr(name), fix=_OWN)
+    if len(given) != dim:
+        got = f"{len(given)} names for {dim} features: {shown(list(given))}"
+        fix = "Give as many names as cost_features has entries."
+        raise InvalidInput("every cost feature needs a name", where="features", got=got, fix=fix)
+    return tuple(given)
+
+
+def feature_name(features: FeatureNames, i: int) -> str:
+    """A feature as messages call it."""
+    return f"feature {i}" if features is None else repr(features[i])
+
+
+def listed(features: FeatureNames, columns: Sequence[int]) -> str:
+    """Several features in a sentence; the first few of many."""
+    names = ", ".join(str(i) if features is None else repr(features[i]) for i in columns[:MOST])
+    kind = "column" if len(columns) == 1 else "columns"
+    return (f"{kind} {names}" if features is None else names) + (", …" if len(columns) > MOST else "")
+
+
+def row_entries(features: FeatureNames, x: FloatArray) -> tuple[tuple[str, float], ...]:
+    """Names and values of a row's features that are not zero; empty where features have no names."""
+    if features is None:
+        return ()
+    return tuple((features[i], float(x[i])) for i in np.flatnonzero(x).tolist())
+
+
+def told_entries(entries: Sequence[tuple[str, float]]) -> str:
+    """As a sentence has them: ``bias=1, pressure=0.4``."""
+    return ", ".join(f"{name}={value:.4g}" for name, value in entries[:MOST]) + (", …" if len(entries) > MOST else "")
+
+
+def told_row(features: FeatureNames, x: FloatArray) -> str:
+    """A row of features as errors show it: by name, with all digits, else the numbers in their order."""
+    if features is None:
+        return shown(x.tolist())
+    return shown(dict(row_entries(features, x)) or dict.fromkeys(features, 0.0))

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from surefoot.errors import InvalidInput
-from surefoot.model.feature_names import listed
 from surefoot.model.features import Features, parts_of, pieces, row_norms
 from surefoot.model.graph import FloatArray, LayeredGraph, freeze
 from surefoot.model.limit import Feature, Interval, Limit
+from surefoot.model.naming import listed
 from surefoot.model.reals import constant
 from surefoot.model.sparse_rows import SparseRows
 

@@ -16,26 +16,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
-from surefoot.model import array_labels
 from surefoot.model import from_arrays as arrays
 from surefoot.model import from_functions as functions
 from surefoot.model.anchors import AnchorOf, anchors_at, check_anchors
-from surefoot.model.feature_names import check_features
 from surefoot.model.graph import Anchors, Beyond, BoolArray, FloatArray, Layer, LayeredGraph, Terminal, freeze
 from surefoot.model.growing import Growing, Growth, check_beyond
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
-from surefoot.model.naming import Naming
-from surefoot.model.priors import (
-    canonical,
-    check_prior,
-    longest_scaled,
-    with_step_bounds,
-)
-from surefoot.model.pruning import pruned
-from surefoot.model.rays import Centers, Throttled, build_rays, refuse_rays
+from surefoot.model.naming import Labels, Naming, check_features, naming_of
+from surefoot.model.priors import canonical, check_prior, longest_scaled, with_step_bounds
+from surefoot.model.rays import Centers, Throttled, build_rays
 from surefoot.model.reals import constant
 from surefoot.model.rules import (
+    Declared,
     FallbackChoice,
     check_flag,
     check_layers,
@@ -134,33 +127,27 @@ class Problem(Growing, Throttled):
             stationary_costs, stationary_transitions: the hidden parameters are the same at every step.
         """
         horizon = check_number_of_layers(horizon)
-        functions.check_functions(
-            {"actions": actions, "successors": successors, "reward": reward},
-            {"cost_features": cost_features, "fallback": fallback},
+        given = functions.Functions(
+            actions=actions,
+            successors=successors,
+            reward=reward,
+            cost_features=cost_features,
+            fallback=fallback,
+            transition_features=transition_features,
+            terminal_reward=terminal_reward,
+            terminal_cost_features=terminal_cost_features,
+            forbidden=forbidden,
+            center=center,
         )
-        functions.check_optional(
-            {"transition_features": transition_features, "forbidden": forbidden, "anchor": anchor, "center": center},
-            {"terminal_reward": terminal_reward, "terminal_cost_features": terminal_cost_features},
-        )
-        starts = functions.start_labels(start)
-        walk = functions.Explorer(actions, successors, reward, cost_features, transition_features, forbidden, center)
+        starts, walk = functions.start_labels(start), functions.Explorer(given)
         layers, naming = walk.walk(horizon, starts)
-        cost_dim = layers[0].cost_features.shape[1]
-        terminal = functions.terminal_layer(
-            naming.states[-1], horizon - 1, cost_dim, terminal_reward, terminal_cost_features, forbidden
-        )
         return cls._assemble(
             layers,
-            terminal,
+            functions.terminal_layer(naming.states[-1], horizon - 1, walk.cost_dim, given),
             naming,
             freeze(np.arange(len(starts))),
-            functions.fallback_choice(fallback, layers, naming),
-            limits,
-            anchor,
-            features,
-            transition_norm,
-            stationary_costs,
-            stationary_transitions,
+            functions.policy_choice(fallback, layers, naming),
+            Declared(limits, anchor, features, transition_norm, stationary_costs, stationary_transitions),
             centers=walk.centers,
         )
 
@@ -190,8 +177,8 @@ class Problem(Growing, Throttled):
         transition_norm: float = 1.0,
         stationary_costs: bool = False,
         stationary_transitions: bool = False,
-        state_labels: array_labels.Labels | None = None,
-        action_labels: array_labels.Labels | None = None,
+        state_labels: Labels | None = None,
+        action_labels: Labels | None = None,
         beyond: Beyond | None = None,
     ) -> Problem:
         """Declare a problem by CSR arrays.
@@ -252,21 +239,16 @@ class Problem(Growing, Throttled):
             }
         )
         last = [own.pop(f"terminal_{name}") for name in ("reward", "cost_features", "has_cost")]
-        layers = arrays.build_layers(horizon, **own)
+        layers = arrays.build_layers(horizon, own)
         terminal = arrays.build_terminal(layers, *last, *own["forbidden"][-1:])
-        naming = array_labels.naming(layers, terminal, state_labels, action_labels)
+        naming = naming_of(layers, terminal, state_labels, action_labels)
         problem = cls._assemble(
             layers,
             terminal,
             naming,
             arrays.start_indices(start, layers[0].n_states),
-            arrays.fallback_choice(fallback, layers, naming),
-            limits,
-            anchor,
-            features,
-            transition_norm,
-            stationary_costs,
-            stationary_transitions,
+            arrays.column_choice(fallback, layers, naming),
+            Declared(limits, anchor, features, transition_norm, stationary_costs, stationary_transitions),
             beyond,
             arrays.centers(center, center_cost_features, layers),
         )
@@ -281,24 +263,21 @@ class Problem(Growing, Throttled):
         naming: Naming,
         starts: Any,
         fallback: FallbackChoice,
-        limits: Sequence[Limit] | Limit,
-        anchor: AnchorOf | None,
-        features: Sequence[str] | None,
-        transition_norm: float,
-        stationary_costs: bool,
-        stationary_transitions: bool,
+        known: Declared,
         beyond: Beyond | None = None,
         centers: Sequence[Centers | None] = (),
     ) -> Problem:
         """Shared by the constructors: every rule of a problem is checked here."""
-        limits = tuple(with_step_bounds(limit, len(layers) + 1) for limit in check_limits(limits))
-        norm = constant("transition_norm", transition_norm)
+        if known.anchor is not None:
+            functions.check_function("anchor", known.anchor)
+        limits = tuple(with_step_bounds(limit, len(layers) + 1) for limit in check_limits(known.limits))
+        norm = constant("transition_norm", known.transition_norm)
         if norm <= 0:
             raise InvalidInput("transition_norm must be positive", got=repr(norm), fix="Give a bound on ‖μ‖.")
-        stationary_costs = check_flag("stationary_costs", stationary_costs)
-        stationary_transitions = check_flag("stationary_transitions", stationary_transitions)
+        same_costs = check_flag("stationary_costs", known.stationary_costs)
+        same_transitions = check_flag("stationary_transitions", known.stationary_transitions)
         dim = layers[0].cost_features.shape[1]
-        naming = replace(naming, features=check_features(features, dim))
+        naming = replace(naming, features=check_features(known.features, dim))
         check_layers(layers, terminal, naming, beyond is not None)
         done, terminal = follow_fallback(layers, terminal, starts, naming, fallback)
         costed = len(layers) + (terminal.cost_features is not None)
@@ -306,13 +285,12 @@ class Problem(Growing, Throttled):
         for limit in limits:
             check_prior(limit)
         anchors: list[Anchors | None] = [None] * (len(layers) + 1)
-        if anchor is not None:
-            functions.check_functions({"anchor": anchor})
+        if known.anchor is not None:
             for h in range(costed):
-                given = functions.call("anchor", anchor, h)
+                given = functions.call("anchor", known.anchor, h)
                 anchors[h] = anchors_at(given, h, dim, len(limits), naming.features)
         graph = LayeredGraph(done, terminal, starts, tuple(anchors), beyond, build_rays(done, centers, naming))
-        made = cls(graph, naming, limits, norm, stationary_costs, stationary_transitions)
+        made = cls(graph, naming, limits, norm, same_costs, same_transitions)
         check_beyond(graph)
         check_anchors(made)
         check_scales(graph.largest_cost_norm(), made.largest_costs, made.bounds, limits)
@@ -323,6 +301,8 @@ class Problem(Growing, Throttled):
 
     def pruned(self) -> Problem:
         """The same problem without the states that no sequence of actions can reach; no value changes."""
+        from surefoot.model.restated import pruned
+
         return pruned(self)
 
     def verify(self) -> None:
@@ -335,11 +315,10 @@ class Problem(Growing, Throttled):
         Cost features are rounded, so each limit declares ``norm`` × max ‖x − float32(x)‖ more ``misspecification``
         (spec 3): the guarantee is still about the costs of the exact features. Anchors stay exact; arrays shared
         between steps stay shared; sparse features, and problems with nothing to round, stay as they are. Features
-        outside the range of float32, above 3e38 or below 1e-38, are refused. Details: :mod:`surefoot.model.rounding`.
+        outside the range of float32, above 3e38 or below 1e-38, are refused. Details: :mod:`surefoot.model.restated`.
         """
-        from surefoot.model.rounding import stored_in_float32
+        from surefoot.model.restated import stored_in_float32
 
-        refuse_rays(self, "storing features in float32")
         return stored_in_float32(self)
 
     def __repr__(self) -> str:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot.checks import at_least
 from surefoot.errors import InvalidInput
-from surefoot.model.declared import Declared
-from surefoot.model.graph import FloatArray, IntArray, Layer, LayeredGraph, Rays, freeze
+from surefoot.model.graph import NO_ACTION, FloatArray, IntArray, Layer, LayeredGraph, Rays, freeze
+from surefoot.model.lookup import Lookup
 from surefoot.model.naming import Naming
 from surefoot.model.sparse_rows import SparseRows
 
@@ -48,6 +49,11 @@ def refuse_rays(problem: Problem, who: str) -> None:
             got="a problem whose actions are rays",
             fix="Give it problem.at(1.0) (or world.at(1.0)), where every action is played in full or not at all.",
         )
+
+
+def at_intensity(intensity: float | None) -> str:
+    """In words, after the name of an action; nothing for one that is played in full."""
+    return "" if intensity is None or intensity == FULL else f" at {intensity:.6g}"
 
 
 def mixed(ends: tuple[Any, Any], share: FloatArray) -> Any:
@@ -93,14 +99,30 @@ def graph_at(graph: LayeredGraph, intensities: Sequence[FloatArray]) -> LayeredG
     return replace(graph, layers=tuple(layers), rays=())
 
 
-def with_pair_at(
-    problem: Problem, declared: LayeredGraph, intensities: Intensities, h: int, pair: int, intensity: float
-) -> Problem:
-    """The problem that has the declared rays at these intensities, with one pair at another."""
-    own = intensities[h].copy()
-    own[pair] = intensity
-    layer, layers = layer_at(declared.layers[h], declared.rays[h], own), problem.graph.layers
-    return replace(problem, graph=replace(problem.graph, layers=(*layers[:h], layer, *layers[h + 1 :])))
+def pair_at(layer: Layer, rays: Rays, pair: int, intensity: float) -> Layer:
+    """A layer of this pair alone, at an intensity: with these features its data enter."""
+    rows, edges = (slice(int(p[pair]), int(p[pair + 1])) for p in (layer.row_ptr, layer.pair_ptr))
+    costs, chances = (cast(FloatArray, table) for table in (layer.cost_features, layer.transition_features))
+    x, phi = (
+        freeze(mixed((at_zero[own], at_one[own]), np.full(own.stop - own.start, intensity)))
+        for at_zero, at_one, own in (
+            (rays.cost_features, costs, rows),
+            (rays.transition_features, chances, edges),
+        )
+    )
+    pair_ptr = np.array([0, edges.stop - edges.start])
+    return replace(
+        layer,
+        state_ptr=np.array([0, 1]),
+        pair_ptr=pair_ptr,
+        row_ptr=pair_ptr if layer.per_triplet else np.array([0, rows.stop - rows.start]),
+        successor=layer.successor[edges],
+        reward=mixed((rays.reward(layer)[pair : pair + 1], layer.reward[pair : pair + 1]), np.array([intensity])),
+        cost_features=x,
+        transition_features=phi,
+        fallback=np.array([NO_ACTION]),
+        forbidden=np.array([False]),
+    )
 
 
 def intensities_of(graph: LayeredGraph, given: float | Sequence[NDArray[Any]]) -> Intensities:
@@ -123,7 +145,7 @@ def intensities_of(graph: LayeredGraph, given: float | Sequence[NDArray[Any]]) -
     return tuple(rows)
 
 
-class Throttled(Declared):
+class Throttled(Lookup):
     """A declaration whose actions may have an intensity."""
 
     @property
@@ -146,6 +168,22 @@ class Throttled(Declared):
         for name in _KEPT:  # tolerances, and what counts as a violation, are those of the declaration
             made.__dict__[name] = getattr(self, name)
         return made
+
+    def is_ray(self, h: int, pair: int) -> bool:
+        """True for an action with an intensity."""
+        return self.has_rays and bool(self.graph.rays[h].center[pair] != NO_CENTER)
+
+    def intensity(self, h: int, pair: int, given: Any, where: str) -> float:
+        """An intensity that this action can have, as a number; anything else is refused."""
+        value = at_least("intensity", given, 0.0)
+        if value > FULL or (value != FULL and not self.is_ray(h, pair)):
+            fix = (
+                "It is between 0 and 1."
+                if self.is_ray(h, pair)
+                else "This action has no intensity: it is played in full."
+            )
+            raise InvalidInput("no such intensity", where=where, got=repr(given), fix=fix)
+        return value
 
     def intensities(self, given: float | Sequence[FloatArray]) -> Intensities:
         """H-1 of (N,): one intensity for all rays, or as given, checked; 1 for actions without one."""
@@ -307,12 +345,3 @@ def _refuse_fallback(layer: Layer, rays: Rays, h: int, naming: Naming) -> None:
             where=naming.at_pair(layer, h, int(rays_of[0])),
             fix="Its actions are taken in full: let the fallback's action be the centre, or give it no centre.",
         )
-
-
-def features_at(layer: Layer, rays: Rays, pair: int, intensity: float) -> tuple[FloatArray, FloatArray]:
-    """The cost rows (k, dc) and transition features (n, dp) of one pair at an intensity."""
-    rows, edges = (slice(int(p[pair]), int(p[pair + 1])) for p in (layer.row_ptr, layer.pair_ptr))
-    x, phi = (cast(FloatArray, table) for table in (layer.cost_features, layer.transition_features))
-    share = np.full(rows.stop - rows.start, intensity), np.full(edges.stop - edges.start, intensity)
-    costs = mixed((rays.cost_features[rows], x[rows]), share[0])
-    return costs, mixed((rays.transition_features[edges], phi[edges]), share[1])

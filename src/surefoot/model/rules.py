@@ -9,27 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from surefoot.errors import InvalidInput
-from surefoot.model.feature_names import Names as FeatureNames
-from surefoot.model.feature_names import feature_name
+from surefoot.model.anchors import AnchorOf
 from surefoot.model.features import Features, pieces
-from surefoot.model.graph import (
-    NO_ACTION,
-    OUTSIDE,
-    PART,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Layer,
-    Terminal,
-    freeze,
-)
+from surefoot.model.graph import NO_ACTION, OUTSIDE, PART, BoolArray, FloatArray, IntArray, Layer, Terminal, freeze
 from surefoot.model.labels import Label, shown
 from surefoot.model.limit import Limit
-from surefoot.model.naming import Naming
+from surefoot.model.naming import FeatureNames, Naming, feature_name
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.tolerances import SQUARES
 
@@ -38,6 +28,28 @@ _FINITE = "Look for a division by zero or a missing value in the function that g
 
 FallbackChoice = Callable[[int, IntArray], Sequence[int] | IntArray]
 """(layer, states) → for each state the number of the fallback's action among the state's own, or -1."""
+
+ASKED_TWICE = 64  #: pairs whose successors and reward a user's functions are asked for once more
+
+
+class Declared(NamedTuple):
+    """What is declared beside the graph, as users give it."""
+
+    limits: Sequence[Limit] | Limit
+    anchor: AnchorOf | None
+    features: Sequence[str] | None
+    transition_norm: float
+    stationary_costs: bool
+    stationary_transitions: bool
+
+
+def refuse_first(
+    marked: BoolArray, rule: str, place: Callable[[int], str], fix: str, got: Callable[[int], str] | str = ""
+) -> None:
+    """Refuse the first of what is marked, if anything is."""
+    if marked.any():
+        i = int(np.argmax(marked))
+        raise InvalidInput(rule, where=place(i), got=got if isinstance(got, str) else got(i), fix=fix)
 
 
 def check_limits(limits: Sequence[Limit] | Limit) -> tuple[Limit, ...]:
@@ -131,76 +143,39 @@ def check_terminal(terminal: Terminal, last: int, naming: Naming) -> None:
 
 
 def _check_structure(layer: Layer, h: int, naming: Naming) -> None:
-    without = np.flatnonzero(np.diff(layer.state_ptr) == 0)
-    if len(without):
-        raise InvalidInput(
-            "state without actions",
-            where=naming.at_state(h, int(without[0])),
-            fix="Every state before the last step needs an action; leave out states that do not exist.",
-        )
-    empty = np.flatnonzero(np.diff(layer.pair_ptr) == 0)
-    if len(empty):
-        raise InvalidInput(
-            "empty support",
-            where=naming.at_pair(layer, h, int(empty[0])),
-            got="no successors",
-            fix="Declare every state that the action may lead to.",
-        )
-    bare = np.flatnonzero(np.diff(layer.row_ptr) == 0)
-    if len(bare):
-        raise InvalidInput(
-            "action without cost features",
-            where=naming.at_pair(layer, h, int(bare[0])),
-            got="no cost row",
-            fix="Give every pair one row of cost_features or more; a row of zeros for a cost that is always zero.",
-        )
+    at_state, at_pair = partial(naming.at_state, h), partial(naming.at_pair, layer, h)
+    fix = "Every state before the last step needs an action; leave out states that do not exist."
+    refuse_first(np.diff(layer.state_ptr) == 0, "state without actions", at_state, fix)
+    fix = "Declare every state that the action may lead to."
+    refuse_first(np.diff(layer.pair_ptr) == 0, "empty support", at_pair, fix, "no successors")
+    fix = "Give every pair one row of cost_features or more; a row of zeros for a cost that is always zero."
+    refuse_first(np.diff(layer.row_ptr) == 0, "action without cost features", at_pair, fix, "no cost row")
 
 
 def _check_successors(layer: Layer, h: int, n_next: int, naming: Naming, grows: bool) -> None:
     for _, pairs, _, part in layer.parts(PART):
-
-        def place(pair: int, first: int = pairs.start) -> str:
-            return naming.at_pair(layer, h, first + pair)
-
-        _check_successors_of(part, h, n_next, naming, place, grows)
-
-
-def _check_successors_of(
-    layer: Layer, h: int, n_next: int, naming: Naming, place: Callable[[int], str], grows: bool
-) -> None:
-    outside = np.flatnonzero((layer.successor < 0) | (layer.successor >= n_next))
-    if len(outside):
-        edge = int(outside[0])
-        raise InvalidInput(
-            "successor does not exist",
-            where=place(int(np.searchsorted(layer.pair_ptr, edge, side="right")) - 1),
-            got=f"index {int(layer.successor[edge])}, but step {h + 1} has {n_next} states",
-        )
-    key = layer.edge_pair() * n_next + layer.successor
-    if grows:
-        key = key[layer.successor != OUTSIDE]
-    key.sort()
-    twice = np.flatnonzero(key[1:] == key[:-1])
-    if len(twice):
-        pair, successor = divmod(int(key[twice[0]]), n_next)
-        raise InvalidInput(
-            "duplicate successors",
-            where=place(pair),
-            got=f"{naming.states[h + 1][successor]!r} is listed twice",
-            fix="List each possible next state once.",
-        )
+        outside = np.flatnonzero((part.successor < 0) | (part.successor >= n_next))
+        if len(outside):
+            edge = int(outside[0])
+            pair = pairs.start + int(np.searchsorted(part.pair_ptr, edge, side="right")) - 1
+            got = f"index {int(part.successor[edge])}, but step {h + 1} has {n_next} states"
+            raise InvalidInput("successor does not exist", where=naming.at_pair(layer, h, pair), got=got)
+        key = part.edge_pair() * n_next + part.successor
+        if grows:
+            key = key[part.successor != OUTSIDE]
+        key.sort()
+        twice = np.flatnonzero(key[1:] == key[:-1])
+        if len(twice):
+            pair, successor = divmod(int(key[twice[0]]), n_next)
+            where = naming.at_pair(layer, h, pairs.start + pair)
+            got, fix = f"{naming.states[h + 1][successor]!r} is listed twice", "List each possible next state once."
+            raise InvalidInput("duplicate successors", where=where, got=got, fix=fix)
 
 
 def _check_rewards(reward: FloatArray, place: Callable[[int], str]) -> None:
-    bad = np.flatnonzero(~((reward >= 0) & (reward <= 1)))  # a NaN is neither
-    if len(bad):
-        i = int(bad[0])
-        raise InvalidInput(
-            "reward is outside [0, 1]",
-            where=place(i),
-            got=repr(float(reward[i])),
-            fix="Rescale the rewards; the value bounds rely on this range.",
-        )
+    bad = ~((reward >= 0) & (reward <= 1))  # a NaN is neither
+    fix = "Rescale the rewards; the value bounds rely on this range."
+    refuse_first(bad, "reward is outside [0, 1]", place, fix, lambda i: repr(float(reward[i])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,25 +207,25 @@ def _check_rows(table: _Table, least: float) -> None:
 def _check_squares(table: _Table, first: int, squares: FloatArray, least: float) -> None:
     """Squared lengths of the rows from ``first`` on: Gram matrices and bounds are made of them."""
     odd = np.flatnonzero(~((squares >= least) & (squares <= SQUARES[1])))
-    if len(odd) == 0:
+    features = table.features[first + odd]
+    wrong = odd[features.not_zero() if isinstance(features, SparseRows) else np.any(features != 0.0, axis=1)]
+    if not len(wrong):
         return
-    _check_finite(table)
-    features = table.features
-    if isinstance(features, SparseRows):
-        wrong = odd[features.not_zero()[odd]]
-    else:
-        wrong = odd[np.any(features[first + odd] != 0.0, axis=1)]
-    if len(wrong):
-        row = first + int(wrong[0])
-        sizes = np.abs(np.asarray(features[row], np.float64))
-        column = int(sizes.argmax())
-        size = float(sizes[column])
-        raise InvalidInput(
-            f"{table.kind} is too {'large' if size > 1.0 else 'small'} to be squared",
-            where=table.place(row),
-            got=f"entries up to {size!r}" if table.names is None else table.entry(float(features[row][column]), column),
-            fix="Measure features in other units, and the norm in their inverse; or declare zero.",
-        )
+    row = first + int(wrong[0])
+    x = np.asarray(table.features[row], np.float64)
+    if not np.isfinite(x).all():
+        column = int(np.argmin(np.isfinite(x)))
+        short = len(x) <= 8 and table.names is None  # else the whole row would not be read
+        got = repr(x.tolist()) if short else table.entry(float(x[column]), column)
+        raise InvalidInput(f"{table.kind} is not finite", where=table.place(row), got=got, fix=_FINITE)
+    column = int(np.abs(x).argmax())
+    size = abs(float(x[column]))
+    raise InvalidInput(
+        f"{table.kind} is too {'large' if size > 1.0 else 'small'} to be squared",
+        where=table.place(row),
+        got=f"entries up to {size!r}" if table.names is None else table.entry(float(x[column]), column),
+        fix="Measure features in other units, and the norm in their inverse; or declare zero.",
+    )
 
 
 def check_scales(longest: float, largest: FloatArray, bounds: FloatArray, limits: tuple[Limit, ...]) -> None:
@@ -281,25 +256,31 @@ def check_scaled(scaled: FloatArray, limits: tuple[Limit, ...]) -> None:
             )
 
 
-def _check_finite(table: _Table) -> None:
-    features, rule = table.features, f"{table.kind} is not finite"
-    if isinstance(features, SparseRows):
-        wrong = np.flatnonzero(~np.isfinite(features.values))
-        if len(wrong):
-            entry = int(wrong[0])
-            row = int(np.searchsorted(features.indptr, entry, side="right")) - 1
-            got = table.entry(float(features.values[entry]), int(features.columns[entry]))
-            raise InvalidInput(rule, where=table.place(row), got=got, fix=_FINITE)
-        return
-    step = max(1, (1 << 22) // max(1, features.shape[1]))  # in slices, so that no big temporary is needed
-    for first in range(0, len(features), step):
-        bad = np.flatnonzero(~np.isfinite(features[first : first + step]).all(axis=1))
-        if len(bad):
-            row = first + int(bad[0])
-            column = int(np.flatnonzero(~np.isfinite(features[row]))[0])
-            short = features.shape[1] <= 8 and table.names is None  # else the whole row would not be read
-            got = repr(features[row].tolist()) if short else table.entry(float(features[row, column]), column)
-            raise InvalidInput(rule, where=table.place(row), got=got, fix=_FINITE)
+def check_repeatable(
+    layers: Sequence[Layer],
+    naming: Naming,
+    successors: Callable[[int, Any, Any], Sequence[Any]],
+    reward: Callable[[int, Any, Any], float],
+) -> None:
+    """Ask a user's functions for successors and reward of some pairs once more: a random one declares nothing."""
+    ends = np.cumsum([0, *(layer.n_pairs for layer in layers)])
+    total = int(ends[-1])
+    for number in np.unique(np.linspace(0, total - 1, min(ASKED_TWICE, total)).astype(np.int64)).tolist():
+        h = int(np.searchsorted(ends, number, side="right")) - 1
+        layer, pair = layers[h], number - int(ends[h])
+        state = int(np.searchsorted(layer.state_ptr, pair, side="right")) - 1
+        s, a, where = naming.states[h][state], naming.action(layer, h, pair), naming.at_pair(layer, h, pair)
+        reached = layer.successor[layer.pair_ptr[pair] : layer.pair_ptr[pair + 1]].tolist()
+        declared, again = [naming.states[h + 1][i] for i in reached], list(successors(h, s, a))
+        if again != declared:
+            got = f"first {shown(declared)}, then {shown(again)}"
+            fix = "List every state that may follow, always the same; what happens is drawn by the plant."
+            rule = "successors gives another answer when it is asked again"
+            raise InvalidInput(rule, where=where, got=got, fix=fix)
+        first, value = float(layer.reward[pair]), reward(h, s, a)
+        if value != first and value == value:  # what is no number is refused elsewhere
+            rule, got = "reward gives another answer when it is asked again", f"first {first!r}, then {value!r}"
+            raise InvalidInput(rule, where=where, got=got, fix="Give the mean, always the same.")
 
 
 def follow_fallback(

@@ -134,13 +134,6 @@ class SparseRows:
 
         return csr_array((self.values, self.columns, self.indptr), shape=self.shape)
 
-    @staticmethod
-    def from_dense(table: NDArray[np.float64]) -> SparseRows:
-        """The entries of a table (n, d) that are not zero."""
-        row, column = np.nonzero(table)
-        pointer = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(table)))])
-        return SparseRows(pointer.astype(np.int64), column.astype(np.int32), table[row, column], table.shape[1])
-
 
 def stacked(tables: Sequence[SparseRows]) -> SparseRows:
     """The rows of several tables, one after the other."""

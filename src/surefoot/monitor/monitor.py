@@ -110,7 +110,6 @@ from surefoot.estimate.families import of_norms
 from surefoot.model.features import FeatureArray
 from surefoot.model.graph import NO_ROW, FloatArray
 from surefoot.model.problem import Problem
-from surefoot.model.rays import refuse_rays
 from surefoot.monitor import window_kernels as kernels
 from surefoot.monitor.mixture_kernels import ALL, NOTHING, SHIFT, Verdict, weigh
 from surefoot.monitor.ridges import ridge_grid
@@ -136,7 +135,6 @@ class Monitor:
 
     def __init__(self, problem: Problem, false_alarm: float) -> None:
         """``false_alarm``: α, the probability that a plant as declared ever raises an alarm."""
-        refuse_rays(problem, "the monitor")
         self.problem = problem
         self.false_alarm = probability("false_alarm", false_alarm)
         self.measurements = 0
@@ -172,7 +170,7 @@ class Monitor:
         return self._observe(h, layer.cost_features[row], cost)
 
     def observe_features(self, h: int, features: FloatArray, cost: FloatArray) -> Alarm | None:
-        """The measured cost (m,) of a decision step h at an exact state, with its features (dc,)."""
+        """The measured cost (m,) of a decision step h with its features (dc,), at an exact state or an intensity."""
         return self._observe(h, features, cost)
 
     def observe_terminal(self, state_index: int, cost: FloatArray) -> Alarm | None:

@@ -50,7 +50,7 @@ from surefoot.model.problem import Problem
 from surefoot.plan.certify import margins
 from surefoot.plan.hope import worth_between
 from surefoot.plan.plan import Plan
-from surefoot.storage import disk, strict_json
+from surefoot.storage import disk, documents
 
 FORMAT, VERSION = "surefoot-policy", 3
 WITH_RAYS = 4  #: who does not know of intensities must not read it
@@ -248,7 +248,7 @@ _SOURCES = {"run": ("kind", "world", "seed", "episodes"), "study": ("kind", "epo
 def load_policy(path: Path) -> Document:
     """The document of a ``.json`` file, every entry checked, labels as they are in the problem."""
     try:
-        return _checked(strict_json.read_json(path)[0])
+        return _checked(documents.read_json(path)[0])
     except (OSError, UnreadableFile, InvalidInput) as error:
         fix = error.fix if isinstance(error, UnreadableFile) else ""
         raise UnreadableFile("the policy cannot be read", where=str(path), got=str(error)[:300], fix=fix) from error

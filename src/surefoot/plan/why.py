@@ -22,14 +22,14 @@ import numpy as np
 
 from surefoot.errors import AssumptionBroken
 from surefoot.estimate.costs import CostBounds
-from surefoot.model.feature_names import row_entries, told_entries
 from surefoot.model.features import Features
 from surefoot.model.graph import BoolArray, FloatArray, IntArray
 from surefoot.model.labels import Label
+from surefoot.model.naming import row_entries, told_entries
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
 from surefoot.plan.purpose import purposes
-from surefoot.plan.rays import opening
+from surefoot.plan.rays import opening, opening_in_words
 from surefoot.plan.segments import first_marked, segment_any, segment_max, spread
 
 if TYPE_CHECKING:
@@ -215,7 +215,8 @@ def why(plan: Plan, h: int, s: Label, a: Label) -> Explanation:
     found = reasons(plan.problem, plan.bounds, plan.certified_sets, h)
     explained = explain(plan.problem, plan.bounds, plan.certified_sets, found, h, pair)
     if explained.certified and plan.opened is not None:
-        explained = replace(explained, opening=opening(plan.opened, h, pair))
+        bounds = {limit.name: bound for limit, bound in zip(plan.problem.limits, plan.problem.bounds[h], strict=True)}
+        explained = replace(explained, opening=opening_in_words(opening(plan.opened, h, pair), bounds))
     state = plan.problem.state_index(h, s)
     played = plan.directed is not None and pair == int(plan.values.action[h][state])
     return replace(explained, purpose=purposes(plan).of(h, state)) if played else explained

@@ -30,8 +30,7 @@ from surefoot.plan.segments import spread
 from surefoot.plan.why import Reasons, reasons
 from surefoot.reports.classes import CLASS_NAMES, NAMES_WITHOUT_TRUTH, truly_safe
 from surefoot.reports.html import filled
-from surefoot.reports.pictures.layout import Placing, placing_of
-from surefoot.reports.wording import label_text, with_words, wording_of
+from surefoot.reports.wording import Placing, label_text, placing_of, with_words, wording_of
 from surefoot.runs.plans_kept import Snapshot, snapshot_of
 from surefoot.worlds.world import World
 

@@ -49,6 +49,7 @@ class History:
         self._offset, self._n = 0, 0
         self.all: list[Course] = []
         self.events: list[Event] = []
+        self.told: dict[str, Any] | None = None  # the last tell of an action that was used
 
     @property
     def courses(self) -> list[Course]:
@@ -109,6 +110,7 @@ class History:
             return
         if record["unused"] is not None:
             return
+        self.told = record
         if record["point"] is not None:
             course.exact.append(record["point"]["state"])
         course.ended = course.ended or bool(record["ends"])
@@ -117,7 +119,10 @@ class History:
         problem, h = self._problem, record["step"]
         with contextlib.suppress(SurefootError):  # a label that a wider declaration has and this one has not
             pair = problem.pair_index(h, label_of(record["state"]), label_of(record["action"]))
-            course.reward += float(problem.graph.layers[h].reward[pair])
+            layer, share = problem.graph.layers[h], record["intensity"]
+            course.reward += float(layer.reward[pair])
+            if share is not None:  # affine along a ray (spec 9)
+                course.reward += (share - 1.0) * float(layer.reward[pair] - problem.graph.rays[h].reward(layer)[pair])
             if h == problem.horizon - 2:
                 last = problem.state_index(h + 1, label_of(record["next_state"]))
                 course.reward += float(problem.graph.terminal.reward[last])

@@ -61,7 +61,7 @@ def live_parts(study: Study, status: dict[str, Any], history: History) -> dict[s
     return {
         "lead": parts_of.lead(status),
         "alarms": parts_of.alarms(status),
-        "offer": parts_of.offer(status, problem),
+        "offer": parts_of.offer(status, problem, history),
         "margins": parts_of.margin_table(history, problem),
         "limits": figures,
         "better": parts_of.better(history, status),

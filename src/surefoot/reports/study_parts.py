@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from surefoot.model.graph import FloatArray
-from surefoot.model.labels import Label
+from surefoot.model.labels import Label, label_of
 from surefoot.model.problem import Problem
+from surefoot.model.rays import at_intensity
 from surefoot.plan.plan import Plan
+from surefoot.plan.rays import opening_in_words
 from surefoot.plan.why import Explanation, Kind, explain, reasons
 from surefoot.reports.charts import Chart, Curve
 from surefoot.reports.html import encodable
@@ -81,8 +83,18 @@ def alarms(status: dict[str, Any]) -> str:
     return f"<div role=alert class=alarm>{count}<ul>{rows}</ul>{answer}</div>"
 
 
-def offer(status: dict[str, Any], problem: Problem) -> str:
-    """The action that is offered now, with its certificate."""
+def offer(status: dict[str, Any], problem: Problem, history: History) -> str:
+    """The action that is offered now, with its certificate; of rays, how far it may be opened and was last (spec 9)."""
+    return _offered(status, problem) + (_last_opened(history.told) if problem.has_rays and history.told else "")
+
+
+def _last_opened(told: dict[str, Any]) -> str:
+    by = "by an operator, not as offered" if told["override"] else "as offered"
+    played = f"<b>{_label(label_of(told['action']))}{at_intensity(told['intensity'])}</b>"
+    return f"<p>Last played: {played}, {by} (step {told['step']}).</p>"
+
+
+def _offered(status: dict[str, Any], problem: Problem) -> str:
     pending = status["pending"]
     if pending is None:
         place = status["episode"]
@@ -99,9 +111,12 @@ def offer(status: dict[str, Any], problem: Problem) -> str:
     rows = "".join(_successor(row, here.tolist()) for row in known["successors"])
     by = {"estimate": "certified by estimate", "assumption": "safe by your assumption: the fallback's"}
     why = by.get(known["safe_by"], f"rests on {known['safe_by']}")
+    if further := opening_in_words(known["opening"], dict(zip(known["limits"], known["bounds"], strict=True))):
+        why += f"; it {further}"
     return (
         f"<p class=offer>Episode {pending['episode']}, step {pending['step']}, state "
-        f"<b>{_label(pending['state'])}</b>: take <b class=act>{_label(pending['action'])}</b></p>"
+        f"<b>{_label(pending['state'])}</b>: take <b class=act>{_label(pending['action'])}"
+        f"{at_intensity(pending['intensity'])}</b></p>"
         f"<p>{_words(why)}. Whatever follows:</p><div class=scroll><table><thead>"
         f"<tr><th scope=col>may follow</th>{head}<th class=left scope=col>then</th></tr>"
         f"</thead><tbody>{rows}</tbody></table></div>"

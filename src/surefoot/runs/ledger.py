@@ -28,7 +28,7 @@ from surefoot.model import checked
 from surefoot.runs.record import EpisodeTable, PlanTable, by_limit
 from surefoot.runs.run import FORMAT, VERSION, Run
 from surefoot.storage import archive as npz
-from surefoot.storage import disk, strict_json
+from surefoot.storage import disk, documents
 from surefoot.storage.disk import write_text
 
 FORMATS = ("parquet", "npz")
@@ -134,7 +134,7 @@ def load_ledger(path: Path) -> Ledger:
     if not source.is_file():
         raise UnreadableFile("not a ledger", where=str(path), got="it has no manifest.json")
     with _blaming(source):
-        manifest = _checked(strict_json.read_json(source)[0])
+        manifest = _checked(documents.read_json(source)[0])
         read = {"parquet": _read_parquet, "npz": _read_npz}[manifest["tables"]]
     tables: dict[str, dict[str, NDArray[Any]]] = {}
     for name, kinds in _expected(manifest).items():

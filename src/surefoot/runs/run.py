@@ -16,13 +16,16 @@ from numpy.typing import NDArray
 import surefoot
 from surefoot.agents.agent import Agent, Policy
 from surefoot.errors import InvalidInput, SurefootError
+from surefoot.exact import evaluate_all
 from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.labels import Label
 from surefoot.plan.plan import Plan
+from surefoot.plan.policy_document import Exported, save_policy
 from surefoot.runs.record import EpisodeTable, PlanTable, by_limit
 from surefoot.worlds.world import World
 
 FORMAT, VERSION = "surefoot-run", 4
+DRAWN = "actions are drawn, and these are the likeliest"  # of an exported policy
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,13 +168,27 @@ class Run:
         return surefoot.report([self], path)
 
     def export(self, path: str | Path, *, exploit: bool = False) -> Path:
-        """Write the last policy, ``.json`` or ``.py``, with its exact value: :mod:`surefoot.plan.policy_document`.
+        """Write the last policy, ``.json`` or ``.py``: :mod:`surefoot.plan.policy_document`.
 
-        ``exploit``: without exploration bonuses; certified all the same.
+        It has its exact value in every state, and the same run gives the same bytes. ``exploit``: without exploration
+        bonuses, certified all the same; an agent without plans has only one policy.
         """
-        from surefoot.runs.last_policy import save_last_policy
-
-        return save_last_policy(self, Path(path), exploit)
+        plan, manifest = self.plan, self.manifest
+        chosen = plan.exploiting if exploit and plan is not None else self.policy
+        policy = Exported(
+            self.world.problem,
+            plan,
+            chosen=chosen,
+            agent=manifest["agent"],
+            guaranteed=self.guaranteed,
+            promise=self.promise if plan is None or plan.chances is None else f"{self.promise}; {DRAWN}",
+            failure_probability=manifest["constants"].get("failure_probability"),
+            start=self.policy_start,
+            source={"kind": "run", "world": manifest["world"], "seed": manifest["seed"], "episodes": self.episodes},
+            exact=evaluate_all(self.world.at(1.0 if plan is None else plan.intensities or 1.0), chosen),
+            exploring=plan is not None and not exploit,
+        )
+        return save_policy(Path(path), policy.head(), policy.steps())
 
     def save(self, path: str | Path, *, format: str | None = None) -> Path:
         """Write the ledger to a new directory: Parquet where pyarrow is installed, else NPZ."""

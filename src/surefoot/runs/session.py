@@ -27,11 +27,9 @@ from surefoot.model.graph import FloatArray
 from surefoot.model.rays import Intensities
 from surefoot.plan.plan import Plan
 from surefoot.runs import sources
-from surefoot.runs.events import cost_event, value_event
-from surefoot.runs.interrupt import Interrupt
 from surefoot.runs.plans_kept import Recorder, why_not_kept
-from surefoot.runs.progress import Progress
-from surefoot.runs.record import EpisodeRow, EpisodeTable, PlanTable
+from surefoot.runs.progress import Interrupt, Progress
+from surefoot.runs.record import EpisodeRow, EpisodeTable, PlanTable, cost_event, value_event
 from surefoot.runs.run import Run, describe
 from surefoot.worlds.world import World
 

@@ -12,6 +12,10 @@ _COST = {
     "description": "A number, an array with one per limit, or null when it was not measured.",
     "anyOf": [{"type": "number"}, {"type": "array", "items": {"type": ["number", "null"]}}, {"type": "null"}],
 }
+_INTENSITY = {
+    "type": ["number", "null"],
+    "description": "Between 0 and 1: at which the action was applied, if not as offered.",
+}
 _EPISODE = {"type": ["integer", "null"], "description": "The episode's number; a repetition is then harmless."}
 _REASON = {"type": "string", "description": "Kept in the journal."}
 
@@ -21,7 +25,13 @@ _CALLS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "ask": ("The action to take now, with its certificate. Again before the tell: the same one.", {}, []),
     "tell": (
         "What the plant did. On disk when it is answered; the same again counts once.",
-        {"ask_id": {"type": "string"}, "next_state": _LABEL, "cost": _COST, "action_applied": _LABEL},
+        {
+            "ask_id": {"type": "string"},
+            "next_state": _LABEL,
+            "cost": _COST,
+            "action_applied": _LABEL,
+            "intensity": _INTENSITY,
+        },
         ["ask_id", "next_state", "cost"],
     ),
     "tell_terminal": (

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from surefoot.errors import UnreadableFile
 from surefoot.model import checked
-from surefoot.storage import strict_json
+from surefoot.storage import documents
 from surefoot.storage.disk import DISK, writing
 
 TOKENS = "tokens.json"
@@ -61,7 +61,7 @@ def tokens_of(folder: Path, new: bool = False) -> tuple[Tokens, dict[str, str]]:
 def _read(path: Path) -> dict[str, str]:
     fix = "Make new ones with --new-tokens."
     try:
-        document = checked.of_format(strict_json.read_json(path)[0], "tokens", FORMAT, VERSION, fix)
+        document = checked.of_format(documents.read_json(path)[0], "tokens", FORMAT, VERSION, fix)
         found = checked.mapping(checked.entries(document, "$", ("sha256",))["sha256"], "$.sha256", ROLES)
         for role in ROLES:
             if not _HASH.match(checked.string(found[role], f"$.sha256.{role}")):

@@ -172,7 +172,7 @@ class Foreign:
     def features(self, h: int, edge: int, step: Transition) -> Features | None:
         if self._features is None:
             return None
-        return measured_features(self._problem, h, edge, self._features(step), f"step {h}")
+        return measured_features(self._problem, self._problem.graph.layers[h], edge, self._features(step), f"step {h}")
 
     def masks(self, h: int, pairs: BoolArray) -> Masks:
         return _ForeignMasks(self, h, pairs)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import UnreadableFile
-from surefoot.storage import disk, strict_json
+from surefoot.storage import disk, documents
 
 HEADER = "header.json"
 MAX_BYTES = 16 << 30  # of a whole file
@@ -96,12 +96,12 @@ def opened(path: Path) -> Iterator[tuple[Any, Callable[[], Members]]]:
         if header is None:
             raise UnreadableFile("a member is missing", got=f"no {HEADER!r}")
         _refuse_compressed(header)
-        if header.file_size > strict_json.MAX_BYTES:
-            got = f"{header.file_size} bytes, {strict_json.MAX_BYTES} are read at most"
+        if header.file_size > documents.MAX_BYTES:
+            got = f"{header.file_size} bytes, {documents.MAX_BYTES} are read at most"
             raise UnreadableFile("the header is too large", where=HEADER, got=got)
         with _translated(HEADER), archive.open(header) as member:
             text = b"".join(_chunks(member, header.file_size))
-        yield strict_json.parse_json(text, HEADER), partial(Members, archive, file.size)
+        yield documents.parse_json(text, HEADER), partial(Members, archive, file.size)
 
 
 def _refuse_compressed(info: zipfile.ZipInfo) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from surefoot.errors import OutOfOrder, UnreadableFile
-from surefoot.storage.strict_json import parse_json
+from surefoot.storage.documents import parse_json
 
 if sys.platform == "win32":
     import msvcrt

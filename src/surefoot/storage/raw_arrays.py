@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput, UnreadableFile
-from surefoot.storage import disk, strict_json
+from surefoot.storage import disk, documents
 from surefoot.storage.disk import writing
 
 HEADER = "header.json"
@@ -102,7 +102,7 @@ def read_header(folder: Path) -> Any:
     """The JSON of the header; what it says is for the caller to check."""
     if not (folder / HEADER).is_file():
         raise UnreadableFile("not a saved folder of arrays", where=str(folder), got=f"it has no {HEADER}")
-    return strict_json.read_json(folder / HEADER)[0]
+    return documents.read_json(folder / HEADER)[0]
 
 
 def open_arrays(folder: Path, said: object, mapped: bool) -> dict[str, NDArray[Any]]:

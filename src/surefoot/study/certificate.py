@@ -17,6 +17,9 @@ A certificate is plain JSON, written into the journal before the action is offer
                            certified one of the last plan that was not in doubt, because stopping here may be worse;
                            nothing is promised then, and ``promise`` says so;
                            ``"nothing"``: only with options that give up the guarantee
+``opening``                null for an action without an intensity (spec 9); else ``to``, the largest certified one, at
+                           which it is offered, and where that is below 1 what may happen a little further: ``beyond``,
+                           an intensity, at which the ``upper`` bound of the ``limit`` of this name exceeds its bound
 ``limits``, ``bounds``     the names and bounds of the limits; every list below is in this order
 ``successors``             for every possible next state, of a plant every cell that may follow the exact state:
                            ``state``; ``upper``, the upper bounds of its costs (the same
@@ -40,8 +43,10 @@ import numpy as np
 from surefoot.errors import AssumptionBroken
 from surefoot.model.graph import NO_ACTION, FloatArray
 from surefoot.model.labels import Label, label_of
+from surefoot.model.rays import FULL
 from surefoot.plan.certify import margins, within_limits
 from surefoot.plan.point import Point
+from surefoot.plan.rays import opening
 from surefoot.study.records import Record
 from surefoot.study.standing import Standing
 
@@ -68,6 +73,7 @@ class Offer:
     state: Label  # of a plant the exact one, a tuple
     action: Label  # of a plant the input
     certificate: dict[str, Any]
+    intensity: float = FULL  # at which to play the action (spec 9)
 
     @classmethod
     def of(cls, record: Record) -> Offer:
@@ -80,6 +86,7 @@ class Offer:
             state=label_of(point["state"]),
             action=label_of(point["input"]),
             certificate=record["certificate"],
+            intensity=FULL if record["intensity"] is None else record["intensity"],
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -90,6 +97,7 @@ class Offer:
             "step": self.step,
             "state": self.state,
             "action": self.action,
+            "intensity": self.intensity,
             "certificate": self.certificate,
         }
 
@@ -120,6 +128,12 @@ def _pair(standing: Standing, h: int, state: int) -> int:
     if agent.plan.values.action[h][state] == NO_ACTION:
         return fallback
     return agent._choose(h, state)
+
+
+def offered_intensity(standing: Standing, h: int, pair: int) -> float | None:
+    """At which a pair is offered; None in a problem without rays."""
+    planned = standing.agent.plan.intensities
+    return None if planned is None else float(planned[h][pair])
 
 
 def certificate_for(standing: Standing, pair: int, point: Point | None = None) -> dict[str, Any]:
@@ -153,6 +167,7 @@ def certificate_for(standing: Standing, pair: int, point: Point | None = None) -
         "why": standing.why or None,
         "fallback": pair == int(layer.fallback[standing.place.state]),
         "safe_by": safe_by,
+        "opening": None if plan.opened is None else opening(plan.opened, h, pair),
         "limits": [limit.name for limit in problem.limits],
         "bounds": problem.bounds[h].tolist(),
         "successors": successors,

@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import InvalidInput, SurefootError
-from surefoot.estimate.families import families
 from surefoot.model.document import to_document
 from surefoot.model.graph import NO_ACTION, FloatArray
 from surefoot.model.labels import label_of, shown
@@ -145,7 +144,7 @@ def refuse_narrower(old: Problem, new: Problem, discard: bool) -> None:
     try:
         fault = _other_frame(old, new) or _other_limits(old, new, discard) or _other_anchors(old, new, discard)
         if new.graph.layers is not old.graph.layers:
-            fault = fault or _other_graph(old, new) or ("" if discard else _other_ridges(old, new))
+            fault = fault or _other_graph(old, new)
     except SurefootError as error:  # a label that is not there any more
         fault = str(error)
     if fault:
@@ -213,6 +212,13 @@ def _other_anchors(old: Problem, new: Problem, discard: bool) -> str:
 
 
 def _other_graph(old: Problem, new: Problem) -> str:
+    """With rays at both ends of each (spec 9)."""
+    ends = (1.0, 0.0) if old.has_rays or new.has_rays else (1.0,)
+    found = (_other_layers(old.at(end), new.at(end)) for end in ends)
+    return next(filter(None, found), "") or _other_ends(old, new)
+
+
+def _other_layers(old: Problem, new: Problem) -> str:
     for h, layer in enumerate(old.graph.layers):
         states, later = old.naming.states[h], new.graph.layers[h]
         ends = layer.pair_ptr.tolist()
@@ -232,15 +238,6 @@ def _other_graph(old: Problem, new: Problem) -> str:
                             return f"other {table} of {old.naming.at_edge(layer, h, edge)}"
             if bool(layer.forbidden[i]) != bool(later.forbidden[new.state_index(h, states[i])]):
                 return f"step {h}, state {states[i]!r}: forbidden in one of them only"
-    return _other_ends(old, new)
-
-
-def _other_ridges(old: Problem, new: Problem) -> str:
-    """Ridges are fixed before any data. Those of a prior's rows are scaled by the rows that there are (spec 3), so that
-    rows that are added would choose them anew."""
-    for was, now in zip(families(old), families(new), strict=True):
-        if not math.isclose(was.ratio, now.ratio, rel_tol=1e-9):
-            return f"limit {was.limits[0].name!r}: more rows, which would scale the ridges of its prior, with data kept"
     return ""
 
 

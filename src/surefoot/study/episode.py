@@ -67,13 +67,15 @@ class Episode:
         self._still()
         return self._study.ask()
 
-    def tell(self, next_state: Label, cost: Cost, action_applied: Label = AS_OFFERED) -> Receipt:
+    def tell(
+        self, next_state: Label, cost: Cost, action_applied: Label = AS_OFFERED, intensity: float | None = None
+    ) -> Receipt:
         """Tell what came of the pending offer; see :meth:`Study.tell`."""
         self._still()
         pending = self._study.standing.pending
         if pending is None:
             raise OutOfOrder("nothing was asked", fix="Call ask first.")
-        return self._study.tell(pending["ask"], next_state, cost, action_applied)
+        return self._study.tell(pending["ask"], next_state, cost, action_applied, intensity)
 
     def tell_terminal(self, cost: Cost) -> Receipt:
         self._still()

@@ -1,7 +1,8 @@
 """A warm start: transitions that were logged before the study, most often of the fallback, enter the estimators.
 
 A row has ``step``, ``state``, ``action``, ``next_state`` and ``cost`` (a number, one per limit, or empty; with
-several limits also one column ``cost.NAME`` per limit), and, if known, ``episode``, an id of the logged episode. The
+several limits also one column ``cost.NAME`` per limit), of an action with an intensity (spec 9) also ``intensity``, at
+which it was played, and, if known, ``episode``, an id of the logged episode. The
 cost of a last state is a row with ``step`` H−1, ``state`` and ``cost`` alone. Other columns are left aside. All rows
 are checked before any is used; one bad row, and nothing is imported. An import is one record of the journal, so it is
 there whole or not.
@@ -207,7 +208,8 @@ class _Reader:
         if found.edge == LAST:
             return [found.step, state, found.cost]
         action = naming.action(self._problem.graph.layers[found.step], found.step, found.pair)
-        return [found.step, state, action, found.following, found.cost]
+        at = [found.intensity] if self._problem.has_rays else []
+        return [found.step, state, action, found.following, *at, found.cost]
 
     def _follow(self, row: Mapping[str, Any], taken: list[Any]) -> None:
         """With episode ids: each episode in one piece, layer after layer, each state where the row before led."""

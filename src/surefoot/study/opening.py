@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import surefoot
-from surefoot.agents import registry
 from surefoot.agents.agent import Agent
 from surefoot.agents.blocks.look_ahead import LookAhead
 from surefoot.agents.lsvi_new import LsviNew
+from surefoot.agents.registry import AGENTS
 from surefoot.checks import probability
 from surefoot.diagnosis import check
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile, UnwritableFile
 from surefoot.model import files
 from surefoot.model.plant.plant import Plant
 from surefoot.model.problem import Problem
-from surefoot.model.rays import refuse_rays
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.monitor.watching import MonitorFactory
 from surefoot.storage.disk import FileLayer, writing
@@ -61,7 +60,7 @@ def agent_name(agent: str | type[Agent] | None) -> str | None:
     if agent is None:
         return None
     name = agent if isinstance(agent, str) else getattr(agent, "name", repr(agent))
-    kind = registry.kind(name)
+    kind = AGENTS.kind(name)
     if not issubclass(kind, LookAhead) or (not isinstance(agent, str) and kind is not agent):
         fix = "Use 'lsvi-new' or 'lsvi-new-paper'."
         raise InvalidInput("a study needs a learner that plays certified actions", got=repr(agent), fix=fix)
@@ -222,7 +221,6 @@ def usual_monitor(problem: Problem, false_alarm: float) -> Any:
 def refuse_sparse(problem: Problem, *, of_plant: bool) -> None:
     """The monitor and the audit keep d × d matrices: what sparse features are there to avoid. And only a plant has the
     exact features of a cost whose action has several rows."""
-    refuse_rays(problem, "a study")
     layer = problem.graph.layers[0]
     if problem.graph.several_rows and not of_plant:
         raise InvalidInput(

@@ -3,7 +3,7 @@
     {"call": "begin", "start": …}                                  → {"episode": 1, "next": "ask"}
     {"call": "ask"}                                                → {"ask_id": …, "action": …, "certificate": …, …}
     {"call": "tell", "ask_id": …, "next_state": …, "cost": …}      → {"repeated": false, "done": false, …}
-        with "action_applied": … when something else was done than was offered
+        with "action_applied": …, "intensity": … when something else was done than was offered
     {"call": "tell_terminal", "cost": …, "episode": …}             → as tell; "episode" makes a repetition harmless
     {"call": "abort", "reason": …, "episode": …}                   → {"next": "begin"}; "episode" as in tell_terminal
     {"call": "acknowledge", "reason": …, "discard_data": false}    → {"next": "begin"}
@@ -122,8 +122,8 @@ def _ask(study: Study) -> dict[str, Any]:
     return study.ask().to_dict()
 
 
-def _tell(study: Study, ask_id: Any, next_state: Any, cost: Any, action_applied: Any) -> dict[str, Any]:
-    return study.tell(ask_id, next_state, cost, action_applied).to_dict()
+def _tell(study: Study, ask_id: Any, next_state: Any, cost: Any, action_applied: Any, intensity: Any) -> dict[str, Any]:
+    return study.tell(ask_id, next_state, cost, action_applied, intensity).to_dict()
 
 
 def _tell_terminal(study: Study, cost: Any, episode: Any) -> dict[str, Any]:
@@ -190,7 +190,13 @@ def _path(value: Any) -> str:
 _CALLS: dict[str, tuple[Callable[..., dict[str, Any]], dict[str, Any]]] = {
     "begin": (_begin, {"start": None}),
     "ask": (_ask, {}),
-    "tell": (_tell, {"ask_id": _REQUIRED, "next_state": _REQUIRED, "cost": _REQUIRED, "action_applied": AS_OFFERED}),
+    "tell": (
+        _tell,
+        {
+            **{"ask_id": _REQUIRED, "next_state": _REQUIRED, "cost": _REQUIRED},
+            **{"action_applied": AS_OFFERED, "intensity": None},
+        },
+    ),
     "tell_terminal": (_tell_terminal, {"cost": _REQUIRED, "episode": None}),
     "abort": (_abort, {"reason": "", "episode": None}),
     "acknowledge": (

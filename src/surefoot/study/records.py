@@ -1,4 +1,4 @@
-"""The journal's records: what is written, in which form, and what each entry means. Version 4.
+"""The journal's records: what is written, in which form, and what each entry means. Version 5.
 
 ``journal.jsonl`` holds one record per line: compact JSON (no spaces, ASCII, no NaN, no key twice) and ``\\n``::
 
@@ -17,11 +17,11 @@ written as a JSON array. A cost is a list of one number per limit, in the order 
 was not measured.
 
 **open** (first record, and only there)
-    ``version`` 4 · ``surefoot`` its version · ``problem`` digest of the Problem · ``problem_file`` its file beside the
+    ``version`` 5 · ``surefoot`` its version · ``problem`` digest of the Problem · ``problem_file`` its file beside the
     journal · ``plant`` null, or of a study of a plant its ``file`` and the ``sha256`` of that · ``failure_probability``
     p of the whole study · ``false_alarm`` α of the whole study · ``agent`` its name, "lsvi-new" or "lsvi-new-paper" ·
     ``options`` of the agent, as given · ``share`` the failure probability of epoch 0, p/2 · ``constants`` of the agent
-    of epoch 0 (``agent.constants``: failure_probability = share, ridges, safety_radius_scale, …) · ``despite`` null, or
+    of epoch 0 (``agent.constants``: failure_probability = share, ridges, ridge_ratios, …) · ``despite`` null, or
     where :func:`surefoot.check` finds errors in the problem: ``findings``, what it says, and ``reason``, why a person
     begins the study all the same.
 **begin** (an episode; none is under way)
@@ -32,11 +32,13 @@ was not measured.
     (``plan.to_gain``), null where that is not finite · ``point`` null, or the exact start.
 **ask** (an action is offered; no other ask is pending)
     ``ask`` its id, ``"<n>-<first 8 of previous>"`` · ``episode`` · ``step`` · ``state`` · ``action`` ·
+    ``intensity`` null, or in a problem with rays (spec 9) at which the action is offered, 1 for one that has none ·
     ``certificate``, see :mod:`surefoot.study.certificate` · ``point`` null, or of a plant ``state`` exact, ``input``,
     ``features`` rows in whose convex hull those of the costs there lie (one, unless they depend on the next state),
     ``boxes`` of next states, ``[low, high]`` per model, and the ``cells`` they meet.
 **tell** (what the pending ask led to; it is pending no more)
-    ``ask`` · ``step`` · ``state`` · ``action`` that was applied · ``override`` true when it is not the one offered ·
+    ``ask`` · ``step`` · ``state`` · ``action`` that was applied · ``intensity`` at which it was, as in an ask; null for
+    an action that the problem does not know · ``override`` true when they are not those that were offered ·
     ``next_state`` · ``cost`` · ``raw_cost`` null, or the told numbers as text when one of them was not finite; ``cost``
     is then null and an alarm of kind "cost" follows · ``unused`` null when the row is used; ``"action"`` when the
     applied action is none of the state's (the episode can then only be aborted); ``"successor"`` when the next state is
@@ -59,7 +61,8 @@ was not measured.
     dropped; what else each alarm asks for is in :mod:`surefoot.study.declaring` · ``epoch`` from here on: one more
     after a discard, else as before · ``share`` the failure probability of that epoch k, p·2^-(k+1) · ``monitor`` number
     of the monitor that starts here, 1, 2, …; monitor i (0 from the first record on) works at the false-alarm level
-    α·2^-(i+1) · ``constants`` of the agent from here on; with another problem and the data kept, the ridges stay ·
+    α·2^-(i+1) · ``constants`` of the agent from here on; with another problem and the data kept, ridges and
+    ridge_ratios stay, which are fixed before any data ·
     ``problem`` digest of the declaration from here on · ``problem_file`` its file: the one before, or
     ``problem-<n>.json`` or ``.npz`` · ``changes`` a list of: "data discarded", "larger noise", "wider support",
     "larger norm or misspecification", "anchors dropped", "anchors trusted" (kept over a discard, by a person's word).
@@ -70,7 +73,8 @@ was not measured.
     rows are like one before them, told or imported, in any epoch; 0 where no limit has noise, and where ``different``
     is null · ``since`` the earliest time at which a row was measured, null when some row does not say; once data were
     discarded it must be later than that · ``rows`` a list; a transition is ``[layer, state, action, next_state,
-    cost]``, the cost of a last state ``[layer, state, cost]``.
+    cost]``, in a problem with rays ``[layer, state, action, next_state, intensity, cost]``, the cost of a last state
+    ``[layer, state, cost]``.
 **grow** (the graph has grown, spec 9; between episodes, never in safe mode; a plan is made from all rows so far)
     ``problem`` digest of the larger graph · ``problem_file`` its file, ``problem-<n>.json`` or ``.npz`` · ``expanded``
     the pairs that were expanded, in their order, ``[layer, pair]`` by the numbers of the files · ``refused`` those that
@@ -101,9 +105,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from surefoot.errors import InvalidInput, UnreadableFile
-from surefoot.storage.strict_json import parse_line
+from surefoot.storage.documents import parse_line
 
-VERSION = 4
+VERSION = 5
 FIRST = "0" * 64  #: what stands before the first record
 
 Record = dict[str, Any]
@@ -114,10 +118,10 @@ FIELDS: dict[str, tuple[str, ...]] = {
         *("agent", "options", "share", "constants", "despite"),
     ),
     "begin": ("episode", "start", "epoch", "plan", "made_after", "safe_mode", "certified", "to_gain", "point"),
-    "ask": ("ask", "episode", "step", "state", "action", "certificate", "point"),
+    "ask": ("ask", "episode", "step", "state", "action", "intensity", "certificate", "point"),
     "tell": (
-        *("ask", "step", "state", "action", "override", "next_state", "cost", "raw_cost", "unused", "ends"),
-        "point",
+        *("ask", "step", "state", "action", "intensity", "override", "next_state", "cost", "raw_cost", "unused"),
+        *("ends", "point"),
     ),
     "terminal": ("episode", "state", "cost", "raw_cost"),
     "abort": ("episode", "step", "state", "ask", "reason"),

@@ -1,11 +1,11 @@
 """When two rows are one measurement: a measurement that is entered twice counts its noise twice, and no bound holds.
 
-Two rows are *alike* when they have the same state, action and next state, at whatever step, and costs that agree to
-twelve digits. A sensor that gives all the digits of a number practically never does that by chance: not once among a
-hundred thousand measurements of one transition, as a rule. A copy always does, also one that was permuted, given other
-episode ids or another step, cut in parts, or converted to other units and back; not one whose costs were rounded or
-altered on the way, against which only ids help. With a coarse sensor different measurements are alike quite often, and
-nothing in the rows tells them from copies: then a person must say so (``different``).
+Two rows are *alike* when they have the same state, action and next state, at whatever step and intensity, and costs
+that agree to twelve digits. A sensor that gives all the digits of a number practically never does that by chance: not
+once among a hundred thousand measurements of one transition, as a rule. A copy always does, also one that was permuted,
+given other episode ids or another step, cut in parts, or converted to other units and back; not one whose costs were
+rounded or altered on the way, against which only ids help. With a coarse sensor different measurements are alike quite
+often, and nothing in the rows tells them from copies: then a person must say so (``different``).
 
 Two rows with the same episode and step are one measurement whatever anybody says. Ids are compared as a person reads
 them: ``"1"``, ``1``, ``1.0`` and ``" 01"`` are one id.
@@ -38,7 +38,9 @@ def content(row: Sequence[Any]) -> str | None:
     """What two rows share when they are alike; None without a cost, which touches values only, never safety."""
     if row[-1] is None:
         return None
-    return _plain([*row[1:-1], [f"{cost + 0.0:.{_DIGITS}g}" for cost in row[-1]]])  # + 0.0: there is no minus zero
+    return _plain(
+        [*row[1 : min(4, len(row) - 1)], [f"{cost + 0.0:.{_DIGITS}g}" for cost in row[-1]]]
+    )  # + 0.0: there is no minus zero
 
 
 def _step(episode: Any, row: Sequence[Any]) -> str:

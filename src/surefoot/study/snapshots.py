@@ -25,7 +25,7 @@ from surefoot.study.standing import Standing
 
 FOLDER = "snapshots"
 KEPT = 3  #: older files are removed
-VERSION = 3
+VERSION = 4
 
 _LEAST_ROWS = 1_000  # between two
 _BYTES_PER_ROW = 4_096  # of snapshots, at most
@@ -44,7 +44,7 @@ _SCALARS = (
     "last_tell",
     "last_terminal",
     "declared",
-    "ridges",
+    "kept",
     "restored",
     "outside",
     "discarded_at",

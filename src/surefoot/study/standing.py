@@ -29,6 +29,7 @@ from surefoot.errors import OutOfOrder, UnknownLabel
 from surefoot.model.graph import FloatArray
 from surefoot.model.labels import label_of
 from surefoot.model.measured import finite_cost, measured_features
+from surefoot.model.rays import at_intensity
 from surefoot.monitor.watching import AlarmLike
 from surefoot.study import declaring
 from surefoot.study.declaring import Raised
@@ -85,7 +86,8 @@ class Standing(State):
     def _tell(self, record: Record) -> None:
         place, n = self._place_of(record), record["n"]
         _expect(self.pending is not None and self.pending["ask"] == record["ask"], "a tell without its ask")
-        went = f"{self.where()}, action {record['action']!r}: the plant went to {record['next_state']!r}"
+        action = f"{record['action']!r}{at_intensity(record['intensity'])}"
+        went = f"{self.where()}, action {action}: the plant went to {record['next_state']!r}"
         seen = {key: record[key] for key in ("step", "state", "action", "next_state")}
         if record["point"] is not None:
             seen["exact"] = record["point"]["state"]
@@ -114,21 +116,32 @@ class Standing(State):
         """A transition along a declared edge."""
         h, where = place.step, str(place)
         pair, edge = self._transition(h, record["state"], record["action"], record["next_state"])
-        cost = self._cost(record["cost"])
+        cost, played = self._cost(record["cost"]), record["intensity"]
         point, exact = record["point"], None
         if point is not None:
             self.exact, exact = point["state"], np.array([point["features"]])
         self.agent.strayed |= self.agent.shared_offsets and (record["override"] or self.safe_mode)
-        self._compute(lambda: self.agent._record(h, pair, edge, cost, exact))
+        self._compute(lambda: self.agent._record(h, pair, edge, cost, exact, played))
         if place.step == h:  # a transition that cannot be counted was made all the same
             place.move(edge)
         _expect(record["ends"] == (place.due == "end"), "an episode ends at the wrong step")
-        certified = self.agent.plan.certified_sets.pairs[h][pair]
-        observe = partial(self.monitor.observe, h, edge)
+        certified, observe = self._seen(h, pair, edge, played)
         if exact is not None:  # of a plant: certified at the exact state, if it was offered
             certified = certified or not record["override"]
             observe = partial(self.monitor.observe_features, h, exact[0])
         self._weigh(record, h, where, cost, observe, certified)
+
+    def _seen(self, h: int, pair: int, edge: int, intensity: float | None) -> tuple[object, _Observe]:
+        """Is a pair certified at the intensity that was played; and who looks at the cost that was measured there."""
+        plan, observe = self.agent.plan, partial(self.monitor.observe, h, edge)
+        certified = bool(plan.certified_sets.pairs[h][pair])
+        if intensity is not None and plan.intensities is not None:
+            layer, _, along = self.agent.played(h, pair, edge, intensity)
+            x = measured_features(self.problem, layer, along, None, self.where())
+            observe = partial(self.monitor.observe_features, h, x[0])
+            if intensity != plan.intensities[h][pair]:
+                certified = certified and bool(np.all(plan.bounds.at(h, x)[0] <= self.problem.bounds[h]))
+        return certified, observe
 
     def _terminal(self, record: Record) -> None:
         place = under_way(self.place)
@@ -234,9 +247,9 @@ class Standing(State):
         self.monitor = self.new_monitor(self.problem, self.monitor_number)
         if discard:
             self.unwritten = []
-            self.epoch, self.ridges, self.discarded_at = self.epoch + 1, None, record["time"]
+            self.epoch, self.kept, self.discarded_at = self.epoch + 1, None, record["time"]
         elif agent is not None:
-            self.ridges = list(self.constants["ridges"])
+            self.kept = self.fixed
         if agent is not None:
             self._employ(agent, n if discard else self.made_after)
         if not discard and not self.unwritten:
@@ -274,16 +287,18 @@ class Standing(State):
         if not self.safe_mode:
             self._plan(self.agent.replan, record["n"])
 
-    def _import_transition(self, h: int, state: Any, action: Any, after: Any, cost: Any) -> _Heard:
+    def _import_transition(self, h: int, state: Any, action: Any, after: Any, *rest: Any) -> _Heard:
         pair, edge = self._transition(h, state, action, after)
-        layer, measured = self.problem.graph.layers[h], self._cost(cost)
-        self._compute(lambda: self.agent.transitions.add(h, layer, pair, edge, self.first_values[h + 1]))
+        intensity, measured = rest[0] if len(rest) > 1 else None, self._cost(rest[-1])
+        _expect((intensity is not None) == self.problem.has_rays, "a row without its intensity, or with one too many")
+        layer, own, along = self.agent.played(h, pair, edge, intensity)
+        self._compute(lambda: self.agent.transitions.add(h, layer, own, along, self.first_values[h + 1]))
         if measured is None:
             return None, True
-        x = measured_features(self.problem, h, edge, None, self.where())
+        x = measured_features(self.problem, layer, along, None, self.where())
         self._compute(lambda: self.agent.costs.add(h, x, measured))
-        alarm = self._watched(h, measured, partial(self.monitor.observe, h, edge))
-        return alarm, self.agent.plan.certified_sets.pairs[h][pair]
+        certified, observe = self._seen(h, pair, edge, intensity)
+        return self._watched(h, measured, observe), certified
 
     def _import_terminal(self, h: int, state: Any, cost: Any) -> _Heard:
         last, i = self.problem.graph.terminal, self.problem.state_index(h, label_of(state))

@@ -34,7 +34,7 @@ class State:
         self.declared: Record = {key: opened[key] for key in ("problem", "problem_file")}
         self.opened_with: str = opened["problem"]
         self._declarations = declared
-        self.ridges: list[float] | None = None  # kept, with the data, when the declaration was widened
+        self.kept: Record | None = None  # ridges and their ratios, with the data, when the declaration was widened
         self.restored: Record | None = None  # how the promise came back after an alarm that disproved it
         self.outside, self.discarded_at = list[str](), ""  # transitions that a discard has answered; when it was
         self.grown: Record = {"expanded": [], "refused": []}  # all pairs of all growths, in their order
@@ -69,8 +69,8 @@ class State:
         self.made_after = n
 
     @unruffled
-    def _new_agent(self, problem: Problem, epoch: int, ridges: list[float] | None) -> LookAhead:
-        options = self.options if ridges is None else {**self.options, "ridges": ridges}
+    def _new_agent(self, problem: Problem, epoch: int, kept: Record | None) -> LookAhead:
+        options = {**self.options, **(kept or {})}
         p = share(self.failure_probability, epoch)
         agent = registry.make(self.agent_name, problem, failure_probability=p, **options)
         assert isinstance(agent, LookAhead)
@@ -81,9 +81,14 @@ class State:
         """The agent after an acknowledgement: without data, or with all of them under a wider declaration."""
         if discard:
             return self._new_agent(problem, self.epoch + 1, None)
-        agent = self._new_agent(problem, self.epoch, list(self.constants["ridges"]))
+        agent = self._new_agent(problem, self.epoch, self.fixed)
         agent.inherit(self.agent)
         return agent
+
+    @property
+    def fixed(self) -> Record:
+        """The constants that are fixed before any data, and stay as long as data are kept (spec 3)."""
+        return {name: self.constants[name] for name in ("ridges", "ridge_ratios") if name in self.constants}
 
     def new_monitor(self, problem: Problem, number: int) -> MonitorLike:
         return self._monitor_factory(problem, share(self.false_alarm, number))
@@ -103,8 +108,8 @@ class State:
             self.problem = self._declarations(self.declared)
             if self.problem.graph.beyond is not None:
                 self.agent.problem = self.problem  # the plan is made again below
-        if self.epoch or self.ridges is not None:
-            self._employ(self._new_agent(self.problem, self.epoch, self.ridges), self.made_after)
+        if self.epoch or self.kept is not None:
+            self._employ(self._new_agent(self.problem, self.epoch, self.kept), self.made_after)
         self.monitor = self.new_monitor(self.problem, self.monitor_number)
         self.agent.restore(agent)
         self.monitor.restore(monitor)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from surefoot.model.rays import at_intensity
 from surefoot.plan.plan import Plan
+from surefoot.plan.rays import opening_in_words
 from surefoot.study.certificate import Offer
 from surefoot.study.declaring import DISCARDING, unanswered
 from surefoot.study.standing import Standing
@@ -76,7 +78,12 @@ def as_text(found: dict[str, Any]) -> str:
     if place is not None:
         lines.append(f"under way: episode {place['number']}, step {place['step']}, state {place['state']!r}")
     if found["pending"] is not None:
-        lines.append(f"offered: {found['pending']['action']!r} (ask {found['pending']['ask_id']})")
+        offer = found["pending"]
+        lines.append(f"offered: {offer['action']!r}{at_intensity(offer['intensity'])} (ask {offer['ask_id']})")
+        certificate = offer["certificate"]
+        bounds = dict(zip(certificate["limits"], certificate["bounds"], strict=True))
+        if words := opening_in_words(certificate["opening"], bounds):
+            lines.append(f"  it {words}")
     lines.append(f"due: {found['next']}")
     lines += [f"note: {remark}" for remark in found["recovered"]]
     return "\n".join(lines)

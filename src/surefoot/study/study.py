@@ -218,13 +218,21 @@ class Study(Held):
                     "step": h,
                     "state": place.label,
                     "action": self.problem.naming.action(self.problem.graph.layers[h], h, pair),
+                    "intensity": certificate.offered_intensity(standing, h, pair),
                     "certificate": certificate.certificate_for(standing, pair, point),
                     "point": None if point is None else self.exact.offered(point, pair),
                 },
             )
             return Offer.of(record)
 
-    def tell(self, ask_id: str, next_state: Label, cost: Cost, action_applied: Label = AS_OFFERED) -> Receipt:
+    def tell(
+        self,
+        ask_id: str,
+        next_state: Label,
+        cost: Cost,
+        action_applied: Label = AS_OFFERED,
+        intensity: float | None = None,
+    ) -> Receipt:
         """Record what the plant did: the next state, and the measured cost of that transition.
 
         Args:
@@ -237,14 +245,16 @@ class Study(Held):
             action_applied: what an operator did instead of the offer. An action of this state is used with the data
                 like any other; one that the problem does not know is kept in the journal, its row is not used, and
                 the episode can only be aborted, since nothing is known of where it leads.
+            intensity: at which the action was applied, where an operator chose another one than was offered; of another
+                action with an intensity it must be said (spec 9). Data enter with the features there.
         """
         with self._calls:
             standing = self._ready()
             n, pending = records.ask_number(ask_id), standing.pending
+            told = (next_state, cost, action_applied, intensity)
             if pending is None or pending["ask"] != ask_id:
-                told = (next_state, cost, action_applied)
                 return told_before(standing, self.exact, self.path / journals.NAME, self._layer, n, ask_id, told)
-            record = self._do("tell", tell_entries(standing, self.exact, pending, next_state, cost, action_applied))
+            record = self._do("tell", tell_entries(standing, self.exact, pending, *told))
             return Receipt.of(standing, record)
 
     def tell_terminal(self, cost: Cost, episode: int | None = None) -> Receipt:

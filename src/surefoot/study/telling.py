@@ -11,6 +11,7 @@ from surefoot.errors import InvalidInput, OutOfOrder, UnknownLabel
 from surefoot.model.labels import Label, label_of, same_label
 from surefoot.model.measured import Cost, measured
 from surefoot.model.problem import Problem
+from surefoot.model.rays import FULL, at_intensity
 from surefoot.storage.disk import FileLayer
 from surefoot.study import journal as journals
 from surefoot.study.exact import Exact
@@ -19,7 +20,7 @@ from surefoot.study.standing import Standing
 
 AS_OFFERED: Any = ...  #: in place of an action that was applied
 
-_SAID = ("action", "next_state", "cost", "raw_cost", "point")
+_SAID = ("action", "intensity", "next_state", "cost", "raw_cost", "point")
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,13 @@ class Receipt:
 
 
 def tell_entries(
-    standing: Standing, exact: Exact, ask: Record, next_state: Label, cost: Cost, applied: Label
+    standing: Standing,
+    exact: Exact,
+    ask: Record,
+    next_state: Label,
+    cost: Cost,
+    applied: Label,
+    intensity: float | None,
 ) -> Record:
     """The entries of a tell that answers an ask; everything that can be refused is refused here."""
     point, may = None, True
@@ -65,6 +72,8 @@ def tell_entries(
                 action, override, unused = given, True, "action"
         else:
             override, action = not same_label(known, action), known
+    played = None if unused else _played(standing, ask, action, override, intensity, where)
+    override |= played != ask["intensity"]
     if unused is None and not _expanded(problem, h, state, action):
         unused = "action"  # where it leads is not in the graph
     if unused is None:
@@ -84,6 +93,7 @@ def tell_entries(
         "step": h,
         "state": ask["state"],
         "action": action,
+        "intensity": played,
         "override": override,
         "next_state": after,
         "cost": numbers,
@@ -92,6 +102,22 @@ def tell_entries(
         "ends": ends,
         "point": point,
     }
+
+
+def _played(
+    standing: Standing, ask: Record, action: Label, other: bool, given: float | None, where: str
+) -> float | None:
+    """At which intensity an action of the state was applied; None in a problem without rays."""
+    problem, h = standing.problem, ask["step"]
+    pair = problem.pair_index(h, label_of(ask["state"]), action)
+    if given is not None:
+        value = problem.intensity(h, pair, given, where)
+        return value if problem.has_rays else None
+    if other and problem.is_ray(h, pair):
+        fix = "Give intensity=, between 0 and 1. Nothing was recorded."
+        raise InvalidInput("say at which intensity the other action was applied", where=where, got="none", fix=fix)
+    known: float | None = ask["intensity"]
+    return FULL if other and problem.has_rays else known
 
 
 def _expanded(problem: Problem, h: int, state: Label, action: Label) -> bool:
@@ -113,7 +139,13 @@ def _refuse_other_spelling(error: UnknownLabel, what: str, where: str) -> None:
 
 
 def told_before(
-    standing: Standing, exact: Exact, path: Path, layer: FileLayer, n: int, name: str, told: tuple[Label, Cost, Label]
+    standing: Standing,
+    exact: Exact,
+    path: Path,
+    layer: FileLayer,
+    n: int,
+    name: str,
+    told: tuple[Label, Cost, Label, float | None],
 ) -> Receipt:
     """The receipt of a tell that is only repeated; anything else about an ask that is not pending is refused."""
     ask, tell = standing.last_ask, standing.last_tell
@@ -126,7 +158,7 @@ def told_before(
         raise OutOfOrder(
             "another tell of this ask is on record",
             got=f"next state {tell['next_state']!r}, cost {tell['cost'] or tell['raw_cost']}, "
-            f"action {tell['action']!r}, at {tell['time']}",
+            f"action {tell['action']!r}{at_intensity(tell['intensity'])}, at {tell['time']}",
             fix="Nothing was changed.",
         )
     return Receipt.of(standing, tell, repeated=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile
 from surefoot.model import checked
-from surefoot.storage import disk, strict_json
+from surefoot.storage import disk, documents
 from surefoot.storage.disk import write_text, writing
 from surefoot.storage.lock import Lock
 from surefoot.sweeps.spec import FORMAT, MOST, VERSION, Contender, Spec
@@ -152,7 +152,7 @@ class Folder:
     def times(self) -> dict[str, Any]:
         """By ``LABEL/seed-0003``; empty when there are none, or none that can be read."""
         with contextlib.suppress(OSError, UnreadableFile):
-            document = checked.entries(strict_json.read_json(self.root / TIMES)[0], "$", ("runs",))
+            document = checked.entries(documents.read_json(self.root / TIMES)[0], "$", ("runs",))
             runs = checked.entries(document["runs"], "$.runs", ())
             known = {place.key for place in self.places()}
             return {key: entry for key, entry in runs.items() if key in known and _is_time(entry)}
@@ -196,7 +196,7 @@ def open_folder(root: str | Path) -> Folder:
         got = f"it has no {MANIFEST}" if root.is_dir() else "no such directory"
         raise UnreadableFile("not a directory of runs", where=str(root), got=got, fix=_MAKE_ONE)
     try:
-        folder = Folder(root, _checked(strict_json.read_json(source)[0]))
+        folder = Folder(root, _checked(documents.read_json(source)[0]))
         if not set(folder.manifest["snapshots"]["seeds"]) <= set(folder.spec.seeds):
             raise UnreadableFile("snapshots of a seed that is not run", where="$.snapshots.seeds")
     except UnreadableFile as error:

@@ -10,7 +10,7 @@ from typing import Any
 
 from surefoot.checks import check_options, whole
 from surefoot.errors import InvalidInput
-from surefoot.exact import contenders
+from surefoot.exact.contenders import CONTENDERS, GIVEN
 from surefoot.worlds import registry as worlds
 from surefoot.worlds.world import World
 
@@ -52,18 +52,18 @@ class Spec:
         _below("episodes", whole("episodes", self.episodes, 1))
         whole("snapshot_seeds", self.snapshot_seeds, 0)
         if not self.agents:
-            raise InvalidInput("a sweep needs an agent", fix=f"Choose from {', '.join(contenders.names())}.")
+            raise InvalidInput("a sweep needs an agent", fix=f"Choose from {', '.join(CONTENDERS.names())}.")
         if not self.seeds:
             raise InvalidInput("a sweep needs a seed")
         for seed in self.seeds:
             _below("seed", whole("seed", seed, 0))
         _refuse_twice("seed", [str(seed) for seed in self.seeds])
         for each in self.agents:
-            kind = contenders.kind(each.agent)
+            kind = CONTENDERS.kind(each.agent)
             if not _LABEL.match(each.name):
                 fix = "Use up to 64 letters, digits, dots, dashes, plus signs and underscores."
                 raise InvalidInput("a label cannot name a folder", got=repr(each.name), fix=fix)
-            check_options(each.agent, kind, each.options, without=contenders.GIVEN)
+            check_options(each.agent, kind, each.options, without=GIVEN)
         _refuse_twice("label", [each.name.lower() for each in self.agents])
 
     @property

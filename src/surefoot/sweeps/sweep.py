@@ -57,7 +57,7 @@ from surefoot.checks import at_least
 from surefoot.errors import InvalidInput
 from surefoot.model.files import file_for
 from surefoot.runs import plans_kept as snapshots
-from surefoot.runs.interrupt import Interrupt
+from surefoot.runs.progress import Interrupt
 from surefoot.storage import disk
 from surefoot.storage.disk import writing
 from surefoot.sweeps import folder as folders

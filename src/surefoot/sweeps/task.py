@@ -13,9 +13,8 @@ from typing import Any
 from surefoot import errors
 from surefoot.agents.agent import Agent
 from surefoot.errors import SurefootError, UnreadableFile
-from surefoot.exact import contenders
+from surefoot.exact.contenders import agent_for
 from surefoot.runs import checkpoint as checkpoints
-from surefoot.runs.last_policy import save_last_policy
 from surefoot.runs.plans_kept import Recorder
 from surefoot.runs.run import Run
 from surefoot.runs.session import Session
@@ -62,7 +61,7 @@ def make_agent(contender: Contender, world: World, episodes: int) -> Agent:
     options: dict[str, Any] = dict(contender.options)
     if contender.agent == "lsvi-new-paper":
         options.setdefault("episodes", episodes)
-    return contenders.make(contender.agent, world, **options)
+    return agent_for(contender.agent, world, **options)
 
 
 def play_task(task: Task, world: World, tell: Tell, stop: Stop) -> Played:
@@ -164,8 +163,8 @@ def finish_run(run: Run, place: RunPlace, recorder: Recorder | None) -> None:
     """Write the run's folder beside its place and move it there."""
     with writing(place.folder), place.appearing() as beside:
         run.save(beside)
-        save_last_policy(run, beside / POLICY)
-        save_last_policy(run, beside / EXPLOITING, exploit=True)
+        run.export(beside / POLICY)
+        run.export(beside / EXPLOITING, exploit=True)
         if recorder is not None and run.plan is not None:
             recorder.export(beside / "snapshots", run.plan, run.episodes)
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from surefoot.worlds.world import World
 
 MODES = ("rgb_array", "human")
-PAINTER = "surefoot.reports.pictures.painter:FramePainter"
+PAINTER = "surefoot.reports.pictures.draw:FramePainter"
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surefoot.checks import one_of
 from surefoot.errors import InvalidInput
-from surefoot.model.feature_names import feature_name
 from surefoot.model.graph import FloatArray, freeze
+from surefoot.model.naming import feature_name
 from surefoot.model.problem import Problem
 from surefoot.tolerances import LENGTH, TRUTH
 from surefoot.worlds.truth_tables import ranges
@@ -146,9 +147,7 @@ def beyond_declaration(problem: Problem, deviation: Sequence[FloatArray]) -> boo
 def check_noise(noise: str | None) -> str:
     if noise is None:
         return "gaussian"
-    if noise not in NOISES:
-        raise InvalidInput("no such noise", got=repr(noise), fix=f"Choose from {', '.join(NOISES)}.")
-    return noise
+    return one_of("noise", NOISES, noise, "Choose from")
 
 
 def check_anchor_costs(problem: Problem, cost: FloatArray) -> None:

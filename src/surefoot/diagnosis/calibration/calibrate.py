@@ -18,8 +18,14 @@ from numpy.typing import NDArray
 from surefoot.checks import probability
 from surefoot.diagnosis.calibration import questions
 from surefoot.diagnosis.calibration.fits import Between, linear, orthonormal, repeats, squares, within
-from surefoot.diagnosis.calibration.measurements import Log, Measurements, read_measurements
-from surefoot.diagnosis.calibration.plants import disturbance_found, plant_measurements
+from surefoot.diagnosis.calibration.measurements import (
+    Log,
+    Measurements,
+    describe_support,
+    disturbance_found,
+    plant_measurements,
+    read_measurements,
+)
 from surefoot.diagnosis.calibration.proposing import changes_of, proposed
 from surefoot.diagnosis.calibration.questions import NAMES, Sample, Scale, Test, scale_of
 from surefoot.diagnosis.calibration.result import (
@@ -28,7 +34,6 @@ from surefoot.diagnosis.calibration.result import (
     LimitCalibration,
     Residuals,
 )
-from surefoot.diagnosis.calibration.supports import describe_support
 from surefoot.diagnosis.calibration.verdict import judge_log
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import FloatArray

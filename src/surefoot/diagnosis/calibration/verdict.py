@@ -11,8 +11,8 @@ from surefoot.diagnosis.calibration.measurements import Measurements
 from surefoot.diagnosis.calibration.result import Calibration, LimitCalibration
 from surefoot.diagnosis.diagnosis import Finding
 from surefoot.diagnosis.text import digits, rounded_up
-from surefoot.model.feature_names import feature_name
 from surefoot.model.limit import Limit
+from surefoot.model.naming import feature_name
 from surefoot.model.priors import Prior
 from surefoot.model.problem import Problem
 

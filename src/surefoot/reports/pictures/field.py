@@ -56,8 +56,8 @@ def _plane(field: Field) -> Any:
         axes.errorbar(
             row.per_episode,
             row.earned,
-            xerr=[[row.per_episode - left], [right - row.per_episode]],
-            yerr=[[row.earned - low], [high - row.earned]],
+            xerr=_reach(row.per_episode, left, right),
+            yerr=_reach(row.earned, low, high),
             fmt=mark,
             color=colour,
             markersize=9 if row.unsafe_runs == 0 else 7,
@@ -73,6 +73,11 @@ def _plane(field: Field) -> Any:
     axes.set_title("Earned and broken: upper left is where to be")
     figure.legend(loc="outside right center", fontsize=9)
     return figure
+
+
+def _reach(at: float, low: float, high: float) -> list[list[float]]:
+    """How far an interval reaches to both sides; the mean of equal numbers may lie outside it by a rounding."""
+    return [[max(0.0, at - low)], [max(0.0, high - at)]]
 
 
 def _profiles(field: Field) -> Any:

@@ -9,9 +9,9 @@ import numpy as np
 from surefoot.model.graph import NO_ACTION
 from surefoot.model.labels import Label
 from surefoot.reports.classes import Class, View
-from surefoot.reports.pictures.layout import state_rows
 from surefoot.reports.pictures.marks import FILLS, HATCHES, PATH, box, ink_on, legend, looks, plate, title_of
 from surefoot.reports.pictures.style import Paper
+from surefoot.reports.wording import state_rows
 
 READABLE = {"states": 8, "pairs": 140, "edges": 260, "layers": 12}
 

@@ -19,7 +19,7 @@ from typing import Any
 import numba
 
 from surefoot.clusters import MOST_DEATHS
-from surefoot.runs.interrupt import Interrupt
+from surefoot.runs.progress import Interrupt
 from surefoot.sweeps.engines import spawned
 from surefoot.sweeps.engines.engine import Lost, Result, Results
 from surefoot.sweeps.folder import Folder, open_folder

@@ -18,7 +18,7 @@ from typing import Any
 
 from surefoot.clusters import Cluster, distributed
 from surefoot.errors import SurefootError
-from surefoot.runs.interrupt import Interrupt
+from surefoot.runs.progress import Interrupt
 from surefoot.sweeps.engines.away import Journey, world_file
 from surefoot.sweeps.engines.engine import Lost, Results
 from surefoot.sweeps.folder import Folder

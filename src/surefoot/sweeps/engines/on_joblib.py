@@ -15,7 +15,7 @@ from typing import Any
 
 from surefoot.clusters import MOST_DEATHS
 from surefoot.errors import InvalidInput
-from surefoot.runs.interrupt import Interrupt
+from surefoot.runs.progress import Interrupt
 from surefoot.sweeps.engines import away
 from surefoot.sweeps.engines.away import Files, Journey
 from surefoot.sweeps.engines.engine import Lost, Results

@@ -42,8 +42,7 @@ from typing import NamedTuple
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.worlds.mismatch import allowance, mismatched
-from surefoot.worlds.world import World
+from surefoot.worlds.world import World, allowance, mismatched
 
 __all__ = ["future", "look_ahead", "past", "transition"]
 

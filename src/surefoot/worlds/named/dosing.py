@@ -26,6 +26,7 @@ learner that looks one step ahead walks into it.
 
 from __future__ import annotations
 
+from surefoot.checks import one_of
 from surefoot.errors import InvalidInput
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
@@ -64,8 +65,7 @@ def dosing(
         noise: the kind of its noise, see :class:`~surefoot.World`.
         patient: the hidden weights of fast and slow; they sum to one.
     """
-    if size not in SIZES:
-        raise InvalidInput("no such size", got=repr(size), fix=f"Choose from {', '.join(SIZES)}.")
+    one_of("size", SIZES, size, "Choose from")
     top, steps = SIZES[size][0] if levels is None else levels, SIZES[size][1] if horizon is None else horizon
     if type(top) is not int or top < 4:
         raise InvalidInput("levels must be a whole number from 4", got=repr(top))

@@ -38,11 +38,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot.errors import InvalidInput
+from surefoot.checks import one_of
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.worlds.mismatch import allowance, mismatched
-from surefoot.worlds.world import World
+from surefoot.worlds.world import World, allowance, mismatched
 
 __all__ = ["ROADS", "Road", "collision_is_inevitable", "driving"]
 
@@ -139,16 +138,14 @@ def driving(
 
     Args:
         size: ``"testing"``, ``"small"`` or ``"medium"``.
-        mismatch: by how much the true risk misses the line, where it hurts; see :mod:`surefoot.worlds.mismatch`.
+        mismatch: by how much the true risk misses the line, where it hurts; see :mod:`surefoot.worlds.world`.
         declared: whether the limit declares that. If not, no guarantee holds.
         bound: the highest risk allowed.
         noise_scale: σ of the warning system's risk.
         noise: the kind of its noise, see :class:`~surefoot.World`.
         drivers: the hidden weights of calm, hurried and nervous drivers; they sum to one.
     """
-    if size not in ROADS:
-        raise InvalidInput("no such size", got=repr(size), fix=f"Choose from {', '.join(ROADS)}.")
-    road = ROADS[size]
+    road = ROADS[one_of("size", ROADS, size, "Choose from")]
     gamma = np.array(road.risk_parameters())
     known = road.risk_features((50, 5, 5))
     problem = Problem.from_functions(

@@ -41,8 +41,7 @@ from dataclasses import replace
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.worlds.mismatch import allowance, mismatched
-from surefoot.worlds.world import World
+from surefoot.worlds.world import World, allowance, mismatched
 
 __all__ = ["figure1"]
 
@@ -68,7 +67,7 @@ SQUARES: dict[tuple[int, int], tuple[tuple[int, ...], tuple[int, ...]]] = {
 def figure1(*, mismatch: float = 0.0, declared: bool = True) -> World:
     """The sketch as a world of horizon 6; the module's page says what it is.
 
-    ``mismatch``: by how much the strain misses the line, where it hurts (:mod:`surefoot.worlds.mismatch`);
+    ``mismatch``: by how much the strain misses the line, where it hurts (:mod:`surefoot.worlds.world`);
     ``declared``: whether the limit says so.
     """
     problem = Problem.from_functions(

@@ -40,14 +40,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.checks import whole
+from surefoot.checks import one_of, whole
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import FloatArray
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.streams import stream
-from surefoot.worlds.mismatch import allowance, mismatched
-from surefoot.worlds.world import World
+from surefoot.worlds.world import World, allowance, mismatched
 
 __all__ = ["SIZES", "ladder"]
 
@@ -117,11 +116,10 @@ def ladder(
         stationary: declare that neither γ nor μ changes from step to step, which is true.
         seed: of everything that is drawn.
         noise: the kind of measurement noise, see :class:`~surefoot.World`.
-        mismatch: by how much the strain misses the line, where it hurts; see :mod:`surefoot.worlds.mismatch`.
+        mismatch: by how much the strain misses the line, where it hurts; see :mod:`surefoot.worlds.world`.
         declared: whether the limit declares that. If not, no guarantee holds.
     """
-    if size not in SIZES:
-        raise InvalidInput("no such size", got=repr(size), fix=f"Choose from {', '.join(SIZES)}.")
+    one_of("size", SIZES, size, "Choose from")
     usual_triplets, usual_features, usual_horizon = SIZES[size]
     horizon = whole("horizon", usual_horizon if horizon is None else horizon, 2)
     dim = whole("features", usual_features if features is None else features, 3)

@@ -49,13 +49,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from surefoot.checks import at_least, whole
+from surefoot.checks import at_least, one_of, whole
 from surefoot.errors import InvalidInput
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.worlds.mismatch import allowance, mismatched
-from surefoot.worlds.world import World
+from surefoot.worlds.world import World, allowance, mismatched
 
 __all__ = ["first", "second", "theorem3"]
 
@@ -97,11 +96,10 @@ def theorem3(
         gap: Δ, below c̄ − c⁰.
         noise_scale: σ; the paper's is 1.
         noise: the kind of measurement noise, see :class:`~surefoot.World`.
-        mismatch: by how much the cost misses the line, where it hurts; see :mod:`surefoot.worlds.mismatch`.
+        mismatch: by how much the cost misses the line, where it hurts; see :mod:`surefoot.worlds.world`.
         declared: whether the limit says so.
     """
-    if instance not in INSTANCES:
-        raise InvalidInput("no such instance", got=repr(instance), fix=f"Choose from {', '.join(INSTANCES)}.")
+    one_of("instance", INSTANCES, instance, "Choose from")
     n = whole("actions", actions, 5)
     low, delta = at_least("fallback_cost", fallback_cost, 0.0), at_least("gap", gap, 0.0)
     high = 2.0 * bound - low

@@ -49,7 +49,7 @@ up to 0.0397 in testing, whose case is known for its reactive demand, 0.0116 in 
 themselves miss AC flow by up to 0.275, 0.078 and 0.014.) The fallback keeps every limit under AC flow, too: 0.992 at
 most.
 
-``mismatch`` ζ bends the DC truth by ±ζ where it hurts most, see :mod:`surefoot.worlds.mismatch`.
+``mismatch`` ζ bends the DC truth by ±ζ where it hurts most, see :mod:`surefoot.worlds.world`.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from surefoot.checks import one_of
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import FloatArray
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.worlds.mismatch import allowance, mismatched
 from surefoot.worlds.named.power_grid import PowerGrid, read_grid
-from surefoot.worlds.world import World
+from surefoot.worlds.world import World, allowance, mismatched
 
 __all__ = ["LAYOUTS", "SIZES", "Layout", "Picture", "grid", "picture", "power"]
 
@@ -256,8 +256,7 @@ def power(
     """
     layout, network = _layout(size), grid(size)
     truth = SIZES[size][1] if truth is None else truth
-    if truth not in TRUTHS:
-        raise InvalidInput("no such truth", got=repr(truth), fix=f"Choose from {', '.join(TRUTHS)}.")
+    one_of("truth", TRUTHS, truth, "Choose from")
     if truth == "dc":
         gamma = _both_ways(network.sensitivities()[_monitored(layout, network)] * UNIT)
         zetas = [allowance(mismatch, declared)] * len(gamma)
@@ -299,8 +298,7 @@ def picture(world: World) -> Picture:
 
 
 def _layout(size: str) -> Layout:
-    if size not in SIZES:
-        raise InvalidInput("no such size", got=repr(size), fix=f"Choose from {', '.join(SIZES)}.")
+    one_of("size", SIZES, size, "Choose from")
     return LAYOUTS[SIZES[size][0]]
 
 

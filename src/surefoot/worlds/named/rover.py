@@ -43,13 +43,13 @@ from pathlib import Path
 
 import numpy as np
 
-from surefoot.errors import InvalidInput, SurefootError, UnreadableFile
+from surefoot.checks import one_of
+from surefoot.errors import SurefootError, UnreadableFile
 from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.storage.archive import read_foreign
-from surefoot.worlds.mismatch import allowance, mismatched
-from surefoot.worlds.world import World
+from surefoot.worlds.world import World, allowance, mismatched
 
 __all__ = ["SITES", "Relief", "Site", "craters", "relief", "rover"]
 
@@ -230,16 +230,14 @@ def rover(
 
     Args:
         size: ``"testing"``, ``"small"`` or ``"medium"``.
-        mismatch: by how much the true strain misses the line, where it hurts; see :mod:`surefoot.worlds.mismatch`.
+        mismatch: by how much the true strain misses the line, where it hurts; see :mod:`surefoot.worlds.world`.
         declared: whether the limit declares that. If not, no guarantee holds.
         bound: the highest strain allowed.
         noise_scale: σ of the strain gauge.
         noise: the kind of its noise, see :class:`~surefoot.World`.
         soils: the hidden weights of bedrock, crust and sand; they sum to one.
     """
-    if size not in SITES:
-        raise InvalidInput("no such size", got=repr(size), fix=f"Choose from {', '.join(SITES)}.")
-    site = SITES[size]
+    site = SITES[one_of("size", SITES, size, "Choose from")]
     outcomes = functools.cache(site.outcomes)
     at_rest = site.strain_features(site.start, STAY, site.start)
     problem = Problem.from_functions(

@@ -39,11 +39,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from surefoot.checks import one_of
 from surefoot.errors import InvalidInput
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.worlds.mismatch import allowance, mismatched
-from surefoot.worlds.world import World
+from surefoot.worlds.world import World, allowance, mismatched
 
 __all__ = ["SIZES", "Machine", "thermal"]
 
@@ -120,11 +120,10 @@ def thermal(
         noise_scale: σ of the temperature sensor.
         noise: the kind of sensor noise, see :class:`~surefoot.World`.
         climate: the hidden weights of the three climates; they sum to one.
-        mismatch: by how much the temperature misses the line, where it hurts; see :mod:`surefoot.worlds.mismatch`.
+        mismatch: by how much the temperature misses the line, where it hurts; see :mod:`surefoot.worlds.world`.
         declared: whether the limit declares that. If not, no guarantee holds.
     """
-    if size not in SIZES:
-        raise InvalidInput("no such size", got=repr(size), fix=f"Choose from {', '.join(SIZES)}.")
+    one_of("size", SIZES, size, "Choose from")
     usual_resolution, usual_horizon = SIZES[size]
     if resolution is None:
         resolution = usual_resolution

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from surefoot.checks import one_of
 from surefoot.errors import InvalidInput
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
@@ -50,8 +51,7 @@ def throttle(
         noise: the kind of sensor noise, see :class:`~surefoot.World`.
         climate: the hidden weights of the three climates; they sum to one.
     """
-    if size not in SIZES:
-        raise InvalidInput("no such size", got=repr(size), fix=f"Choose from {', '.join(SIZES)}.")
+    one_of("size", SIZES, size, "Choose from")
     if levels is not None and (type(levels) is not int or levels < 2):
         raise InvalidInput("levels must be a whole number from 2, or None", got=repr(levels))
     machine = Machine(SIZES[size][0] if resolution is None else resolution)

@@ -51,13 +51,12 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.errors import InvalidInput
+from surefoot.checks import one_of
 from surefoot.model.graph import IntArray
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
 from surefoot.worlds.adapters import from_gymnasium
-from surefoot.worlds.mismatch import allowance, mismatched
-from surefoot.worlds.world import World
+from surefoot.worlds.world import World, allowance, mismatched
 
 __all__ = ["NAMES", "toy_text"]
 
@@ -105,12 +104,10 @@ def toy_text(
         start: a state of the environment or a list of them, in place of the usual one.
         noise_scale: σ of what measures the cost.
         noise: the kind of its noise, see :class:`~surefoot.World`.
-        mismatch: by how much the cost misses the line, where it hurts; see :mod:`surefoot.worlds.mismatch`.
+        mismatch: by how much the cost misses the line, where it hurts; see :mod:`surefoot.worlds.world`.
         declared: whether the limit declares that. If not, no guarantee holds.
     """
-    if size not in NAMES:
-        raise InvalidInput("no such environment", got=repr(size), fix=f"Choose from {', '.join(NAMES)}.")
-    game = NAMES[size]
+    game = NAMES[one_of("environment", NAMES, size, "Choose from")]
     env = game.make(game.slippery if slippery is None else slippery)
     features = game.features(env)
 

@@ -25,8 +25,7 @@ from surefoot.checks import whole as whole_number
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.worlds.mismatch import allowance, mismatched
-from surefoot.worlds.world import World
+from surefoot.worlds.world import World, allowance, mismatched
 
 __all__ = ["bump", "walk"]
 

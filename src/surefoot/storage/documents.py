@@ -1,4 +1,4 @@
-"""JSON that a stranger wrote, read within limits: what is too large is refused before it is parsed.
+"""JSON that a stranger wrote and TOML that a user wrote: what is too large is refused before it is parsed.
 
 Nothing that JSON leaves open is accepted: no NaN, no entry twice, no number of thousands of digits.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import reprlib
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from surefoot.errors import UnreadableFile
 # Parsed JSON takes up to 25 times its size, most of it for brackets: together these bound it near 1 GiB.
 MAX_BYTES = 64 << 20
 MAX_BRACKETS = 4 << 20
+MAX_TOML = 1 << 20  # bytes
 
 
 def read_json(path: Path, fix: str = "") -> tuple[Any, int]:
@@ -84,3 +86,21 @@ def _finite(text: str) -> float:
     if math.isinf(number):
         raise UnreadableFile("a number is not finite", got=text[:40])
     return number
+
+
+def read_toml(path: Path) -> tuple[dict[str, Any], str]:
+    """(the document, its text) of a TOML file; anything else is an error that names the file."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_TOML + 1)
+    except OSError as error:
+        raise UnreadableFile("the file cannot be read", where=str(path), got=error.strerror or "") from error
+    if len(data) > MAX_TOML:
+        raise UnreadableFile("the file is too large", where=str(path))
+    try:
+        text = data.decode("utf-8")
+        return tomllib.loads(text), text
+    except UnicodeDecodeError as error:
+        raise UnreadableFile("not UTF-8 text", where=str(path), got=f"byte {error.start}") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UnreadableFile("not valid TOML", where=str(path), got=str(error)) from None
