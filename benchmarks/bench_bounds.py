@@ -44,7 +44,9 @@ def around_the_estimate(problem: Problem, p: float = 0.05) -> sf.LsviNew:
             ratio, noise=noise, norm=norm, ridge=ridge, log_inverse_probability=log_term
         )
 
-    agent.cost_confidence = CostConfidence(agent.options.ridges, radius, dual=False, prior=True, scale=1.0, guard=True)
+    agent.cost_confidence = CostConfidence(
+        agent.options.ridges, (), radius, dual=False, prior=True, scale=1.0, guard=True
+    )
     agent.replan()
     return agent
 

@@ -315,7 +315,9 @@ def test_bounds_and_sets_agree_with_the_engine(case: int, tmp_path: Path, seed: 
         agent._finish()
     agent.replan()
     plan = make_plan(
-        read, data, Confidence(*(tuple(agent.constants[key]) for key in ("ridges", "ridge_ratios")), 0.1, 1.0, None)
+        read,
+        data,
+        Confidence(*(tuple(agent.constants[key]) for key in ("ridges", "ridge_ratios", "multipliers")), 0.1, 1.0, None),
     )
     assert plan.possibly_consistent
     for h in range(problem.horizon - 1):

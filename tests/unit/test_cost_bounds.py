@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.errors import SurefootError
+from surefoot.errors import InvalidInput, SurefootError
 from surefoot.estimate.costs import bound_rows
 from surefoot.estimate.ellipsoids import CostConfidence, cost_ellipsoids
 from surefoot.estimate.row_bounds import possible
@@ -32,11 +32,19 @@ def noise_radius(ratio: float, *, noise: float = 0.1, union: float = 2.0, p: flo
     return noise * math.sqrt(ratio + 2 * math.log(union / p))
 
 
-def along(e: float, b: float, z: float, R: float, ridge: float = 1.0, norm: float = 1.0) -> tuple[float, float]:
-    """(upper, lower) of z along an eigenvector of G with eigenvalue e: the ball, or the best of three ellipsoids."""
+def along(
+    e: float,
+    b: float,
+    z: float,
+    R: float,
+    ridge: float = 1.0,
+    norm: float = 1.0,
+    multipliers: tuple[float, ...] = (0.1, 1.0, 10.0),
+) -> tuple[float, float]:
+    """(upper, lower) of z along an eigenvector of G with eigenvalue e: the ball, or the best of the ellipsoids."""
     upper, lower = norm * abs(z), -norm * abs(z)
-    for multiple in (0.1, 1.0, 10.0):
-        c = multiple * (R / norm) ** 2
+    for multiplier in multipliers:
+        c = multiplier * (R / norm) ** 2
         D = e * e + c * (e + ridge)
         width = math.sqrt((R * R + c * (norm * norm - b * b / D)) * (e + ridge) / D) * abs(z)
         upper, lower = min(upper, e * b / D * z + width), max(lower, e * b / D * z - width)
@@ -147,6 +155,30 @@ def test_each_ridge_of_the_grid_wins_somewhere() -> None:
         assert bounds(agent, "fallback")[0] == pytest.approx([min(each)], rel=1e-9)
         won.append(int(np.argmin(each)))
     assert won == [0, 1, 2]
+
+
+def test_multipliers_are_an_option_and_more_of_them_only_narrow() -> None:
+    def told(**options: Any) -> tuple[Any, Any]:
+        agent = agent_for(corridor({"fallback": [1.0]}, LIMIT), **options)
+        tell(agent, *[[("fallback", 0.2)]] * 3)
+        return bounds(agent, "fallback")
+
+    R = noise_radius(math.log(4))
+    assert told(multipliers=(3.0,)) == tuple(close([x]) for x in along(3, 0.6, 1.0, R, multipliers=(3.0,)))
+    (few, below), (many, above) = told(), told(multipliers=(0.01, 0.1, 1, 10, 100))
+    assert below <= above <= many <= few
+    assert many < few
+    for wrong in ((), (0.0,), (-1.0,), (1e9,), (math.nan,)):
+        with pytest.raises(InvalidInput, match="multipliers"):
+            told(multipliers=wrong)
+
+
+def test_what_is_proved_unsafe_is_not_hopeful() -> None:
+    agent = agent_for(corridor({"fallback": [1.0], "far": [3.0]}, LIMIT))
+    assert agent.plan.hopeful(0, "s", "far")
+    tell(agent, *[[("fallback", 0.9)]] * 50)  # γ is about 0.9, and the limit 1
+    assert not agent.plan.hopeful(0, "s", "far")
+    assert agent.plan.hopeful(0, "s", "fallback")
 
 
 def test_default_grid_follows_the_mean_square_of_the_features() -> None:
@@ -339,7 +371,7 @@ def hand_confidence(ridges: tuple[float, ...], log_term: float, *, guard: bool =
     def rule(ratio: float, ridge: float, noise: float, norm: float) -> float:
         return noise * math.sqrt(ratio + 2 * log_term)
 
-    return CostConfidence(ridges, rule, dual=True, prior=True, scale=1.0, guard=guard)
+    return CostConfidence(ridges, (0.1, 1.0, 10.0), rule, dual=True, prior=True, scale=1.0, guard=guard)
 
 
 def extreme(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, float, sf.Limit]:

@@ -21,6 +21,10 @@ def test_the_first_plan_by_hand() -> None:
     plan = sf.LsviNew(problem, curiosity=3.0).plan
     assert plan.gap == 0.5
     assert plan.to_gain == pytest.approx(1.0 - 0.2)  # the trial that is played earns 0.2
+    assert [(plan.certified(0, "works", a), plan.hopeful(0, "works", a)) for a in ("trial", "best")] == [
+        (True, True),
+        (False, True),
+    ]
     assert plan.directed is not None
     assert plan.directed.weight == 1.5
     assert plan.directed.shares.targets == ((0, problem.edge_index(0, "works", "best", "end")),)

@@ -131,6 +131,7 @@ CERTIFIED: dict[str, list[Wire]] = {
         Wire({"ridges": (0.01, 0.1, 1.0, 2.0)}, BOUNDS | {"q"}),
     ],
     "ridge_ratios": [Wire({"ridge_ratios": (0.5, 0.5)}, BOUNDS | {"q"})],
+    "multipliers": [Wire({"multipliers": (3.0,)}, BOUNDS | {"q"})],
     "value_ridge": [Wire({"value_ridge": 0.3}, {"q"}, never=SAFE)],
     "optimism": [Wire({"optimism": 0.04}, {"q"}, never=SAFE)],
     "explore": [
@@ -228,6 +229,7 @@ def test_the_same_constants_change_nothing(seed: int) -> None:
     chosen = case("certified", 0, seed)
     spelled_out: dict[str, Any] = {
         "p": 0.05,
+        "multipliers": (0.1, 1.0, 10.0),
         "value_ridge": 1.0,
         "explore": (0.1, 0.02, 0.02),
         "initial_episodes": 0,

@@ -33,6 +33,7 @@ from surefoot.checks import at_least, one_of, probability, whole
 from surefoot.clusters import Cluster, cluster_of, is_cluster
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds, bound_costs
+from surefoot.estimate.ellipsoids import MULTIPLIERS
 from surefoot.estimate.families import Family, with_ratios
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.graph import FloatArray, LayeredGraph
@@ -60,6 +61,7 @@ REMEMBERED = ("episodes", "foregone", "least", "explored")  # of Waited, with wh
 @dataclass(frozen=True, kw_only=True)
 class LsviNewOptions(LookAheadOptions):
     ridge_ratios: tuple[float, ...]  # (m,)
+    multipliers: tuple[float, ...]
     optimism: float
     exploration: str
     curiosity: float
@@ -94,6 +96,8 @@ class LsviNew(LookAhead):
         ridges: the grid Λ of cost ridges (spec 3); by default the mean ‖z‖² of the features times 0.1, 1 and 10.
         ridge_ratios: for each limit what its ridges are multiplied by (spec 3); by default its rows' mean ‖z‖² over
             that of rows as they are declared, so 1 unless it has a prior. Both are fixed before any data.
+        multipliers: of (R/L)², how much of the norm's ball joins each noise ellipsoid (spec 3). More of them give
+            slightly tighter bounds and slower plans; the guarantee is the same for all.
         value_ridge: λ₂ of the value regression (spec 6).
         optimism: w₁, the share of the value radius that is used (spec 6).
         slack: what uncertainty is measured against (spec 5); by default bound − anchor cost.
@@ -131,6 +135,7 @@ class LsviNew(LookAhead):
         explore: Sequence[float] | None = None,
         ridges: Sequence[float] | None = None,
         ridge_ratios: Sequence[float] | None = None,
+        multipliers: Sequence[float] = MULTIPLIERS,
         value_ridge: float = 1.0,
         optimism: float = 1.0,
         slack: float | Sequence[float] | None = None,
@@ -154,7 +159,9 @@ class LsviNew(LookAhead):
         if skip_hopeless and problem.growth is not None:
             raise InvalidInput("skip_hopeless needs the whole graph", fix="Leave it out for a problem that grows.")
         cluster = None if on is None else _cluster(on, rule, skip_hopeless)
-        costs = cost_confidence(problem, failure_probability=p, ridges=ridges, scale=safety_radius_scale)
+        costs = cost_confidence(
+            problem, failure_probability=p, ridges=ridges, multipliers=multipliers, scale=safety_radius_scale
+        )
         values = value_confidence(problem, failure_probability=p, value_ridge=value_ridge, optimism=optimism)
         self._learning = with_ratios(problem, ridge_ratios)
         ratios = [(j, family.ratio) for family in self._learning for j in family.members]
@@ -166,6 +173,7 @@ class LsviNew(LookAhead):
             failure_probability=p,
             ridges=costs.ridges,
             ridge_ratios=tuple(ratio for _, ratio in sorted(ratios)),
+            multipliers=costs.multipliers,
             value_ridge=values.ridge,
             replan_growth=at_least("replan_growth", replan_growth, 0.0),
             ideas=chosen,

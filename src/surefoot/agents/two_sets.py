@@ -86,7 +86,7 @@ class TwoSets(Paced):
         def radius(log_det_ratio: float, ridge: float, noise: float, norm: float) -> float:
             return self._beta * noise
 
-        return CostConfidence((lam,), radius, dual=False, prior=False, scale=1.0, guard=False)
+        return CostConfidence((lam,), (), radius, dual=False, prior=False, scale=1.0, guard=False)
 
     @property
     def guaranteed(self) -> bool:

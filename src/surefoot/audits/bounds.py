@@ -29,6 +29,7 @@ class Confidence:
 
     ridges: tuple[float, ...]
     ratios: tuple[float, ...]  # per limit, by which its ridges are multiplied
+    multipliers: tuple[float, ...]  # of (R/L)²: how much of the ball joins the noise ellipsoid
     failure_probability: float  # the share of the epoch
     scale: float  # on the radius
     beta: float | None  # the paper's radius; there is then no prior bound
@@ -225,7 +226,7 @@ class Ellipsoids:
         return widened, 1.0 - radius / widened if widened > 0.0 else 0.0
 
     def _dual(self, j: int, ridge: float) -> list[Ellipsoid]:
-        """The noise ellipsoid plus c times the ball of the norm, c = {0.1, 1, 10}·(R/L)²."""
+        """The noise ellipsoid plus c times the ball of the norm, c = multiplier·(R/L)²."""
         length = self._data.known[j].length
         noise, lost = self._widened(j, ridge, self._proved(j, ridge) + self._error(j))
         if noise >= 1e9 * length * math.sqrt(ridge):
@@ -235,8 +236,8 @@ class Ellipsoids:
         values, turned = values / ridge, (self._targets[j] @ basis) / ridge
         size = noise / math.sqrt(ridge)  # R and c in units in which λ is 1
         parts = []
-        for multiple in (0.1, 1.0, 10.0):
-            c = multiple * (size / length) ** 2
+        for multiplier in self._confidence.multipliers:
+            c = multiplier * (size / length) ** 2
             divisor = values * values + c * (values + 1.0)
             square = size * size + c * (length**2 - float((turned * turned / divisor).sum()))
             radius = math.sqrt(ridge * square) if square >= 0.0 else math.nan
@@ -250,8 +251,8 @@ class Ellipsoids:
         return known.scale * self._noise(j, ridge, len(problem.limits) * regressions * len(known.ridges))
 
     def _count(self, j: int, ridge: float) -> Counted | None:
-        """The noise ellipsoid plus c times the ball of the norm, c = 0.1·(R/L)², R without model errors; these move the
-        centre, by each visited row no further than its own add up to."""
+        """The noise ellipsoid plus c times the ball of the norm, c = the least multiplier·(R/L)², R without model
+        errors; these move the centre, by each visited row no further than its own add up to."""
         length, proved, error = self._data.known[j].length, self._proved(j, ridge), self._error(j)
         noise, lost = self._widened(j, ridge, proved)
         if not error > 0.1 * noise or noise >= 1e9 * length * math.sqrt(ridge):
@@ -259,7 +260,7 @@ class Ellipsoids:
         noise = max(noise, 1e-6 * length * math.sqrt(ridge))
         visits = list(self._data.visits.get((self._r, j), {}).values())
         values, basis = self._eigen(j)
-        turned, c = self._targets[j] @ basis, 0.1 * (noise / length) ** 2
+        turned, c = self._targets[j] @ basis, min(self._confidence.multipliers) * (noise / length) ** 2
         divisor = values * values + c * (values + ridge)
         told = math.sqrt(c * float((turned * turned / divisor).sum()))
         square = noise * noise + c * length**2 - max(0.0, told - error) ** 2

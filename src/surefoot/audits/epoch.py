@@ -86,7 +86,10 @@ def confidence_of(
     ratios = _fixed(found, wanted, "its ridges are multiplied by {}, not by {}", faults)
     scale, wanted = constants["safety_radius_scale"], options.get("safety_radius_scale", 1.0)
     expect(scale == wanted, f"its radius is scaled by {scale!r}, {wanted!r} is declared")
-    beta = None
+    beta, multipliers = None, tuple[float, ...]()
+    if not paper:  # whatever they are: (S3) holds for all at once
+        wanted = options.get("multipliers") or [0.1, 1.0, 10.0]
+        multipliers = _fixed(constants["multipliers"], wanted, "its multipliers are {}, {} are declared", faults)
     if paper:
         left = sorted(DEVIATIONS - set(constants["deviations"]))
         expect(not left, f"its learner leaves out {left}: such bounds are not known here")
@@ -95,7 +98,7 @@ def confidence_of(
         expect(_close(bound, wanted), f"its features are bounded by {bound!r}, not by {wanted!r}")
         beta = paper_beta(problem, constants)
         expect(_close(beta, constants["beta"]), f"its β is {constants['beta']!r}, not {beta!r}")
-    return Confidence(ridges, ratios, p, scale, beta), faults
+    return Confidence(ridges, ratios, multipliers, p, scale, beta), faults
 
 
 def paper_feature_bound(problem: Problem) -> float:

@@ -17,6 +17,7 @@ from surefoot.diagnosis.sense import describe_sense
 from surefoot.diagnosis.warm_up import episodes_to_open
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostData, bound_costs
+from surefoot.estimate.ellipsoids import MULTIPLIERS
 from surefoot.estimate.families import families
 from surefoot.model.graph import OUTSIDE
 from surefoot.model.plant.plant import Plant
@@ -59,7 +60,7 @@ def check(
     say = progress or (lambda words: None)
     expanded = None
     say("bounds before any data")
-    confidence = cost_confidence(problem, failure_probability=p, ridges=None, scale=1.0)
+    confidence = cost_confidence(problem, failure_probability=p, ridges=None, multipliers=MULTIPLIERS, scale=1.0)
     nothing = CostData(problem, min(confidence.ridges), families(problem))  # no data yet
     declared, problem = problem, problem.at(FULL)  # rays are judged in full, but for whether learning can start
     bounds = bound_costs(problem, nothing, confidence)

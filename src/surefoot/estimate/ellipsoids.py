@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -34,7 +34,7 @@ RadiusRule = Callable[[float, float, float, float], float]
 """(log det(G + λI) − d log λ, λ, σ, L) → R where ``dual``, else the radius of the ellipsoid around γ̂."""
 
 WORTH_COUNTING = 0.1  #: of R: where model errors add up to less, rows are not counted one by one
-MULTIPLES = (0.1, 1.0, 10.0)  #: of (R/L)², where c is tried: within a few per cent of the best c
+MULTIPLIERS = (0.1, 1.0, 10.0)  #: of (R/L)², where c is tried: within a few per cent of the best c
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class CostConfidence:
     """How wide the bounds are. Nothing here has a default: a safety constant must be passed on."""
 
     ridges: tuple[float, ...]  # of rows as they are declared; a family's are these times its ratio
+    multipliers: tuple[float, ...]  # of (R/L)²: the c of the dual ellipsoids
     radius: RadiusRule
     dual: bool  # with multiples of the ball of the declared norm, (S3); else one ellipsoid around γ̂, as the paper has
     prior: bool  # use |cost| ≤ L‖z‖, known before any data
@@ -102,7 +103,7 @@ class CostEllipsoids:
 
 def prior_guard(dim: int) -> float:
     """The guard before any data, per unit of the norm: no ellipsoid of (S3) then reaches further than this."""
-    return LOST * math.sqrt(dim) * (1.0 + math.sqrt(1.0 + 1.0 / min(MULTIPLES)) * (1.0 + 1e-9))
+    return LOST * math.sqrt(dim) * (1.0 + math.sqrt(1.0 + 1.0 / min(MULTIPLIERS)) * (1.0 + 1e-9))
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,15 +173,10 @@ def cost_ellipsoids(data: Turned, spread: Spread, family: Family, confidence: Co
 
     ``data`` are G and b in the eigenbasis of G, the latter of the problem's limits.
     """
-    make = _dual if confidence.dual else _plain
     ridges = [ridge * family.ratio for ridge in confidence.ridges]
     found = [
-        [
-            each
-            for ridge in ridges
-            for each in make(data, j, ridge, prior.length, sum(_radii(data, i, ridge, spread, family, confidence)))
-        ]
-        for i, (j, prior) in enumerate(zip(family.members, family.priors, strict=True))
+        [each for ridge in ridges for each in _of_ridge(data, i, ridge, spread, family, confidence)]
+        for i in range(len(family.members))
     ]
     shapes = {each.weights.tobytes(): each.weights for row in found for each in row}
     place = {key: i for i, key in enumerate(shapes)}
@@ -239,17 +235,30 @@ def _radii(
     return radius / root + missing / math.sqrt(ridge) + of_rows, error / root
 
 
-def _dual(data: Turned, j: int, ridge: float, norm: float, radius: float) -> list[_Ellipsoid]:
+def _of_ridge(
+    data: Turned, i: int, ridge: float, spread: Spread, family: Family, confidence: CostConfidence
+) -> list[_Ellipsoid]:
+    """Of member i of a family."""
+    j, norm = family.members[i], family.priors[i].length
+    radius = sum(_radii(data, i, ridge, spread, family, confidence))
+    if confidence.dual:
+        return _dual(data, j, ridge, norm, radius, confidence.multipliers)
+    return [_plain(data, j, ridge, radius)]
+
+
+def _dual(
+    data: Turned, j: int, ridge: float, norm: float, radius: float, multipliers: Sequence[float]
+) -> list[_Ellipsoid]:
     """(S3): an ellipsoid for every c; the ball itself where the data say less than it does."""
     n = len(data.eigenvalues)
     unit = norm * math.sqrt(ridge)
     if radius >= MOST_NOISE * unit:  # not for a NaN, which must reach the bounds
-        return [_Ellipsoid(np.ones(n), np.zeros(n), norm)] * len(MULTIPLES)
+        return [_Ellipsoid(np.ones(n), np.zeros(n), norm)] * len(multipliers)
     r = max(radius / unit, LEAST_NOISE)
     q, y = data.eigenvalues / ridge, data.targets[j] / (ridge * norm)
     found = []
-    for multiple in MULTIPLES:
-        kappa = multiple * r * r
+    for multiplier in multipliers:
+        kappa = multiplier * r * r
         divisor = q * q + kappa * (q + 1.0)
         used = float((y * y / divisor).sum())
         square = r * r + kappa - kappa * used
@@ -260,7 +269,7 @@ def _dual(data: Turned, j: int, ridge: float, norm: float, radius: float) -> lis
 
 
 def _counted(data: Turned, spread: Spread, family: Family, confidence: CostConfidence) -> Counted | None:
-    """The bound with visit counts, of the middle ridge and the smallest multiple; None where no limit has use for it.
+    """The bound with visit counts, of the middle ridge and the smallest multiplier; None where no limit has use for it.
 
     Without their model errors f = Σ z_e e_e the data are b − f, so the centre is off by U(e/D)Uᵀf, and the radius is
     that of the noise alone: of b − f, whose share of it is at least that of b less √Σ e_e² (spec 3).
@@ -280,7 +289,7 @@ def _counted(data: Turned, spread: Spread, family: Family, confidence: CostConfi
         if not (error > WORTH_COUNTING * noise and noise < MOST_NOISE * unit):
             continue
         r, y = max(noise / unit, LEAST_NOISE), data.targets[j] / (ridge * prior.length)
-        kappa = min(MULTIPLES) * r * r
+        kappa = min(confidence.multipliers) * r * r
         divisor = q * q + kappa * (q + 1.0)
         told_by_data = math.sqrt(kappa * float((y * y / divisor).sum())) * (1.0 - lost)
         square = r * r + kappa - max(0.0, told_by_data - error / unit) ** 2
@@ -295,7 +304,7 @@ def _counted(data: Turned, spread: Spread, family: Family, confidence: CostConfi
     return Counted(used, weights, told, factors, amounts) if used.any() else None
 
 
-def _plain(data: Turned, j: int, ridge: float, norm: float, radius: float) -> list[_Ellipsoid]:
+def _plain(data: Turned, j: int, ridge: float, radius: float) -> _Ellipsoid:
     """The paper's: γ̂ = (G + λI)⁻¹ b and ‖γ − γ̂‖_{G+λI} ≤ radius (lemma:safetyparameteraccuracy)."""
     weights = 1.0 / (data.eigenvalues + ridge)
-    return [_Ellipsoid(weights, data.targets[j] * weights, radius)]
+    return _Ellipsoid(weights, data.targets[j] * weights, radius)

@@ -13,6 +13,8 @@ from surefoot.estimate.values import ValueConfidence
 from surefoot.model.problem import Problem
 from surefoot.tolerances import USABLE_RIDGE
 
+LEAST_MULTIPLIER, MOST_MULTIPLIER = 1e-6, 1e6
+
 
 def default_ridges(problem: Problem) -> tuple[float, ...]:
     """Λ = s·{0.1, 1, 10}, s = the mean ‖z‖² of all cost rows, at least 10⁻⁶ of the largest ‖x‖² (spec 3).
@@ -36,10 +38,24 @@ def _refuse_tiny(name: str, ridge: float, longest: float) -> None:
         )
 
 
+def checked_multipliers(values: Sequence[float]) -> tuple[float, ...]:
+    """Any number of any size is sound, since (S3) holds for every c at once; beyond these only rounding is left."""
+    found = tuple(at_least("multipliers", value, LEAST_MULTIPLIER) for value in values)
+    if not found or max(found) > MOST_MULTIPLIER:
+        rule = f"multipliers are one number or more between {LEAST_MULTIPLIER:g} and {MOST_MULTIPLIER:g}"
+        raise InvalidInput(rule, got=repr(values), fix="Leave it out for (0.1, 1, 10), which is near the best.")
+    return found
+
+
 def cost_confidence(
-    problem: Problem, *, failure_probability: float, ridges: Sequence[float] | None, scale: float
+    problem: Problem,
+    *,
+    failure_probability: float,
+    ridges: Sequence[float] | None,
+    multipliers: Sequence[float],
+    scale: float,
 ) -> CostConfidence:
-    """(S3): ellipsoids of every ridge and multiple of the norm's ball, and the prior bound."""
+    """(S3): ellipsoids of every ridge and multiplier of the norm's ball, and the prior bound."""
     grid = default_ridges(problem) if ridges is None else tuple(checked_ridge(value) for value in ridges)
     if not grid:
         raise InvalidInput("ridges must not be empty", got=repr(ridges))
@@ -55,7 +71,9 @@ def cost_confidence(
         return theory.noise_radius(log_det_ratio, noise=noise, log_inverse_probability=log_term)
 
     scale = at_least("safety_radius_scale", scale, 0.0)
-    return CostConfidence(grid, radius, dual=True, prior=True, scale=scale, guard=True)
+    return CostConfidence(
+        grid, checked_multipliers(multipliers), radius, dual=True, prior=True, scale=scale, guard=True
+    )
 
 
 def value_confidence(

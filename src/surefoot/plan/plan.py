@@ -130,6 +130,11 @@ class Plan:
         pair = self.problem.pair_index(h, s, a)
         return bool(self.certified_sets.pairs[h][pair])
 
+    def hopeful(self, h: int, s: Label, a: Label) -> bool:
+        """True when this action is not proved unsafe, by its own costs or by what must follow (spec 5)."""
+        pair = self.problem.pair_index(h, s, a)
+        return bool(self.hope.hopeful.pairs[h][pair])
+
     def intensity(self, h: int, s: Label, a: Label) -> float:
         """How far an action may be opened: the largest certified intensity, 0 for one that is not certified.
 

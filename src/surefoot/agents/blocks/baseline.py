@@ -19,7 +19,7 @@ from surefoot.agents.agent import Chances, check_problem
 from surefoot.agents.learner import Learner, LearnerOptions
 from surefoot.checks import at_least, probability
 from surefoot.estimate.costs import CostBounds, bound_costs
-from surefoot.estimate.ellipsoids import CostConfidence
+from surefoot.estimate.ellipsoids import MULTIPLIERS, CostConfidence
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.graph import FloatArray, LayeredGraph
 from surefoot.model.problem import Problem
@@ -65,7 +65,7 @@ class Baseline(Learner):
 
     def _confidence_in_costs(self, problem: Problem, p: float, ridges: Sequence[float] | None) -> CostConfidence:
         """What the cost bounds rest on: the proved ones, but for who has others."""
-        return cost_confidence(problem, failure_probability=p, ridges=ridges, scale=1.0)
+        return cost_confidence(problem, failure_probability=p, ridges=ridges, multipliers=MULTIPLIERS, scale=1.0)
 
     @property
     def guaranteed(self) -> bool:
