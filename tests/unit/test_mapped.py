@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,13 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import AssumptionBroken, InvalidInput, UnreadableFile, UnwritableFile
-from surefoot.estimate import row_bounds
+from surefoot.estimate import kernels, row_bounds
 from surefoot.estimate.row_bounds import BoundTable, RowBounds
 from surefoot.model import seals
+from surefoot.plan import mapped as plan_of_mapped
+from surefoot.plan.hope import hope, worth_at_least
 from surefoot.storage.disk import FileLayer
+from tests.irregular import assert_the_same_bits, irregular, learn
 
 WORLD = "rover/testing"
 
@@ -87,6 +91,105 @@ def test_the_same_bits(name: str, options: dict[str, Any], folder: Path) -> None
             s2 = problem.successors(h, s, a)[-1]
             assert np.array_equal(plan.upper(h, s, a, s2), other.upper(h, s, a, s2))
             assert np.array_equal(plan.condition_1(h), other.condition_1(h))
+
+
+KINDS: list[dict[str, bool]] = [{"per_pair": True}, {"one_table": True}, {"one_table": True, "shared": True}]
+
+
+@pytest.mark.parametrize(("kind", "few"), [(KINDS[0], 0.0), (KINDS[1], 1.0), (KINDS[2], 0.0), (KINDS[2], 1.0)])
+def test_all_in_one_sweep(
+    kind: dict[str, bool], few: float, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no chunk ends with a block, a state or a pair's rows."""
+    monkeypatch.setattr(seals, "COPIED", 0)
+    monkeypatch.setattr(row_bounds, "BLOCK", 8)
+    monkeypatch.setattr(plan_of_mapped, "BLOCK", 100)
+    monkeypatch.setattr(plan_of_mapped, "FEW", few)
+    problem = irregular(seed, **kind)
+    both = problem, mapped(problem.save(tmp_path / "irregular.problem"))
+    here, there = (sf.LsviNew(each, curiosity=20.0) for each in both)  # so much that it always explores
+    assert_the_same_bits(here.plan, there.plan)
+    plans = [learn(agent, 12, seed) for agent in (here, there)]
+    assert plans[0].directed is not None
+    assert 0 < plans[0].n_certified() < sum(layer.n_pairs for layer in problem.graph.layers)
+    assert_the_same_bits(plans[0], plans[1])
+    assert there.plan.values.low is not None
+
+
+@pytest.mark.parametrize("h", [0, 2])
+def test_data_that_contradict_what_was_declared(
+    h: int, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one step alone, the first or the last that the sweep comes to: then nothing of the others is certified."""
+    monkeypatch.setattr(seals, "COPIED", 0)
+    monkeypatch.setattr(row_bounds, "BLOCK", 8)
+    problem = irregular(seed)
+    plans = []
+    for each in (problem, mapped(problem.save(tmp_path / "irregular.problem"))):
+        agent = sf.LsviNew(each)
+        for _ in range(50):
+            agent.costs.add(h, each.graph.layers[h].cost_features[900], np.array([5.0, -5.0]))
+        agent.replan()
+        plans.append(agent.plan)
+    assert not plans[0].consistent
+    assert_the_same_bits(plans[0], plans[1])
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_a_table_is_read_once_for_each_step(
+    kind: dict[str, bool], tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seals, "COPIED", 0)
+    monkeypatch.setattr(row_bounds, "BLOCK", 8)
+    agent = sf.LsviNew(mapped(irregular(seed, **kind).save(tmp_path / "irregular.problem")))
+    learn(agent, 12, seed)
+    tables = {id(layer.cost_features): layer.cost_features for layer in agent.problem.graph.layers}
+    seen = {key: list[tuple[int, int]]() for key in tables}
+    chunks = set[bytes]()
+
+    def note(x: Any, first: int, end: int) -> None:
+        """Rows first … end-1 of x, which may be a part of a table."""
+        for key, table in tables.items():
+            if np.shares_memory(x, table):
+                at = (x.ctypes.data - table.ctypes.data) // table.strides[0]
+                seen[key].append((at + first, at + end))
+
+    def bounds(x: Any, rows: Any, *others: Any) -> None:
+        note(x.values, rows[0], rows[-1] + 1)
+        bounding(x, rows, *others)
+
+    def expectations(x: Any, ahead: Any, wanted: Any, cuts: Any, *others: Any) -> None:
+        if len(wanted):
+            note(x.values, ahead.pair_ptr[wanted[0]], ahead.pair_ptr[wanted[-1] + 1])
+        chunks.update(wanted[first:end].tobytes() for first, end in pairwise(cuts))
+        expecting(x, ahead, wanted, cuts, *others)
+
+    bounding, expecting = kernels.bounds[False], kernels.expectations[False]
+    monkeypatch.setattr(kernels, "bounds", (bounds, bounds))
+    monkeypatch.setattr(kernels, "expectations", (expectations, expectations))
+
+    def readings(rows: list[tuple[int, int]]) -> int:
+        """How often somebody begins again: goes back by more than the few chunks that are still in memory."""
+        begun, furthest = 0, np.inf
+        for first, end in rows:
+            if first < furthest - 1000:
+                begun, furthest = begun + 1, 0
+            furthest = max(furthest, end)
+        return begun
+
+    by, known = plan_of_mapped.Mapped(agent.problem), agent.value_ellipsoids()
+    bound = by.bound_costs(agent.costs, agent.cost_confidence, known)
+    certified, hoped = by.hope(bound)
+    steps = len(agent.problem.graph.layers)
+    assert [readings(rows) for rows in seen.values()] == [steps // len(tables)] * len(tables)
+    assert all(min(rows)[0] == 0 and max(end for _, end in rows) == len(tables[key]) for key, rows in seen.items())
+    together = chunks.copy()
+    for made in (*seen.values(), chunks):
+        made.clear()
+    hope(agent.problem, bound, certified, known)  # as of a problem in memory: a sweep for V, and one for V̄
+    assert [readings(rows) for rows in seen.values()] == [2 * steps // len(tables)] * len(tables)
+    worth_at_least(agent.problem.graph, hoped.sure.action, known)
+    assert chunks == together  # the same pairs in one product: the last digits, whatever BLAS makes of them
 
 
 def test_check_and_export(folder: Path, tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ from surefoot.plan.confidence import cost_confidence, value_confidence
 from surefoot.plan.directed import Waited
 from surefoot.plan.explore import bonuses, future_uncertainty, pair_uncertainty, slacks, terminal_uncertainty
 from surefoot.plan.hope import Hope, hope
+from surefoot.plan.mapped import Mapped
 from surefoot.plan.plan import Plan
 from surefoot.plan.rays import Opened, open_rays
 from surefoot.plan.scope import Scope
@@ -198,6 +199,9 @@ class LsviNew(LookAhead):
         if self._cluster is not None:
             return self._make_plan_on(self._cluster)
         problem, opened = self.problem, None
+        plain = self._scope is None and not problem.has_rays and problem.growth is None
+        if problem.mapped and plain and self.options.exploration == "directed":
+            return self._make_plan_by(Mapped(problem))
         if problem.has_rays:  # from here on an ordinary problem: every ray at the intensity that its rows certify
             opened = open_rays(problem, self.costs, self.cost_confidence)
             problem, bounds = opened.problem, opened.bounds
@@ -239,12 +243,15 @@ class LsviNew(LookAhead):
 
         def make() -> Plan:
             self._waited = waited
-            known = self.value_ellipsoids()
-            bounds = by.bound_costs(self.costs, self.cost_confidence, known)
-            certified, hoped = by.hope(bounds)
-            return self._directed(self.problem, bounds, certified, known, hoped, by)
+            return self._make_plan_by(by)
 
         return by.team.together(make)
+
+    def _make_plan_by(self, by: Blockwise | Mapped) -> Plan:
+        known = self.value_ellipsoids()
+        bounds = by.bound_costs(self.costs, self.cost_confidence, known)
+        certified, hoped = by.hope(bounds)
+        return self._directed(self.problem, bounds, certified, known, hoped, by)
 
     def _directed(
         self,

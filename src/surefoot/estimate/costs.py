@@ -214,8 +214,8 @@ class CostBounds:
         return _by_limit([bound_rows(x, self.anchors[h], each) for each in known], [each.family for each in known])
 
 
-Look = Callable[[dict[int, list[CostEllipsoids]], FloatArray], bool]
-"""(ellipsoids by regression and family, rounding (m,)) → no lower bound exceeds its upper by more than rounding."""
+Look = Callable[[CostBounds, FloatArray], bool]
+"""(bounds whose rows nobody has looked at yet, rounding (m,)) → no lower bound exceeds its upper by more than that."""
 
 
 def bound_costs(
@@ -228,7 +228,8 @@ def bound_costs(
     """Bounds for the cost rows of the graph; layers with the same features and data share the work.
 
     ``wanted``: per decision layer (R,) the rows to look at, by default all; the others get (−∞, ∞).
-    ``look``: who looks at all rows of the decision layers, where that is not done here.
+    ``look``: who looks at all rows of the decision layers, where that is not done here; of a mapped problem, or one
+    that many processes plan, nothing is kept of them but what is asked for.
     """
     graph, last = problem.graph, problem.graph.terminal
     rows = _wanted_rows(graph, data, wanted)
@@ -244,7 +245,8 @@ def bound_costs(
             known[key[0]] = [data.ellipsoids(h, confidence, f) for f in range(len(data.families))]
         bounding = partial(bound_all, anchors=graph.anchors[h], known=known[key[0]], families=data.families)
         if (problem.mapped or look) and h < len(graph.layers) and wanted is None:
-            later[key] = RowBounds(x, problem.bounds[:-1], bounding)
+            own = [i for i, other in enumerate(keys[:-1]) if other == key]
+            later[key] = RowBounds(x, problem.bounds[own], bounding)
             done[key] = cast(Both, (BoundTable(later[key], 0), BoundTable(later[key], 1)))
         else:
             done[key] = bounding(x, rows=rows.get(key))
@@ -252,10 +254,10 @@ def bound_costs(
     last_upper, last_lower = (_where_costed(last, done.get(keys[-1]), i) for i in (0, 1))
     rounding = CONTRADICTION * problem.cost_scales
     consistent = all(possible(*both, rounding) for key, both in done.items() if key not in later)
-    looked = [each.look(rounding) for each in later.values()] if look is None else [look(known, rounding)]
-    consistent = all([consistent, *looked])  # all are looked at
     found = tuple(known.get(data.regression(h)) for h in range(graph.horizon))
-    return CostBounds(upper, lower, last_upper, last_lower, consistent, found, graph.anchors)
+    bounds = CostBounds(upper, lower, last_upper, last_lower, consistent, found, graph.anchors)
+    looked = [each.look(rounding) for each in later.values()] if look is None else [look(bounds, rounding)]
+    return replace(bounds, consistent=all([consistent, *looked]))  # all are looked at
 
 
 def bound_all(

@@ -42,6 +42,7 @@ class RowBounds:
         self._kept_rows: dict[bytes, tuple[BoolArray, BoolArray]] = {}
         self.block = max(1, BLOCK // self._chunk) * self._chunk
         self._kept: tuple[int, int, Both] | None = None
+        self._seen, self._fine = 0, True  # rows that were looked at, and whether none of them contradicts itself
 
     def between(self, first: int, end: int) -> Both:
         """Of the rows first … end-1."""
@@ -75,22 +76,28 @@ class RowBounds:
             expect(self._x, first + self.block, first + 2 * self.block)
             yield self.between(first, min(self.shape[0], first + self.block))
 
-    def look(self, rounding: FloatArray) -> bool:
-        """See all rows once. → True: no lower bound exceeds its upper by more than rounding (m,); False for a NaN."""
-        n, fine, first = self.shape[0], True, 0
-        self._kept_rows = {key: (np.empty(n, bool), np.empty(n, bool)) for key in self._limits}
-        for both in self.blocks():
-            fine &= possible(*both, rounding)
+    def look(self, rounding: FloatArray, end: int | None = None) -> bool:
+        """See every row before ``end``, by default all, that was not seen yet, once.
+
+        → True: no lower bound so far exceeds its upper by more than rounding (m,); False for a NaN.
+        """
+        n = self.shape[0]
+        if not self._kept_rows:
+            self._kept_rows = {key: (np.empty(n, bool), np.empty(n, bool)) for key in self._limits}
+        while self._seen < (n if end is None else end):
+            first, self._seen = self._seen, min(n, self._seen + self.block)
+            expect(self._x, self._seen, self._seen + self.block)
+            both = self.between(first, self._seen)
+            self._fine &= possible(*both, rounding)
             for key, masks in self._kept_rows.items():
                 for mask, table in zip(masks, both, strict=True):
-                    np.all(table <= self._limits[key], axis=1, out=mask[first : first + len(table)])
-            first += len(both[0])
-        return fine
+                    np.all(table <= self._limits[key], axis=1, out=mask[first : self._seen])
+        return self._fine
 
     def kept(self, side: int, rows: slice, limits: FloatArray) -> BoolArray:
         """(n,) True where the bounds of one side keep the limits (m,) of a step; False for a NaN."""
         known = self._kept_rows.get(limits.tobytes())
-        if known is not None:
+        if known is not None and rows.stop <= self._seen:
             return known[side][rows]
         found: BoolArray = np.all(self.between(rows.start, rows.stop)[side] <= limits, axis=1)
         return found
@@ -107,16 +114,16 @@ class BoundTable:
     ndim = 2
 
     def __init__(self, rows: RowBounds, side: int) -> None:
-        self._rows, self._side = rows, side
+        self.rows, self._side = rows, side
         self.shape = rows.shape
 
     @property
     def block(self) -> int:
-        return self._rows.block
+        return self.rows.block
 
     def kept(self, rows: slice, limits: FloatArray) -> BoolArray:
         """(n,) True where every limit (m,) is kept by the bounds of these rows; False for a NaN."""
-        return self._rows.kept(self._side, rows, limits)
+        return self.rows.kept(self._side, rows, limits)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -127,16 +134,16 @@ class BoundTable:
             return self[key[0]][..., key[1]]
         if isinstance(key, slice):
             first, end, step = key.indices(self.shape[0])
-            return self._rows.between(first, max(first, end))[self._side][:: step or 1]
+            return self.rows.between(first, max(first, end))[self._side][:: step or 1]
         if isinstance(key, (int, np.integer)):
             row = range(self.shape[0])[int(key)]
-            return self._rows.between(row, row + 1)[self._side][0]
+            return self.rows.between(row, row + 1)[self._side][0]
         rows = np.asarray(key)
-        return self._rows.of(np.flatnonzero(rows) if rows.dtype == bool else rows)[self._side]
+        return self.rows.of(np.flatnonzero(rows) if rows.dtype == bool else rows)[self._side]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
         """All of it in memory, for what is small after all, such as a snapshot."""
-        whole = np.concatenate([both[self._side] for both in self._rows.blocks()])
+        whole = np.concatenate([both[self._side] for both in self.rows.blocks()])
         return whole.astype(dtype, copy=False) if dtype is not None else whole
 
 

@@ -102,8 +102,16 @@ def expected_next_value(
     ⟨θ̂, φ_V⟩ + optimism · radius · ‖φ_V‖_{A⁻¹}, clipped to the range of V on the pair's own support: valid because P is
     a distribution on a known support. The paper does not clip.
     """
-    out, x = np.full(layer.n_pairs, np.nan), layer.transition_features
-    wanted = np.arange(layer.n_pairs) if wanted is None else wanted
+    out = np.full(layer.n_pairs, np.nan)
+    fill_expected(layer, value, known, np.arange(layer.n_pairs) if wanted is None else wanted, out, first)
+    return out
+
+
+def fill_expected(
+    layer: Layer, value: FloatArray, known: ValueEllipsoid, wanted: IntArray, out: FloatArray, first: int = 0
+) -> None:
+    """Likewise, written to the places of the wanted pairs (rising) in out (N,)."""
+    x = layer.transition_features
     kernels.expectations[kernels.worth_threads(x, len(wanted) * len(x) // max(1, layer.n_pairs))](
         rows_of(x),
         kernels.Ahead(layer.successor, layer.pair_ptr, value),
@@ -118,4 +126,3 @@ def expected_next_value(
         known.clip,
         out,
     )
-    return out

@@ -160,12 +160,15 @@ def directed_values(
     hoped: Hope,
     shares: Shares,
     weight: float,
+    sweep: Callable[..., Values] = optimistic_values,
 ) -> Directed | None:
-    """The values and the policy that maximise r + ω · share over certified pairs; None where V's own will do."""
+    """The values and the policy that maximise r + ω · share over certified pairs; None where V's own will do.
+
+    ``sweep``: who computes them."""
     graph = problem.graph
     bonus = [weight * shares.of_pairs(h, layer) for h, layer in enumerate(graph.layers)]
     caps = [most * (1.0 + weight) for most in most_to_come(graph)]  # never reached, but for rounding
-    values = optimistic_values(graph, certified, bonus, known, caps, weight * shares.of_last)
+    values = sweep(graph, certified, bonus, known, caps, weight * shares.of_last)
     values = without_q(graph, values) if problem.mapped else values
     if weight < HEAVY and same_play(graph, values.action, hoped.sure.action):
         return None

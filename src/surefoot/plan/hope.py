@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.values import ValueEllipsoid, expected_next_value
 from surefoot.model.graph import NO_ACTION, OUTSIDE, BoolArray, FloatArray, IntArray, Layer, LayeredGraph
 from surefoot.model.problem import Problem
-from surefoot.plan.certify import Certified, not_refuted
+from surefoot.plan.certify import Certified, last_states, not_refuted
 from surefoot.plan.rays import Opened
 from surefoot.plan.segments import spread
 from surefoot.plan.values import Values, most_to_come, optimistic_values, without_q
@@ -70,6 +70,47 @@ def hope(
     if opened is not None or not _alike(hopeful, certified):
         best = replace(optimistic_values(about.graph, hopeful, nothing, known, most), q=())  # which nobody asks for
     return Hope(hopeful, best, sure, gap_of(graph, best, sure), about, about_bounds, done)
+
+
+class NextStates(NamedTuple):
+    """What is known of the states of a step, or of some of them, when the one before is planned."""
+
+    certified: BoolArray
+    hopeful: BoolArray  # not refuted
+    sure: FloatArray  # V
+    best: FloatArray  # V̄
+    low: FloatArray  # no less is expected from V's policy
+
+    def of(self, own: slice) -> NextStates:
+        """Of some of the states."""
+        return NextStates(self.certified[own], self.hopeful[own], self.sure[own], self.best[own], self.low[own])
+
+
+def last_ahead(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> NextStates:
+    """What is known of the last states, where a sweep begins that does all at once; limits (H, m)."""
+    last, hopeful = last_states(graph, bounds, limits)
+    ends = graph.terminal.reward
+    return NextStates(last, hopeful, np.where(last, ends, 0.0), np.where(hopeful | last, ends, 0.0), ends)
+
+
+def hope_of(
+    problem: Problem,
+    bounds: CostBounds,
+    steps: Sequence[NextStates],  # H
+    certified: tuple[BoolArray, ...],  # H-1 of (N,)
+    hopeful: tuple[BoolArray, ...],
+    action: tuple[IntArray, ...],  # H-1 of (S,)
+    best_action: tuple[IntArray, ...],
+) -> tuple[Certified, Hope]:
+    """What such a sweep has found, without Q."""
+    graph = problem.graph
+    nothing = tuple(np.broadcast_to(0.0, layer.n_pairs) for layer in graph.layers)
+    sure = Values((), nothing, tuple(step.sure for step in steps), action, steps[0].low)
+    best = Values((), nothing, tuple(step.best for step in steps), best_action)
+    safe = Certified(certified, tuple(step.certified for step in steps))
+    either = Certified(hopeful, tuple(step.hopeful | step.certified for step in steps))
+    gap = gap_of(graph, best, sure)
+    return safe, Hope(either, best, without_q(graph, sure), gap, problem, bounds, certified)
 
 
 def gap_of(graph: LayeredGraph, best: Values, sure: Values) -> float:

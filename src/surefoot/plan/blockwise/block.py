@@ -25,7 +25,7 @@ from surefoot.model.graph import NO_ACTION, Anchors, BoolArray, FloatArray, IntA
 from surefoot.plan.blockwise.extent import Extent, Range
 from surefoot.plan.certify import certified_by, fallback_of
 from surefoot.plan.directed import RowView, ShareScale, Targets, failing_rows, largest_by_pair, told_by
-from surefoot.plan.hope import followed, played, step_worth
+from surefoot.plan.hope import NextStates, followed, played, step_worth
 from surefoot.plan.segments import segment_any, spread
 from surefoot.plan.values import step_values
 from surefoot.threads import one_blas_thread
@@ -40,21 +40,6 @@ class ProblemFacts(NamedTuple):
     families: tuple[Family, ...]
     regression: list[int]  # H-1: of the first family
     anchors: tuple[Anchors | None, ...]  # H
-
-
-class NextStates(NamedTuple):
-    """What is known of the states of the next step, those that the block's own may lead to."""
-
-    certified: BoolArray
-    hopeful: BoolArray  # not refuted
-    sure: FloatArray  # V
-    best: FloatArray  # V̄
-    low: FloatArray  # no less is expected from V's policy
-
-    def of(self, states: Range) -> NextStates:
-        """Of some of the states."""
-        own = states.all
-        return NextStates(self.certified[own], self.hopeful[own], self.sure[own], self.best[own], self.low[own])
 
 
 def joined_states(parts: Sequence[NextStates]) -> NextStates:

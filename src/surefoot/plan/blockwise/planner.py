@@ -18,17 +18,17 @@ import numpy as np
 from surefoot.clusters import Cluster
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds, CostData, bound_costs
-from surefoot.estimate.ellipsoids import CostConfidence, CostEllipsoids
+from surefoot.estimate.ellipsoids import CostConfidence
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.plan import directed
-from surefoot.plan.blockwise.block import ExploringStep, Met, NextStates, OwnStates, ProblemFacts, joined_states
+from surefoot.plan.blockwise.block import ExploringStep, Met, OwnStates, ProblemFacts, joined_states
 from surefoot.plan.blockwise.team import Team
-from surefoot.plan.certify import Certified, last_states
+from surefoot.plan.certify import Certified
 from surefoot.plan.directed import HEAVY, Directed, Shares, ShareScale, Targets
-from surefoot.plan.hope import Hope, gap_of
+from surefoot.plan.hope import Hope, hope_of, last_ahead
 from surefoot.plan.values import Values, most_to_come, without_q
 
 
@@ -55,7 +55,8 @@ class Blockwise:
     def bound_costs(self, data: CostData, confidence: CostConfidence, values: Sequence[ValueEllipsoid]) -> CostBounds:
         """Step 1: every block looks at its rows; single bounds are computed here when they are asked for."""
 
-        def look(known: dict[int, list[CostEllipsoids]], rounding: FloatArray) -> bool:
+        def look(bounds: CostBounds, rounding: FloatArray) -> bool:
+            known = {data.regression(h): each for h, each in enumerate(bounds.known)}
             return all(self.team.ask("look", [(known, values, rounding)] * len(self.team.members)))
 
         return bound_costs(self._problem, data, confidence, look=look)
@@ -63,13 +64,10 @@ class Blockwise:
     def hope(self, bounds: CostBounds) -> tuple[Certified, Hope]:
         """Steps 2 and 3, and what may still be had: one sweep backward."""
         problem, graph = self._problem, self._problem.graph
-        last, hopeful = last_states(graph, bounds, problem.bounds)
-        ends = graph.terminal.reward
-        ahead = NextStates(last, hopeful, np.where(last, ends, 0.0), np.where(hopeful | last, ends, 0.0), ends)
-        steps = [ahead]
+        steps = [last_ahead(graph, bounds, problem.bounds)]
         found: list[list[OwnStates]] = []
         for h in reversed(range(len(graph.layers))):
-            words = [(h, steps[0].of(m.next[h]), bounds.consistent) for m in self.team.members]
+            words = [(h, steps[0].of(m.next[h].all), bounds.consistent) for m in self.team.members]
             here: list[OwnStates] = self.team.ask("backward", words)
             steps.insert(0, joined_states([each.ahead for each in here]))
             found.insert(0, here)
@@ -79,13 +77,7 @@ class Blockwise:
         action, best_action = (
             tuple(self._actions(h, [each[i] for each in here]) for h, here in enumerate(found)) for i in (1, 2)
         )
-        states = tuple(step.certified for step in steps)
-        hoped = Certified(either, tuple(step.hopeful | step.certified for step in steps))
-        sure = self._values(tuple(step.sure for step in steps), action, steps[0].low)
-        best = self._values(tuple(step.best for step in steps), best_action, None)
-        return Certified(certified, states), Hope(
-            hoped, best, sure, gap_of(graph, best, sure), problem, bounds, certified
-        )
+        return hope_of(problem, bounds, steps, certified, either, action, best_action)
 
     def shares(
         self,
