@@ -52,9 +52,9 @@ def family_of(limits: tuple[sf.Limit, ...], dim: int, longest: float) -> Family:
     return Family(tuple(range(len(limits))), limits, noises, priors, np.ones(dim), longest, longest, 1.0)
 
 
-def spread_of(rows: float, errors: float | list[float] = 0.0) -> Spread:
-    """Of so many rows without an anchor, of limits with these model errors."""
-    return Spread(rows, rows * np.square(np.atleast_1d(errors)))
+def spread_of(rows: float) -> Spread:
+    """Of so many rows without an anchor, of up to eight limits."""
+    return Spread(rows, np.zeros(8), np.zeros(8), int(rows))
 
 
 def turned(gram: np.ndarray, targets: np.ndarray) -> Turned:

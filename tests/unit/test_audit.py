@@ -847,3 +847,14 @@ def test_a_time_that_goes_back_without_a_word(path: Path) -> None:
     (path / JOURNAL).write_bytes(b"".join([*lines[:-1], sealed(noted)]))
     assert any("the clock went back" in remark for remark in audit(path).remarks)
     assert not [item for item in audit(path).exceptions if "earlier" in item.what]
+
+
+def test_rows_of_zeros_have_no_visits_to_count(tmp_path: Path) -> None:
+    limit = sf.Limit("heat", bound=1.0, noise=0.01, norm=2.0, misspecification=0.2)
+    problem = corridor({"rest": [0.0, 0.0], "go": [1.0, 0.5]}, limit)
+    with sf.Study.open(tmp_path / "zero.study", problem, files=Quick(), despite="a test", replan_growth=0.0) as study:
+        for _ in range(3):
+            with study.episode() as episode:
+                episode.ask()
+                episode.tell("s", 0.1, action_applied="rest")
+    assert sf.audit(tmp_path / "zero.study").clean

@@ -14,12 +14,14 @@ import surefoot as sf
 from surefoot.audits import answers
 from surefoot.audits.declaration import read_problem
 from surefoot.errors import InvalidInput
+from surefoot.estimate.costs import bound_costs
 from surefoot.model.graph import Anchors
+from surefoot.model.labels import label_of
 from surefoot.study import declaring
 from surefoot.study.declaring import Raised
 from tests.hand_made import corridor
 from tests.monitored import chain
-from tests.studies import kettle
+from tests.studies import Calm, Plant, Quick, go_on, kettle, records_of
 
 Change = Callable[[sf.Problem], sf.Problem]
 
@@ -212,3 +214,29 @@ def test_what_a_limit_depends_on_may_only_widen(tmp_path: Path) -> None:
     assert refused(first, second, tmp_path, discard=True)
     assert not refused(first, declared(norm=1.0), tmp_path, discard=True)
     assert not refused(declared(prior=[(0, 0.5)], features=[0]), first, tmp_path, discard=True)
+
+
+@pytest.mark.parametrize("before", [0.0, 0.01])
+def test_model_errors_that_are_declared_later_count_for_the_data_that_are_kept(tmp_path: Path, before: float) -> None:
+    """Bounds are those of a learner that knew of them all along; wider where no visits were counted before."""
+    first, later = (limit(kettle().problem, misspecification=zeta) for zeta in (before, 0.03))
+    path, plant = tmp_path / "k.study", Plant(sf.World(first, transition=[1.0], cost=[1.0]), 3)
+    with sf.Study.open(path, first, files=Quick(), monitor_factory=Calm) as study:
+        go_on(study, plant, 60)
+        study.begin("s")
+        study.tell(study.ask().ask_id, "s", float("nan"))
+        study.abort("the sensor was loose")
+        study.acknowledge("and the model is not exact", problem=later)
+        agent = study.standing.agent
+        upper = np.vstack(agent.plan.bounds.upper)
+        knew = sf.LsviNew(later, 0.025, ridges=agent.options.ridges)
+        for record in records_of(path):
+            if record["kind"] == "tell" and record["cost"] is not None:
+                h, names = record["step"], [label_of(record[key]) for key in ("state", "action", "next_state")]
+                edge = later.edge_index(h, *names)
+                knew.costs.add(h, later.graph.layers[h].cost_features[edge], np.array(record["cost"]))
+        wanted = np.vstack(bound_costs(later, knew.costs, knew.cost_confidence).upper)
+        assert np.all(upper >= wanted)
+        assert np.array_equal(upper, wanted) == (before > 0.0)
+        go_on(study, plant, 90)
+    assert sf.audit(path).clean, str(sf.audit(path))

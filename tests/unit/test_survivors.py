@@ -55,9 +55,9 @@ def test_the_audit_reads_features_by_number_and_by_name() -> None:
     assert knowledge(dataclasses.replace(one, features=["b"]), ["a", "b"], 2).width.tolist() == [0.0, 1.0]
 
 
-def test_model_errors_have_one_sum_per_limit() -> None:
+def test_model_errors_have_two_sums_per_limit() -> None:
     limits = [sf.Limit(name, bound=1.0, noise=0.1, norm=1.0) for name in "abc"]
-    assert sf.LsviNew(corridor({"stay": [1.0]}, limits)).costs.spread.shape == (2, 1 + 3)
+    assert sf.LsviNew(corridor({"stay": [1.0]}, limits)).costs.spread.shape == (2, 1 + 2 * 3)
 
 
 # --- the bounds -----------------------------------------------------------------------------------------

@@ -340,7 +340,8 @@ class Learner(Agent):
     def inherit(self, other: Learner) -> None:
         """Go on with the data of a learner of the same regressions, whose declaration was narrower; then replan."""
         for name, array in self._data().items():
-            array[...] = other._data()[name]
+            array[...] = other._data().get(name, array)
+        self.costs.follow(other.costs)
         self.episodes, self._replans, self._new_data = other.episodes, other._replans, True
 
     def value_ellipsoids(self) -> tuple[ValueEllipsoid, ...]:

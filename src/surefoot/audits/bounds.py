@@ -54,8 +54,8 @@ class Data:
         self.visits: dict[tuple[int, int], dict[tuple[float, ...], Visit]] = {}  # by regression and limit
         self.rest = np.zeros((n, m))  # Σ e² of rows that are not among these
 
-    def add(self, h: int, x: Any, cost: Any) -> None:
-        """Count a measured cost (m,) of a feature x (d,) at layer h."""
+    def add(self, h: int, x: Any, cost: Any, one_by_one: bool = True) -> None:
+        """Count a measured cost (m,) of a feature x (d,) at layer h; ``one_by_one``: its visits are counted."""
         r = 0 if self._problem.stationary else h
         for j, value in enumerate(cost):
             part = split(self._problem, self.known[j], h, j, x[None])
@@ -66,12 +66,12 @@ class Data:
             error = self._problem.limits[j].misspecification * size + off
             self.spread[r, j] += size * size
             self.errors[r, j] += error * error
-            if x.any():
-                self._visit(r, j, tuple(x.tolist()), part.z[0], error)
+            if x.any() or not one_by_one:
+                self._visit(r, j, tuple(x.tolist()), part.z[0], error, one_by_one)
 
-    def _visit(self, r: int, j: int, x: tuple[float, ...], z: Any, error: float) -> None:
+    def _visit(self, r: int, j: int, x: tuple[float, ...], z: Any, error: float, one_by_one: bool) -> None:
         seen = self.visits.setdefault((r, j), {})
-        if x in seen or len(seen) < MOST_VISITED:
+        if one_by_one and (x in seen or len(seen) < MOST_VISITED):
             seen[x] = Visit(z, (seen[x].amount if x in seen else 0.0) + error)
         else:
             self.rest[r, j] += error * error
@@ -255,10 +255,10 @@ class Ellipsoids:
         errors; these move the centre, by each visited row no further than its own add up to."""
         length, proved, error = self._data.known[j].length, self._proved(j, ridge), self._error(j)
         noise, lost = self._widened(j, ridge, proved)
-        if not error > 0.1 * noise or noise >= 1e9 * length * math.sqrt(ridge):
+        visits = list(self._data.visits.get((self._r, j), {}).values())
+        if not visits or not error > 0.1 * noise or noise >= 1e9 * length * math.sqrt(ridge):
             return None
         noise = max(noise, 1e-6 * length * math.sqrt(ridge))
-        visits = list(self._data.visits.get((self._r, j), {}).values())
         values, basis = self._eigen(j)
         turned, c = self._targets[j] @ basis, min(self._confidence.multipliers) * (noise / length) ** 2
         divisor = values * values + c * (values + ridge)
@@ -267,10 +267,9 @@ class Ellipsoids:
         radius = math.sqrt(square) if square >= 0.0 else math.nan
         factor = np.sqrt((values + ridge) / divisor)[:, None] * basis.T
         moving = (values / divisor)[:, None] * basis.T
-        rows = np.array([visit.z for visit in visits]).reshape(len(visits), -1)
         return Counted(
             one=Ellipsoid(factor, basis @ (values * turned / divisor), radius, lost),
-            moves=rows @ basis @ moving if len(visits) else np.zeros((0, len(values))),
+            moves=np.array([visit.z for visit in visits]) @ basis @ moving,
             amounts=np.array([visit.amount for visit in visits]),
             spread=np.sqrt(values)[:, None] * moving,
             rest=math.sqrt(float(self._data.rest[self._r, j])),

@@ -37,6 +37,7 @@ class Epoch:
     constants: Record
     rows: list[tuple[int, int, Any, Any]] = field(default_factory=list)  # (record, layer, x, cost)
     entered: int = 0  # rows that are in the data
+    counted_from: int = 0  # the record since which model errors are declared
     finished: int = 0  # episodes
     moments: set[int] = field(default_factory=set)  # records after which a plan may have been made
     firm: set[int] = field(default_factory=set)  # records after which one was surely made
@@ -45,12 +46,16 @@ class Epoch:
     def data_until(self, made_after: int, problem: Problem, paper: bool) -> Data:
         """The data of all rows up to a record."""
         if self.entered and self.rows[self.entered - 1][0] > made_after:
-            self.data, self.entered = Data(problem, paper), 0  # only when plans went backwards
+            self.start_over(problem, paper, self.counted_from)  # only when plans went backwards
         while self.entered < len(self.rows) and self.rows[self.entered][0] <= made_after:
-            _, h, x, cost = self.rows[self.entered]
-            self.data.add(h, x, cost)
+            n, h, x, cost = self.rows[self.entered]
+            self.data.add(h, x, cost, n >= self.counted_from)
             self.entered += 1
         return self.data
+
+    def start_over(self, problem: Problem, paper: bool, counted_from: int) -> None:
+        """The same rows, entered anew as a problem declares them."""
+        self.data, self.entered, self.counted_from = Data(problem, paper), 0, counted_from
 
     def surely_plans(self, n: int) -> None:
         """After this record a plan is made."""

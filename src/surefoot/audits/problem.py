@@ -179,6 +179,13 @@ class Problem:
         """Some measurements of one episode share an offset."""
         return any(limit.episode_noise > 0 for limit in self.limits)
 
+    @cached_property
+    def errs(self) -> bool:
+        """Costs may be off by model errors, or anchors by a tolerance."""
+        return any(limit.misspecification > 0 for limit in self.limits) or any(
+            anchors is not None and bool(np.any(anchors[2])) for anchors in self.anchors
+        )
+
     def beyond_noise(self, h: int, cost: list[float], t: int, alpha: float) -> bool:
         """Does measurement number t exceed a limit by more than its noise explains at the level α/2, and rounding?"""
         reach = math.sqrt(2 * math.log(math.pi**2 * t**2 * len(self.limits) / (3 * alpha))) * (1 + 1e-9)

@@ -303,7 +303,7 @@ class Replay:
         self._expect(n, bool(numbers) and record["alarms"] == numbers, f"the alarms are those of records {numbers}")
         for fault in self._declared.answer(n, record, self._alarms):
             self._wrong(n, fault)
-        widened, self._problem = self._declared.problem is not self._problem, self._declared.problem
+        before, self._problem = self._problem, self._declared.problem
         self._monitor, self._measured = self._monitor + 1, 0
         self._expect(n, record["monitor"] == self._monitor, f"monitor {self._monitor} begins here")
         self._expect(n, bool(record["reason"].strip()), "no reason is given")
@@ -312,7 +312,8 @@ class Replay:
             self._epoch = self._new_epoch(self._epoch.number + 1, n, record)
         else:
             epoch, self._made = self._epoch, None
-            if widened:  # the ridges stay, so that the sets of the new declaration contain those of the true one
+            if self._problem is not before:  # the ridges stay: the new sets contain those of the true declaration
+                epoch.start_over(self._problem, self._paper, epoch.counted_from if before.errs else n)
                 fixed = {"ridges": list(epoch.confidence.ridges), "ridge_ratios": list(epoch.confidence.ratios)}
                 options = {**self._opened["options"], **fixed}
                 epoch.confidence = self._confidence(epoch.number, n, record, options)

@@ -14,7 +14,7 @@ import numpy as np
 
 from surefoot.diagnosis.cold_start import certified_moves
 from surefoot.estimate.costs import CostData, bound_costs
-from surefoot.estimate.ellipsoids import CostConfidence, CostEllipsoids, cost_ellipsoids
+from surefoot.estimate.ellipsoids import CostConfidence, CostEllipsoids, Spread, cost_ellipsoids
 from surefoot.estimate.families import families
 from surefoot.model.features import Features
 from surefoot.model.problem import Problem
@@ -88,12 +88,11 @@ class _Expected(CostData):
             at = f * self._horizon + h
             rho = np.abs(self.state.frames.directions[at] @ dense)
             size = 1.0 + float(rho.sum())
-            off = self.state.errors * size + rho @ self.state.tolerances[at]
-            self.spread[self.regression(h, f)] += weight * np.concatenate([[size * size], off * off])
+            blur = rho @ self.state.tolerances[at]
+            self.spread[self.regression(h, f)] += weight * np.concatenate([[size * size], size * blur, blur * blur])
 
     def ellipsoids(self, h: int, confidence: CostConfidence, family: int = 0) -> CostEllipsoids:
         r, n = self.regression(h, family), self.episodes
-        once, spread = self.bank.turned(r), self.spread_of(r)
+        once, spread = self.bank.turned(r), Spread.of(n * self.spread[r], int(n))
         many = replace(once, eigenvalues=n * once.eigenvalues)
-        spread = replace(spread, whole=n * spread.whole, squares=n * spread.squares, visited=None)
         return cost_ellipsoids(many, spread, self.families[family], confidence)

@@ -50,7 +50,7 @@ class CostData:
         self.families, self._steps = families, 1 if problem.stationary_costs else problem.horizon
         ridges = [ridge * family.ratio for family in families for _ in range(self._steps)]
         self.bank = Bank(cost_blocks(problem, len(families)), len(problem.limits), ridges)
-        self.spread = np.zeros((len(ridges), 1 + len(problem.limits)))  # what model errors can add up to
+        self.spread = np.zeros((len(ridges), 1 + 2 * len(problem.limits)))  # what model errors can add up to
         self.state = self._state(problem)
 
     def _state(self, problem: Problem) -> CostState:
@@ -59,11 +59,10 @@ class CostData:
         steps = len(self.families) * horizon
         frames = Frames(np.zeros((steps + 1, n, dim)), np.zeros((steps + 1, n, dim)), np.ones((steps + 1, dim)))
         known, tolerances, centres = np.zeros((steps, n, m)), np.zeros((steps, n, m)), np.zeros((m, dim))
-        of, errors = np.empty(m, np.int64), np.empty(m)
+        of = np.empty(m, np.int64)
         for f, family in enumerate(self.families):
             own = list(family.members)
             of[own], centres[own] = f, family.centres
-            errors[own] = [limit.misspecification for limit in family.limits]
             for h, anchors in enumerate(problem.graph.anchors):
                 at, each = f * horizon + h, family.known(anchors)
                 frames.widths[at] = family.width
@@ -80,7 +79,6 @@ class CostData:
             tolerances=tolerances,
             centres=centres,
             centred=np.any(centres != 0.0, axis=1),
-            errors=errors,
             spread=self.spread,
             bank=self.bank.state,
             shape=self.bank.blocks.shape,
@@ -89,7 +87,7 @@ class CostData:
             rho=np.empty(n),
             visits=self._visits(problem),
             raw=np.empty(self.bank.blocks.largest),
-            off=np.empty(m),
+            off=np.empty(1 + m),
         )
 
     def _visits(self, problem: Problem) -> Visits:
@@ -100,7 +98,7 @@ class CostData:
             raw=np.zeros((n, v, size)),
             z=np.zeros((n, v, size)),
             block=np.zeros((n, v), np.int64),
-            off=np.zeros((n, v, len(problem.limits))),
+            off=np.zeros((n, v, 1 + len(problem.limits))),
             times=np.zeros((n, v), np.int64),
             rest=np.zeros_like(self.spread),
         )
@@ -129,11 +127,17 @@ class CostData:
 
     def spread_of(self, r: int) -> Spread:
         """What model errors of the rows of regression r can add up to."""
-        visits = self.state.visits
+        visits, rows = self.state.visits, int(self.bank.rows[r])
         some = visits.times[r] > 0
         z, block, off, times = (each[r][some] for each in (visits.z, visits.block, visits.off, visits.times))
-        visited = Visited(z, block, off, times, Spread.of(visits.rest[r])) if some.any() else None
-        return replace(Spread.of(self.spread[r]), visited=visited)
+        visited = Visited(z, block, off, times, Spread.of(visits.rest[r], rows)) if some.any() else None
+        return replace(Spread.of(self.spread[r], rows), visited=visited)
+
+    def follow(self, other: CostData) -> None:
+        """These are the data of another declaration now. Where that had no model errors, and counted no visits, its
+        rows are among those that are not counted one by one."""
+        if not other.state.visits.times.size:
+            self.state.visits.rest[...] = self.spread
 
 
 def bound_rows(

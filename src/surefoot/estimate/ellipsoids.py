@@ -118,17 +118,23 @@ class Spread:
     """What model errors of the rows can add up to."""
 
     whole: float  # Σ b²,  b = 1 + Σ|ρ| of a row
-    squares: FloatArray  # (m,)  Σ e_j²,  e_j = ζ_j b + Σ|ρ_i| t_ij
+    mixed: FloatArray  # (m,)  Σ b t_j,  t_j = Σ|ρ_i| t_ij
+    blurred: FloatArray  # (m,)  Σ t_j²
+    rows: int  # as many as these sums have terms, at most: what they lose to rounding
     visited: Visited | None = None  # the same rows, one by one
 
     @staticmethod
-    def of(sums: FloatArray) -> Spread:
-        """From sums as they are kept, (1 + m,)."""
-        return Spread(float(sums[0]), sums[1:])
+    def of(sums: FloatArray, rows: int) -> Spread:
+        """From sums as they are kept, (1 + 2m,)."""
+        m = len(sums) // 2
+        return Spread(float(sums[0]), sums[1 : 1 + m], sums[1 + m :], rows)
 
-    def error(self, j: int) -> float:
-        """√Σ e_j²"""
-        return math.sqrt(float(self.squares[j])) * (1.0 + 1e-12)
+    def error(self, j: int, zeta: float) -> float:
+        """√Σ e_j²,  e_j = ζ b + t_j"""
+        found, blurred = zeta * math.sqrt(self.whole), float(self.blurred[j])
+        if blurred > 0.0:
+            found = math.sqrt(found * found + 2.0 * zeta * float(self.mixed[j]) + blurred)
+        return found * (1.0 + 1e-12 + self.rows * sys.float_info.epsilon)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,13 +143,13 @@ class Visited:
 
     z: FloatArray  # (v, largest block)
     block: IntArray  # (v,)
-    off: FloatArray  # (v, m)  e_j
+    off: FloatArray  # (v, 1 + m)  b, t_j
     times: IntArray  # (v,)
     rest: Spread
 
-    def amounts(self, j: int) -> FloatArray:
-        """(v,) what model errors of the visits of each row add up to: n e_j."""
-        result: FloatArray = self.times * self.off[:, j]
+    def amounts(self, j: int, zeta: float) -> FloatArray:
+        """(v,) what model errors of the visits of each row add up to: n (ζ b + t_j)."""
+        result: FloatArray = self.times * (zeta * self.off[:, 0] + self.off[:, 1 + j])
         return result * (1.0 + 1e-12)
 
     def turned(self, basis: Basis) -> FloatArray:
@@ -217,7 +223,7 @@ def _radii(
     where it took all. Of member i of a family."""
     prior, noise, j = family.priors[i], float(family.noises[i]), family.members[i]
     ratio = float(np.log1p(data.eigenvalues / ridge).sum())  # log det(G + λI) − d log λ
-    error = spread.error(j)
+    error = spread.error(j, family.limits[i].misspecification)
     radius = confidence.scale * confidence.radius(ratio, ridge, noise, prior.length)
     if not confidence.guard:
         return radius, error
@@ -283,6 +289,7 @@ def _counted(data: Turned, spread: Spread, family: Family, confidence: CostConfi
     weights, told = np.zeros((m, 2, n)), np.zeros((m, 1 + v, n))
     factors, amounts = np.zeros((m, 3)), np.zeros((m, v))
     lost = LOST * math.sqrt(data.basis.blocks.dim) if confidence.guard else 0.0
+    blurred = lost * float(data.eigenvalues.sum())  # what eigenvalues are off by
     for i, (j, prior) in enumerate(zip(family.members, family.priors, strict=True)):
         noise, error = _radii(data, i, ridge, spread, family, confidence)
         unit = prior.length * math.sqrt(ridge)
@@ -294,12 +301,17 @@ def _counted(data: Turned, spread: Spread, family: Family, confidence: CostConfi
         told_by_data = math.sqrt(kappa * float((y * y / divisor).sum())) * (1.0 - lost)
         square = r * r + kappa - max(0.0, told_by_data - error / unit) ** 2
         square += LOST * math.sqrt(n) * (r * r + kappa)
-        weights[i] = (q + 1.0) / (ridge * divisor), q**3 / (ridge * divisor * divisor)
-        told[i, 0], told[i, 1:] = prior.length * q * y / divisor, turned * (q / (ridge * divisor))
-        amounts[i] = visited.amounts(j)
-        factors[i, 0] = unit * math.sqrt(square) if square >= 0.0 else math.nan
-        factors[i, 1] = visited.rest.error(j)
-        factors[i, 2] = lost * float(amounts[i] @ np.linalg.norm(told[i, 1:], axis=1))
+        moved = q / (ridge * divisor)  # M
+        weights[i] = (q + 1.0) / (ridge * divisor), (ridge * q + blurred) * moved * moved
+        told[i, 0], told[i, 1:] = prior.length * q * y / divisor, turned * moved
+        amounts[i] = visited.amounts(j, family.limits[i].misspecification)
+        radius = unit * math.sqrt(square) if square >= 0.0 else math.nan
+        rest = visited.rest.error(j, family.limits[i].misspecification)
+        # Turning loses digits of z, which `beyond` answers for, and of the visited rows: ‖Mz‖² ≤ zᵀWz/λ.
+        beyond = float(np.linalg.norm(told[i, 0]) + amounts[i] @ np.linalg.norm(told[i, 1:], axis=1))
+        beyond += float(np.array([radius, rest]) @ np.sqrt(weights[i].max(axis=1)))
+        radius += lost * float(amounts[i] @ np.linalg.norm(turned, axis=1)) / math.sqrt(ridge)
+        factors[i] = radius, rest, lost * beyond
         used[i] = True
     return Counted(used, weights, told, factors, amounts) if used.any() else None
 

@@ -240,9 +240,9 @@ class Visits(NamedTuple):
     raw: FloatArray  # (R, V, largest block)  x inside its block
     z: FloatArray  # (R, V, largest block)
     block: NDArray[np.int64]  # (R, V)
-    off: FloatArray  # (R, V, m)  by how much its cost may be off, e_j
+    off: FloatArray  # (R, V, 1 + m)  by how much its cost may be off: b, t_j
     times: NDArray[np.int64]  # (R, V)  0: free
-    rest: FloatArray  # (R, 1 + m)  of the rows that found no room, as CostState.spread has it
+    rest: FloatArray  # (R, 1 + 2m)  of the rows that found no room, as CostState.spread has it
 
 
 class CostState(NamedTuple):
@@ -256,8 +256,7 @@ class CostState(NamedTuple):
     tolerances: FloatArray  # (F·H, n, m)
     centres: FloatArray  # (m, dc)
     centred: NDArray[np.bool_]  # (m,)  not all of these are zero
-    errors: FloatArray  # (m,)  ζ
-    spread: FloatArray  # (R, 1 + m)  with b = 1 + Σ|ρ| and e_j = ζ_j b + Σ|ρ_i| t_ij of a row: Σ b², Σ e_j²
+    spread: FloatArray  # (R, 1 + 2m)  with b = 1 + Σ|ρ| and t_j = Σ|ρ_i| t_ij of a row: Σ b², Σ b t_j, Σ t_j²
     bank: BankState
     shape: BlockShape
     z: FloatArray
@@ -265,7 +264,7 @@ class CostState(NamedTuple):
     rho: FloatArray  # (n,)
     visits: Visits
     raw: FloatArray
-    off: FloatArray  # (m,)
+    off: FloatArray  # (1 + m,)
 
 
 class ValueState(NamedTuple):
@@ -294,17 +293,17 @@ def _slot(r: int, b: int, raw: FloatArray, dim: int, seen: FloatArray, block: In
 
 
 @leaf
-def _spread(sums: FloatArray, r: int, size: float, off: FloatArray) -> None:
-    """Σ b² and Σ e_j² of a regression's rows, one more."""
-    sums[r, 0] += size * size
-    for j in range(off.shape[0]):
-        sums[r, 1 + j] += off[j] * off[j]
+def _spread(sums: FloatArray, r: int, off: FloatArray) -> None:
+    """The sums of a regression's rows, one more. ζ is no part of them: it may grow while data are kept."""
+    m = off.shape[0] - 1
+    sums[r, 0] += off[0] * off[0]
+    for j in range(1, 1 + m):
+        sums[r, j] += off[0] * off[j]
+        sums[r, m + j] += off[j] * off[j]
 
 
 @leaf
-def _visit(
-    r: int, b: int, dim: int, raw: FloatArray, z: FloatArray, size: float, off: FloatArray, visits: Visits
-) -> None:
+def _visit(r: int, b: int, dim: int, raw: FloatArray, z: FloatArray, off: FloatArray, visits: Visits) -> None:
     """Count a row, dim numbers in its block, among those that were seen; one of zeros moves nothing."""
     seen, seen_z, block, seen_off, times, rest = visits
     some = False
@@ -314,7 +313,7 @@ def _visit(
         return
     v = _slot(r, b, raw, dim, seen, block, times)
     if v == times.shape[1]:
-        _spread(rest, r, size, off)
+        _spread(rest, r, off)
         return
     if times[r, v] == 0:
         block[r, v] = b
@@ -329,8 +328,8 @@ def _visit(
 def count_cost(x: Rows, e: int, cost: FloatArray, h: int, state: CostState) -> None:
     """Count the measured cost (m,) of row e of a table of features, seen at step h (spec 3)."""
     regression, families, family, frames, known, tolerances = state[:6]
-    centres, centred, errors, spread, bank, shape, z, rest, rho = state[6:15]
-    visits, raw, off = state[15:]
+    centres, centred, spread, bank, shape, z, rest, rho = state[6:14]
+    visits, raw, off = state[14:]
     squares, targets, log_det, rows, counts = bank
     steps = regression.shape[0] // families
     for f in range(families):
@@ -339,22 +338,22 @@ def count_cost(x: Rows, e: int, cost: FloatArray, h: int, state: CostState) -> N
         if visits.times.shape[1] > 0:
             cost_row(x, e, r, regression.shape[0], frames, shape, raw, rho)
         b = cost_row(x, e, r, at, frames, shape, z, rho)
-        size = 1.0
+        off[0] = 1.0
         for a in range(rho.shape[0]):
-            size += abs(rho[a])
+            off[0] += abs(rho[a])
         for j in range(rest.shape[0]):
-            rest[j], off[j] = 0.0, 0.0
+            rest[j], off[1 + j] = 0.0, 0.0
             if family[j] != f:  # its targets are another family's
                 continue
-            rest[j], off[j] = cost[j], errors[j] * size
+            rest[j] = cost[j]
             if centred[j]:
                 rest[j] -= along(x, e, centres, j)
             for a in range(rho.shape[0]):
                 rest[j] -= rho[a] * known[at, a, j]
-                off[j] += abs(rho[a]) * tolerances[at, a, j]
-        _spread(spread, r, size, off)
+                off[1 + j] += abs(rho[a]) * tolerances[at, a, j]
+        _spread(spread, r, off)
         if visits.times.shape[1] > 0 and b != NOWHERE:
-            _visit(r, b, shape.size[b], raw, z, size, off, visits)
+            _visit(r, b, shape.size[b], raw, z, off, visits)
         add_row(r, b, squares, targets, log_det, rows, counts, shape, z, rest)
 
 

@@ -21,7 +21,7 @@ from surefoot.worlds.world import World
 if TYPE_CHECKING:
     from surefoot.runs.session import Session
 
-VERSION = 4
+VERSION = 5
 DECISIVE = ("problem", "limits", "world", "noise", "agent", "constants")  # of a manifest: what decides the run
 
 
