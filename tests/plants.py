@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,15 @@ class RandomPlant:
     cost: np.ndarray  # (1, dc) γ
     disturbance: np.ndarray
     weights: np.ndarray  # of the models
+    make: Callable[..., Plant]  # the same plant with other options
+
+    def growing(self, endless: bool, **options: Any) -> RandomPlant:
+        """The same plant, whose cells are made when they can be used; ``endless``: on a grid without an end."""
+        cells, longest = self.plant.cells, self.plant.problem.graph.largest_cost_norm() + 1e-9
+        if endless:
+            pairs = zip(cells.names, cells.shape, strict=True)
+            options["state"] = {name: (-1.0, None, 2.0 / number) for name, number in pairs}
+        return replace(self, plant=self.make(**{"most_states": 5_000, "longest_row": longest, **options}))
 
     def step(self, h: int, x: Any, u: float, rng: np.random.Generator) -> tuple[np.ndarray, float]:
         """The worst that was declared: every disturbance at an end of its range."""
@@ -30,19 +41,20 @@ class RandomPlant:
 
     def event(self, plan: Plan) -> bool:
         """The true cost of every corner lies within the plan's bounds."""
-        for layer, upper, lower in zip(
-            self.plant.problem.graph.layers, plan.bounds.upper, plan.bounds.lower, strict=True
-        ):
+        for layer, upper, lower in zip(plan.problem.graph.layers, plan.bounds.upper, plan.bounds.lower, strict=True):
             true = layer.cost_features @ self.cost.T
             if not ((lower <= true + 1e-12) & (true <= upper + 1e-12)).all():
                 return False
         return True
 
 
-def random_plant(rng: np.random.Generator, dim: int | None = None, of_next: bool = False) -> RandomPlant:
+def random_plant(
+    rng: np.random.Generator, dim: int | None = None, of_next: bool = False, start: Any = None
+) -> RandomPlant:
     """Multi-affine models and features in 1 to 3 dimensions, on few and wide cells; the fallback is u = 0.
 
-    ``of_next``: features of the next state as well, and products of both.
+    ``of_next``: features of the next state as well, and products of both. ``start``: by default anywhere, so that
+    episodes begin near corners, too.
     """
     n = int(rng.integers(1, 4)) if dim is None else dim
     models = [_model(n, rng) for _ in range(int(rng.integers(1, 3)))]
@@ -59,14 +71,14 @@ def random_plant(rng: np.random.Generator, dim: int | None = None, of_next: bool
     gamma = rng.standard_normal((1, 2 + 2 * n + n * (n - 1) // 2 + of_next * (n + 1)))
     gamma[0, 1 + n] = abs(gamma[0, 1 + n]) + 0.5  # more input, more cost
     gamma /= np.linalg.norm(gamma)
-    start = [(-1.0, 1.0)] * n  # anywhere, so that episodes begin near corners, too
 
-    def make(bound: float) -> Plant:
+    def make(bound: float, **options: Any) -> Plant:
+        cells = {name: (-1.0, 1.0, int(number)) for name, number in zip(names, shape, strict=True)}
         return sf.Plant(
-            state={name: (-1.0, 1.0, int(number)) for name, number in zip(names, shape, strict=True)},
+            state=options.pop("state", cells),
             inputs={"u": INPUTS},
             horizon=horizon,
-            start=start,
+            start=[(-1.0, 1.0)] * n if start is None else [start] * n,
             models=models,
             disturbance=half,
             measures=arriving if of_next else measures,
@@ -74,6 +86,7 @@ def random_plant(rng: np.random.Generator, dim: int | None = None, of_next: bool
             fallback=0.0,
             limits=[sf.Limit("cost", bound=bound, noise=0.02, norm=1.0)],
             same_at_every_step=True,
+            **options,
         )
 
     shape, horizon = rng.integers(2, 5, n), int(rng.integers(3, 6))
@@ -85,7 +98,7 @@ def random_plant(rng: np.random.Generator, dim: int | None = None, of_next: bool
             )
     bound = worst + float(rng.uniform(0.01, 0.1))
     weights = rng.dirichlet(np.ones(len(models)))
-    return RandomPlant(make(bound), gamma, half, weights)
+    return RandomPlant(make(bound), gamma, half, weights, partial(make, bound))
 
 
 def centred(world: RandomPlant) -> RandomPlant:
@@ -108,7 +121,7 @@ def centred(world: RandomPlant) -> RandomPlant:
         twin.problem = twin._problem()
     finally:
         build._rows = rows
-    return RandomPlant(twin, world.cost, world.disturbance, world.weights)
+    return replace(world, plant=twin)
 
 
 def _model(n: int, rng: np.random.Generator) -> Any:

@@ -84,7 +84,7 @@ class PlantAgent:
     def act(self, h: int, x: Any) -> Any:
         """The input to apply now, certified at exactly this state."""
         point = self.look(h, x)
-        pair = self.learner._choose(h, point.cell) if self._by_cell(point) else point.pairs.start + point.best()
+        pair = self.learner._choose(h, point.state) if self._by_cell(point) else point.pairs.start + point.best()
         return self.plant.inputs.values[pair - point.pairs.start]
 
     def look(self, h: int, x: Any) -> Point:
@@ -133,7 +133,10 @@ class PlantAgent:
 
     def end_episode(self) -> None:
         """Finish the episode; between episodes a new plan is made if the data have grown enough."""
-        self.learner.end_episode()
+        try:
+            self.learner.end_episode()
+        except InvalidInput as error:  # of a cell that the graph has come to
+            raise self.plant.told(error) from None
 
     def abort_episode(self) -> None:
         self.learner.abort_episode()

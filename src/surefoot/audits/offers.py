@@ -34,7 +34,7 @@ class Certificate:
         if proof is None:
             ahead = [(layer.successor[e], self._plan.rows[h], layer.rows(pair, e)) for e in edges]
         else:  # at the exact state: what may follow from there, with the bounds there
-            ahead = [(cell, proof.bounds, range(len(proof.bounds.upper))) for cell in proof.cells]
+            ahead = [(following, proof.bounds, range(len(proof.bounds.upper))) for following in proof.states]
             certified = certified[0] or proof.sure, certified[1] or proof.possible
         if len(written["successors"]) != len(ahead):
             self._wrong(self._n, "its certificate leaves out a possible successor")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,14 +26,40 @@ from surefoot.audits.chain import Record, Say
 from surefoot.audits.problem import Problem, Unreadable
 
 UNVERIFIED = "that features and boxes of a plant are those of its models: functions cannot be stored"
+_AWAY = 1e-12  # of where it is: by so much more are boxes widened along an endless coordinate
 _ROUNDING = 1e-9  # relative, of features against their corners
+
+
+@dataclass(frozen=True)
+class Endless:
+    """The edges of a coordinate without an end: edge ``zero`` is at ``origin``."""
+
+    origin: float
+    width: float
+    cells: int
+    zero: int
+
+    def __len__(self) -> int:
+        return self.cells + 1
+
+    def __getitem__(self, i: int) -> float:
+        return self.origin + (i % (self.cells + 1) - self.zero) * self.width
+
+    def cell(self, value: float) -> int:
+        """Of a value; beyond the ends the nearest."""
+        i = math.floor(min(max((value - self.origin) / self.width, -self.zero), self.cells - self.zero)) + self.zero
+        while i > 0 and self[min(i, self.cells)] > value:
+            i -= 1
+        while i < self.cells - 1 and self[i + 1] <= value:
+            i += 1
+        return min(i, self.cells - 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Proof:
     """What the audit finds of an offer at an exact state."""
 
-    cells: list[int]  # that may follow
+    states: list[int]  # that may follow
     bounds: Bounds  # of the rows at the exact state
     sure: bool  # every limit is kept and every cell is certified
     possible: bool  # or rounding decides
@@ -42,49 +69,54 @@ class Points:
     """Where a plant is, from record to record."""
 
     def __init__(self, problem: Problem, document: Record, wrong: Say) -> None:
-        self._problem, self._wrong = problem, wrong
-        self._edges = [np.array(edges, np.float64) for edges in document["state"].values()]
+        self.problem, self._wrong = problem, wrong  # of a graph that grows the one in force
+        self._edges = [
+            Endless(**edges) if isinstance(edges, dict) else np.array(edges, np.float64)
+            for edges in document["state"].values()
+        ]
         self._guard = np.array(document["guard"], np.float64)
         self._inputs: list[Any] = document["inputs"]["values"]
         self._start = [np.array(end, np.float64) for end in document["start"]]
         self._shape = [len(edges) - 1 for edges in self._edges]
+        self._outside = math.prod(self._shape)
         self._x: Any = None
-        wanted = int(np.prod(self._shape)) + 1
         sizes = {*(len(layer.state_ptr) - 1 for layer in problem.layers), len(problem.has_cost)}
-        if sizes != {wanted} or document["problem"] != problem.digest:
+        whole = problem.longest_row is not None or sizes == {self._outside + 1}
+        if not whole or document["problem"] != problem.digest:
             wrong(0, "the plant's file is one of another problem")
 
-    def begin(self, n: int, record: Record, state: int | None) -> None:
+    def begin(self, n: int, record: Record) -> None:
         self._x = self._point(record["point"])
         low, high = self._start
-        if not ((self._x >= low - self._guard).all() and (self._x <= high + self._guard).all()):
+        guard = self._slack(self._x)
+        if not ((self._x >= low - guard).all() and (self._x <= high + guard).all()):
             self._wrong(n, f"{record['point']!r} is no declared start")
-        self._in_cell(n, self._x, state)
+        self._in_cell(n, self._x, record["start"])
 
     def ask(self, n: int, record: Record, state: int, pair: int, plan: Plan) -> Proof:
         """The offer examined; what does not fit is said."""
         point, h = record["point"], record["step"]
-        layer = self._problem.layers[h]
+        layer, names = self.problem.layers[h], self.problem.states[h + 1]
         if not np.array_equal(self._point(point["state"]), self._x):
             self._wrong(n, f"it is of state {point['state']!r}, told last was {self._x.tolist()!r}")
-        self._in_cell(n, self._point(point["state"]), state)
+        self._in_cell(n, self._point(point["state"]), record["state"])
         number = pair - layer.state_ptr[state]
         if point["input"] != self._inputs[number]:
             self._wrong(n, f"its input is {point['input']!r}, action {number} is {self._inputs[number]!r}")
         x = np.stack([self._features(n, h, pair, row) for row in point["features"]])
         cells = self._met(point["boxes"])
-        declared = {layer.successor[e] for e in range(layer.pair_ptr[pair], layer.pair_ptr[pair + 1])}
+        declared = {names[layer.successor[e]] for e in range(layer.pair_ptr[pair], layer.pair_ptr[pair + 1])}
         if cells != point["cells"] or not set(cells) <= declared:
             self._wrong(n, f"its boxes meet cells {cells[:20]}, written are {point['cells'][:20]}")
-        bounds = plan.at(h, x)
-        found = []
+        bounds, found = plan.at(h, x), list[bool]()
+        states = [i for i in map(names.index, cells) if i is not None]  # one that is missing was said
         for sets, side, consistent in (
             (plan.sure, 1.0, plan.surely_consistent),
             (plan.possible, -1.0, plan.possibly_consistent),
         ):
-            keeps = all(kept(self._problem, h, bounds, side))
-            found.append(bool(consistent and cells and keeps and all(sets.states[h + 1][c] for c in cells)))
-        return Proof(cells, bounds, *found)
+            keeps = all(kept(self.problem, h, bounds, side)) and len(states) == len(cells)
+            found.append(bool(consistent and cells and keeps and all(sets.states[h + 1][i] for i in states)))
+        return Proof(states, bounds, *found)
 
     def tell(self, n: int, record: Record, pair: int | None, edge: int | None) -> tuple[int | None, Any]:
         """(edge, features): the edge only when the next state lies in the boxes that stand there."""
@@ -94,8 +126,9 @@ class Points:
             self._wrong(n, f"{point['state']!r} does not lie in cell {record['next_state']!r}")
         if pair is None:
             return None, None
+        guard = self._slack(after)
         may = any(
-            (after >= np.array(low) - self._guard).all() and (after <= np.array(high) + self._guard).all()
+            (after >= np.array(low) - guard).all() and (after <= np.array(high) + guard).all()
             for low, high in point["boxes"]
         )
         if edge is None or not may:
@@ -112,42 +145,50 @@ class Points:
             raise ValueError(f"no state of the plant: {value!r}")
         return x
 
+    def _slack(self, x: Any) -> Any:
+        """How much boxes are widened at a point: of an endless coordinate more, the further away."""
+        away = np.array([_AWAY * isinstance(edges, Endless) for edges in self._edges])
+        return self._guard + away * np.abs(x)
+
     def _along(self, d: int, value: float) -> int:
-        found = int(np.searchsorted(self._edges[d], value, side="right")) - 1
+        edges = self._edges[d]
+        if isinstance(edges, Endless):
+            return edges.cell(value)
+        found = int(np.searchsorted(edges, value, side="right")) - 1
         return min(max(found, 0), self._shape[d] - 1)
 
     def _cell(self, x: Any) -> int:
         """The number of a state's cell; the last one is for all that is outside."""
-        number = 0
+        number, guard = 0, self._slack(x)
         for d, value in enumerate(x.tolist()):
-            if not self._edges[d][0] - self._guard[d] <= value <= self._edges[d][-1] + self._guard[d]:
-                return int(np.prod(self._shape))
+            if not self._edges[d][0] - guard[d] <= value <= self._edges[d][-1] + guard[d]:
+                return self._outside
             number = number * self._shape[d] + self._along(d, value)
         return number
 
-    def _in_cell(self, n: int, x: Any, state: int | None) -> None:
-        if self._cell(x) != state:
-            self._wrong(n, f"state {x.tolist()!r} does not lie in cell {state!r}")
+    def _in_cell(self, n: int, x: Any, cell: Any) -> None:
+        if self._cell(x) != cell:
+            self._wrong(n, f"state {x.tolist()!r} does not lie in cell {cell!r}")
 
     def _met(self, boxes: Any) -> list[int]:
         """All cells that some box meets, in order; that of the outside where one leaves the box of states."""
         found: set[int] = set()
         for low, high in boxes:
             ranges, gone = [], False
-            for d, (least, most) in enumerate(zip(low, high, strict=True)):
+            guards = zip(self._slack(np.array(low)).tolist(), self._slack(np.array(high)).tolist(), strict=True)
+            for d, (least, most, (under, over)) in enumerate(zip(low, high, guards, strict=True)):
                 first, last = self._edges[d][0], self._edges[d][-1]
-                below, above = least - self._guard[d], most + self._guard[d]
-                if not (below >= first - 2 * self._guard[d] and above <= last + 2 * self._guard[d]):
-                    found.add(int(np.prod(self._shape)))
-                gone = gone or not (above >= first and below <= last)
-                ranges.append(range(self._along(d, below), self._along(d, above) + 1))
+                if not (least >= first - under and most <= last + over):
+                    found.add(self._outside)
+                gone = gone or not (most + over >= first and least - under <= last)
+                ranges.append(range(self._along(d, least - under), self._along(d, most + over) + 1))
             if not gone:
                 found.update(int(np.ravel_multi_index(at, self._shape)) for at in itertools.product(*ranges))
         return sorted(found)
 
     def _features(self, n: int, h: int, pair: int, written: Any) -> Any:
         """The features as written, which must lie between the corner rows of the pair, coordinate by coordinate."""
-        layer = self._problem.layers[h]
+        layer = self.problem.layers[h]
         rows = layer.x[list(layer.rows(pair, layer.pair_ptr[pair]))]
         x = np.array(written, np.float64)
         if x.shape != rows.shape[1:] or not np.isfinite(x).all():

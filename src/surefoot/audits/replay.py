@@ -132,7 +132,7 @@ class Replay:
         self._episode = Position(record["episode"], 0, state or 0)
         self._check_progress(n, record, after)
         if self._points is not None:
-            self._points.begin(n, record, state)
+            self._points.begin(n, record)
         if not self._alarms and not self._plan(after).possibly_consistent:
             self._wrong(n, f"the bounds of the plan of record {after} contradict each other, and no alarm was raised")
 
@@ -349,6 +349,8 @@ class Replay:
         for fault in self._declared.grow(n, record):
             self._wrong(n, fault)
         self._problem, self._made = self._declared.problem, None
+        if self._points is not None:
+            self._points.problem = self._problem
         self._epoch.surely_plans(n)
 
     # --- measurements -----------------------------------------------------------------------------------

@@ -313,6 +313,14 @@ class Explorer:
         self._cost_dim = len(row)
         return row
 
+    def rows_of(self, h: int, s: Label, a: Label) -> list[FloatArray]:
+        """The cost rows of a pair: one vector, or a table of several."""
+        value = call("cost_features", self.given.cost_features, h, s, a)
+        rows = value if isinstance(value, np.ndarray) and value.ndim == 2 and len(value) else [value]
+        found = [vector("cost feature", row, self._cost_dim, _place(h, s, a)) for row in rows]
+        self._cost_dim = len(found[0])
+        return found
+
     def transition_features_of(self, *triplet: Label) -> FloatArray:
         assert self.given.transition_features is not None
         value = call("transition_features", self.given.transition_features, *triplet)

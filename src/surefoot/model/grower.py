@@ -39,11 +39,13 @@ class _Draft:
     state: int  # the first new state
     pair: int
     edge: int
+    row: int
     labels: list[Label] = field(default_factory=list)
     index: dict[Label, int] = field(default_factory=dict)
     actions: list[Label] = field(default_factory=list)
     state_ptr: list[int] = field(default_factory=list)  # where each state's pairs end
     pair_ptr: list[int] = field(default_factory=list)
+    row_ptr: list[int] = field(default_factory=list)  # likewise of the cost rows of each pair, where these are its own
     successor: list[int] = field(default_factory=list)
     reward: list[float] = field(default_factory=list)
     x: list[FloatArray] = field(default_factory=list)
@@ -67,13 +69,13 @@ class Grower:
     def __init__(self, explorer: functions.Explorer, horizon: int, base: Problem | None) -> None:
         self._declared, self._explorer, self._base = explorer.given, explorer, base
         self._last = horizon - 1
-        self._drafts = [_Draft(0, 0, 0) for _ in range(horizon)]
+        self._drafts = [_Draft(0, 0, 0, 0) for _ in range(horizon)]
         self._record: list[tuple[int, int]] = []
         self._refused: list[tuple[int, int]] = []
         self.added = 0  # states
         if base is not None:
-            self._drafts = [_Draft(y.n_states, y.n_pairs, y.n_edges) for y in base.graph.layers]
-            self._drafts.append(_Draft(base.graph.terminal.n_states, 0, 0))
+            self._drafts = [_Draft(y.n_states, y.n_pairs, y.n_edges, y.n_rows) for y in base.graph.layers]
+            self._drafts.append(_Draft(base.graph.terminal.n_states, 0, 0, 0))
 
     # --- states -----------------------------------------------------------------------------------------
 
@@ -111,9 +113,8 @@ class Grower:
     def _pair(self, h: int, s: Label, a: Label) -> tuple[float, int, list[FloatArray], list[FloatArray]]:
         """Reward, number of successors, cost rows and transition features of a pair."""
         explorer, after = self._explorer, self.successors(h, s, a)
-        x = [explorer.cost_features_of(h, s, a)] if explorer.by_pair else []
-        if not explorer.by_pair:
-            x = [explorer.cost_features_of(h, s, a, s2) for s2 in after]
+        by_pair = explorer.by_pair
+        x = explorer.rows_of(h, s, a) if by_pair else [explorer.cost_features_of(h, s, a, s2) for s2 in after]
         with_phi = explorer.given.transition_features is not None
         phi = [explorer.transition_features_of(h, s, a, s2) for s2 in after] if with_phi else []
         return explorer.reward_of(h, s, a), len(after), x, phi
@@ -137,6 +138,7 @@ class Grower:
             draft.x += x
             draft.phi += phi
             draft.pair_ptr.append(draft.edges)
+            draft.row_ptr.append(draft.row + len(draft.x))
         draft.state_ptr.append(draft.pairs)
 
     def _end(self, label: Label, reward: float, x: FloatArray | None, forbidden: bool) -> None:
@@ -202,8 +204,8 @@ class Grower:
         from the first, (N+1,); the rewards (N,); and the cost rows. ``states`` are the last ones that were added."""
         draft, first = self._drafts[h], states[0] - self._drafts[h].state
         pairs = np.array([draft.pair, *draft.state_ptr][first : first + len(states) + 1])
-        ends = np.array([draft.edge, *draft.pair_ptr][pairs[0] - draft.pair :])
-        rows = np.arange(len(ends)) if self._explorer.by_pair else ends - ends[0]
+        ends = np.array([draft.row, *draft.row_ptr][pairs[0] - draft.pair :])
+        rows = ends - ends[0]
         x = np.array(draft.x[len(draft.x) - int(rows[-1]) :])
         return pairs, rows, np.array(draft.reward[pairs[0] - draft.pair :]), x
 
@@ -262,7 +264,7 @@ class Grower:
             if self._explorer.given.transition_features is not None:
                 more["transition_features"] = draft.phi
             if self._explorer.by_pair:
-                more["row_ptr"] = np.arange(draft.pair + 1, draft.pairs + 1)
+                more["row_ptr"] = draft.row_ptr
         rooms = self._empty() if self._base is None else self._growth.rooms[h]
         return {name: rooms[name].plus(rows) for name, rows in more.items()}
 
@@ -358,7 +360,7 @@ class Grower:
                 "a cost row is longer than declared",
                 where=place(row),
                 got=f"length {float(lengths[row])!r}, longest_row={longest!r}",
-                fix="Give Problem.growing a longest_row that no row of any state exceeds.",
+                fix="Give a longest_row that no row of any state exceeds.",
             )
 
     def _part(self, naming: Naming, h: int) -> Naming:

@@ -105,7 +105,7 @@ def grower_of(problem: Problem) -> Grower:
 def refuse_growing(problem: Problem, what: str) -> None:
     """Refuse a problem that grows where all of it is needed."""
     if problem.growth is not None:
-        fix = "Declare it by Problem.from_functions, if it is small enough."
+        fix = "Declare it whole, by Problem.from_functions or a Plant without most_states, if it is small enough."
         raise InvalidInput(f"{what} needs the whole graph", got="a problem that grows", fix=fix)
 
 

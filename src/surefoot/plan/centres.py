@@ -12,7 +12,7 @@ choose among certified inputs; safety never uses them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,10 @@ import numpy as np
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.graph import BoolArray, FloatArray, IntArray
 from surefoot.model.plant.build import centres
+from surefoot.model.plant.cellwise import cells_in, states_of
 from surefoot.model.plant.plant import Plant
 from surefoot.model.plant.reach import around, successors
+from surefoot.model.problem import Problem
 from surefoot.plan.certify import within_limits
 from surefoot.plan.plan import Plan
 from surefoot.plan.values import most_to_come
@@ -29,12 +31,32 @@ from surefoot.plan.values import most_to_come
 
 @dataclass(frozen=True, eq=False)
 class _Centres:
-    """What is known at the centres of the cells at one step; pairs as in the problem, without that of the outside."""
+    """What is known at the centres of some cells at one step, N pairs: cell after cell, of each all inputs."""
 
     features: FloatArray  # (N, R, dc) rows, all of which must keep the limits
     ptr: IntArray  # (N+1,)
     following: IntArray  # cells that may follow
     around: tuple[tuple[IntArray, FloatArray], ...]  # per model (2ⁿ, N)
+
+    def first(self, pairs: int) -> _Centres:
+        """The same of the first pairs."""
+        ptr = self.ptr[: pairs + 1]
+        around = tuple((cells[:, :pairs], weights[:, :pairs]) for cells, weights in self.around)
+        return _Centres(self.features[:pairs], ptr, self.following[: ptr[-1]], around)
+
+    def and_then(self, more: _Centres) -> _Centres:
+        both = zip(self.around, more.around, strict=True)
+        return _Centres(
+            np.concatenate([self.features, more.features]),
+            np.concatenate([self.ptr, self.ptr[-1] + more.ptr[1:]]),
+            np.concatenate([self.following, more.following]),
+            tuple((np.concatenate([a, c], axis=1), np.concatenate([b, d], axis=1)) for (a, b), (c, d) in both),
+        )
+
+    def in_graph(self, problem: Problem, h: int) -> _Centres:
+        """The same with the numbers of states at the next step in place of cells."""
+        around = tuple((states_of(problem, h + 1, cells), weights) for cells, weights in self.around)
+        return replace(self, following=states_of(problem, h + 1, self.following), around=around)
 
 
 class CentreValues:
@@ -42,40 +64,57 @@ class CentreValues:
 
     def __init__(self, plant: Plant) -> None:
         self.plant = plant
-        steps = 1 if plant.same_at_every_step else plant.horizon - 1
-        self._steps = [_at_centres(plant, h) for h in range(steps)]
+        self._steps: dict[int, _Centres] = {}
         self._done: tuple[Any, ...] = (None, None)
 
     def of(self, plan: Plan) -> tuple[FloatArray, ...]:
         """H of (S,): V at the centres, 0 where nothing is certified."""
-        graph, caps = self.plant.problem.graph, most_to_come(self.plant.problem.graph)
-        states, n = plan.certified_sets.states, self.plant.cells.number
+        graph, caps = plan.problem.graph, most_to_come(plan.problem.graph)
+        states, inputs = plan.certified_sets.states, np.arange(len(self.plant.inputs))
         value = [np.where(states[-1], graph.terminal.reward, 0.0)]
         for h in reversed(range(len(graph.layers))):
-            allowed = self._allowed(plan, h)
-            known = self._steps[min(h, len(self._steps) - 1)]
+            layer, (cells, own) = graph.layers[h], cells_in(plan.problem, h, self.plant.cells)
+            pairs = (layer.state_ptr[own][:, None] + inputs).reshape(-1)
+            known = self._known(plan.problem, h, cells)
+            seen = known.in_graph(plan.problem, h)
+            allowed = self._allowed(plan, h, known, seen, pairs)
             ahead = expected_at_centres(
-                between(value[0], states[h + 1], known.around), value[0], known, plan.ellipsoids[h]
+                between(value[0], states[h + 1], seen.around), value[0], seen, plan.ellipsoids[h]
             )
-            q = graph.layers[h].reward[:-1] + ahead + plan.values.bonus[h][:-1]
-            best = np.where(allowed, np.minimum(q, caps[h] + plan.values.bonus[h].max()), -np.inf)
-            best = best.reshape(n, -1).max(axis=1)
-            value.insert(0, np.append(np.where(np.isfinite(best) & states[h][:-1], best, 0.0), 0.0))
+            bonus = plan.values.bonus[h]
+            q = layer.reward[pairs] + ahead + bonus[pairs]
+            best = np.where(allowed, np.minimum(q, caps[h] + bonus.max()), -np.inf)
+            best = best.reshape(len(own), -1).max(axis=1)
+            found = np.zeros(layer.n_states)
+            found[own] = np.where(np.isfinite(best) & states[h][own], best, 0.0)
+            value.insert(0, found)
         return tuple(value)
 
-    def _allowed(self, plan: Plan, h: int) -> BoolArray:
+    def _known(self, problem: Problem, h: int, cells: IntArray) -> _Centres:
+        """Of these cells, which of a plan before this one were the first, or all, of them."""
+        grows, u = problem.graph.beyond is not None, len(self.plant.inputs)
+        step = 0 if self.plant.same_at_every_step and not grows else h
+        known = self._steps.get(step)
+        have = 0 if known is None else len(known.features) // u
+        if have < len(cells):
+            more = _at_centres(self.plant, h, cells[have:])
+            self._steps[step] = known = more if known is None else known.and_then(more)
+        assert known is not None
+        return known if len(known.features) == u * len(cells) else known.first(u * len(cells))
+
+    def _allowed(self, plan: Plan, h: int, known: _Centres, seen: _Centres, pairs: IntArray) -> BoolArray:
         """(N,) pairs that are certified at the centre."""
-        whole = plan.certified_sets.pairs[h][:-1]
-        known = self._steps[min(h, len(self._steps) - 1)]
+        whole = plan.certified_sets.pairs[h][pairs]
         if not plan.consistent:
             return whole
         upper = self._upper(known, plan, h)
-        leads = np.logical_and.reduceat(plan.certified_sets.states[h + 1][known.following], known.ptr[:-1])
+        leads = np.logical_and.reduceat(plan.certified_sets.states[h + 1][seen.following], seen.ptr[:-1])
+        leads &= plan.problem.graph.expanded(h)[pairs]
         return np.asarray(whole | (leads & within_limits(upper, plan.problem.bounds[h])))
 
     def _upper(self, known: _Centres, plan: Plan, h: int) -> FloatArray:
         """(N, m) bounds at the centres; steps that share features, data and anchor share the work."""
-        key = (id(known), id(plan.bounds.known[h]), id(plan.bounds.anchors[h]), plan)
+        key = (known, id(plan.bounds.known[h]), id(plan.bounds.anchors[h]), plan)
         if self._done[0] != key:
             flat = known.features.reshape(-1, known.features.shape[2])
             upper = plan.bounds.at(h, flat)[0].reshape(*known.features.shape[:2], -1)
@@ -84,9 +123,9 @@ class CentreValues:
         return found
 
 
-def _at_centres(plant: Plant, h: int) -> _Centres:
-    cells, x = plant.cells, centres(plant.cells)
-    n, inputs = cells.number, plant.inputs.values
+def _at_centres(plant: Plant, h: int, own: IntArray) -> _Centres:
+    cells, x = plant.cells, centres(plant.cells, own)
+    n, inputs = len(own), plant.inputs.values
     features: list[FloatArray] = []
     images = [np.empty((cells.dim, n, len(inputs))) for _ in plant.reach.models]
     for i, u in enumerate(inputs):

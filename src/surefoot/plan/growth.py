@@ -1,7 +1,8 @@
 """Which actions of a growing graph are expanded next (spec 9).
 
 An action may be expanded once all its own cost rows keep the limits by the upper bounds of the plan in force: of the
-others nothing would be certified whatever follows. First come those on the way of the policy that is hoped for, from
+others nothing would be certified whatever follows. Of a plant, one of its rows suffices: where the plant really is it
+may be certified though its cell is not. First come those on the way of the policy that is hoped for, from
 the first step to the last, and in new states on that way the action with the largest reward, which is what the policy
 would play there; then all others, likewise from the first step on. The bounds of new rows are those that the plan
 would have given them, so that one growth goes as deep as it can.
@@ -29,20 +30,25 @@ Queue = dict[tuple[bool, int], list[int]]
 
 
 def to_expand(problem: Problem, bounds: CostBounds) -> tuple[BoolArray, ...]:
-    """H-1 of (N,): unexpanded pairs whose own cost rows keep the limits, but for those that there was no room for. None
-    if the bounds contradict each other."""
+    """H-1 of (N,): unexpanded pairs whose own cost rows keep the limits, of several rows one, but for those that there
+    was no room for. None if the bounds contradict each other."""
     graph, growth = problem.graph, problem.growth
     if growth is None or not bounds.consistent:
         return tuple(np.zeros(layer.n_pairs, bool) for layer in graph.layers)
     waiting = tuple(
         ~graph.expanded(h)
-        & segment_all(within_limits(bounds.upper[h], problem.bounds[h]), layer.row_ptr)
+        & _keeps(within_limits(bounds.upper[h], problem.bounds[h]), layer.row_ptr, layer.per_triplet)
         & ~spread(layer.forbidden, layer.state_ptr)
         for h, layer in enumerate(graph.layers)
     )
     for h, pair in growth.refused.tolist():
         waiting[h][pair] = False
     return waiting
+
+
+def _keeps(rows: BoolArray, ptr: IntArray, per_triplet: bool) -> BoolArray:
+    """(N,) of rows that keep the limits: every triplet's, or some row of the pair's own."""
+    return segment_all(rows, ptr) if per_triplet else segment_any(rows, ptr)
 
 
 def grown(plan: Plan) -> Problem | None:
@@ -117,7 +123,7 @@ class _Growing:
         """Which pairs of new states may be expanded."""
         pairs, rows, rewards, x = self._grower.pairs_of(h, states)
         limits, (upper, lower) = self._problem.bounds[h], self._bounds.at(h, x)
-        kept = segment_all(within_limits(upper, limits), rows)
+        kept = _keeps(within_limits(upper, limits), rows, self._problem.graph.layers[h].per_triplet)
         hopeful = segment_all(within_limits(lower, limits), rows)
         first = int(pairs[0])
         for state, begin, end in zip(states, pairs[:-1] - first, pairs[1:] - first, strict=True):

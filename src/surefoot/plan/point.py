@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import AssumptionBroken
-from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray
+from surefoot.model.graph import NO_ACTION, OUTSIDE, BoolArray, FloatArray, IntArray
+from surefoot.model.plant.cellwise import states_of
 from surefoot.model.plant.plant import Ahead, Plant
 from surefoot.plan.centres import between, optimistic
 from surefoot.plan.certify import within_limits
@@ -35,12 +36,14 @@ class Point:
     step: int
     x: FloatArray  # (n,)
     cell: int
+    state: int  # of the plan's problem, which stands for the cell
     values: tuple[FloatArray, ...]  # H of (S,): what steers
 
     @property
     def pairs(self) -> slice:
         """The pairs of the cell."""
-        return slice(self.cell * len(self.plant.inputs), (self.cell + 1) * len(self.plant.inputs))
+        first, end = self.plan.problem.graph.layers[self.step].state_ptr[self.state : self.state + 2]
+        return slice(int(first), int(end))
 
     @cached_property
     def features(self) -> FloatArray:
@@ -65,13 +68,25 @@ class Point:
         return self.ahead.cells[self.ahead.ptr[number] : self.ahead.ptr[number + 1]]
 
     @cached_property
+    def states_ahead(self) -> IntArray:
+        """The states of the plan's problem that stand for the cells that may follow, input after input."""
+        return states_of(self.plan.problem, self.step + 1, self.ahead.cells)
+
+    @cached_property
     def proved(self) -> BoolArray:
         """(U,) inputs that keep every limit at x and can only lead to certified cells."""
         if not self.plan.consistent:
             return np.zeros(len(self.plant.inputs), bool)
-        following = self.plan.certified_sets.states[self.step + 1][self.ahead.cells]
+        following = self.plan.certified_sets.states[self.step + 1][self.states_ahead]
         leads = np.logical_and.reduceat(following, self.ahead.ptr[:-1])
-        return np.asarray(leads & within_limits(self.upper, self.plan.problem.bounds[self.step]))
+        return np.asarray(leads & self.expanded & within_limits(self.upper, self.plan.problem.bounds[self.step]))
+
+    @property
+    def expanded(self) -> BoolArray:
+        """(U,) inputs whose successors are in the graph: only such are played (spec 9)."""
+        graph, ones = self.plan.problem.graph, np.ones(len(self.plant.inputs), bool)
+        layer = graph.layers[self.step]
+        return ones if graph.beyond is None else layer.successor[layer.pair_ptr[self.pairs]] != OUTSIDE
 
     @cached_property
     def whole_cell(self) -> BoolArray:
@@ -100,7 +115,10 @@ class Point:
         over = [
             f"{name} may be {most:.4g}, and the limit is {bound:.4g}" for name, most, bound in costs if most > bound
         ]
-        lost = [cell for cell in self.next_cells(number).tolist() if not self.plan.certified_sets.states[h + 1][cell]]
+        if not over and not self.expanded[number]:
+            return f"{place} is not certified: the graph has not grown there yet"
+        mine = slice(*self.ahead.ptr[number : number + 2])
+        lost = self.ahead.cells[mine][~self.plan.certified_sets.states[h + 1][self.states_ahead[mine]]].tolist()
         leads = [f"it may lead to {self.plant.cells.said(cell)}, which is not certified" for cell in lost[:1]]
         return f"{place} is not certified: {'; '.join(over + leads)}"
 
@@ -113,8 +131,9 @@ class Point:
         plan, plant, h = self.plan, self.plant, self.step
         found, bonus = np.full(len(plant.inputs), np.nan), plan.values.bonus[h][self.pairs]
         value, ptr = self.values[h + 1], self.ahead.ptr
-        following = between(value, plan.certified_sets.states[h + 1], self.ahead.around)
-        met = value[self.ahead.cells]
+        around = tuple((states_of(plan.problem, h + 1, cells), weights) for cells, weights in self.ahead.around)
+        following = between(value, plan.certified_sets.states[h + 1], around)
+        met = value[self.states_ahead]
         low, high = np.minimum.reduceat(met, ptr[:-1]), np.maximum.reduceat(met, ptr[:-1])
         phi = np.where(np.isnan(following), low[:, None], following)
         ahead = optimistic(phi, np.minimum(low, phi.min(axis=1)), np.maximum(high, phi.max(axis=1)), plan.ellipsoids[h])
@@ -136,7 +155,7 @@ class Point:
             )
         if np.isfinite(self.q[chosen]).all():
             return int(chosen[self.q[chosen].argmax()])
-        fallback = int(self.plan.problem.graph.layers[self.step].fallback[self.cell])
+        fallback = int(self.plan.problem.graph.layers[self.step].fallback[self.state])
         return int(chosen[0]) if fallback == NO_ACTION else fallback - self.pairs.start
 
 
@@ -146,4 +165,8 @@ def at_point(plant: Plant, plan: Plan, values: tuple[FloatArray, ...], h: int, x
     cell = plant.cell(point)
     if cell == plant.cells.outside:
         raise AssumptionBroken("the state is outside the box of states", where=f"step {h}", got=repr(point.tolist()))
-    return Point(plant, plan, h, point, cell, values)
+    state = plan.problem.states(h).find(cell)
+    if state is None:
+        rule, fix = "the graph has not grown to this state", "Nothing is certified there yet."
+        raise AssumptionBroken(rule, where=f"step {h}", got=repr(point.tolist()), fix=fix)
+    return Point(plant, plan, h, point, cell, state, values)

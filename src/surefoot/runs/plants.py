@@ -188,7 +188,7 @@ def _learn(
     for h in range(plant.horizon - 1):
         u = agent.act(h, x)
         whole_cell: BoolArray = agent.plan.certified_sets.pairs[h]
-        pair = plant.cell(x) * len(plant.inputs) + plant.inputs.index(u)
+        pair = agent.plan.problem.pair_index(h, plant.cell(x), plant.inputs.index(u))
         table.by_point[k] += not whole_cell[pair]
         after, cost = truth.step(h, x, u, rng)
         table.enter(k, h, plant.reward(h, x, u), cost, after)

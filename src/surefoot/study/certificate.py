@@ -147,7 +147,7 @@ def certificate_for(standing: Standing, pair: int, point: Point | None = None) -
         uppers, safe_by = _uppers(standing, h, pair), _safe_by(standing, pair)
     else:
         number = pair - point.pairs.start
-        reached = point.next_cells(number)
+        reached = point.states_ahead[slice(*point.ahead.ptr[number : number + 2])]
         uppers = np.repeat(point.upper[number : number + 1], len(reached), axis=0)
         certified = certified or bool(point.proved[number])
         safe_by = _safe_at(standing, pair, bool(point.proved[number]))

@@ -62,7 +62,7 @@ class Exact:
 
     def choose(self, standing: Standing, point: Point) -> int:
         """The pair to offer: the best input that is proved at the exact state, or the fallback's."""
-        h, own = point.step, int(standing.problem.graph.layers[point.step].fallback[point.cell])
+        h, own = point.step, int(standing.problem.graph.layers[point.step].fallback[point.state])
         if own != NO_ACTION and (standing.safe_mode or not point.plan.consistent or standing.agent.playing_fallback):
             return own
         may = point.proved.copy()

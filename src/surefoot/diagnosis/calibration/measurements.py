@@ -31,6 +31,7 @@ from surefoot.logs.rows import (
     step_in,
 )
 from surefoot.model.graph import FloatArray
+from surefoot.model.growing import refuse_growing
 from surefoot.model.plant.plant import Plant
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
@@ -203,6 +204,7 @@ def plant_measurements(plant: Plant, log: Log) -> tuple[Measurements, FloatArray
 
     Rows are as for a problem, with exact states, a list of numbers or by name; ``action`` is the input.
     """
+    refuse_growing(plant.problem, "calibrating a plant")
     reader = RowReader(plant.problem)
     apart: list[FloatArray] = []
     features: list[FloatArray] = []

@@ -178,9 +178,9 @@ def _fallback(cells: Cells, inputs: Inputs, fallback: Call, h: int) -> IntArray:
     return found
 
 
-def centres(cells: Cells) -> FloatArray:
-    """(n, cells)"""
-    low, high = cells.bounds(np.arange(cells.number))
+def centres(cells: Cells, own: IntArray | None = None) -> FloatArray:
+    """(n, P) of some cells, by default of all."""
+    low, high = cells.bounds(np.arange(cells.number) if own is None else own)
     return np.asarray(0.5 * (low + high))
 
 

@@ -6,6 +6,7 @@ for one point (n,) and for many alike.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,41 @@ from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze
 
 ROUNDING = 1e-12  #: of a coordinate's size: boxes are widened by it, so that rounding leaves out no cell
 
+MOST_CELLS = 1 << 53  #: of a plant with an endless coordinate: every number of a cell is exact as a float, and in JSON
+
 Range = tuple[float | None, float | None]
+
+
+@dataclass(frozen=True)
+class Endless:
+    """The edges of a coordinate without an end, computed when they are asked for. There are as many as can be numbered:
+    what lies beyond them is outside, as with any other coordinate."""
+
+    origin: float
+    width: float
+    cells: int
+    zero: int  # the number of the edge at the origin
+
+    def __len__(self) -> int:
+        return self.cells + 1
+
+    def __getitem__(self, number: Any) -> Any:
+        index = np.asarray(number)
+        return self.origin + (np.where(index < 0, index + len(self), index) - self.zero) * self.width
+
+    def along(self, values: FloatArray) -> IntArray:
+        """The cells of values, beyond the ends the nearest: as edges are computed, to the last bit."""
+        steps = np.nan_to_num((values - self.origin) / self.width, nan=0.0)
+        index = np.floor(np.clip(steps, -self.zero, self.cells - 1 - self.zero)).astype(np.int64) + self.zero
+        index = index - (self[index] > values)
+        index = index + (self[index + 1] <= values)
+        return np.asarray(np.clip(index, 0, self.cells - 1))
+
+    def document(self) -> dict[str, Any]:
+        return {"origin": self.origin, "width": self.width, "cells": self.cells, "zero": self.zero}
+
+
+Edges = FloatArray | Endless
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +62,7 @@ class Cells:
     """A box of R^n, cut along every coordinate. Cell i of a coordinate is [edge i, edge i+1), the last one closed."""
 
     names: tuple[str, ...]
-    edges: tuple[FloatArray, ...]  # n of (cells + 1,), increasing
+    edges: tuple[Edges, ...]  # n of (cells + 1,), increasing
 
     @property
     def dim(self) -> int:
@@ -39,7 +74,12 @@ class Cells:
 
     @cached_property
     def number(self) -> int:
-        return int(np.prod(self.shape))
+        return math.prod(self.shape)
+
+    @property
+    def endless(self) -> bool:
+        """True when some coordinate has no end: then the cells cannot be listed."""
+        return any(isinstance(edge, Endless) for edge in self.edges)
 
     @property
     def outside(self) -> int:
@@ -48,21 +88,32 @@ class Cells:
 
     @cached_property
     def guard(self) -> FloatArray:
-        """(n,) how much boxes are widened: far above what rounding does to a next state, far below any disturbance."""
-        return freeze(ROUNDING * np.array([np.abs(edge).max() + np.ptp(edge) for edge in self.edges]))
+        """(n,) how much boxes are widened: far above what rounding does to a next state, far below any disturbance. Of
+        an endless coordinate that at its origin; :meth:`slack` has what it is elsewhere."""
+        return freeze(ROUNDING * np.array([_size(edge) for edge in self.edges]))
+
+    def slack(self, x: FloatArray) -> FloatArray:
+        """How much boxes are widened at points (n,) or (n, P)."""
+        away = np.array([ROUNDING * isinstance(edge, Endless) for edge in self.edges])
+        shape = (-1,) + (1,) * (x.ndim - 1)
+        return np.asarray(self.guard.reshape(shape) + away.reshape(shape) * np.abs(x))
 
     def of(self, x: FloatArray) -> IntArray:
         """(P,) the cell of each point (n, P); ``outside`` outside the box, and where it is no number."""
         index = np.zeros(x.shape[1], np.int64)
         inside = np.ones(x.shape[1], bool)
+        guard = self.slack(x)
         for d, edge in enumerate(self.edges):
-            inside &= (x[d] >= edge[0] - self.guard[d]) & (x[d] <= edge[-1] + self.guard[d])
-            index = index * self.shape[d] + self._along(d, x[d])
+            inside &= (x[d] >= edge[0] - guard[d]) & (x[d] <= edge[-1] + guard[d])
+            index = index * self.shape[d] + self.along(d, x[d])
         return np.where(inside, index, self.outside)
 
-    def _along(self, d: int, values: FloatArray) -> IntArray:
+    def along(self, d: int, values: FloatArray) -> IntArray:
         """The cells of values along one coordinate; beyond the ends the nearest."""
-        found = np.searchsorted(self.edges[d], values, side="right") - 1
+        edge = self.edges[d]
+        if isinstance(edge, Endless):
+            return edge.along(values)
+        found = np.searchsorted(edge, values, side="right") - 1
         return np.minimum(np.maximum(found, 0), self.shape[d] - 1)
 
     def met(self, low: FloatArray, high: FloatArray) -> tuple[IntArray, IntArray, BoolArray]:
@@ -72,12 +123,12 @@ class Cells:
         first: IntArray = np.empty(low.shape, np.int64)
         last: IntArray = np.empty(low.shape, np.int64)
         leaves = ~(np.isfinite(low) & np.isfinite(high)).all(axis=0)
+        below, above = self.slack(low), self.slack(high)
         for d, edge in enumerate(self.edges):
-            guard = self.guard[d]
-            first[d] = self._along(d, low[d] - guard)
-            last[d] = self._along(d, high[d] + guard)
-            leaves |= (low[d] < edge[0] - guard) | (high[d] > edge[-1] + guard)
-            gone = ~((high[d] >= edge[0] - guard) & (low[d] <= edge[-1] + guard))
+            first[d] = self.along(d, low[d] - below[d])
+            last[d] = self.along(d, high[d] + above[d])
+            leaves |= (low[d] < edge[0] - below[d]) | (high[d] > edge[-1] + above[d])
+            gone = ~((high[d] >= edge[0] - above[d]) & (low[d] <= edge[-1] + below[d]))
             first[d, gone], last[d, gone] = 1, 0
         return first, last, np.asarray(leaves)
 
@@ -100,14 +151,12 @@ class Cells:
         parts = zip(self.names, self.ranges(cell), strict=True)
         return ", ".join(f"{name} {low:.6g} … {high:.6g}" for name, (low, high) in parts)
 
-    def meets(self, box: Mapping[str, Range]) -> BoolArray:
-        """(cells,) those that an open box of some coordinates meets."""
-        meets = np.ones(self.shape, bool)
-        for d, (low, high) in enumerate(self.open_box(box)):
-            edge = self.edges[d]
-            along = (edge[1:] > low) & (edge[:-1] < high)
-            meets &= along.reshape([-1 if i == d else 1 for i in range(self.dim)])
-        return meets.reshape(-1)
+    def meets(self, box: Mapping[str, Range], cells: IntArray) -> BoolArray:
+        """(P,) which of some cells an open box of some coordinates meets."""
+        meets, (low, high) = np.ones(len(cells), bool), self.bounds(cells)
+        for d, (least, most) in enumerate(self.open_box(box)):
+            meets &= (high[d] > least) & (low[d] < most)
+        return meets
 
     def open_box(self, box: Mapping[str, Range]) -> list[tuple[float, float]]:
         """The range of each coordinate; without an end, or not named, it is unbounded."""
@@ -134,10 +183,44 @@ class Cells:
 
 
 def make_cells(state: Mapping[str, Any]) -> Cells:
-    """Of each coordinate a tuple ``(low, high, number of cells)``, or a list or array of its cells' edges."""
+    """Of each coordinate a tuple ``(low, high, number of cells)``, or a list or array of its cells' edges; where an end
+    is None, ``(low, high, width of a cell)``."""
     if not isinstance(state, Mapping) or not state:
         raise InvalidInput("state must name its coordinates", got=f"{state!r:.100}", fix="Give {name: (low, high, n)}.")
-    return Cells(tuple(map(str, state)), tuple(freeze(_edges(name, value)) for name, value in state.items()))
+    endless = [name for name, value in state.items() if _has_no_end(value)]
+    listed = {name: freeze(_edges(name, value)) for name, value in state.items() if name not in endless}
+    room = MOST_CELLS // math.prod(len(edge) - 1 for edge in listed.values())
+    most = min(int(room ** (1.0 / max(len(endless), 1))), 1 << 50)
+    found = {name: listed[name] if name in listed else _endless(name, state[name], most) for name in state}
+    return Cells(tuple(map(str, state)), tuple(found.values()))
+
+
+def _size(edge: Edges) -> float:
+    """Of a coordinate, as rounding knows it."""
+    return abs(edge.origin) + edge.width if isinstance(edge, Endless) else float(np.abs(edge).max() + np.ptp(edge))
+
+
+def _has_no_end(value: Any) -> bool:
+    return isinstance(value, dict) or (isinstance(value, tuple) and None in value[:2])
+
+
+def _endless(name: str, value: Any, most: int) -> Endless:
+    where, fix = f"coordinate {name!r}", "Give (low, None, width), (None, high, width) or (None, None, width)."
+    try:
+        if isinstance(value, dict):  # as a study's file has it
+            return Endless(**value)
+        low, high, width = value
+        origin = 0.0 if low is None and high is None else float(high if low is None else low)
+        wide = float(width)
+    except (TypeError, ValueError):
+        raise InvalidInput("not the cells of a coordinate", where=where, got=f"{value!r:.80}", fix=fix) from None
+    if not (math.isfinite(origin) and math.isfinite(wide) and wide > 0.0):
+        raise InvalidInput("an endless coordinate has cells of some width", where=where, got=f"{value!r:.80}", fix=fix)
+    if most < 1000:
+        fix = "Give some of the coordinates both ends."
+        raise InvalidInput("too many coordinates without an end", where=where, got=f"{most} cells for each", fix=fix)
+    zero = most // 2 if low is None and high is None else most * (low is None)
+    return Endless(origin, wide, most, zero)
 
 
 def _edges(name: str, value: Any) -> FloatArray:

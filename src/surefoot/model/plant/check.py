@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surefoot.model.graph import FloatArray, IntArray
+from surefoot.model.graph import NO_ACTION, FloatArray, IntArray
 from surefoot.model.plant.calls import said
+from surefoot.model.plant.cellwise import cells_in
+from surefoot.model.plant.reach import successors
 from surefoot.streams import stream
 
 if TYPE_CHECKING:
@@ -68,7 +70,8 @@ def _drawn(
     each = max(1, samples // batches)
     for n in range(batches):
         h, number = (n // len(inputs)) % (plant.horizon - 1), n % len(inputs)
-        own = rng.integers(cells.number, size=each)
+        held = cells_in(plant.problem, h, cells)[0]  # of a graph that grows, what it begins with
+        own = held[rng.integers(len(held), size=each)]
         low, high = cells.bounds(own)
         x = low + rng.random(low.shape) * (high - low)
         # The middle of an edge is where what is not affine in a coordinate shows most.
@@ -79,13 +82,13 @@ def _drawn(
 def _models(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[Refutation]:
     """A next state of a sampled state must lie in a declared successor of its cell."""
     refuted: set[int] = set()
-    for h, u, number, own, x in _drawn(plant, samples, rng):
-        layer = plant.problem.graph.layers[h]
+    for h, u, _, own, x in _drawn(plant, samples, rng):
+        declared = successors(plant.cells, plant.reach.over(h, *plant.cells.bounds(own), u))
         for i, (low, high) in enumerate(plant.reach.at_points(h, x, u)):
             y = low + rng.random(low.shape) * (high - low)
             y = np.where(rng.random(y.shape) < 0.5, np.where(rng.random(y.shape) < 0.5, low, high), y)
             reached = plant.cells.of(y)
-            for p in _undeclared(layer, own * len(plant.inputs) + number, reached)[:1]:
+            for p in _undeclared(*declared, reached)[:1]:
                 if i not in refuted:
                     refuted.add(i)
                     yield Refutation(
@@ -96,14 +99,10 @@ def _models(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[Re
                     )
 
 
-def _undeclared(layer: Any, pairs: IntArray, reached: IntArray) -> IntArray:
-    """Which of the states reached are not among the declared successors of their pairs."""
-    first, end = layer.pair_ptr[pairs], layer.pair_ptr[pairs + 1]
-    declared = np.zeros(len(pairs), bool)
-    for k in range(int((end - first).max(initial=0))):
-        at = np.minimum(first + k, end - 1)
-        declared |= layer.successor[at] == reached
-    return np.flatnonzero(~declared)
+def _undeclared(ptr: IntArray, declared: IntArray, reached: IntArray) -> IntArray:
+    """Which of the cells reached are not among those declared for them."""
+    among = np.logical_or.reduceat(declared == np.repeat(reached, np.diff(ptr)), ptr[:-1])
+    return np.flatnonzero(~among)
 
 
 def _features(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[Refutation]:
@@ -116,7 +115,7 @@ def _features(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[
     for h, u, _, own, x in _drawn(plant, samples, rng):
         low, high = plant.cells.bounds(own)
         if measures.of_next:  # then of states over next states, these anywhere in the boxes of the cells
-            least, most = (end[:, own] for end in plant.reach.of_cells(plant.cells, h, u)[0])
+            least, most = plant.reach.over(h, low, high, u)[0]
             low, high = np.concatenate([low, least]), np.concatenate([high, most])
             x = np.concatenate([x, least + rng.random(least.shape) * (most - least)])
         inside = measures.at(h, x[:n], u, x[n:])
@@ -143,14 +142,18 @@ def _features(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[
 def _fallback(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[Refutation]:
     """From sampled starts the fallback must stay in the cells that the problem says it can reach, and off all limits
     that are known."""
-    cells, graph = plant.cells, plant.problem.graph
+    cells = plant.cells
     episodes = max(1, samples // (plant.horizon - 1))
     low, high = (end[:, None] for end in plant.start)
     x = low + rng.random((cells.dim, episodes)) * (high - low)
     for h in range(plant.horizon - 1):
         own = cells.of(x)
-        pair = graph.layers[h].fallback[own]
-        for p in np.flatnonzero(pair < 0)[:1]:
+        chosen = np.full(len(own), NO_ACTION)
+        for cell in np.unique(own).tolist():
+            if plant.problem.states(h).find(cell) is not None:
+                number = plant.problem.fallback_action(h, cell)
+                chosen[own == cell] = NO_ACTION if number is None else number
+        for p in np.flatnonzero(chosen == NO_ACTION)[:1]:
             yield Refutation(
                 "the fallback leaves the cells declared for it",
                 said(h, x[:, p]),
@@ -159,8 +162,8 @@ def _fallback(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[
             )
             return
         follow = np.empty_like(x)
-        for number in np.unique(pair - own * len(plant.inputs)):
-            mask = pair - own * len(plant.inputs) == number
+        for number in np.unique(chosen):
+            mask = chosen == number
             boxes = plant.reach.at_points(h, x[:, mask], plant.inputs.values[number])
             least, most = boxes[int(rng.integers(len(boxes)))]
             follow[:, mask] = least + rng.choice([0.0, 0.5, 1.0], size=least.shape) * (most - least)

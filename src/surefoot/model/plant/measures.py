@@ -18,7 +18,7 @@ from surefoot.errors import InvalidInput
 from surefoot.model.from_functions import takes
 from surefoot.model.graph import FloatArray
 from surefoot.model.plant.calls import Call
-from surefoot.model.plant.cells import Cells
+from surefoot.model.plant.cells import Cells, Endless
 from surefoot.model.plant.given import make_function
 
 Measure = Callable[..., Any]
@@ -88,7 +88,7 @@ def hat(coordinate: str, knots: Sequence[float] | None = None) -> Hat:
 
 def _hats(cells: Cells, name: str, knots: tuple[float, ...] | None, x: FloatArray) -> list[FloatArray]:
     d = coordinate(cells, name)
-    at = cells.edges[d] if knots is None else np.array(knots)
+    at = np.asarray(cells.edges[d]) if knots is None else np.array(knots)
     value = np.clip(x[d], at[0], at[-1])
     eye = np.eye(len(at))
     return [np.interp(value, at, eye[i]) for i in range(len(at))]
@@ -143,9 +143,15 @@ def _check_hat(item: Hat, cells: Cells) -> None:
             rule = "hats of one coordinate cannot be multiplied: the product is not affine in it"
             raise InvalidInput(rule, got=repr(name))
         used.add(name)
+        if isinstance(edges, Endless):  # beyond the last knot a hat stays what it is there
+            at = np.array(knots or ())
+            edges = edges[np.unique(edges.along(at)[:, None] + np.arange(2))]
+            knots = () if knots is None else knots
         if knots is None:
             continue
         strange = [k for k in knots if not np.isclose(edges, k, rtol=1e-12, atol=1e-12 * np.ptp(edges)).any()]
         if strange or len(knots) < 2 or list(knots) != sorted(set(knots)):
-            fix = f"Choose from {np.round(edges, 9).tolist()[:12]}, in increasing order."
+            fix = (
+                f"Choose from {np.round(edges, 9).tolist()[:12]}, in increasing order." if knots else "Give some knots."
+            )
             raise InvalidInput("the knots of a hat are edges of cells", where=name, got=repr(strange or knots), fix=fix)

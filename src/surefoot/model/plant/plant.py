@@ -14,11 +14,12 @@ import numpy as np
 
 from surefoot.checks import whole
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze
+from surefoot.model.graph import FloatArray, IntArray, freeze
 from surefoot.model.limit import Limit
 from surefoot.model.plant.build import Step, build_step, centres, field_of_steps
 from surefoot.model.plant.calls import Call, said
-from surefoot.model.plant.cells import Range, make_cells, make_inputs
+from surefoot.model.plant.cells import Endless, Range, make_cells, make_inputs
+from surefoot.model.plant.cellwise import growing_problem
 from surefoot.model.plant.given import (
     Function,
     make_box,
@@ -66,7 +67,8 @@ class Plant:
     a tuple where there are several inputs. It is called with many states at once, x of shape (n, P), if it can be.
 
     Args:
-        state: ``{name: (low, high, number of cells)}``, or a list of the cells' edges in place of the tuple.
+        state: ``{name: (low, high, number of cells)}``, or a list of the cells' edges in place of the tuple. An end
+            may be None: ``(0.0, None, 0.5)`` has cells of width 0.5 from 0 on, without an end.
         inputs: ``{name: levels}``; every combination may be chosen.
         horizon: H, the number of steps; inputs are chosen at steps 0 … H-2.
         start: the state at step 0: a number per coordinate, or a range ``(low, high)`` for some, in order or by name.
@@ -93,6 +95,10 @@ class Plant:
         same_at_every_step: True when no function depends on h: they are called for step 0 only.
         stationary_costs, stationary_transitions: the hidden parameters are the same at every step.
         quadrature: points per coordinate from which the chances of next cells are computed. They steer values only.
+        most_states: the graph grows (spec 9) to so many cells, of all steps together: cells are made when they can be
+            used. By default it is built whole, or grows to 100,000 where a range has no end.
+        longest_row: of a graph that grows: no vector of cost features is longer, in any cell; by default that of the
+            first graph. A longer one is an error when it is met.
     """
 
     def __init__(
@@ -117,6 +123,8 @@ class Plant:
         stationary_costs: bool = True,
         stationary_transitions: bool = True,
         quadrature: int = 3,
+        most_states: int | None = None,
+        longest_row: float | None = None,
     ) -> None:
         self.cells, self.inputs = make_cells(state), make_inputs(inputs)
         self.horizon = check_number_of_layers(horizon)
@@ -130,12 +138,20 @@ class Plant:
         self._fallback = Call("fallback", make_fallback(fallback, self.inputs.index), len(self.inputs.names))
         self.remainder = make_remainder(remainder, len(self.limits))
         self.same_at_every_step = bool(same_at_every_step)
-        self._points = whole("quadrature", quadrature, 1)
-        self._stationary = bool(stationary_costs), bool(stationary_transitions)
-        self.problem = self._problem()
+        self.quadrature = whole("quadrature", quadrature, 1)
+        self.stationary: dict[str, Any] = {
+            "stationary_costs": stationary_costs,
+            "stationary_transitions": stationary_transitions,
+        }
+        grows = self.cells.endless or most_states is not None
+        try:
+            self.problem = growing_problem(self, most_states, longest_row) if grows else self._problem()
+        except InvalidInput as error:
+            raise self.told(error) from None
 
     def __repr__(self) -> str:
-        shape = " × ".join(map(str, self.cells.shape))
+        parts = zip(self.cells.edges, self.cells.shape, strict=True)
+        shape = " × ".join("endless" if isinstance(edge, Endless) else str(n) for edge, n in parts)
         names = ", ".join(self.cells.names)
         return f"Plant({names}: {shape} cells, {len(self.inputs)} inputs, horizon={self.horizon})"
 
@@ -150,7 +166,8 @@ class Plant:
         low, high = self.start
         if x is None and np.array_equal(low, high):
             return low
-        point, guard = self.cells.point("start", x), self.cells.guard
+        point = self.cells.point("start", x)
+        guard = self.cells.slack(point)
         if (point < low - guard).any() or (point > high + guard).any():
             fix = f"It lies between {low.tolist()} and {high.tolist()}."
             raise InvalidInput("not a declared start", got=repr(point.tolist()), fix=fix)
@@ -190,7 +207,8 @@ class Plant:
 
     def may_follow(self, h: int, x: Any, u: Any, x_next: Any) -> bool:
         """True when the models and the disturbance allow this next state."""
-        after, guard = self.cells.point("a next state", x_next), self.cells.guard
+        after = self.cells.point("a next state", x_next)
+        guard = self.cells.slack(after)
         return any(
             bool((low - guard <= after).all() and (after <= high + guard).all()) for low, high in self.boxes(h, x, u)
         )
@@ -212,9 +230,20 @@ class Plant:
         return float(self._last.one(self.horizon - 1, self.cells.point("a state", x))[0])
 
     def fallback(self, h: int, x: Any) -> Any:
-        """The fallback's input in the cell of a state."""
-        number = int(self.problem.graph.layers[h].fallback[self.cell(x)])
-        return None if number < 0 else self.inputs.values[number - self.cell(x) * len(self.inputs)]
+        """The fallback's input in the cell of a state; None in one that it does not reach."""
+        cell = self.cell(x)
+        known = self.problem.states(h).find(cell)
+        number = None if known is None else self.problem.fallback_action(h, cell)
+        return None if number is None else self.inputs.values[number]
+
+    def fallback_at(self, h: int, x: Any) -> int:
+        """The number of the input that the fallback gives at a state."""
+        given = self._fallback.one(h, self.cells.point("a state", x))
+        try:
+            return self.inputs.index(given if len(given) > 1 else given[0])
+        except InvalidInput:
+            rule, fix = "the fallback's input is not on the grid", f"There are {self.inputs.said()}."
+            raise InvalidInput(rule, where=said(h, np.asarray(x)), got=repr(given.tolist()), fix=fix) from None
 
     def breaks(self, x: Any) -> str:
         """Why a state is forbidden, in words; empty when it is not."""
@@ -227,14 +256,10 @@ class Plant:
                 return f"in the forbidden range {dict(box)}"
         return ""
 
-    @cached_property
-    def forbidden_cells(self) -> BoolArray:
-        """(S,) cells that have a forbidden state, and the outside."""
-        found = np.zeros(self.cells.number + 1, bool)
-        found[-1] = True
-        for box in self.forbidden:
-            found[:-1] |= self.cells.meets(box)
-        return freeze(found)
+    def is_forbidden(self, cell: int) -> bool:
+        """True of a cell that has a forbidden state, and of the outside."""
+        own = np.array([cell])
+        return cell == self.cells.outside or any(bool(self.cells.meets(box, own)[0]) for box in self.forbidden)
 
     @cached_property
     def digest(self) -> str:
@@ -245,7 +270,7 @@ class Plant:
     def document(self) -> dict[str, Any]:
         """What can be stored of the plant beside its problem, as plain JSON; functions cannot be."""
         return {
-            "state": {name: edge.tolist() for name, edge in zip(self.cells.names, self.cells.edges, strict=True)},
+            "state": {name: _said(edge) for name, edge in zip(self.cells.names, self.cells.edges, strict=True)},
             "inputs": {"names": list(self.inputs.names), "values": [_plain(u) for u in self.inputs.values]},
             "start": [end.tolist() for end in self.start],
             "disturbance": self.reach.disturbance.tolist(),
@@ -276,28 +301,25 @@ class Plant:
                 steps.append(steps[0])
                 continue
             step = build_step(
-                cells, self.inputs, self.reach, self.measures, self._reward, self._fallback, extra, self._points, h
+                cells, self.inputs, self.reach, self.measures, self._reward, self._fallback, extra, self.quadrature, h
             )
             steps.append(step if not steps else step.sharing(steps[-1]))
         pairs = cells.number * len(self.inputs)
         tables: dict[str, Any] = {name: field_of_steps(steps, name) for name in vars(steps[0])}
-        try:
-            return Problem.from_arrays(
-                horizon=self.horizon,
-                start=self._starts(),
-                state_ptr=np.append(np.arange(0, pairs + 1, len(self.inputs)), pairs + 1),
-                **tables,
-                terminal_reward=self._terminal(),
-                forbidden=[self.forbidden_cells] * self.horizon,
-                limits=with_remainders(self.limits, self.remainder, tables["cost_features"][0].shape[1]),
-                transition_norm=1.0,
-                stationary_costs=self._stationary[0],
-                stationary_transitions=self._stationary[1],
-            )
-        except InvalidInput as error:
-            raise self._told(error) from None
+        every = np.arange(cells.number)
+        forbidden = np.append(np.any([cells.meets(box, every) for box in self.forbidden] or [every < 0], axis=0), True)
+        return Problem.from_arrays(
+            horizon=self.horizon,
+            start=self.start_cells(),
+            state_ptr=np.append(np.arange(0, pairs + 1, len(self.inputs)), pairs + 1),
+            **tables,
+            terminal_reward=self._terminal(),
+            forbidden=[freeze(forbidden)] * self.horizon,
+            limits=with_remainders(self.limits, self.remainder, tables["cost_features"][0].shape[1]),
+            **self.stationary,
+        )
 
-    def _starts(self) -> list[int]:
+    def start_cells(self) -> list[int]:
         """The cells in which an episode may begin."""
         low, high = (end[:, None] for end in self.start)
         if np.array_equal(low, high):
@@ -313,7 +335,7 @@ class Plant:
             raise InvalidInput("a reward must lie in [0, 1]", where=where, got=repr(float(found[strange[0]])))
         return np.append(found, 0.0)
 
-    def _told(self, error: InvalidInput) -> InvalidInput:
+    def told(self, error: InvalidInput) -> InvalidInput:
         """The same error, with the cells that its numbers stand for and the inputs in place of theirs."""
 
         def cell(match: re.Match[str]) -> str:
@@ -330,6 +352,10 @@ class Plant:
         if "fallback" in error.rule and "forbidden" in error.rule:
             fix = "Choose another fallback, or give it room: a wider range, a smaller disturbance, finer cells."
         return InvalidInput(error.rule, where=where, got=got, fix=fix)
+
+
+def _said(edge: Any) -> Any:
+    return edge.document() if isinstance(edge, Endless) else edge.tolist()
 
 
 def _plain(u: Any) -> Any:

@@ -38,27 +38,41 @@ class Reach:
 
     def of_cells(self, cells: Cells, h: int, u: Any) -> list[tuple[FloatArray, FloatArray]]:
         """The boxes (n, cells), one list entry for each part of their union, of what may follow anywhere in a cell."""
-        around = self.disturbance[:, None]
+        if self.reach is not None or self.slopes is not None:
+            return self.over(h, *cells.bounds(np.arange(cells.number)), u)
+        around, corners = self.disturbance[:, None], grid_points(cells)
+        hulls = [corner_hull(cells, model.at(h, corners, u)) for model in self.models]
+        return [(low - around, high + around) for low, high in hulls]
+
+    def over(self, h: int, low: FloatArray, high: FloatArray, u: Any) -> list[tuple[FloatArray, FloatArray]]:
+        """The same of any boxes (n, P) of states."""
+        around, n = self.disturbance[:, None], len(low)
         if self.reach is not None:
-            low, high = cells.bounds(np.arange(cells.number))
             ends = self.reach.at(h, np.concatenate([low, high]), u)
-            return [(ends[: cells.dim] - around, ends[cells.dim :] + around)]
+            return [(ends[:n] - around, ends[n:] + around)]
+        found = []
         if self.slopes is not None:
-            low, high = cells.bounds(np.arange(cells.number))
             middle, half = 0.5 * (low + high), 0.5 * (high - low)
-            found = []
             for model, slope in zip(self.models, self.slopes, strict=True):
                 image, wide = model.at(h, middle, u), slope @ half + around
                 found.append((image - wide, image + wide))
             return found
-        corners = grid_points(cells)
-        hulls = [corner_hull(cells, model.at(h, corners, u)) for model in self.models]
-        return [(low - around, high + around) for low, high in hulls]
+        corners = corners_of(low, high)
+        for model in self.models:
+            images = model.at(h, corners.reshape(n, -1), u).reshape(n, -1, low.shape[1])
+            found.append((images.min(axis=1) - around, images.max(axis=1) + around))
+        return found
+
+
+def corners_of(low: FloatArray, high: FloatArray) -> FloatArray:
+    """(n, 2ⁿ, P) the corners of boxes (n, P)."""
+    ends, n = np.stack([low, high]), len(low)
+    return np.stack([ends[list(corner), np.arange(n)] for corner in product((0, 1), repeat=n)], axis=1)
 
 
 def grid_points(cells: Cells) -> FloatArray:
     """(n, V) the corners of all cells, in the order of numbers in a grid of one more point per coordinate."""
-    return np.stack([axis.reshape(-1) for axis in np.meshgrid(*cells.edges, indexing="ij")])
+    return np.stack([axis.reshape(-1) for axis in np.meshgrid(*map(np.asarray, cells.edges), indexing="ij")])
 
 
 def corner_values(cells: Cells, values: FloatArray, corner: Sequence[int]) -> FloatArray:
@@ -131,7 +145,10 @@ def chances(
     """
     found = np.zeros((len(successor), len(reach.models)))
     at, weights = quadrature(cells.dim, points)
-    flat, begin = np.concatenate(cells.edges), np.cumsum([0, *(len(edge) for edge in cells.edges)])
+    flat, begin = (
+        np.concatenate(list(map(np.asarray, cells.edges))),
+        np.cumsum([0, *(len(edge) for edge in cells.edges)]),
+    )
     shape, half = np.array(cells.shape), reach.disturbance
     for number, u in enumerate(inputs):
         for chunk in range(0, cells.number, _CHUNK):
@@ -170,10 +187,15 @@ def around(cells: Cells, y: FloatArray) -> tuple[IntArray, FloatArray]:
     """(2ⁿ, P) the cells whose centres are around points (n, P), and their weights in a linear interpolation."""
     low, share = np.empty(y.shape, np.int64), np.empty(y.shape)
     for d, edge in enumerate(cells.edges):
-        centre = 0.5 * (edge[1:] + edge[:-1])
-        low[d] = np.clip(np.searchsorted(centre, y[d], side="right") - 1, 0, max(len(centre) - 2, 0))
-        wide = centre[low[d] + 1] - centre[low[d]] if len(centre) > 1 else 1.0
-        share[d] = np.clip((y[d] - centre[low[d]]) / wide, 0.0, 1.0) if len(centre) > 1 else 0.0
+        last = cells.shape[d] - 1
+        if last == 0:
+            low[d], share[d] = 0, 0.0
+            continue
+        own = cells.along(d, y[d])
+        own -= y[d] < 0.5 * (edge[own] + edge[own + 1])
+        low[d] = np.clip(own, 0, last - 1)
+        centre, after = (0.5 * (edge[low[d] + i] + edge[low[d] + i + 1]) for i in (0, 1))
+        share[d] = np.clip((y[d] - centre) / (after - centre), 0.0, 1.0)
     found, weights = [], []
     for corner in product((0, 1), repeat=cells.dim):
         up = np.array(corner)[:, None]

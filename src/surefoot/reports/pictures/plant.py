@@ -10,7 +10,9 @@ import numpy as np
 
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray
+from surefoot.model.plant.build import centres
 from surefoot.model.plant.cells import Cells
+from surefoot.model.plant.cellwise import cells_in
 from surefoot.model.plant.measures import coordinate
 from surefoot.model.problem import Problem
 from surefoot.plan.plan import Plan
@@ -78,9 +80,11 @@ def _panel(
     from matplotlib.colors import to_rgba
     from matplotlib.patches import Rectangle
 
-    share, fallback, forbidden = (_slice(plant, row, at) for row in _cells(plant, plan, h))
-    x = plant.cells.edges[at[0]]
-    y = plant.cells.edges[at[1]] if len(at) > 1 else np.array([0.0, 1.0])
+    problem = plant.problem if plan is None else plan.problem
+    shown = _shown(plant.cells, problem)
+    share, fallback, forbidden = (_slice(plant, shown, row, at) for row in _cells(plant.cells, shown, problem, plan, h))
+    x = np.asarray(shown.edges[at[0]])
+    y = np.asarray(shown.edges[at[1]]) if len(at) > 1 else np.array([0.0, 1.0])
     for (i, j), part in np.ndenumerate(share):
         place: dict[str, Any] = {"xy": (x[i], y[j]), "width": x[i + 1] - x[i], "height": y[j + 1] - y[j]}
         if forbidden[i, j]:
@@ -107,22 +111,36 @@ def _panel(
         axes.set_yticks([])
 
 
-def _cells(plant: PlantGrid, plan: Plan | None, h: int) -> tuple[FloatArray, BoolArray, BoolArray]:
-    """Of all cells: the share of inputs that are certified, where the fallback goes, and what is forbidden."""
-    fallback = plant.problem.graph.layers[h].fallback[:-1] != NO_ACTION
-    if plan is None:
-        share = fallback * plant.cells.number / (plant.problem.graph.layers[h].n_pairs - 1)
-    else:
-        share = plan.certified_sets.pairs[h][:-1].reshape(plant.cells.number, -1).mean(axis=1)
-    return share, fallback, plant.problem.graph.layers[h].forbidden[:-1]
+def _shown(cells: Cells, problem: Problem) -> Cells:
+    """The cells to draw: all, or of a graph that grows a box around those that it holds before the last step."""
+    if problem.graph.beyond is None:
+        return cells
+    held = np.concatenate([cells_in(problem, h, cells)[0] for h in range(problem.horizon - 1)])
+    index = np.unravel_index(held, cells.shape)
+    parts = zip(cells.edges, index, strict=True)
+    return Cells(cells.names, tuple(edge[np.arange(i.min(), i.max() + 2)] for edge, i in parts))
 
 
-def _slice(plant: PlantGrid, row: Any, at: list[int]) -> Any:
+def _cells(
+    cells: Cells, shown: Cells, problem: Problem, plan: Plan | None, h: int
+) -> tuple[FloatArray, BoolArray, BoolArray]:
+    """Of all cells shown: the share of inputs that are certified, where the fallback goes, and what is forbidden."""
+    own, states = cells_in(problem, h, cells)
+    at, layer = shown.of(centres(cells, own)), problem.graph.layers[h]
+    inputs = int(layer.state_ptr[states[0] + 1] - layer.state_ptr[states[0]])
+    pairs = layer.state_ptr[states][:, None] + np.arange(inputs)
+    share, fallback, forbidden = np.zeros(shown.number), np.zeros(shown.number, bool), np.zeros(shown.number, bool)
+    fallback[at], forbidden[at] = layer.fallback[states] != NO_ACTION, layer.forbidden[states]
+    share[at] = fallback[at] / inputs if plan is None else plan.certified_sets.pairs[h][pairs].mean(axis=1)
+    return share, fallback, forbidden
+
+
+def _slice(plant: PlantGrid, shown: Cells, row: Any, at: list[int]) -> Any:
     """(cells, cells) over the coordinates shown; of the others the cell of the start."""
-    starts = plant.problem.graph.starts
-    middle = np.unravel_index(int(starts[len(starts) // 2]), plant.cells.shape)
-    cut = tuple(slice(None) if d in at else int(middle[d]) for d in range(plant.cells.dim))
-    found = row.reshape(plant.cells.shape)[cut]
+    starts = np.array(plant.problem.starts)
+    middle = np.unravel_index(shown.of(centres(plant.cells, starts[len(starts) // 2 :][:1]))[0], shown.shape)
+    cut = tuple(slice(None) if d in at else int(middle[d]) for d in range(shown.dim))
+    found = row.reshape(shown.shape)[cut]
     if len(at) == 1:
         return found[:, None]
     return found if at[0] < at[1] else found.T
@@ -139,7 +157,9 @@ def _legend(result: Any, plant: PlantGrid, paths: bool, plan: Plan | None) -> No
         handles += [Patch(facecolor=some, label="some inputs certified"), Patch(facecolor=every, label="all certified")]
     square: dict[str, Any] = {"linestyle": "none", "marker": "s", "markersize": 5, "color": "#ffffff"}
     handles.append(Line2D([], [], **square, markeredgecolor="#1f2328", label="the fallback's"))
-    if plant.problem.graph.layers[0].forbidden[:-1].any():
+    problem = plant.problem if plan is None else plan.problem
+    layers = [(layer, cells_in(problem, h, plant.cells)[1]) for h, layer in enumerate(problem.graph.layers)]
+    if any(layer.forbidden[states].any() for layer, states in layers):
         grey = to_rgba(FILLS[Class.FORBIDDEN], 0.25)
         edge = FILLS[Class.FORBIDDEN]
         handles.append(Patch(facecolor=grey, edgecolor=edge, hatch=HATCHES[Class.FORBIDDEN], label="forbidden"))

@@ -1,0 +1,174 @@
+"""A plant's cells one at a time, as a problem that grows asks for them (spec 9).
+
+Its states are numbers of cells, its actions those of inputs. What a cell has, successors, rows and chances, is what a
+plant that is built whole gives it, and is made when the cell is added.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surefoot.errors import InvalidInput
+from surefoot.model.graph import OUTSIDE, FloatArray, IntArray
+from surefoot.model.plant.calls import said
+from surefoot.model.plant.cells import Cells
+from surefoot.model.plant.given import with_remainders
+from surefoot.model.plant.reach import Reach, corners_of, quadrature, successors
+from surefoot.model.problem import Problem
+
+if TYPE_CHECKING:
+    from surefoot.model.plant.plant import Plant
+
+MOST_STATES = 100_000  #: unless given
+_KEPT = 20_000  # cells: with functions that are the same at every step one is asked for at many steps
+_FEW = 32  # cells that are looked up one by one
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """What a cell has, for each input."""
+
+    successors: list[list[int]]  # cells, the outside last
+    rows: list[FloatArray]  # (R, dc)
+    chances: list[dict[int, FloatArray]]  # by successor (models,)
+    reward: list[float]
+
+
+class Cellwise:
+    """Makes the cells of a plant when they are asked for."""
+
+    def __init__(self, plant: Plant) -> None:
+        self._plant, self._nodes = plant, quadrature(plant.cells.dim, plant.quadrature)
+        self._numbers = list(range(len(plant.inputs)))
+        self._made = lru_cache(_KEPT)(self._make)
+        self.cost_dim = self.at(0, plant.cell(plant.start[0])).rows[0].shape[1]
+
+    def functions(self) -> dict[str, Any]:
+        """What :meth:`surefoot.Problem.growing` takes."""
+        outside, models = self._plant.cells.outside, len(self._plant.reach.models)
+        none, certain = np.zeros(self.cost_dim), np.ones(models)
+        return {
+            "actions": lambda h, cell: self._numbers[:1] if cell == outside else self._numbers,
+            "successors": lambda h, cell, i: [outside] if cell == outside else self.at(h, cell).successors[i],
+            "reward": lambda h, cell, i: 0.0 if cell == outside else self.at(h, cell).reward[i],
+            "cost_features": lambda h, cell, i: none if cell == outside else self.at(h, cell).rows[i],
+            "transition_features": lambda h, cell, i, after: (
+                certain if cell == outside else self.at(h, cell).chances[i][after]
+            ),
+            "terminal_reward": lambda cell: 0.0 if cell == outside else self._plant.last_reward(self._centre(cell)),
+            "forbidden": lambda h, cell: self._plant.is_forbidden(cell),
+            "fallback": lambda h, cell: 0 if cell == outside else self._plant.fallback_at(h, self._centre(cell)),
+        }
+
+    def at(self, h: int, cell: int) -> Cell:
+        return self._made(0 if self._plant.same_at_every_step else h, cell)
+
+    def _centre(self, cell: int) -> FloatArray:
+        low, high = self._plant.cells.bounds(np.array([cell]))
+        return np.asarray(0.5 * (low + high)[:, 0])
+
+    def _make(self, h: int, cell: int) -> Cell:
+        plant, (low, high) = self._plant, self._plant.cells.bounds(np.array([cell]))
+        middle, found = 0.5 * (low + high)[:, 0], Cell([], [], [], [])
+        for u in plant.inputs.values:
+            boxes = plant.reach.over(h, low, high, u)
+            following = successors(plant.cells, boxes)[1]
+            found.successors.append(following.tolist())
+            found.rows.append(self._rows(h, low, high, boxes, u))
+            x = low + self._nodes[0] * (high - low)
+            landing = chances(plant.cells, plant.reach, h, x, self._nodes[1], u, following)
+            found.chances.append(dict(zip(following.tolist(), landing, strict=True)))
+            found.reward.append(plant.reward(h, middle, u))
+        return found
+
+    def _rows(self, h: int, low: FloatArray, high: FloatArray, boxes: Any, u: Any) -> FloatArray:
+        """(R, dc) the features at the corners of the cell, and of the boxes of what may follow, each once."""
+        plant, n = self._plant, len(low)
+        if plant.measures.of_next:
+            ends = [(np.concatenate([low, least]), np.concatenate([high, most])) for least, most in boxes]
+            z = np.concatenate([corners_of(*each)[:, :, 0] for each in ends], axis=1)
+            rows = plant.measures.at(h, z[:n], u, z[n:]).T
+        else:
+            rows = plant.measures.at(h, corners_of(low, high)[:, :, 0], u, None).T
+        first = np.sort(np.unique(rows, axis=0, return_index=True)[1])
+        extra = plant.remainder if plant.remainder.any() else np.empty(0)
+        return np.concatenate([rows[first], np.broadcast_to(extra, (len(first), len(extra)))], axis=1)
+
+
+def growing_problem(plant: Plant, most_states: int | None, longest_row: float | None) -> Problem:
+    """The problem of a plant whose cells are made when they can be used."""
+    if plant.remainder.any() and longest_row is None:  # features bend between the corners, and may be longer there
+        raise InvalidInput("a plant that grows, with a remainder, needs longest_row", got="None")
+    made = Cellwise(plant)
+    return Problem.growing(
+        horizon=plant.horizon,
+        start=plant.start_cells(),
+        limits=with_remainders(plant.limits, plant.remainder, made.cost_dim),
+        most_states=MOST_STATES if most_states is None else most_states,
+        longest_row=longest_row,
+        **plant.stationary,
+        **made.functions(),
+    )
+
+
+def chances(
+    cells: Cells, reach: Reach, h: int, x: FloatArray, weights: FloatArray, u: Any, following: IntArray
+) -> FloatArray:
+    """(E, models) of points x (n, Q) of a cell, with weights: the chance to land in each of the cells that follow, with
+    a disturbance that is uniform in its range. It steers values, never safety."""
+    out = int(following[-1] == cells.outside)
+    own = following[: len(following) - out]
+    low, high = (end[:, :, None] for end in cells.bounds(own))
+    found, half = np.zeros((len(following), len(reach.models))), reach.disturbance[:, None, None]
+    first, last = (np.array([edge[i] for edge in cells.edges])[:, None, None] for i in (0, -1))
+    for i, model in enumerate(reach.models):
+        y = model.at(h, x, u)[:, None, :]
+        tiny = 1e-12 * (np.abs(y) + high - low)
+        point = (y >= low - tiny * (low == first)) & ((y < high) | ((high == last) & (y <= high + tiny)))
+        wide = np.maximum(0.0, np.minimum(high, y + half) - np.maximum(low, y - half))
+        share = np.where(half > 0.0, wide / np.where(half > 0.0, 2.0 * half, 1.0), point).prod(axis=0)  # (E, Q)
+        left = 1.0 - share.sum(axis=0)
+        left[left < 1e-9] = 0.0
+        if not out and left.max() > 1e-6:
+            q = int(left.argmax())
+            raise InvalidInput(
+                "a model leaves the box that was computed for its cell",
+                where=f"{said(h, x[:, q])}, model {i}, input {u!r}",
+                got=f"next state {y[:, 0, q].tolist()}",
+                fix="It is not affine in each coordinate: give reach= or slopes=.",
+            )
+        found[: len(own), i] = share @ weights
+        found[-1 if out else int(found[:, i].argmax()), i] += left @ weights
+    return found
+
+
+# --- where cells stand in a graph -------------------------------------------------------------------------------
+
+
+def cells_in(problem: Problem, h: int, cells: Cells) -> tuple[IntArray, IntArray]:
+    """The cells that a plant's problem holds at step h, and the numbers of their states; the outside is none."""
+    if problem.graph.beyond is None:
+        return np.arange(cells.number), np.arange(cells.number)
+    first = int(h > 0)  # after what is not expanded
+    held = np.array((problem.naming.states[h].listed or ())[first:], np.int64)
+    states = np.flatnonzero(held != cells.outside)
+    return held[states], states + first
+
+
+def states_of(problem: Problem, h: int, cells: IntArray) -> IntArray:
+    """The numbers of the states that stand for cells, of any shape, at a step after the first; OUTSIDE for those that
+    are not there."""
+    if problem.graph.beyond is None:
+        return cells
+    names = problem.naming.states[h]
+    if cells.size <= _FEW:
+        found = [names.find(cell) for cell in cells.reshape(-1).tolist()]
+        return np.array([OUTSIDE if i is None else i for i in found], np.int64).reshape(cells.shape)
+    held = np.array((names.listed or ())[1:], np.int64)
+    order = np.argsort(held)
+    at = np.minimum(np.searchsorted(held, cells, sorter=order), len(held) - 1)
+    return np.where(held[order[at]] == cells, order[at] + 1, OUTSIDE)
