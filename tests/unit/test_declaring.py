@@ -216,6 +216,15 @@ def test_what_a_limit_depends_on_may_only_widen(tmp_path: Path) -> None:
     assert not refused(declared(prior=[(0, 0.5)], features=[0]), first, tmp_path, discard=True)
 
 
+def test_offsets_that_episodes_share_are_no_news_for_data_that_are_kept(tmp_path: Path) -> None:
+    """What was learned after an override may depend on the offset, and logs did not name their episodes (spec 3)."""
+    none, some, more = (limit(kettle().problem, episode_noise=scale) for scale in (0.0, 0.01, 0.02))
+    assert refused(none, some, tmp_path)
+    assert not refused(none, some, tmp_path, discard=True)
+    assert not refused(some, more, tmp_path)
+    assert changes(some, more, tmp_path) == ["larger noise"]
+
+
 @pytest.mark.parametrize("before", [0.0, 0.01])
 def test_model_errors_that_are_declared_later_count_for_the_data_that_are_kept(tmp_path: Path, before: float) -> None:
     """Bounds are those of a learner that knew of them all along; wider where no visits were counted before."""

@@ -166,6 +166,8 @@ def narrower(old: Problem, new: Problem, discard: bool) -> str:
     for a, b in zip(old.limits, new.limits, strict=True):
         if b.noise < a.noise or b.episode_noise < a.episode_noise or b.misspecification < a.misspecification:
             return f"noise or misspecification of {a.name!r}"
+    if new.shared and not old.shared and not discard:
+        return "episode_noise where there was none, while the data are kept"
     for a, p, q in zip(old.limits, old.known, new.known, strict=True):
         if _other_prior(p, q):
             if not discard or not _holds(q, p):

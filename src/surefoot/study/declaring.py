@@ -14,6 +14,8 @@ ends. It returns with an answer:
 misspecification may grow, transitions, states and actions may be added. Then the data can be kept and nothing of p is
 spent. The confidence sets grow with each of these numbers, as long as p and the ridges stay (so the ridges do), and
 those of the new declaration contain those of the true one: the one event on which the truth lies in these is enough.
+An offset that the readings of an episode share is the exception: where none was declared, what an operator chose after
+a reading was learned from, and logs did not name their episodes (spec 3).
 
 **Anchors** were measured on the plant from before. When data are discarded they go too, unless a person trusts them.
 """
@@ -148,7 +150,8 @@ def refuse_narrower(old: Problem, new: Problem, discard: bool) -> None:
     except SurefootError as error:  # a label that is not there any more
         fault = str(error)
     if fault:
-        fix = "Noise, norm, misspecification and support may grow, a prior with the data discarded; "
+        fix = "Noise, norm, misspecification and support may grow; a prior, and a first episode_noise, with the data "
+        fix += "discarded; "
         fix += "for another plant begin a new study."
         raise InvalidInput("a new declaration keeps what the study has declared", got=fault, fix=fix)
 
@@ -171,6 +174,8 @@ def _other_limits(old: Problem, new: Problem, discard: bool) -> str:
         for name in ("noise", "episode_noise", "misspecification"):
             if getattr(b, name) < getattr(a, name):
                 return f"limit {a.name!r}: {name} {getattr(b, name):g}, it was {getattr(a, name):g}"
+    if not discard and _shares(new) and not _shares(old):  # rows after an override, or of no episode, are among them
+        return "episode_noise where there was none, while the data are kept"
     for a, p, q in zip(old.limits, old.priors, new.priors, strict=True):
         if _other(p, q):
             if not discard:  # rows are scaled by the half-widths, and counted so
@@ -181,6 +186,11 @@ def _other_limits(old: Problem, new: Problem, discard: bool) -> str:
             return f"limit {a.name!r}: norm {q.norm:g}, it was {p.norm:g}"
     smaller = new.transition_norm < old.transition_norm
     return f"transition_norm {new.transition_norm:g}, it was {old.transition_norm:g}" if smaller else ""
+
+
+def _shares(problem: Problem) -> bool:
+    """Measurements of an episode share an offset."""
+    return any(limit.episode_noise > 0.0 for limit in problem.limits)
 
 
 def _holds(wide: Prior, narrow: Prior) -> bool:
