@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from typing import Any
 
@@ -149,6 +150,11 @@ def test_what_cannot_be_is_refused(changes: dict[str, Any], rule: str) -> None:
 def test_an_error_about_a_cell_says_which_states_it_holds() -> None:
     with pytest.raises(InvalidInput, match=r"input 0.2 can reach 10 \(outside the box\)"):
         tank(fallback=0.2, models=[lambda h, x, u: [x[0] + u]])
+
+
+def test_what_is_found_about_a_plant_names_ranges_and_inputs() -> None:
+    (found,) = (str(each) for each in sf.check(sf.worlds.tank().plant).findings if each.grade == "warning")
+    assert re.search(r"Closest is step \d, state \d+ \(level 0.\d … 0.\d\), input 0.05: over limit 'foam'", found)
 
 
 def test_the_agent_takes_exact_states_only_as_they_were_told() -> None:

@@ -39,7 +39,7 @@ def check(
     """Diagnose a problem before running it: what is wrong with it, whether learning can start, and what would help.
 
     Args:
-        problem: what is declared; of a plant, states are the numbers of its cells (``plant.cells.said(22)``).
+        problem: what is declared, a problem or a plant.
         failure_probability: p, as the agent will get it.
         episodes: K, how many are planned: for the warning that noise is too large for them, and the paper's constants.
         progress: called with a word or two before each part, for who waits.
@@ -49,6 +49,7 @@ def check(
         >>> diagnosis.cold_start.can_move, diagnosis.errors
         (True, [])
     """
+    plant = problem if isinstance(problem, Plant) else None
     if isinstance(problem, Plant):
         problem = problem.problem
     if not isinstance(problem, Problem):
@@ -98,12 +99,15 @@ def check(
         fallback_fault=fault,
         no_fallback=None if fault is not None else no_fallback(problem),
         no_probabilities=no_probabilities(problem),
-        unreachable_states=int(sum((~mask).sum() for mask in graph.reachable)),
+        unreachable_states=0 if plant else int(sum((~mask).sum() for mask in graph.reachable)),  # it makes its own
         paper=describe_paper(problem, p, episodes),
         findings=(),
         expanded=expanded,
     )
-    return replace(found, findings=judge(found))
+    findings = judge(found)
+    if plant is not None:
+        findings = tuple(replace(each, text=plant.in_words(each.text)) for each in findings)
+    return replace(found, findings=findings)
 
 
 def _outside_safe(problem: Problem) -> Problem:

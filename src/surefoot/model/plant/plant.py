@@ -335,8 +335,8 @@ class Plant:
             raise InvalidInput("a reward must lie in [0, 1]", where=where, got=repr(float(found[strange[0]])))
         return np.append(found, 0.0)
 
-    def told(self, error: InvalidInput) -> InvalidInput:
-        """The same error, with the cells that its numbers stand for and the inputs in place of theirs."""
+    def in_words(self, text: str) -> str:
+        """A message about the plant's problem, with the cells that its numbers stand for, and inputs by value."""
 
         def cell(match: re.Match[str]) -> str:
             return f"{match[0]} ({self.cells.said(int(match[1]))})"
@@ -344,11 +344,11 @@ class Plant:
         def chosen(match: re.Match[str]) -> str:
             return f"input {self.inputs.values[int(match[1])]!r}"
 
-        where, got = (
-            re.sub(r"action (\d+)", chosen, re.sub(r"(?:state|successor|reach) (\d+)", cell, text))
-            for text in (error.where, error.got)
-        )
-        fix = error.fix
+        return re.sub(r"action (\d+)", chosen, re.sub(r"(?:state|successor|reach) (\d+)", cell, text))
+
+    def told(self, error: InvalidInput) -> InvalidInput:
+        """The same error, in words."""
+        where, got, fix = self.in_words(error.where), self.in_words(error.got), error.fix
         if "fallback" in error.rule and "forbidden" in error.rule:
             fix = "Choose another fallback, or give it room: a wider range, a smaller disturbance, finer cells."
         return InvalidInput(error.rule, where=where, got=got, fix=fix)
