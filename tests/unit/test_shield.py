@@ -443,8 +443,11 @@ def test_what_was_declared_impossible_leaves_the_fallback() -> None:
     *_, info = env.step(2)
     assert info["replaced"]
     env.step(0)
-    env.reset()
+    _, info = env.reset()
     assert env.learner.transitions.bank.rows.sum() == before == 0  # nothing is learned from there on
+    assert info["certificate"]["guaranteed"] is False  # nor is anything promised, by any shield of this learner
+    _, info = foreign(learner=env.learner).reset()
+    assert "led to 1, which was declared impossible" in info["certificate"]["promise"]
 
 
 def test_where_the_fallback_has_no_action_it_stops() -> None:
@@ -452,6 +455,9 @@ def test_where_the_fallback_has_no_action_it_stops() -> None:
     env.reset()
     with pytest.raises(AssumptionBroken, match="left the declared support, and the fallback has no action here"):
         env.step(0)
+    assert not env.action_masks().any()
+    with pytest.raises(OutOfOrder, match="Call reset first"):
+        env.step(0)  # what was certified was so in the state before
 
 
 def test_a_state_that_nobody_declared_stops_it() -> None:
@@ -459,6 +465,35 @@ def test_a_state_that_nobody_declared_stops_it() -> None:
     env.reset()
     with pytest.raises(AssumptionBroken, match=r"a state that the problem does not know.*8"):
         env.step(0)
+    with pytest.raises(OutOfOrder, match="Call reset first"):
+        env.step(0)
+    _, info = env.reset()
+    assert not info["certificate"]["guaranteed"]
+
+
+def test_a_vector_environment_after_an_error_and_before_its_reset() -> None:
+    def cost(step: Transition) -> float:
+        if len(told) == 2:
+            raise RuntimeError("the sensor is gone")
+        told.append(step)
+        return 0.1
+
+    told: list[Transition] = []
+    made = gymnasium.vector.SyncVectorEnv([lambda: gymnasium.wrappers.TimeLimit(Corridor(), 3)] * 2)
+    env = foreign(env=made, cost=cost)
+    for bad in ([0], [0.5, 1.0], ["x", "y"]):
+        with pytest.raises((OutOfOrder, InvalidInput)):
+            env.step(bad)
+    env.reset()
+    for bad in ([0], [0.5, 1.0], ["x", "y"]):
+        with pytest.raises(InvalidInput, match="2 whole numbers"):
+            env.step(bad)
+    env.step([2, 2])
+    with pytest.raises(RuntimeError, match="the sensor is gone"):
+        env.step([0, 0])
+    with pytest.raises(OutOfOrder, match="Call reset first"):
+        env.step([2, 2])
+    assert [step.action for step in told] == [0, 0]  # no jump was ever let through
 
 
 def test_more_refusals_of_foreign_environments() -> None:

@@ -75,6 +75,7 @@ class Learner(Agent):
         self._new_data = False  # since the last plan
         self._waiting: Waiting | None = None  # what :meth:`take` was told, made when first needed
         self.environment_seeds: set[int] = set()  # of environments whose episodes :meth:`take` was told
+        self.disproved = ""  #: what a shield has seen that was declared impossible
         self.shared_offsets = any(limit.episode_noise > 0.0 for limit in problem.limits)
         self.grows_alone = True  #: False: whoever has it lets the graph grow, by :meth:`adopt`
         self._may_grow = False  # what the plan in force lets be expanded

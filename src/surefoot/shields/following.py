@@ -7,6 +7,8 @@ plan, and another plan need not know it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -72,10 +74,9 @@ class Follower:
     @property
     def certificate(self) -> dict[str, Any]:
         """What is promised of this episode, and by which plan."""
-        plain = self._allowed.certificate
-        if self._lost:
-            return plain | {"guaranteed": False, "promise": self._lost, "counted": False}
-        return plain if self._counts else plain | {"counted": False}
+        plain, lost = self._allowed.certificate, self._lost or self.learner.disproved
+        plain = plain if self._counts else plain | {"counted": False}
+        return plain | {"guaranteed": False, "promise": lost} if lost else plain
 
     # --- an episode -------------------------------------------------------------------------------------
 
@@ -108,6 +109,7 @@ class Follower:
         try:
             state = self.reader.arrival(h + 1, step)
         except UnknownLabel as error:
+            self.learner.disproved = f"no guarantee: {place} led to {error.got}, which the problem does not know"
             raise AssumptionBroken(
                 "the environment has come to a state that the problem does not know",
                 where=str(place),
@@ -164,7 +166,8 @@ class Follower:
         place = under_way(self.place)
         if not self._lost:
             where, to = str(place), place.problem.naming.states[h][state]
-            self._lost = f"no guarantee: {where} led to {to!r}, which was declared impossible; the fallback plays on"
+            self.learner.disproved = f"no guarantee: {where} led to {to!r}, which was declared impossible"
+            self._lost = f"{self.learner.disproved}; the fallback plays on"
             self._counts = False
         place.step, place.state = h, state
 
@@ -177,6 +180,17 @@ class Follower:
                 fix="Declare every successor that is possible.",
             )
         return pair
+
+
+@contextmanager
+def followed(*followers: Follower) -> Iterator[None]:
+    """A step of their environments. Where it fails nobody knows any more where they are: only a reset goes on."""
+    try:
+        yield
+    except BaseException:
+        for follower in followers:
+            follower.end()
+        raise
 
 
 def check_action(action: Any) -> int:

@@ -36,7 +36,7 @@ from surefoot.model.labels import Label
 from surefoot.model.measured import Cost
 from surefoot.model.problem import Problem
 from surefoot.model.rays import refuse_rays
-from surefoot.shields.following import OUTSIDE, Follower, check_action
+from surefoot.shields.following import OUTSIDE, Follower, check_action, followed
 from surefoot.shields.reading import Foreign, Own, Reader, Transition
 from surefoot.worlds.env import SurefootEnv
 
@@ -79,7 +79,8 @@ def shield(
 
     A foreign environment's episode is truncated at the problem's horizon. One that arrives in a state which the problem
     declared impossible goes on with the fallback alone, and says so in the certificate; where the fallback has no
-    action or the problem does not know the state, it stops with an error.
+    action or the problem does not know the state, it stops with an error. No certificate of this learner promises
+    anything from then on: what was declared is not so.
 
     The guarantee is the learner's, whatever the policy: :mod:`surefoot.shields.shield` says why.
 
@@ -219,8 +220,10 @@ class Shield(gymnasium.Wrapper[Any, Any, Any, Any]):
         if follower.place is None:
             raise OutOfOrder("step before reset, or after the end of the episode", fix="Call reset first.")
         played = follower.choose(check_action(action))
-        observation, reward, terminated, truncated, info = self.env.step(played)
-        done = follower.arrive(Transition(self._seen, played, observation, float(reward), terminated, truncated, info))
+        with followed(follower):
+            observation, reward, terminated, truncated, info = self.env.step(played)
+            seen = Transition(self._seen, played, observation, float(reward), terminated, truncated, info)
+            done = follower.arrive(seen)
         if done:
             follower.learner.count_episodes(follower.end())
             truncated = truncated or not terminated

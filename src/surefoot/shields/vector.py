@@ -15,9 +15,9 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from surefoot.agents.learner import Learner
-from surefoot.errors import InvalidInput
+from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.model.graph import BoolArray
-from surefoot.shields.following import Follower
+from surefoot.shields.following import Follower, followed
 from surefoot.shields.reading import Transition
 from surefoot.shields.shield import may_count
 
@@ -37,7 +37,7 @@ class VectorShield(gymnasium.vector.VectorWrapper):
             )
         self._seen: Any = None
         self._counts = [True] * len(followers)
-        self._resetting = [True] * len(followers)  # before the first reset, and in the step that resets
+        self._resetting = [False] * len(followers)  # in the step that resets
 
     @property
     def learner(self) -> Learner:
@@ -73,24 +73,24 @@ class VectorShield(gymnasium.vector.VectorWrapper):
 
     def step(self, actions: Any) -> tuple[Any, Any, NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Play the actions that are certified, and others in the place of those that are not."""
-        resetting = self._resetting
-        played = np.array(actions, dtype=np.int64)
+        played, resetting = self._checked(actions), self._resetting
         for i, follower in enumerate(self._followers):
             if not resetting[i]:
                 played[i] = follower.choose(int(played[i]))
-        observations, rewards, terminated, truncated, infos = self.env.step(played)
         ended = 0
         self._resetting = [False] * self.num_envs
-        for i, follower in enumerate(self._followers):
-            if resetting[i]:  # this step was the reset, and its action was ignored
-                continue
-            over = bool(terminated[i]), bool(truncated[i])
-            after, info = self._last(observations, infos, i) if any(over) else (_part(observations, i), _info(infos, i))
-            step = Transition(_part(self._seen, i), int(played[i]), after, float(rewards[i]), *over, info)
-            if follower.arrive(step):
-                self._refuse_longer(over, follower)
-                ended += follower.end()
-                self._resetting[i] = True
+        with followed(*self._followers):
+            observations, rewards, terminated, truncated, infos = self.env.step(played)
+            for i, follower in enumerate(self._followers):
+                if resetting[i]:  # this step was the reset, and its action was ignored
+                    continue
+                over = bool(terminated[i]), bool(truncated[i])
+                last = self._last(observations, infos, i) if any(over) else (_part(observations, i), _info(infos, i))
+                step = Transition(_part(self._seen, i), int(played[i]), last[0], float(rewards[i]), *over, last[1])
+                if follower.arrive(step):
+                    self._refuse_longer(over, follower)
+                    ended += follower.end()
+                    self._resetting[i] = True
         if ended:
             self.learner.count_episodes(ended)
         for i, follower in enumerate(self._followers):
@@ -99,6 +99,16 @@ class VectorShield(gymnasium.vector.VectorWrapper):
                 follower.begin(_part(observations, i), _info(infos, i), self._counts[i])
         self._seen = observations
         return observations, rewards, terminated, truncated, self._with_masks(infos)
+
+    def _checked(self, actions: Any) -> NDArray[np.int64]:
+        """One whole number for each part, all of which are in an episode, or in the step that begins one."""
+        if any(part.place is None and not over for part, over in zip(self._followers, self._resetting, strict=True)):
+            raise OutOfOrder("step before reset, or after an error", fix="Call reset first.")
+        found = np.asarray(actions)
+        if found.shape != (self.num_envs,) or found.dtype.kind not in "iu":
+            got = f"shape {found.shape}, {found.dtype}"
+            raise InvalidInput(f"actions must be {self.num_envs} whole numbers, one for each environment", got=got)
+        return found.astype(np.int64)
 
     def _last(self, observations: Any, infos: dict[str, Any], i: int) -> tuple[Any, dict[str, Any]]:
         """The last observation and info of an episode that has ended."""
