@@ -21,8 +21,9 @@ from typing import Any
 import pytest
 
 import surefoot as sf
-from surefoot import clusters
+from surefoot import cli, clusters
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile, UnwritableFile
+from surefoot.plan.blockwise.team import Team
 from surefoot.storage.disk import FileLayer
 from surefoot.sweeps import progress, sweep
 from surefoot.sweeps import task as play
@@ -145,6 +146,44 @@ def test_workers_use_one_thread(cluster: Any) -> None:
 
     with distributed.Client(cluster) as client:
         assert client.submit(threads).result() == (1, 1, "1")
+
+
+def test_plans_on_a_cluster_change_no_byte(on: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One option of the command line, which is written nowhere."""
+    asked = list[str]()
+
+    def ask(self: Team, question: str, words: Any) -> list[Any]:
+        asked.append(question)
+        return asking(self, question, words)
+
+    asking = Team.ask
+    monkeypatch.setattr(Team, "ask", ask)
+    spec = Spec(WORLD, [Contender("lsvi-new"), Contender("fallback")], [3], 15)
+    sweep.sweep(spec, tmp_path / "here", jobs=1)
+    assert not asked
+    words = ["run", WORLD, "--agent", "lsvi-new", "--agent", "fallback", "--seeds", "3", "--episodes", "15"]
+    monkeypatch.setattr(sys, "argv", ["surefoot", *words, "--plan-on", on, "--out", str(tmp_path / "there")])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert not ended.value.code
+    assert asked.count("look") > 2
+    assert contents(tmp_path / "here") == contents(tmp_path / "there")
+
+
+@pytest.mark.parametrize(
+    ("given", "agents", "words"),
+    [
+        ({"on": "dask"}, ["lsvi-new"], r"played here, one after the other: on='dask'"),
+        ({"jobs": 2}, ["lsvi-new"], r"played here, one after the other: jobs=2"),
+        ({}, ["fallback"], r"none of the agents makes plans on a cluster: fallback"),
+        ({}, ["lsvi-new", "lsvi-new-paper"], r"no such cluster: 'daks'"),
+    ],
+)
+def test_plans_on_a_cluster_that_cannot_be(given: Any, agents: list[str], words: str, tmp_path: Path) -> None:
+    spec = Spec(WORLD, [Contender(name) for name in agents], [0], 10)
+    with pytest.raises(InvalidInput, match=words):
+        sweep.sweep(spec, tmp_path / "out", plan_on="daks", **given)
+    assert not (tmp_path / "out").exists()
 
 
 # ---------------------------------------------------------------- what dies

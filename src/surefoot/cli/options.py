@@ -47,6 +47,14 @@ On = Annotated[
         show_default="local",
     ),
 ]
+PlanOn = Annotated[
+    str | None,
+    typer.Option(
+        help="Make plans on a Dask cluster: dask, a scheduler's address, or a TOML file of one. For problems that one "
+        "machine cannot plan in time; runs are then played here, one after the other.",
+        show_default="in each run's own process",
+    ),
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit code 1 when a limit was broken or a guarantee is void.")]
 Dark = Annotated[bool, typer.Option("--dark", help="Draw on dark paper.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the runs in the directory.")]

@@ -10,6 +10,7 @@ def resume_command(
     folder: options.RunsFolder,
     jobs: options.Jobs = None,
     on: options.On = None,
+    plan_on: options.PlanOn = None,
     checkpoint_seconds: options.Pause = 10.0,
     strict: options.Strict = False,
 ) -> None:
@@ -17,7 +18,7 @@ def resume_command(
     from surefoot.sweeps import sweep
 
     try:
-        outcome = sweep.resume(folder, jobs=jobs, on=on, checkpoint_seconds=checkpoint_seconds)
+        outcome = sweep.resume(folder, jobs=jobs, on=on, plan_on=plan_on, checkpoint_seconds=checkpoint_seconds)
     except KeyboardInterrupt:
         stopped_at_once(folder)
     finish(outcome, strict)

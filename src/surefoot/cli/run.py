@@ -47,6 +47,7 @@ def run_command(
     ] = None,
     jobs: options.Jobs = None,
     on: options.On = None,
+    plan_on: options.PlanOn = None,
     snapshots: Annotated[
         int | None, typer.Option(min=0, help="How many seeds keep plans for the report's explorer.", show_default="1")
     ] = None,
@@ -76,6 +77,7 @@ def run_command(
         "out": out,
         "jobs": jobs,
         "on": on,
+        "plan_on": plan_on,
         "snapshots": snapshots,
         "checkpoint_seconds": checkpoint_seconds,
         "strict": strict or None,
@@ -91,4 +93,5 @@ def _run(found: RunOptions, force: bool) -> Outcome:
     typer.echo(
         f"{spec.world_name}: {runs} run{'s' if runs > 1 else ''} of {spec.episodes:,} episodes → {out}", err=True
     )
-    return play_sweep(spec, out, jobs=found.jobs, on=found.on, force=force, pause=found.checkpoint_seconds)
+    places: dict[str, Any] = {"jobs": found.jobs, "on": found.on, "plan_on": found.plan_on}
+    return play_sweep(spec, out, **places, force=force, pause=found.checkpoint_seconds)

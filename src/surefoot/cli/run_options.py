@@ -31,6 +31,7 @@ class RunOptions:
     out: Path | None = None
     jobs: int | None = None
     on: str | None = None
+    plan_on: str | None = None
     snapshots: int = 1
     checkpoint_seconds: float = 10.0
     strict: bool = False
@@ -110,6 +111,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "out": ((str,), "text"),
     "jobs": ((int,), "a whole number"),
     "on": ((str,), "text"),
+    "plan_on": ((str,), "text"),
     "snapshots": ((int,), "a whole number"),
     "checkpoint_seconds": ((int, float), "a number"),
     "strict": ((bool,), "true or false"),

@@ -22,6 +22,7 @@ seeds = "0:3"  # first:end, or a list such as [0, 5, 7]
 out = {out}  # a new directory; nothing is overwritten without --force
 # jobs = 2  # number of processes; by default one per core
 # on = "dask"  # where runs are played: local, dask, joblib, a scheduler's address, or a TOML file of a cluster
+# plan_on = "dask"  # make plans on a Dask cluster: dask, a scheduler's address, or a TOML file of one
 # snapshots = {snapshots}  # how many seeds keep plans for the report's explorer
 # checkpoint_seconds = {pause}  # seconds between two checkpoints of a run
 # strict = true  # exit code 1 when a limit was broken or a guarantee is void
@@ -68,4 +69,9 @@ def _comment(doc: str) -> str:
     if not found:
         return ""
     lines = textwrap.dedent(arguments.partition("\n\n")[0]).rstrip().splitlines()
-    return "".join(f"#   {line}\n" for line in lines if not line.startswith("problem:"))
+    text, told = "", True
+    for line in lines:
+        if not line.startswith(" "):
+            told = line.partition(":")[0] not in GIVEN
+        text += f"#   {line}\n" if told else ""
+    return text

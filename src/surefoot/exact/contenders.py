@@ -8,14 +8,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from surefoot.agents.registry import AGENTS, Roster
+from surefoot.checks import options_of
 
 if TYPE_CHECKING:
     from surefoot.agents.agent import Agent
     from surefoot.worlds.world import World
 
 ORACLE = "oracle-shield"
-GIVEN = ("problem", "world")  # what the comparison gives an agent; all else are options
+GIVEN = ("problem", "world", "on")  # what the comparison gives an agent; all else are options
 CONTENDERS = Roster({**AGENTS.homes, ORACLE: "exact.oracle_shield.OracleShield"})
+
+
+def plans_on_clusters(name: str) -> bool:
+    """Can this agent's plans be made on a cluster?"""
+    return "on" in options_of(CONTENDERS.kind(name), without=())
 
 
 def agent_for(name: str, world: World, **options: Any) -> Agent:

@@ -55,6 +55,7 @@ from typing import Any
 
 from surefoot.checks import at_least
 from surefoot.errors import InvalidInput
+from surefoot.exact.contenders import plans_on_clusters
 from surefoot.model.files import file_for
 from surefoot.runs import plans_kept as snapshots
 from surefoot.runs.progress import Interrupt
@@ -96,6 +97,7 @@ def sweep(
     *,
     jobs: int | None = None,
     on: str | Engine | None = None,
+    plan_on: str | None = None,
     force: bool = False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     progress: bool | None = None,
@@ -110,6 +112,8 @@ def sweep(
         on: where runs are played: "local" (the default), "dask" or "joblib" on this machine, a Dask scheduler's
             address, or a TOML file that describes a cluster (:mod:`surefoot.sweeps.engines.engine`). The result does
             not depend on it, and :func:`resume` may use another.
+        plan_on: make the plans of agents that know how on a Dask cluster, which is "dask", an address or a file, as
+            above. Runs are then played in this process, one after the other. The result does not depend on it either.
         checkpoint_seconds: how often a run under way is kept.
         progress: show a display; by default on a terminal, when it takes more than two seconds.
 
@@ -123,11 +127,11 @@ def sweep(
         (4, ['lsvi-new/seed-0000', 'lsvi-new/seed-0001'])
     """
     root = Path(out)
-    engine = engine_of(on, jobs)
+    engine = _engine(on, jobs, plan_on, spec)
     pause = at_least("checkpoint_seconds", checkpoint_seconds, 0.0)
     folders.refuse_taken(root, force)
     world = spec.make_world()
-    notes = _try_agents(spec, world)
+    notes = _try_agents(spec, world, plan_on)
     with writing(root):
         disk.DISK.mkdir(root)
     with ExitStack() as stack:
@@ -138,7 +142,7 @@ def sweep(
         found = folders.create(root, manifest, world)
         engine = _without_processes(engine, world, len(found.places()))
         del world  # workers make their own; a copy here would be one too many
-        return _play_missing(found, engine, pause, progress, (*notes, *more))
+        return _play_missing(found, engine, pause, progress, (*notes, *more), plan_on)
 
 
 def resume(
@@ -146,13 +150,14 @@ def resume(
     *,
     jobs: int | None = None,
     on: str | Engine | None = None,
+    plan_on: str | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     progress: bool | None = None,
 ) -> Outcome:
     """Go on with a sweep that was interrupted, to the same bytes; nothing happens to one that is finished."""
-    engine = engine_of(on, jobs)
     pause = at_least("checkpoint_seconds", checkpoint_seconds, 0.0)
     found = open_folder(out)
+    engine = _engine(on, jobs, plan_on, found.spec)
     with ExitStack() as stack:
         with writing(found.root):
             stack.enter_context(folders.alone(found.root))
@@ -160,10 +165,25 @@ def resume(
         spec, world = found.spec, found.world()
         for place in found.finished():
             found.ledger(place)  # a damaged one is found before hours are spent on the others
-        notes = tuple(_try_agents(spec, world))
+        notes = tuple(_try_agents(spec, world, plan_on))
         engine = _without_processes(engine, world, len(found.places()) - len(found.finished()))
         del world
-        return _play_missing(found, engine, pause, progress, notes)
+        return _play_missing(found, engine, pause, progress, notes, plan_on)
+
+
+def _engine(on: str | Engine | None, jobs: int | None, plan_on: str | None, spec: Spec) -> Engine:
+    """Where runs are played; in this process alone when their plans are made on a cluster."""
+    if plan_on is None:
+        return engine_of(on, jobs)
+    if on not in (None, "local") or jobs not in (None, 1):
+        rule, fix = "with plans on a cluster runs are played here, one after the other", "Leave out one of the two."
+        raise InvalidInput(rule, got=f"jobs={jobs}" if on in (None, "local") else f"on={on!r}", fix=fix)
+    if not any(plans_on_clusters(each.agent) for each in spec.agents):
+        names = ", ".join(each.name for each in spec.agents)
+        raise InvalidInput(
+            "none of the agents makes plans on a cluster", got=names, fix="Leave it out, or use lsvi-new."
+        )
+    return Local(1)
 
 
 def _without_processes(engine: Engine, world: World, tasks: int) -> Engine:
@@ -171,13 +191,13 @@ def _without_processes(engine: Engine, world: World, tasks: int) -> Engine:
     return Here(world) if isinstance(engine, Local) and min(engine.jobs, tasks) <= 1 else engine
 
 
-def _try_agents(spec: Spec, world: World) -> list[str]:
+def _try_agents(spec: Spec, world: World, plan_on: str | None) -> list[str]:
     """Make every agent once: what an agent refuses is said before anything is written. → what they warned of."""
     notes = []
     for each in spec.agents:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            agent = make_agent(each, world, spec.episodes)
+            agent = make_agent(each, world, spec.episodes, plan_on)
         notes += [f"{each.name}: {warning.message}" for warning in caught]
         left = agent.episodes_left()
         if left is not None and left < spec.episodes:
@@ -204,14 +224,19 @@ def _manifest(spec: Spec, world: World) -> tuple[dict[str, Any], list[str]]:
 
 
 def _play_missing(
-    found: Folder, engine: Engine, pause: float, progress: bool | None, notes: tuple[str, ...]
+    found: Folder,
+    engine: Engine,
+    pause: float,
+    progress: bool | None,
+    notes: tuple[str, ...],
+    plan_on: str | None,
 ) -> Outcome:
     folders.clean(found)
     spec, keeping = found.spec, found.manifest["snapshots"]["seeds"]
     contenders = {each.name: each for each in spec.agents}
     places = found.places()
     tasks = [
-        Task(place, contenders[place.label], spec.episodes, place.seed in keeping, pause)
+        Task(place, contenders[place.label], spec.episodes, place.seed in keeping, pause, plan_on)
         for place in places
         if not place.finished
     ]

@@ -13,7 +13,7 @@ from typing import Any
 from surefoot import errors
 from surefoot.agents.agent import Agent
 from surefoot.errors import SurefootError, UnreadableFile
-from surefoot.exact.contenders import agent_for
+from surefoot.exact.contenders import agent_for, plans_on_clusters
 from surefoot.runs import checkpoint as checkpoints
 from surefoot.runs.plans_kept import Recorder
 from surefoot.runs.run import Run
@@ -40,6 +40,7 @@ class Task:
     episodes: int
     snapshots: bool
     checkpoint_seconds: float
+    plan_on: str | None = None  # where plans are made, of agents that know how
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,13 @@ Tell = Callable[[int, str], None]  # episodes done, a line on how it goes
 Stop = Callable[[], bool]
 
 
-def make_agent(contender: Contender, world: World, episodes: int) -> Agent:
+def make_agent(contender: Contender, world: World, episodes: int, plan_on: str | None = None) -> Agent:
     """The contender; the paper's constants are for the run's own number of episodes unless another is given."""
     options: dict[str, Any] = dict(contender.options)
     if contender.agent == "lsvi-new-paper":
         options.setdefault("episodes", episodes)
+    if plan_on is not None and plans_on_clusters(contender.agent):
+        options["on"] = plan_on
     return agent_for(contender.agent, world, **options)
 
 
@@ -71,7 +74,7 @@ def play_task(task: Task, world: World, tell: Tell, stop: Stop) -> Played:
         disk.DISK.mkdir(place.folder.parent)
     with warnings.catch_warnings():  # they were said once, before the sweep began
         warnings.simplefilter("ignore")
-        agent = make_agent(task.contender, world, task.episodes)
+        agent = make_agent(task.contender, world, task.episodes, task.plan_on)
     session = _resumed(task, agent, world) if place.begun else Session(agent, world, task.episodes, place.seed)
     recorder = Recorder(place.snapshots) if task.snapshots else None
     if place.begun and recorder is not None:
