@@ -99,7 +99,7 @@ class PaperConstants:
     setting: Setting
     episodes: int
     beta_1: float
-    """With p/(mH) in its log."""
+    """With p/(mH) in its log, or p as printed (:attr:`Setting.union`)."""
     beta: float
     initial_episodes: int
     """K′, not capped at K."""
