@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import surefoot as sf
 from surefoot.errors import InvalidInput, OutOfOrder, UnknownLabel
+from surefoot.model.measured import measured_features
 from tests.differential.compare import problem_of
 from tests.hand_made import corridor, maze, tell
 from tests.reference.generate import random_history, random_tables
@@ -332,3 +334,116 @@ def test_observations_do_not_depend_on_having_been_asked(seed: int) -> None:
         feed(told, episode)
     one, two = asked.checkpoint(), told.checkpoint()
     assert all(one[name].tobytes() == two[name].tobytes() for name in one)
+
+
+# ---------------------------------------------------------------- what others play, and what is measured
+
+
+def test_what_others_play_counts_as_what_it_plays_itself() -> None:
+    """Bit for bit, however many wait; and a plan is made when enough of them do."""
+    problem = corridor({"fallback": [1.0], "other": [0.5]}, LIMIT, horizon=3, terminal=[0.7])
+    told, taken = (sf.LsviNew(problem, replan_growth=1e9) for _ in range(2))
+    layers = problem.graph.layers
+    for k in range(300):
+        action, cost = ("fallback", "other")[k % 2], 0.3 + 0.001 * k
+        told.begin_episode("s")
+        for h in (0, 1):
+            measured = None if k == 7 else cost
+            told.observe(h, "s", action, "s", measured)
+            pair = problem.pair_index(h, "s", action)
+            exact = layers[h].cost_features[pair : pair + 1] if k == 5 else None
+            taken.take(h, pair, pair, None if measured is None else np.array([measured]), exact)
+        last = None if k == 9 else cost
+        told.observe_terminal("s", last)
+        taken.take_terminal(0, None if last is None else np.array([last]))
+        told.end_episode()
+        assert taken.count_episodes(1) is False
+    mine, other = taken.checkpoint(), told.checkpoint()
+    assert taken.episodes == told.episodes == 300
+    assert all(np.array_equal(mine[name], other[name]) for name in other if not name.startswith("then/"))
+    assert mine["new_data"]
+
+
+@pytest.mark.parametrize("growth", [0.0, 0.5])
+def test_a_plan_is_due_when_others_have_played_enough(growth: float) -> None:
+    agent = sf.LsviNew(corridor({"fallback": [1.0], "other": [0.5]}, LIMIT), replan_growth=growth)
+    assert agent.count_episodes(1) is False  # nothing was told
+    made = []
+    for k in range(40):
+        agent.take(0, 1, 1, np.array([0.2]))
+        if agent.count_episodes(1):
+            made.append(k)
+    assert agent.replans == 1 + len(made)
+    assert len(made) == 40 if growth == 0.0 else 1 < len(made) < 20
+
+
+def test_what_a_compiled_roll_out_has_seen_is_told_again() -> None:
+    """Each step with its own cost, and the last state only where it has one that was told."""
+
+    class Noting(sf.LsviNew):
+        def _note(self, episode: int, h: int, edge: int, cost: Any) -> None:
+            noted.append((episode, h, edge, cost.tolist()))
+
+        def _note_last(self, state: int, cost: Any) -> None:
+            noted.append((state, cost.tolist()))
+
+    noted: list[Any] = []
+    graph = {(h, "s"): {"go": ["s", "t"]} for h in range(3)} | {(h, "t"): {"go": ["s"]} for h in (1, 2)}
+    problem = maze(graph, {at: "go" for at in graph}, terminal_costs=["t"])
+    agent = Noting(problem)
+    agent.episodes = 5
+    ends = [int(problem.graph.layers[2].successor[edge]) for edge in (0, 1)]
+    costs = np.arange(8.0).reshape(2, 4, 1)
+    agent.retell(np.array([[0, 0, 0], [1, 2, 1]]), costs, True)
+    steps = [(5, 0, 0, [0.0]), (5, 1, 0, [1.0]), (5, 2, 0, [2.0]), (6, 0, 1, [4.0]), (6, 1, 2, [5.0]), (6, 2, 1, [6.0])]
+    t = problem.state_index(3, "t")
+    assert [note for note in noted if len(note) == 4] == steps
+    assert [note for note in noted if len(note) == 2] == [(t, [costs[k, 3, 0]]) for k in (0, 1) if ends[k] == t]
+    noted.clear()
+    agent.retell(np.array([[1, 2, 1]]), costs[1:], False)
+    assert len(noted) == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([3.0, 4.0], None),
+        ([3.0, 4.0 * (1 + 1e-7)], "longer than any"),
+        ([-3.0, -4.1], "longer than any"),
+        ([3.0, math.nan], "not finite"),
+        ([3.0], "features"),
+        ([3.0, 4.0, 0.0], "features"),
+    ],
+)
+def test_features_that_were_measured_are_no_longer_than_declared_ones(given: Any, words: str | None) -> None:
+    problem = corridor({"fallback": [1.0, 0.0], "other": [3.0, 4.0]}, LIMIT)
+    layer = problem.graph.layers[0]
+    if words is None:
+        assert measured_features(problem, layer, 0, given, "here").tolist() == [given]
+    else:
+        with pytest.raises(InvalidInput, match=words) as found:
+            measured_features(problem, layer, 0, given, "here")
+        assert "here" in str(found.value)
+    assert measured_features(problem, layer, 1, None, "here").tolist() == [[3.0, 4.0]]
+
+
+def test_a_measured_sparse_row_has_columns_of_its_own_pair_only() -> None:
+    x = csr_array(np.array([[1.0, 0.0, 0.0, 2.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 3.0, 0.0]]))
+    problem = sf.Problem.from_arrays(
+        horizon=2,
+        start=0,
+        state_ptr=[np.array([0, 2])],
+        pair_ptr=[np.array([0, 1, 3])],
+        successors=[np.array([0, 0, 1])],
+        reward=[np.zeros(2)],
+        cost_features=[x],
+        fallback=[np.zeros(1, np.int64)],
+        limits=LIMIT,
+    )
+    layer = problem.graph.layers[0]
+    found = measured_features(problem, layer, 0, [0.5, 0.0, 0.0, 1.0], "here")
+    assert (found.columns.tolist(), np.asarray(found.values).ravel().tolist()) == ([0, 3], [0.5, 1.0])
+    for edge in (1, 2):  # of the second pair, whose rows have columns 1 and 2
+        assert measured_features(problem, layer, edge, [0.0, 0.1, 0.2, 0.0], "here").columns.tolist() == [1, 2]
+        with pytest.raises(InvalidInput, match="column 3"):
+            measured_features(problem, layer, edge, [0.0, 0.1, 0.0, 0.1], "here")

@@ -23,6 +23,7 @@ from tests.hand_made import corridor
 from tests.monitored import chain
 from tests.studies import Calm, Plant, Quick, go_on, kettle, records_of
 
+WARM = ("warm", 1)
 Change = Callable[[sf.Problem], sf.Problem]
 
 
@@ -64,6 +65,10 @@ def no_last_costs(problem: sf.Problem) -> sf.Problem:
     return graph(problem, terminal=replace(last, has_cost=np.zeros_like(last.has_cost), cost_features=None))
 
 
+def melts(problem: sf.Problem) -> Any:
+    return np.array([name == "melt" for name in problem.naming.states[2]])
+
+
 WIDER: dict[str, tuple[Change, str]] = {
     "noise": (lambda p: limit(p, noise=0.06), "larger noise"),
     "norm": (lambda p: limit(p, norm=3.5), "larger norm or misspecification"),
@@ -80,6 +85,8 @@ OTHER: dict[str, Change] = {
     "features of a last state": last_features,
     "cost of a last state": last_cost,
     "costs of all last states": no_last_costs,
+    "a forbidden state": lambda p: layer(p, 1, forbidden=np.array([s == WARM for s in p.naming.states[1]])),
+    "a forbidden last state": lambda p: graph(p, terminal=replace(p.graph.terminal, forbidden=melts(p))),
 }
 
 
@@ -123,6 +130,20 @@ def test_what_else_is_declared_stays(tmp_path: Path, name: str, discard: bool) -
     old, new = kettle().problem, OTHER[name](kettle().problem)
     assert refused(old, new, tmp_path, discard)
     assert refused(new, old, tmp_path, discard)
+
+
+@pytest.mark.parametrize("name", ["stationary transitions", "transition features", "horizon"])
+def test_what_the_audit_does_not_need_stays_too(name: str) -> None:
+    old = kettle().problem
+    first = old.graph.layers[0]
+    halved = first.transition_features * np.where(np.arange(first.n_edges) == first.n_edges - 1, 0.5, 1.0)[:, None]
+    new = {
+        "stationary transitions": lambda: replace(old, stationary_transitions=True),
+        "transition features": lambda: layer(old, 0, transition_features=halved),
+        "horizon": lambda: corridor({"wait": [1.0]}, old.limits[0], horizon=2),
+    }[name]()
+    with pytest.raises(InvalidInput, match=name.replace(" ", "_")):
+        declaring.refuse_narrower(old, new, False)
 
 
 @pytest.mark.parametrize("n_features", [3, 300])
@@ -249,3 +270,137 @@ def test_model_errors_that_are_declared_later_count_for_the_data_that_are_kept(t
         assert np.array_equal(upper, wanted) == (before > 0.0)
         go_on(study, plant, 90)
     assert sf.audit(path).clean, str(sf.audit(path))
+
+
+PRIOR = [(0.0, 1.0), (-1.0, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "holds"),
+    [
+        ({"prior": PRIOR}, {"prior": [(-0.1, 1.0), (-1.0, 1.1)]}, True),
+        ({"prior": PRIOR}, {"prior": [(0.1, 2.0), (-2.0, 2.0)]}, False),
+        ({"prior": PRIOR}, {"prior": [(-1.0, 2.0), (-2.0, 0.9)]}, False),
+        ({"prior": PRIOR}, {"prior": [(0.0, 2.0), (-1.0, 1.0)], "norm": 1.42}, True),  # every corner is √2 away
+        ({"prior": PRIOR}, {"prior": [(0.0, 2.0), (-1.0, 1.0)], "norm": 1.41}, False),
+        ({"prior": PRIOR, "norm": 1.2}, {"prior": [(0.0, 2.0), (-1.0, 1.0)], "norm": 1.2}, True),
+        ({"prior": PRIOR, "norm": 1.2}, {"prior": [(0.0, 2.0), (-1.0, 1.0)], "norm": 1.1}, False),
+        ({"prior": PRIOR, "norm": 1.2}, {"prior": PRIOR, "norm": 1.3}, True),
+        ({"prior": PRIOR, "norm": 1.2}, {"prior": PRIOR, "norm": 1.1}, False),
+        ({"prior": PRIOR}, {"norm": 1.42}, True),
+        ({"prior": PRIOR}, {"norm": 1.41}, False),
+        ({"prior": [(0.5, 0.5), (0.0, 0.0)]}, {"norm": 0.5, "features": [0]}, True),
+        ({"prior": [(0.5, 0.5), (0.0, 0.0)]}, {"norm": 0.5, "features": [1]}, False),
+        ({"norm": 0.5}, {"prior": [(-0.5, 0.5), (-0.6, 0.5)]}, True),
+        ({"norm": 0.5}, {"prior": [(-0.5, 0.5), (-0.4, 0.6)]}, False),
+        ({"norm": 0.5}, {"prior": [(-0.5, 0.4), (-0.6, 0.6)]}, False),
+        ({"norm": 0.5}, {"prior": [(-0.5, 0.5), (-0.5, 0.5)], "norm": 0.5}, True),
+        ({"norm": 0.5}, {"prior": [(-0.5, 0.5), (-0.5, 0.5)], "norm": 0.4}, False),
+        ({"norm": 0.5, "features": [0]}, {"prior": [(-0.5, 0.5), 0.0]}, True),
+    ],
+)
+def test_a_prior_gives_way_to_one_that_holds_it(tmp_path: Path, old: Any, new: Any, holds: bool) -> None:
+    """Every γ that was possible stays possible; and where the rows are other ones, only with the data discarded."""
+    before, after = (
+        corridor({"stay": [1.0, 0.5]}, [sf.Limit("a", bound=2.0, noise=0.1, norm=1.0), known])
+        for known in (sf.Limit("load", bound=2.0, noise=0.1, **each) for each in (old, new))
+    )
+    assert refused(before, after, tmp_path, discard=True) is not holds
+    assert refused(before, before, tmp_path) is False
+    same = old.get("prior") == new.get("prior")
+    assert refused(before, after, tmp_path) is not (holds and same)
+    if holds:
+        assert changes(before, after, tmp_path, discard=True)[1:] == ["larger norm or misspecification"]
+
+
+@pytest.mark.parametrize("at", [0, 1])
+@pytest.mark.parametrize("name", ["noise", "episode_noise", "misspecification", "norm"])
+def test_each_limit_is_looked_at(tmp_path: Path, name: str, at: int) -> None:
+    limits = [sf.Limit(key, bound=2.0, noise=0.1, norm=1.0, episode_noise=0.1, misspecification=0.1) for key in "ab"]
+    old = corridor({"stay": [1.0, 0.5]}, limits)
+    limits[at] = replace(limits[at], **{name: 2.0})
+    new = corridor({"stay": [1.0, 0.5]}, limits)
+    assert not refused(old, new, tmp_path)
+    assert refused(new, old, tmp_path)
+    assert len(changes(old, new, tmp_path)) == 1
+
+
+def needed(noise: float) -> Any:
+    return {"certified": True, "noise_needed": {"limit 0": noise}}
+
+
+WENT = {"step": 0, "state": "s", "action": "heat", "next_state": "cold"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "details", "kept", "discarded"),  # is it answered by no change, and by a discard?
+    [
+        ("cost", {}, True, True),
+        ("plan", {}, True, True),
+        ("limit", {"certified": False}, True, True),
+        ("limit", {"certified": True}, False, True),
+        ("limit", needed(0.05), True, True),  # that is declared
+        ("limit", needed(0.0501), False, True),
+        ("residual", {"certified": False}, False, True),
+        ("contradiction", {}, False, True),
+        ("computation", {}, False, True),
+        ("successor", WENT, False, True),
+        ("forbidden", WENT, False, True),
+        ("successor", {**WENT, "next_state": "s"}, True, True),  # by a support that has it
+        ("successor", {**WENT, "next_state": "s", "exact": [0.5]}, False, True),  # in the cell, outside the box
+    ],
+)
+def test_what_answers_an_alarm(tmp_path: Path, kind: str, details: Any, kept: bool, discarded: bool) -> None:
+    """The study and the audit, on the same alarms."""
+    problem, alarm = kettle().problem, Raised(kind, 3, "…", details)
+    read = read_problem(problem.save(tmp_path / "problem.json"))
+    for discard, answered in ((False, kept), (True, discarded)):
+        assert (declaring.unanswered([alarm], problem, discard, ()) == []) is answered
+        declared = answers.Declared(read, {"problem_file": "problem.json"}, lambda name: read)
+        for limit_name, scale in details.get("noise_needed", {}).items():
+            declared.exceeded(3, limit_name, scale, True)
+        if kind in ("successor", "forbidden"):
+            declared.left_support(3, {**details, "point": details.get("exact")})
+        changed = ["data discarded"] if discard else []
+        record = {"discard": discard, "problem": read.digest, "problem_file": "problem.json", "changes": changed}
+        found = list(declared.answer(9, {**record, "time": "2026"}, [(4, {**alarm.entries()})]))
+        assert (found == []) is answered, found
+        assert (declared.restored is not None) is alarm.disproves
+        assert alarm.disproves is (kind not in ("cost", "plan") and (kind, details) != ("limit", {"certified": False}))
+
+
+def test_the_audit_knows_a_certified_action_whatever_the_alarm_says(tmp_path: Path) -> None:
+    """A forged ``certified: false`` would make a limit that was exceeded no disproof."""
+    read = read_problem(kettle().problem.save(tmp_path / "problem.json"))
+    alarm = Raised("limit", 3, "…", {"certified": False}).entries()
+    for certified in (False, True):
+        declared = answers.Declared(read, {"problem_file": "problem.json"}, lambda name: read)
+        declared.exceeded(3, "limit 0", 0.2, certified)
+        assert declared.promise([(4, alarm)]).startswith("none: ended" if certified else "none in safe mode")
+
+
+def test_the_first_differences_are_named() -> None:
+    there = {"a": [1, 2.0], "b": {"c": np.zeros(2)}, "d": 1}
+    here = {"a": [1, 3.0], "b": {"c": np.array([0.0, 1.0])}, "e": [1]}
+    assert declaring.difference(there, here) == (
+        "a[1]: 2.0 there, 3.0 here; b.c[1]: 0.0 there, 1.0 here; d: 1 there, not given here; e: not given there, [1] here"
+    )
+    assert declaring.difference(there, dict(there)) == ""
+    assert declaring.difference([1, 2], [1]) == ": 2 entries there, 1 here"
+    assert declaring.difference({"a": 1}, {"a": True}) == "a: 1 there, True here"
+    assert declaring.difference(np.zeros(1), np.zeros(2)) == ": float64 (1,) there, float64 (2,) here"
+    assert declaring.difference(np.zeros(1), np.zeros(1, np.float32)) == ""
+    assert declaring.difference(np.zeros(1), np.zeros(1, int)).startswith(": float64 (1,) there, int64 (1,)")
+    for n, tail in ((5, "[4]: 0 there, 1 here"), (6, "; …")):
+        found = declaring.difference([0] * n, [1] * n)
+        assert found.endswith(tail)
+        assert found.count("there") == 5
+
+
+def test_two_problems_differ_where_their_documents_do() -> None:
+    """Transition features that are the cost features are as good as the same ones written twice."""
+    old = kettle().problem
+    shared = corridor({"stay": [1.0]}, old.limits[0])
+    assert declaring.problem_difference(shared, shared) == ""
+    found = declaring.problem_difference(old, limit(old, noise=0.07))
+    assert found == "limits[0].noise: 0.05 there, 0.07 here"

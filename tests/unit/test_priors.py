@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import surefoot as sf
 from surefoot.errors import InvalidInput
@@ -53,6 +54,25 @@ def test_a_norm_beside_a_prior_joins_the_minimum() -> None:
     length = float(np.linalg.norm(ROWS["full"]))
     assert both.upper(0, "s", "full", "s")[0] == pytest.approx(0.6 * length, abs=1e-9)
     assert both.upper(0, "s", "full", "s")[0] < alone.upper(0, "s", "full", "s")[0]
+
+
+@pytest.mark.parametrize("table", [np.asarray, csr_array], ids=["dense", "sparse"])
+def test_a_norm_beside_a_prior_bounds_both_ends(table: Any) -> None:
+    """−outer‖x‖ − ζ ≤ cost ≤ outer‖x‖ + ζ, where the prior alone says less at both ends."""
+    problem = sf.Problem.from_arrays(
+        horizon=2,
+        start=0,
+        state_ptr=[np.array([0, 1])],
+        pair_ptr=[np.array([0, 2])],
+        successors=[np.array([0, 1])],
+        reward=[np.zeros(1)],
+        cost_features=[table(np.array([[0.0, 3.0, 4.0], [1.0, 2.0, 2.0]]))],
+        fallback=[np.zeros(1, np.int64)],
+        limits=limit(prior=[(-9.0, 8.0)] * 3, norm=0.6, misspecification=0.01),
+    )
+    found = sf.LsviNew(problem).plan.bounds
+    assert found.upper[0][:, 0] == pytest.approx([0.6 * 5 + 0.01, 0.6 * 3 + 0.01], abs=1e-9)
+    assert found.lower[0][:, 0] == pytest.approx([-0.6 * 5 - 0.01, -0.6 * 3 - 0.01], abs=1e-9)
 
 
 def test_coefficients_that_are_known_vanish_from_the_regression() -> None:

@@ -8,6 +8,7 @@ import io
 import os
 import threading
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 from surefoot.errors import OutOfOrder, UnreadableFile, UnwritableFile
-from surefoot.storage import archive, disk, documents, lock
+from surefoot.storage import archive, disk, documents, lock, raw_arrays
 from surefoot.storage.disk import BESIDE, DISK, FileLayer, write_text, writing
 from surefoot.storage.lock import Lock
 
@@ -389,3 +390,66 @@ def test_a_disk_without_a_full_sync_uses_the_usual_one(tmp_path: Path, monkeypat
         monkeypatch.setattr(disk, "F_FULLFSYNC", full)
         DISK.fsync(0)
     assert seen == ["fsync", 51]
+
+
+def test_arrays_of_one_or_two_axes_are_read_from_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever else a header claims of the very same bytes is refused; they are summed up piece by piece."""
+    data = np.arange(4.0).tobytes()
+    (tmp_path / "a.bin").write_bytes(data)
+    (tmp_path / raw_arrays.HEADER).write_text("{}")
+    right = {"dtype": "<f8", "shape": [4], "crc32": f"{zlib.crc32(data):08x}"}
+    for piece in (1, 16, 24, 1 << 24):
+        monkeypatch.setattr(raw_arrays, "_PIECE", piece)
+        for shape in ([4], [2, 2], [1, 4]):
+            for mapped in (False, True):
+                found = raw_arrays.open_arrays(tmp_path, {"a": {**right, "shape": shape}}, mapped)["a"]
+                assert found.reshape(-1).tolist() == [0.0, 1.0, 2.0, 3.0]
+                assert list(found.shape) == shape
+    for wrong in (
+        {"shape": [2, 2, 1]},
+        {"shape": []},
+        {"shape": [-4]},
+        {"shape": [True, 4]},
+        {"shape": [4.0]},
+        {"dtype": ">f8"},
+        {"crc32": right["crc32"][:-1]},
+        {"crc32": right["crc32"] + "0"},
+    ):
+        with pytest.raises(UnreadableFile, match="does not describe an array"):
+            raw_arrays.open_arrays(tmp_path, {"a": {**right, **wrong}}, False)
+    for shape in ([3], [5], [1 << 61]):
+        with pytest.raises(UnreadableFile, match="wrong size"):
+            raw_arrays.open_arrays(tmp_path, {"a": {**right, "shape": shape}}, False)
+    (tmp_path / "a.bin").write_bytes(data[:8])  # one number, which an array without axes would hold
+    one = {"dtype": "<f8", "shape": [], "crc32": f"{zlib.crc32(data[:8]):08x}"}
+    with pytest.raises(UnreadableFile, match="does not describe an array"):
+        raw_arrays.open_arrays(tmp_path, {"a": one}, False)
+
+
+def test_only_text_of_a_reasonable_size_is_read_as_toml(tmp_path: Path) -> None:
+    path, most = tmp_path / "a.toml", 1 << 20
+    path.write_text("a = 1\n" + "#" * (most - 6))
+    document, text = documents.read_toml(path)
+    assert (document, len(text)) == ({"a": 1}, most)
+    for content, words in (
+        (b"#" * (most + 1), "too large"),
+        (b"a = '\xff'", "not UTF-8 text: .*: byte 5"),
+        (b"a =", "not valid TOML"),
+        (b"a = " + b"[" * 100_000, "not valid TOML"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(UnreadableFile, match=words) as found:
+            documents.read_toml(path)
+        assert found.value.where == str(path)
+    path.unlink()
+    with pytest.raises(UnreadableFile, match="cannot be read"):
+        documents.read_toml(path)
+
+
+def test_no_more_of_a_document_is_read_than_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "MAX_BYTES", 8)
+    (tmp_path / "a.json").write_bytes(b'{"a":12}')
+    assert documents.read_json(tmp_path / "a.json") == ({"a": 12}, 8)
+    (tmp_path / "a.json").write_bytes(b'{"a":12} ')
+    with pytest.raises(UnreadableFile, match=r"too large.*8 bytes.*Split it"):
+        documents.read_json(tmp_path / "a.json", fix="Split it")

@@ -16,6 +16,7 @@ from surefoot.audits.audit import Unreadable, audit
 from surefoot.audits.declaration import read_problem
 from surefoot.audits.knowledge import Limit, knowledge
 from surefoot.errors import InvalidInput, UnreadableFile
+from surefoot.estimate.bank import factored
 from surefoot.estimate.costs import split
 from surefoot.estimate.ellipsoids import CostConfidence, _radii, prior_guard
 from surefoot.estimate.families import LOST
@@ -108,6 +109,16 @@ def test_what_rounding_takes_grows_with_the_dimension(dim: int) -> None:
     found = sum(_radii(turned(np.eye(dim), np.zeros((1, dim))), 0, 4.0, spread_of(0.0), family, confidence))
     assert found == pytest.approx(LOST * math.sqrt(dim) * dim * 3.0 / 2.0, rel=1e-12)
     assert prior_guard(dim) == pytest.approx(LOST * math.sqrt(dim) * (1.0 + math.sqrt(11.0)), rel=1e-8)
+
+
+def test_factors_of_several_blocks_at_once() -> None:
+    """Lower triangles with a positive diagonal whose squares are λI + G, and each block's own growth."""
+    rows = np.random.default_rng(5).normal(size=(3, 7, 2))
+    for gram in (np.swapaxes(rows, 1, 2) @ rows, np.swapaxes(rows, 1, 2)[:, :1] @ rows[:, :, :1]):
+        eye = np.eye(gram.shape[1])
+        lower, growth = factored(gram, 0.3)
+        assert np.swapaxes(lower, 1, 2) == pytest.approx(np.linalg.cholesky(gram + 0.3 * eye).swapaxes(1, 2))
+        assert growth == pytest.approx(np.linalg.slogdet(eye + gram / 0.3)[1])
 
 
 def test_without_features_no_cost_is_possible() -> None:
