@@ -389,7 +389,7 @@ def test_what_a_compiled_roll_out_has_seen_is_told_again() -> None:
 
     noted: list[Any] = []
     graph = {(h, "s"): {"go": ["s", "t"]} for h in range(3)} | {(h, "t"): {"go": ["s"]} for h in (1, 2)}
-    problem = maze(graph, {at: "go" for at in graph}, terminal_costs=["t"])
+    problem = maze(graph, dict.fromkeys(graph, "go"), terminal_costs=["t"])
     agent = Noting(problem)
     agent.episodes = 5
     ends = [int(problem.graph.layers[2].successor[edge]) for edge in (0, 1)]

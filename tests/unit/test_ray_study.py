@@ -24,7 +24,7 @@ from tests.forgery import Record, forge
 from tests.ray_worlds import ray_problem, ray_tables
 from tests.served import go_on as go_on_over_http
 from tests.served import served
-from tests.studies import Calm, Plant, Quick, fingerprint, go_on, records_of
+from tests.studies import Calm, Plant, Quick, fingerprint, go_on, nervous, records_of
 from tests.unit.test_rays import declared
 
 HIDDEN = [0.2, 0.45]  # strain: 0.2 at rest, 0.65 in full; the limit is 0.6
@@ -113,6 +113,32 @@ def test_what_an_operator_played_is_what_is_learned(tmp_path: Path) -> None:
         agent.end_episode()
         for name, array in agent._data().items():
             assert np.array_equal(array, study.standing.agent._data()[name]), name
+
+
+@pytest.mark.parametrize(("played", "certified"), [(None, True), (0.125, True), (0.9, False)])
+def test_the_monitor_and_its_alarm_know_the_intensity_that_was_played(
+    played: float | None, certified: bool, tmp_path: Path
+) -> None:
+    """Told or logged: the monitor looks at the features there, and an alarm says whether it was certified."""
+    looked: list[Any] = []
+
+    class Looking(nervous({1: "limit"})):  # type: ignore[misc]
+        def observe_features(self, h: int, features: Any, cost: Any) -> Any:
+            looked.append([h, *features])
+            return super().observe_features(h, features, cost)
+
+    with opened(tmp_path / "told.study", declared(), monitor_factory=Looking) as study:
+        study.begin()
+        offer = study.ask()
+        study.tell(offer.ask_id, 1, 0.9, intensity=played)
+    with opened(tmp_path / "logged.study", declared(), monitor_factory=Looking) as study:
+        intensity = offer.intensity if played is None else played
+        row = {"step": 0, "state": 0, "action": "open", "next_state": 1, "cost": 0.9, "intensity": intensity}
+        study.import_log([row])
+    assert looked == [[0, 1.0, intensity]] * 2
+    for name in ("told", "logged"):
+        (alarm,) = [each for each in records_of(tmp_path / f"{name}.study") if each["kind"] == "alarm"]
+        assert alarm["details"]["certified"] is certified
 
 
 def test_another_ray_than_the_one_offered_must_say_its_intensity(tmp_path: Path) -> None:

@@ -167,6 +167,27 @@ def test_a_last_state_whose_cost_was_not_measured_is_no_data(opened: Any) -> Non
     assert (study.status()["cost_rows"], study.standing.monitor.seen) == ([0, 0, 0], 0)
 
 
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([[2, "s", [0.1]]], "a state that has none"),
+        ([[1, "s", [0.1]]], "a state that has none"),
+        ([[0, "s", "wait", "s", 1.0, [0.1]]], "one too many"),
+        ([[0, "s", "wait", "s", [0.1]]], None),
+        ([[2, ["warm", 1], [0.1]]], None),
+    ],
+)
+def test_what_no_import_writes_is_not_replayed(opened: Any, rows: Any, words: str | None) -> None:
+    standing = opened().standing
+    record = {"n": 1, "kind": "import", "different": None, "repeated": 0, "since": None, "source": "a", "rows": rows}
+    if words is None:
+        standing.apply(record)
+        assert (standing.applied, standing.rows, standing.agent.costs.bank.rows.sum()) == (2, 1, 1)
+    else:
+        with pytest.raises(OutOfOrder, match=words):
+            standing.apply(record)
+
+
 def test_the_same_rows_are_never_imported_twice(opened: Any) -> None:
     study = opened()
     study.import_log(EPISODE)

@@ -157,6 +157,23 @@ def test_what_is_no_id_is_shown_whole_when_it_is_short(study: sf.Study) -> None:
     assert long.value.got.endswith("n...")
 
 
+@pytest.mark.parametrize("horizon", [2, 4, 5])
+def test_a_last_cost_has_the_bound_of_the_last_step(tmp_path: Path, horizon: int) -> None:
+    """Also in safe mode, where nothing is looked at but the limits."""
+    bound = [1.0] * (horizon - 1) + [0.2]
+    limit = sf.Limit("a", bound=bound, noise=0.01, norm=10.0)
+    problem = corridor({"stay": [0.1], "go": [0.1]}, limit, horizon=horizon, terminal=[0.1])
+    with sf.Study.open(tmp_path / "s", problem, files=Quick(), despite="The fallback is safe.") as study:
+        for last in (0.19, 0.5, 0.19, 0.5):
+            before = len(study.status()["alarms"])
+            study.begin("s")
+            for _ in range(horizon - 1):
+                study.tell(study.ask().ask_id, "s", 0.1)
+            study.tell_terminal(last)
+            assert [alarm["alarm"] for alarm in study.status()["alarms"][before:]] == ["limit"] * (last > 0.2)
+        assert study.safe_mode
+
+
 def test_a_label_without_end_is_none(study: sf.Study) -> None:
     label: Any = "s"
     for _ in range(100_000):

@@ -1,0 +1,104 @@
+"""The audit's own bounds against the engine's, where it takes more than a drawn world to tell them apart."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+from surefoot.audits.bounds import Confidence, Data, Ellipsoids, default_ridges, ridge_ratio
+from surefoot.audits.certified import make_plan
+from surefoot.audits.declaration import read_problem
+from surefoot.estimate.ellipsoids import CostConfidence, Spread, _radii
+from surefoot.estimate.families import families
+from tests.banks import turned
+from tests.hand_made import corridor
+
+
+@pytest.mark.parametrize("case", range(3))
+def test_bounds_within_priors_agree_with_the_engine(case: int, tmp_path: Path, seed: int) -> None:
+    """Boxes, a norm beside one, a centre, features that a limit does not depend on, anchors with tolerances."""
+    rng = np.random.default_rng([seed, case])
+    rows = {str(i): row for i, row in enumerate(rng.uniform(-1.0, 1.0, (6, 3)).tolist())}
+    limits = [
+        sf.Limit("a", bound=5.0, noise=0.1, prior=[(-0.2, 0.9), (0.1, 0.4), (-1.0, 1.0)]),
+        sf.Limit(
+            "b", bound=5.0, noise=0.2, prior=[(-2.0, 2.0), (0.3, 0.3), (0.0, 1.5)], norm=1.0, misspecification=0.01
+        ),
+        sf.Limit("c", bound=5.0, noise=0.1, norm=1.5, features=[0, 2]),
+    ]
+    true = np.array([[0.8, 0.15, 0.9], [0.1, 0.3, 0.9], [0.7, 0.0, -0.9]])
+    anchor = (rows["0"], (true @ rows["0"]).tolist(), [0.01, 0.0, 0.02]) if case == 2 else None
+    problem = corridor(rows, limits, anchor=anchor)
+    agent, read = sf.LsviNew(problem, 0.1), read_problem(problem.save(tmp_path / "problem.json"))
+    data = Data(read, paper=False)
+    for _ in range((3, 40, 300)[case]):
+        edge = int(rng.integers(6))
+        x, cost = np.array(rows[str(edge)]), true @ rows[str(edge)] + 0.05 * rng.standard_normal(3)
+        data.add(0, x, cost)
+        agent.costs.add(0, x, cost)
+    agent.replan()
+    constants = (tuple(agent.constants[key]) for key in ("ridges", "ridge_ratios"))
+    plan = make_plan(read, data, Confidence(*constants, 0.1, 1.0, None))
+    bounds = agent.plan.bounds
+    assert plan.rows[0].upper == pytest.approx(bounds.upper[0], rel=1e-7, abs=1e-8)
+    assert plan.rows[0].lower == pytest.approx(bounds.lower[0], rel=1e-7, abs=1e-8)
+    assert (plan.rows[0].slop < 1e-6).all()
+
+
+@pytest.mark.parametrize("boxed", [False, True])
+def test_what_rounding_takes_is_the_engines_to_the_last_term(boxed: bool, tmp_path: Path) -> None:
+    """Rows so many and a ridge so small that each term counts: of G, of b, of the rows."""
+    known: dict[str, Any] = {"prior": [(-0.5, 1.5), (1.0, 1.0)]} if boxed else {"norm": 2.0}
+    problem = corridor({"stay": [3.0, 4.0]}, sf.Limit("heat", bound=1.0, noise=0.1, **known))
+    read = read_problem(problem.save(tmp_path / "problem.json"))
+    data, radius, digits = Data(read, paper=False), 1e-5, 4.0 * float(np.finfo(np.float64).eps)
+    share = digits * math.sqrt(2.0)
+    gram, target, ridge = np.diag([6e5, 4e5]), np.array([3e5, 4e5]), 5.0 * share * 1e6
+    data.gram[0][0], data.targets[0, 0], data.spread[0, 0] = gram, target, 1e20
+    ellipsoids = Ellipsoids(read, data, 0, Confidence((ridge,), (1.0,), 0.1, 1.0, None))
+    found, lost = ellipsoids._widened(0, ridge, radius)
+    longest, length, middle = (3.0, 1.0, math.sqrt(2.0) * math.hypot(0.5, 1.0) * 5.0) if boxed else (5.0, 2.0, 0.0)
+    missing = share * (1e6 * length + 5e5)
+    of_rows = (length * longest + middle + 0.1) * 1e10
+    by_hand = radius / math.sqrt(0.8) + missing / math.sqrt(ridge) + digits * of_rows
+    assert found == pytest.approx(by_hand + (share * of_rows if boxed else 0.0), rel=1e-9)
+    assert lost == pytest.approx(1.0 - radius / found, rel=1e-9)
+    confidence = CostConfidence((ridge,), lambda *_: radius, dual=True, prior=True, scale=1.0, guard=True)
+    (family,) = families(problem)
+    engine = _radii(turned(gram, target[None]), 0, ridge, Spread(1e20, np.zeros(1)), family, confidence)
+    assert sum(engine) == pytest.approx(by_hand, rel=1e-9)
+    assert ellipsoids._widened(0, 2.0 * share * 1e6, radius) == (math.inf, 1.0)  # as many digits as there are
+
+
+def test_ridges_are_those_of_the_rows_that_a_problem_began_with(tmp_path: Path) -> None:
+    """… its last states among them, and of no row shorter than a thousandth of the longest (spec 3 and 9)."""
+    rows = {"a": [3.0, 0.0], "b": [0.0, 1.0]}
+    limit = sf.Limit("heat", bound=1.0, noise=0.1, norm=1.0)
+
+    def read(name: str, **more: Any) -> Any:
+        return read_problem(corridor(more.pop("rows", rows), limit, **more).save(tmp_path / f"{name}.json"))
+
+    first, later = read("first"), read("later", rows={"a": [5.0, 0.0]})
+    assert default_ridges(first, paper=False) == pytest.approx([0.5, 5.0, 50.0])
+    assert default_ridges(replace(later, first=first), paper=False) == pytest.approx([0.5, 5.0, 50.0])
+    assert default_ridges(later, paper=False) == pytest.approx([2.5, 25.0, 250.0])
+    assert default_ridges(read("last", terminal=[2.0, 0.0]), paper=False)[1] == pytest.approx(14.0 / 3)
+    anchored = read("anchored", rows={"a": [3.0, 0.0]}, anchor=([3.0, 0.0], [0.1]))
+    assert default_ridges(anchored, paper=False)[1] == pytest.approx(9e-6)  # nothing is left beside the anchor
+    assert default_ridges(read("zeros", rows={"a": [0.0, 0.0]}), paper=False)[1] == pytest.approx(1e-6)
+    assert default_ridges(first, paper=True) == [3.0]
+    for known, ratio in (
+        ({"norm": 1.0}, 1.0),
+        ({"norm": 1.0, "features": [1]}, 0.1),
+        ({"prior": [2.0, (0.0, 4.0)]}, 0.4),
+    ):
+        problem = corridor(rows, sf.Limit("heat", bound=1.0, noise=0.1, **known))
+        own = read_problem(problem.save(tmp_path / "own.json"))
+        assert ridge_ratio(own, own.known[0]) == pytest.approx(ratio)
+        assert families(problem)[0].ratio == pytest.approx(ratio)
