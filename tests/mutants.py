@@ -30,7 +30,9 @@ AREAS = {  # area: (what is mutated, the tests that guard it, quick ones first)
     "bounds": (
         "estimate/ellipsoids.py estimate/families.py estimate/boxes.py estimate/costs.py estimate/bank.py "
         "estimate/row_bounds.py estimate/kernels.py model/priors.py plan/confidence.py",
-        "test_certify test_survivors test_scale test_beyond_beta test_blocks test_priors test_cost_bounds test_mapped",
+        "test_certify test_survivors test_bounds_alike test_audit_bounds test_explore_and_values test_scale "
+        "test_beyond_beta test_blocks test_priors test_cost_bounds "
+        "../differential/test_reference.py::test_visits_are_counted_alike test_mapped",
     ),
     "certify": (
         "plan/certify.py plan/kernels.py plan/segments.py",
@@ -102,7 +104,7 @@ def sample(found: Iterator[MutationSpec], n: int, seed: str) -> list[MutationSpe
 
 def judge(area: str, chosen: list[MutationSpec], python: str) -> int:
     """Run the tests on every mutant, print those that survive, return how many do."""
-    files = " ".join(f"tests/unit/{name}.py" for name in AREAS[area][1].split())
+    files = " ".join(f"tests/unit/{name}" + ".py" * ("::" not in name) for name in AREAS[area][1].split())
     command = f"{python} -m pytest -x -q -p no:cacheprovider {files} -k 'not ({SLOW})'"
     os.environ["NUMBA_DISABLE_JIT"] = str(int(area in INTERPRETED))
     start = time.monotonic()

@@ -271,6 +271,16 @@ def test_a_small_correction_of_the_clock_keeps_the_records_in_order(tmp_path: Pa
     assert book.append("abort", ABORT)["time"] == first["time"]
 
 
+def test_a_step_back_of_more_than_a_second_is_noted(tmp_path: Path) -> None:
+    now = [1_800_000_000.0]
+    book = Journal(tmp_path / journals.NAME, Quick(), lambda: now[0])
+    book.append("abort", ABORT)
+    now[0] -= 1.0
+    assert book.note_clock() is None
+    now[0] -= 0.25
+    assert book.note_clock() is not None
+
+
 def test_times_that_go_back_without_a_word_are_the_work_of_a_hand(tmp_path: Path) -> None:
     """Every hash is right: only the clock's own record may be earlier than the one before."""
     times = ["2027-01-15T08:00:02.000000Z", "2027-01-15T08:00:01.999999Z"]
