@@ -10,6 +10,7 @@ import numpy as np
 import surefoot as sf
 from surefoot.plan.hope import hope
 from tests.differential.compare import problem_of
+from tests.ray_worlds import center_of, ray_problem, ray_tables
 from tests.reference.generate import random_tables, with_forbidden, with_pair_rows
 from tests.reference.tables import Tables
 
@@ -28,9 +29,12 @@ def tables_of(number: int, seed: int) -> Tables:
     return replace(tables, deviation={}, terminal_deviation={})
 
 
-def both(tables: Tables, **options: Any) -> tuple[sf.Problem, sf.World]:
-    """The whole problem, and the world of the one that grows."""
-    whole = problem_of(tables)
+def both(number: int, seed: int, **options: Any) -> tuple[sf.Problem, sf.World]:
+    """The whole problem, and the world of the one that grows; of every fourth all actions are rays."""
+    rays = number % 4 == 3
+    tables = ray_tables(number, seed) if rays else tables_of(number, seed)
+    whole = ray_problem(tables) if rays else problem_of(tables)
+    options |= {"center": lambda h, s: center_of(tables, h, s)} if rays else {}
     longest = whole.graph.largest_cost_norm()
     growing = sf.Problem.growing(**tables.functions(), limits=list(whole.limits), longest_row=longest, **options)
     return whole, sf.World(growing, transition=tables.mu, cost=tables.gamma)
@@ -52,6 +56,7 @@ def differing(agent: sf.LsviNew, other: Any) -> tuple[list[Any], list[Any]]:
             for a in plan.problem.actions(h, s):
                 ours, theirs = plan.certified(h, s, a), other.certified(h, s, a)
                 more += [(h, s, a)] if ours and not theirs else []
+                assert not ours or plan.intensity(h, s, a) == other.intensity(h, s, a)
                 less += [(h, s, a)] if theirs and not ours else []
     return more, less
 
@@ -61,7 +66,7 @@ def test_ends_with_the_certified_sets_and_values_of_the_whole_graph(seed: int) -
     when it has stopped, when nothing may be missing either."""
     unexpanded = missing = compared = 0
     for number in range(PROBLEMS):
-        whole, world = both(tables_of(number, seed))
+        whole, world = both(number, seed)
         agent = sf.LsviNew(world.problem, ridges=RIDGES, replan_growth=0.0)
         for episodes in (1, 60):
             sf.run(agent, world, episodes, seed if episodes == 1 else None)
@@ -76,7 +81,7 @@ def test_ends_with_the_certified_sets_and_values_of_the_whole_graph(seed: int) -
         done, actions = problem.expanded_actions
         unexpanded += actions - done
         # V over certified pairs, from the same value ellipsoids: to the last bit in every state that the graph holds.
-        alike = hope(whole, other.bounds, other.certified_sets, plan.ellipsoids)
+        alike = hope(other.problem, other.bounds, other.certified_sets, plan.ellipsoids, opened=other.opened)
         for h in range(problem.horizon):
             for s in problem.states(h)[h > 0 :]:
                 ours = plan.hope.sure.value[h][problem.state_index(h, s)]
@@ -88,8 +93,8 @@ def test_ends_with_the_certified_sets_and_values_of_the_whole_graph(seed: int) -
 
 
 def test_runs_step_by_step_compiled_and_resumed_are_the_same_to_the_last_bit(seed: int, tmp_path: Any) -> None:
-    for number in range(3):
-        _, world = both(tables_of(number, seed))
+    for number in range(4):
+        _, world = both(number, seed)
         runs = [sf.run(sf.LsviNew(world.problem), world, 60, seed, compiled=compiled) for compiled in (False, True)]
         agent = sf.LsviNew(world.problem)
         sf.run(agent, world, 25, seed, checkpoint=tmp_path / f"{number}.npz")
@@ -108,15 +113,15 @@ def test_runs_step_by_step_compiled_and_resumed_are_the_same_to_the_last_bit(see
 def test_no_limit_is_broken_while_the_bounds_hold(seed: int) -> None:
     """Theorem 1 on a graph that grows, with a budget that is spent on half of the problems."""
     held = 0
-    for number in range(6):
-        tables = tables_of(number, seed)
-        whole, world = both(tables, most_states=problem_of(tables).graph.n_all_states // (1 + number % 2))
+    for number in range(8):
+        size = both(number, seed)[0].graph.n_all_states
+        _, world = both(number, seed, most_states=size // (1 + number // 2 % 2))
         run = sf.run(sf.LsviNew(world.problem), world, 100, seed)
         assert run.plan is not None
         graph = run.plan.problem.graph
-        assert graph.n_all_states <= max(world.problem.graph.n_all_states, whole.graph.n_all_states // (1 + number % 2))
+        assert graph.n_all_states <= max(world.problem.graph.n_all_states, size // (1 + number // 2 % 2))
         if run.cost_event:
             held += 1
             assert run.violations.sum() == 0
         assert (run.regret >= 0).all()
-    assert held >= 4
+    assert held >= 5

@@ -18,6 +18,12 @@ from tests.unit.test_growing import walk
 GAMMA = (0.2, 0.2, 0.25)
 
 
+def rays(**changed: Any) -> sf.Problem:
+    """The same with every action a ray from waiting, and a cost row per triplet."""
+    costs = {"cost_features": lambda h, s, a, s2: [1.0, s / 5, 0.7 * (a == "jump")]}
+    return walk(center=lambda h, s: "wait", **{**costs, **changed})
+
+
 def play(study: sf.Study, episodes: int, rng: np.random.Generator) -> None:
     """Episodes on the true plant; no step breaks the limit."""
     for _ in range(episodes):
@@ -25,15 +31,15 @@ def play(study: sf.Study, episodes: int, rng: np.random.Generator) -> None:
             while not episode.done:
                 offer = episode.ask()
                 after = study.problem.successors(offer.step, offer.state, offer.action)
-                x = (1.0, offer.state / 5, 0.7 * (offer.action == "jump"))
+                x = (1.0, offer.state / 5, 0.7 * offer.intensity * (offer.action == "jump"))
                 cost = float(np.dot(GAMMA, x))
                 assert cost <= 0.6
                 episode.tell(after[rng.integers(len(after))], cost + 0.05 * rng.normal())
 
 
-def grown_study(folder: Path, seed: int, episodes: int = 12) -> Path:
+def grown_study(folder: Path, seed: int, episodes: int = 12, make: Any = walk) -> Path:
     path = folder / "walk.study"
-    with sf.Study.open(path, walk(), snapshot_every=30) as study:
+    with sf.Study.open(path, make(), snapshot_every=30) as study:
         play(study, episodes, np.random.default_rng(seed))
     return path
 
@@ -42,8 +48,11 @@ def kinds(path: Path) -> list[str]:
     return [json.loads(line)["kind"] for line in (path / "journal.jsonl").read_text().splitlines()]
 
 
-def test_a_study_goes_on_from_its_files_alone_and_grows_again_with_its_functions(tmp_path: Path, seed: int) -> None:
-    path = grown_study(tmp_path, seed)
+@pytest.mark.parametrize("make", [walk, rays])
+def test_a_study_goes_on_from_its_files_alone_and_grows_again_with_its_functions(
+    make: Any, tmp_path: Path, seed: int
+) -> None:
+    path = grown_study(tmp_path, seed, make=make)
     assert kinds(path)[1] == "grow"  # what is certified before any data is expanded before the first episode
     rng = np.random.default_rng([seed, 1])
     with sf.Study.open(path) as study:
@@ -53,7 +62,7 @@ def test_a_study_goes_on_from_its_files_alone_and_grows_again_with_its_functions
     assert kinds(path).count("grow") == kinds(path)[:-30].count("grow")
     for snapshot in (path / "snapshots").iterdir():
         snapshot.unlink()
-    with sf.Study.open(path, walk()) as study:  # replayed from the first record
+    with sf.Study.open(path, make()) as study:  # replayed from the first record
         assert study.status()["certified_pairs"] >= before["certified_pairs"]
         assert study.problem.growth is not None
         play(study, 30, rng)
@@ -70,31 +79,34 @@ def test_a_study_goes_on_from_its_files_alone_and_grows_again_with_its_functions
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("make", "change", "said"),
     [
-        (lambda p: p["layers"][2]["forbidden"].__setitem__(0, False), "not forbidden"),
-        (lambda p: p["limits"][0].update(noise=0.01), "other limits"),
-        (lambda p: p.update(beyond=None), "does not grow"),
-        (lambda p: p["beyond"].update(longest_row=40.0), "longest row"),
-        (lambda p: p["layers"][1]["cost_features"][2].__setitem__(0, 0.5), "other cost features"),
+        (walk, lambda p: p["layers"][2]["forbidden"].__setitem__(0, False), "not forbidden"),
+        (walk, lambda p: p["limits"][0].update(noise=0.01), "other limits"),
+        (walk, lambda p: p.update(beyond=None), "does not grow"),
+        (walk, lambda p: p["beyond"].update(longest_row=40.0), "longest row"),
+        (walk, lambda p: p["layers"][1]["cost_features"][2].__setitem__(0, 0.5), "other cost features"),
+        (rays, lambda p: p["rays"][1]["cost_features"][4].__setitem__(2, -0.5), "other cost features"),
+        (rays, lambda p: p.pop("rays"), "other rays"),
     ],
-    ids=["outside allowed", "less noise", "whole", "longer rows", "other features"],
+    ids=["outside allowed", "less noise", "whole", "longer rows", "other features", "other centre", "no rays"],
 )
 def test_what_is_not_growth_is_refused_and_found_by_the_audit(
-    change: Any, said: str, tmp_path: Path, seed: int
+    make: Any, change: Any, said: str, tmp_path: Path, seed: int
 ) -> None:
     """A forger changes the problem of a growth and seals the journal anew."""
-    path = grown_study(tmp_path, seed, 3)
+    path = grown_study(tmp_path, seed, 3, make)
     record = json.loads((path / "journal.jsonl").read_text().splitlines()[1])
     file = path / record["problem_file"]
     document = json.loads(file.read_text())
     arrays = document.pop("arrays", {})
-    for part in document["layers"]:
+    for part in (*document["layers"], *document.get("rays", ())):
         for key, value in part.items():
             if isinstance(value, dict):
                 part[key] = json.loads(json.dumps(arrays[value["array"]]))
     document.pop("digest")
     change(document)
+    document["version"] = 4 if "rays" in document else 3
     for array in list(arrays):
         if json.dumps({"array": array}) not in json.dumps(document):
             del arrays[array]

@@ -6,7 +6,7 @@ import json
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -310,7 +310,7 @@ class Learner(Agent):
     def look_over(self, problem: Problem) -> None:
         """Let the plan in force be of an equal problem, another object, that may be able to grow."""
         self.problem, self._waiting = problem, None
-        self._plan = replace(self.plan, problem=problem)
+        self._plan = self.plan.over(problem)
         self._may_grow = any(mask.any() for mask in to_expand(problem, self._plan.bounds))
 
     def may_grow(self) -> bool:

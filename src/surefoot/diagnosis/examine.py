@@ -67,9 +67,10 @@ def check(
     bounds = bound_costs(problem, nothing, confidence)
     if problem.growth is not None:
         say("what may be expanded before any data")
-        problem = grown_by(problem, bounds)
-        expanded = (*problem.expanded_actions, problem.graph.n_all_states)
-        problem = _outside_safe(problem)
+        declared = grown_by(declared, bounds)
+        expanded = (*declared.expanded_actions, declared.graph.n_all_states)
+        declared = _outside_safe(declared)
+        problem = declared.at(FULL)
         bounds = bound_costs(problem, nothing, confidence)
     graph, opened, opened_bounds = problem.graph, problem, bounds
     if declared.has_rays:

@@ -180,7 +180,7 @@ class Explorer:
             action_names.append(tuple(labels))
             names.append(Names(len(states), list(states)))
         naming = Naming(tuple(names), tuple(action_names))
-        check_repeatable(layers, naming, self._support_of, self.reward_of)
+        check_repeatable(layers, naming, self.support_of, self.reward_of)
         return layers, naming
 
     def _new_states(self, labels: Iterable[Label], where: str) -> dict[Label, int]:
@@ -205,7 +205,7 @@ class Explorer:
             for a in actions:
                 action_labels.append(a)
                 rewards.append(self.reward_of(h, s, a))
-                number = self._center_of(h, s, a, actions)
+                number = self.center_of(h, s, a, actions)
                 centers.append(NO_CENTER if number is None else state_ptr[-1] + number)
                 middle = a if number is None else actions[number]
                 if self.by_pair:
@@ -246,7 +246,7 @@ class Explorer:
             return None
         return Centers(freeze(np.array(centers, np.int64)), None if self.by_pair else table(base_rows, self._cost_dim))
 
-    def _center_of(self, h: int, s: Label, a: Label, actions: list[Label]) -> int | None:
+    def center_of(self, h: int, s: Label, a: Label, actions: list[Label]) -> int | None:
         """The number of the action that a is at intensity 0, None where it has no intensity."""
         if self.given.center is None:
             return None
@@ -272,13 +272,13 @@ class Explorer:
         except (TypeError, ValueError):  # some builtins have none
             return False
 
-    def _support_of(self, h: int, s: Label, a: Label) -> list[Label]:
+    def support_of(self, h: int, s: Label, a: Label) -> list[Label]:
         """What may follow an action, at whatever intensity."""
         own = self.successors_of(h, s, a)
         if self.given.center is None:
             return own
         actions = self.actions_of(h, s)
-        number = self._center_of(h, s, a, actions)
+        number = self.center_of(h, s, a, actions)
         return self._joined(h, s, a, a if number is None else actions[number], own)
 
     def _joined(self, h: int, s: Label, a: Label, middle: Label, own: list[Label]) -> list[Label]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from surefoot.errors import InvalidInput
 from surefoot.model import from_functions as functions
 from surefoot.model.appended import Appended
+from surefoot.model.draft import Draft, Drafted
 from surefoot.model.features import Features, row_norms
 from surefoot.model.graph import NO_ACTION, OUTSIDE, FloatArray, IntArray, Layer, LayeredGraph, Terminal, freeze
 from surefoot.model.labels import Label, Names, same_label, shown
 from surefoot.model.naming import Naming
+from surefoot.model.rays import NO_CENTER, Centers, build_rays
 from surefoot.model.reals import real, vector
 from surefoot.model.rules import check_layer, check_terminal
 
@@ -32,50 +34,19 @@ ANY = 1 << 62  #: room for any number of states
 NOT_EXPANDED: Label = "(not expanded)"  #: the name of the state OUTSIDE, and of its action
 
 
-@dataclass
-class _Draft:
-    """What is added to a layer: entries of its arrays, numbered from the first number that is free."""
-
-    state: int  # the first new state
-    pair: int
-    edge: int
-    row: int
-    labels: list[Label] = field(default_factory=list)
-    index: dict[Label, int] = field(default_factory=dict)
-    actions: list[Label] = field(default_factory=list)
-    state_ptr: list[int] = field(default_factory=list)  # where each state's pairs end
-    pair_ptr: list[int] = field(default_factory=list)
-    row_ptr: list[int] = field(default_factory=list)  # likewise of the cost rows of each pair, where these are its own
-    successor: list[int] = field(default_factory=list)
-    reward: list[float] = field(default_factory=list)
-    x: list[FloatArray] = field(default_factory=list)
-    phi: list[FloatArray] = field(default_factory=list)
-    forbidden: list[bool] = field(default_factory=list)
-    has_cost: list[bool] = field(default_factory=list)  # of the last layer
-    leads: dict[int, int] = field(default_factory=dict)  # edges that were there before → their successors
-
-    @property
-    def pairs(self) -> int:
-        return self.pair + len(self.reward)
-
-    @property
-    def edges(self) -> int:
-        return self.edge + len(self.successor)
-
-
 class Grower:
     """Expands pairs, one after the other; :meth:`problem` is then what has grown."""
 
     def __init__(self, explorer: functions.Explorer, horizon: int, base: Problem | None) -> None:
         self._declared, self._explorer, self._base = explorer.given, explorer, base
         self._last = horizon - 1
-        self._drafts = [_Draft(0, 0, 0, 0) for _ in range(horizon)]
+        self._drafts = [Draft(0, 0, 0, 0) for _ in range(horizon)]
         self._record: list[tuple[int, int]] = []
         self._refused: list[tuple[int, int]] = []
         self.added = 0  # states
         if base is not None:
-            self._drafts = [_Draft(y.n_states, y.n_pairs, y.n_edges, y.n_rows) for y in base.graph.layers]
-            self._drafts.append(_Draft(base.graph.terminal.n_states, 0, 0, 0))
+            self._drafts = [Draft(y.n_states, y.n_pairs, y.n_edges, y.n_rows) for y in base.graph.layers]
+            self._drafts.append(Draft(base.graph.terminal.n_states, 0, 0, 0))
 
     # --- states -----------------------------------------------------------------------------------------
 
@@ -102,25 +73,31 @@ class Grower:
             if not actions:
                 fix = "Every state before the last step needs an action; leave out states that do not exist."
                 raise InvalidInput("state without actions", where=where, fix=fix)
-            pairs = [self._pair(h, label, action) for action in actions]
+            pairs = [self._pair(h, label, action, actions) for action in actions]
             if h > 0 and not draft.labels and self._base is None:
                 like = pairs[self._fallback(h, label, actions) or 0]
-                self._enter(h, NOT_EXPANDED, [NOT_EXPANDED], [(1.0, *like[1:])], True)
-            self._enter(h, label, actions, pairs, forbidden)
+                outside = like._replace(reward=1.0, center=NO_CENTER, x0=())
+                draft.add(NOT_EXPANDED, [NOT_EXPANDED], [outside], True, OUTSIDE)
+            draft.add(label, actions, pairs, forbidden, OUTSIDE)
         self.added += 1
         return draft.state + len(draft.labels) - 1
 
-    def _pair(self, h: int, s: Label, a: Label) -> tuple[float, int, list[FloatArray], list[FloatArray]]:
-        """Reward, number of successors, cost rows and transition features of a pair."""
+    def _pair(self, h: int, s: Label, a: Label, actions: list[Label]) -> Drafted:
         explorer, after = self._explorer, self.successors(h, s, a)
-        by_pair = explorer.by_pair
+        own = len(after) if explorer.given.center is None else len(explorer.successors_of(h, s, a))
+        number, by_pair = explorer.center_of(h, s, a, actions), explorer.by_pair
+        middle = a if number is None else actions[number]
         x = explorer.rows_of(h, s, a) if by_pair else [explorer.cost_features_of(h, s, a, s2) for s2 in after]
-        with_phi = explorer.given.transition_features is not None
-        phi = [explorer.transition_features_of(h, s, a, s2) for s2 in after] if with_phi else []
-        return explorer.reward_of(h, s, a), len(after), x, phi
+        x0 = () if by_pair or number is None else tuple(explorer.cost_features_of(h, s, middle, s2) for s2 in after)
+        phi = list[FloatArray]()
+        for k, s2 in enumerate(after if explorer.given.transition_features is not None else ()):
+            row = explorer.transition_features_of(h, s, a if k < own else middle, s2)
+            phi.append(row if k < own else np.zeros_like(row))  # only its centre leads there: at intensity 1 never
+        center = NO_CENTER if number is None else number
+        return Drafted(explorer.reward_of(h, s, a), len(after), x, phi, center, x0)
 
     def successors(self, h: int, s: Label, a: Label) -> list[Label]:
-        after = self._explorer.successors_of(h, s, a)
+        after = self._explorer.support_of(h, s, a)
         if not after or len(set(after)) < len(after):
             rule, fix = "empty support", "Declare every state that the action may lead to."
             if after:
@@ -128,30 +105,12 @@ class Grower:
             raise InvalidInput(rule, where=f"step {h}, state {s!r}, action {a!r}", got=shown(after), fix=fix)
         return after
 
-    def _enter(self, h: int, label: Label, actions: list[Label], pairs: Sequence[Any], forbidden: bool) -> None:
-        draft = self._drafts[h]
-        self._name(draft, label, forbidden)
-        draft.actions += actions
-        for reward, edges, x, phi in pairs:
-            draft.reward.append(reward)
-            draft.successor += [OUTSIDE] * edges
-            draft.x += x
-            draft.phi += phi
-            draft.pair_ptr.append(draft.edges)
-            draft.row_ptr.append(draft.row + len(draft.x))
-        draft.state_ptr.append(draft.pairs)
-
     def _end(self, label: Label, reward: float, x: FloatArray | None, forbidden: bool) -> None:
         draft = self._drafts[-1]
-        self._name(draft, label, forbidden)
+        draft.name(label, forbidden)
         draft.reward.append(reward)
         draft.has_cost.append(x is not None)
         draft.x.append(np.zeros(self._explorer.cost_dim) if x is None else x)
-
-    def _name(self, draft: _Draft, label: Label, forbidden: bool) -> None:
-        draft.index[label] = draft.state + len(draft.labels)
-        draft.labels.append(label)
-        draft.forbidden.append(forbidden)
 
     def _terminal_reward(self, s: Label, where: str) -> float:
         reward = self._declared.terminal_reward
@@ -166,8 +125,11 @@ class Grower:
 
     def expand(self, h: int, pair: int, room: int) -> list[int] | None:
         """Add the successors of a pair; the new states among them. Where these are more than there is ``room`` for,
-        nothing is added, the pair counts as refused, and the answer is None."""
+        nothing is added, the pair counts as refused, and the answer is None. A ray (spec 9) takes its centre along,
+        whose successors are among its own."""
         state, action, (first, end) = self._owner(h, pair)
+        if self._leads(h, first) != OUTSIDE:
+            return []
         after = self.successors(h, state, action)
         if len(after) != end - first:
             where = f"step {h}, state {state!r}, action {action!r}"
@@ -185,7 +147,24 @@ class Grower:
             else:
                 draft.successor[edge - draft.edge] = target
         self._record.append((h, pair))
+        if (center := self._center(h, pair)) != NO_CENTER:
+            self.expand(h, center, ANY)
         return new
+
+    def _leads(self, h: int, edge: int) -> int:
+        """Where an edge leads so far."""
+        draft = self._drafts[h]
+        if edge >= draft.edge:
+            return draft.successor[edge - draft.edge]
+        assert self._base is not None
+        return draft.leads.get(edge, int(self._base.graph.layers[h].successor[edge]))
+
+    def _center(self, h: int, pair: int) -> int:
+        draft = self._drafts[h]
+        if pair >= draft.pair:
+            return draft.center[pair - draft.pair]
+        rooms = {} if self._base is None else self._growth.rooms[h]
+        return int(rooms["center"].array[pair]) if "center" in rooms else NO_CENTER
 
     def _owner(self, h: int, pair: int) -> tuple[Label, Label, tuple[int, int]]:
         """State and action of a pair, and its edges."""
@@ -199,15 +178,24 @@ class Grower:
         edges = int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1])
         return naming.states[h][state], naming.action(layer, h, pair), edges
 
-    def pairs_of(self, h: int, states: Sequence[int]) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    def pairs_of(self, h: int, states: Sequence[int]) -> tuple[IntArray, IntArray, FloatArray, list[FloatArray]]:
         """Of new states: where their pairs begin, and the last ends, (n+1,); where these pairs' cost rows do, counted
-        from the first, (N+1,); the rewards (N,); and the cost rows. ``states`` are the last ones that were added."""
+        from the first, (N+1,); the rewards (N,); and the cost rows, of rays at either end. ``states`` are the last ones
+        that were added."""
         draft, first = self._drafts[h], states[0] - self._drafts[h].state
         pairs = np.array([draft.pair, *draft.state_ptr][first : first + len(states) + 1])
         ends = np.array([draft.row, *draft.row_ptr][pairs[0] - draft.pair :])
         rows = ends - ends[0]
-        x = np.array(draft.x[len(draft.x) - int(rows[-1]) :])
+        ends_of_rays = [draft.x] if self._explorer.given.center is None else [draft.x, self._at_zero(draft)]
+        x = [np.array(table[len(table) - int(rows[-1]) :]) for table in ends_of_rays]
         return pairs, rows, np.array(draft.reward[pairs[0] - draft.pair :]), x
+
+    def _at_zero(self, draft: Draft) -> list[FloatArray]:
+        """The new cost rows of a layer at intensity 0: as they are drafted, or, of pairs, those of their centres."""
+        if not self._explorer.by_pair:
+            return draft.x0
+        own = [pair if center == NO_CENTER else center - draft.pair for pair, center in enumerate(draft.center)]
+        return [draft.x[pair] for pair in own]
 
     def new_pairs(self, h: int) -> range:
         """The pairs of new states."""
@@ -265,6 +253,8 @@ class Grower:
                 more["transition_features"] = draft.phi
             if self._explorer.by_pair:
                 more["row_ptr"] = draft.row_ptr
+            if self._explorer.given.center is not None:
+                more |= {"center": draft.center, "center_cost_features": draft.x0}
         rooms = self._empty() if self._base is None else self._growth.rooms[h]
         return {name: rooms[name].plus(rows) for name, rows in more.items()}
 
@@ -277,8 +267,20 @@ class Grower:
             "cost_features": np.zeros((0, dim)),
             "transition_features": np.zeros((0, self._explorer.transition_dim)),
             "fallback": np.zeros(0, np.int64),
+            "center": np.zeros(0, np.int64),
+            "center_cost_features": np.zeros((0, dim)),
         }
         return {name: Appended.of(array.copy()) for name, array in arrays.items()}
+
+    def centers(self, rooms: Sequence[dict[str, Appended]]) -> list[Centers]:
+        """The rays of every layer; none where no action has an intensity."""
+        if self._explorer.given.center is None:
+            return []
+        by_pair = self._explorer.by_pair
+        return [
+            Centers(room["center"].array, None if by_pair else room["center_cost_features"].array)
+            for room in rooms[: self._last]
+        ]
 
     def _layer(self, h: int, room: dict[str, Appended]) -> Layer:
         draft = self._drafts[h]
@@ -330,7 +332,8 @@ class Grower:
             first=base.first,
         )
         beyond = replace(base.graph.beyond, room=len(growth.refused) == 0)
-        grown = LayeredGraph(tuple(layers), terminal, graph.starts, graph.anchors, beyond)
+        rays = build_rays(layers, self.centers(rooms), naming, grows=True)
+        grown = LayeredGraph(tuple(layers), terminal, graph.starts, graph.anchors, beyond, rays)
         return replace(base, graph=grown, naming=naming, growth=growth)
 
     def _check(self, layers: Sequence[Layer], terminal: Terminal, naming: Naming) -> None:
@@ -341,7 +344,8 @@ class Grower:
                 n_next = layers[h + 1].n_states if h + 1 < len(layers) else terminal.n_states
                 names = self._part(naming, h)
                 check_layer(part, h, n_next, names, True)
-                self._refuse_long(part.cost_features, partial(names.at_row, part, h))
+                for rows in (part.cost_features, np.array(draft.x0)):
+                    self._refuse_long(rows, partial(names.at_row, part, h))
         new = slice(self._drafts[-1].state, terminal.n_states)
         x = None if terminal.cost_features is None else terminal.cost_features[new]
         rest = [getattr(terminal, name)[new] for name in ("reward", "has_cost", "fallback_reached", "forbidden")]

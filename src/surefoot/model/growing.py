@@ -11,7 +11,7 @@ and rows keep their numbers, and of what was there only triplets that led outsid
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +23,9 @@ from surefoot.errors import InvalidInput
 from surefoot.model import from_functions as functions
 from surefoot.model.anchors import AnchorOf
 from surefoot.model.appended import Appended
-from surefoot.model.features import largest_norm
+from surefoot.model.features import Features, largest_norm
 from surefoot.model.from_functions import Functions
-from surefoot.model.graph import OUTSIDE, Beyond, IntArray, Layer, LayeredGraph, Terminal, freeze
+from surefoot.model.graph import OUTSIDE, Beyond, IntArray, LayeredGraph, freeze
 from surefoot.model.grower import ANY, Grower
 from surefoot.model.labels import Label, shown
 from surefoot.model.limit import Limit
@@ -64,10 +64,8 @@ def fallback_closure(declared: Functions, horizon: int, start: Label | list[Labe
     return grower, Growth(explorer, 0, (), nothing, nothing, None)
 
 
-def longest_found(layers: Sequence[Layer], terminal: Terminal, declared: float | None) -> float:
+def longest_found(tables: Iterable[Features], declared: float | None) -> float:
     """The longest cost row that there may be: as declared, else that of the graph as it is."""
-    tables = [*(layer.cost_features for layer in layers)]
-    tables += [] if terminal.cost_features is None else [terminal.cost_features]
     found = max(largest_norm(x) for x in tables)
     if declared is None:
         return found
@@ -82,7 +80,7 @@ def check_beyond(graph: LayeredGraph) -> None:
     """What stands for states that are not there is forbidden, and no row is longer than declared."""
     if graph.beyond is None:
         return
-    longest_found(graph.layers, graph.terminal, graph.beyond.longest_row)
+    longest_found(graph.cost_tables(), graph.beyond.longest_row)
     for h in range(1, graph.horizon):
         if not graph.forbidden(h)[OUTSIDE]:
             raise InvalidInput("state 0 of a graph that has grown must be forbidden", where=f"step {h}")
@@ -176,7 +174,7 @@ class Growing(Lookup):
         infinitely many (spec 9). What is certified is what would be certified with the whole graph.
 
         Args:
-            declared: ``actions``, ``successors``, ``reward``, ``cost_features``, ``fallback`` and the others.
+            declared: ``actions``, ``successors``, ``reward``, ``cost_features``, ``fallback``, ``center`` and so on.
             most_states: of all steps together.
             longest_row: no vector of cost features is longer, in any state; by default that of the first graph. A
                 longer one is an error when it is met.
@@ -201,6 +199,9 @@ class Growing(Lookup):
         most = whole_number("most_states", most_states, 1)
         grower, growth = fallback_closure(Functions(**declared), horizon, start)
         layers, terminal, naming, rooms = grower.layers()
+        centers = grower.centers(rooms)
+        tables = [layer.cost_features for layer in layers] + [each.cost_features for each in centers]
+        longest = longest_found((x for x in (*tables, terminal.cost_features) if x is not None), longest_row)
         owner: Any = cls  # Problem itself
         made = owner._assemble(
             layers,
@@ -209,7 +210,8 @@ class Growing(Lookup):
             freeze(np.arange(len(functions.start_labels(start)))),
             functions.policy_choice(growth.explorer.given.fallback, layers, naming),
             Declared(limits, anchor, features, transition_norm, stationary_costs, stationary_transitions),
-            Beyond(longest_found(layers, terminal, longest_row), True),
+            Beyond(longest, True),
+            centers,
         )
         grows = replace(growth, most_states=most, rooms=rooms_of(rooms, made.graph))
         result: Problem = replace(made, growth=grows)

@@ -289,7 +289,9 @@ class Problem(Growing, Throttled):
             for h in range(costed):
                 given = functions.call("anchor", known.anchor, h)
                 anchors[h] = anchors_at(given, h, dim, len(limits), naming.features)
-        graph = LayeredGraph(done, terminal, starts, tuple(anchors), beyond, build_rays(done, centers, naming))
+        graph = LayeredGraph(
+            done, terminal, starts, tuple(anchors), beyond, build_rays(done, centers, naming, beyond is not None)
+        )
         made = cls(graph, naming, limits, norm, same_costs, same_transitions)
         check_beyond(graph)
         check_anchors(made)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from surefoot.checks import at_least
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import NO_ACTION, FloatArray, IntArray, Layer, LayeredGraph, Rays, freeze
+from surefoot.model.graph import NO_ACTION, OUTSIDE, BoolArray, FloatArray, IntArray, Layer, LayeredGraph, Rays, freeze
 from surefoot.model.lookup import Lookup
 from surefoot.model.naming import Naming
 from surefoot.model.sparse_rows import SparseRows
@@ -215,28 +215,36 @@ def center_numbers(pair: IntArray, layer: Layer) -> IntArray:
     return np.where(pair == NO_CENTER, NO_CENTER, pair - first)
 
 
-def build_rays(layers: Sequence[Layer], declared: Sequence[Centers | None], naming: Naming) -> tuple[Rays, ...]:
-    """The rays of every layer, checked; an empty tuple where no action has an intensity."""
-    if len(declared) == 0 or not any(each is not None and (each.pair != NO_CENTER).any() for each in declared):
+def build_rays(
+    layers: Sequence[Layer], declared: Sequence[Centers | None], naming: Naming, grows: bool = False
+) -> tuple[Rays, ...]:
+    """The rays of every layer, checked; an empty tuple where no action has an intensity. ``grows``: some pairs may not
+    be expanded, and where there is no ray some may come."""
+    if not any(each is not None and (grows or (each.pair != NO_CENTER).any()) for each in declared):
         return ()
     made: dict[tuple[int, ...], Rays] = {}
     result = []
     for h, (layer, each) in enumerate(zip(layers, declared, strict=True)):
         key = (id(each), *map(id, (layer.cost_features, layer.transition_features, layer.successor)))
         if key not in made:
-            made[key] = _rays(layer, each or Centers(freeze(np.full(layer.n_pairs, NO_CENTER)), None), h, naming)
+            own = each or Centers(freeze(np.full(layer.n_pairs, NO_CENTER)), None)
+            made[key] = _rays(layer, own, h, naming, grows)
         _refuse_fallback(layer, made[key], h, naming)
         result.append(made[key])
     return tuple(result)
 
 
-def _rays(layer: Layer, declared: Centers, h: int, naming: Naming) -> Rays:
+def _rays(layer: Layer, declared: Centers, h: int, naming: Naming, grows: bool) -> Rays:
     costs, chances = layer.cost_features, layer.transition_features
     for table in (costs, chances):
         if isinstance(table, SparseRows) or table.dtype != np.float64:
             raise InvalidInput("rays need dense features in float64", where=f"step {h}", got=str(table.dtype))
     _check_centers(layer, declared.pair, h, naming)
-    edge_of = _centre_edges(layer, declared.pair, h, naming)
+    # What is not expanded leads outside at any intensity: its chances are its own.
+    apart = (
+        np.where(layer.successor[layer.pair_ptr[:-1]] == OUTSIDE, NO_CENTER, declared.pair) if grows else declared.pair
+    )
+    edge_of = _centre_edges(layer, apart, h, naming)
     phi = np.where((edge_of >= 0)[:, None], cast(FloatArray, chances)[edge_of], 0.0)  # elsewhere the chance is 0
     x = declared.cost_features
     if x is None:
@@ -247,7 +255,8 @@ def _rays(layer: Layer, declared: Centers, h: int, naming: Naming) -> Rays:
         raise InvalidInput("the cost features of centres do not fit", where=f"step {h}", got=got)
     plain = np.repeat(declared.pair == NO_CENTER, np.diff(layer.row_ptr))
     x = np.where(plain[:, None], cast(FloatArray, costs), x)
-    _check_ends(layer, declared.pair, edge_of, x, h, naming)
+    joined = np.repeat(apart != NO_CENTER, np.diff(layer.pair_ptr))
+    _check_ends(layer, joined, edge_of, x, h, naming)
     shared = chances is costs
     x = freeze(x)
     return Rays(freeze(declared.pair.astype(np.int64)), x, x if shared else freeze(phi))
@@ -317,11 +326,12 @@ def _centre_rows(layer: Layer, center: IntArray, edge_of: IntArray, h: int, nami
     return table[rows]
 
 
-def _check_ends(layer: Layer, center: IntArray, edge_of: IntArray, x: FloatArray, h: int, naming: Naming) -> None:
-    """At α = 0 a ray is its centre: where both lead, its cost features are the centre's own."""
+def _check_ends(layer: Layer, joined: BoolArray, edge_of: IntArray, x: FloatArray, h: int, naming: Naming) -> None:
+    """At α = 0 a ray is its centre: where both lead, its cost features are the centre's own. ``joined`` (E,): edges of
+    rays that are expanded."""
     costs = cast(FloatArray, layer.cost_features)
     if layer.per_triplet:
-        both = np.flatnonzero(edge_of >= 0)
+        both = np.flatnonzero(joined & (edge_of >= 0))
         differ = both[np.any(x[both] != costs[edge_of[both]], axis=1)]
         if len(differ):
             where = naming.at_edge(layer, h, int(differ[0]))

@@ -2,10 +2,10 @@
 
 An action may be expanded once all its own cost rows keep the limits by the upper bounds of the plan in force: of the
 others nothing would be certified whatever follows. Of a plant, one of its rows suffices: where the plant really is it
-may be certified though its cell is not. First come those on the way of the policy that is hoped for, from
-the first step to the last, and in new states on that way the action with the largest reward, which is what the policy
-would play there; then all others, likewise from the first step on. The bounds of new rows are those that the plan
-would have given them, so that one growth goes as deep as it can.
+may be certified though its cell is not. Rows of a ray are those at the intensity that they certify. First come those on
+the way of the policy that is hoped for, from the first step to the last, and in new states on that way the action with
+the largest reward, which is what the policy would play there; then all others, likewise from the first step on. The
+bounds of new rows are those that the plan would have given them, so that one growth goes as deep as it can.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _keeps(rows: BoolArray, ptr: IntArray, per_triplet: bool) -> BoolArray:
 
 def grown(plan: Plan) -> Problem | None:
     """The plan's problem with more of it expanded; None where there is nothing to expand."""
-    problem, hoped = plan.problem, plan.hope.best.action
+    problem, hoped = plan.problem if plan.opened is None else plan.opened.declared, plan.hope.best.action
     waiting = to_expand(problem, plan.bounds)
     if not any(mask.any() for mask in waiting):
         return None
@@ -122,9 +122,12 @@ class _Growing:
     def _look(self, off: bool, h: int, states: list[int]) -> None:
         """Which pairs of new states may be expanded."""
         pairs, rows, rewards, x = self._grower.pairs_of(h, states)
-        limits, (upper, lower) = self._problem.bounds[h], self._bounds.at(h, x)
-        kept = _keeps(within_limits(upper, limits), rows, self._problem.graph.layers[h].per_triplet)
-        hopeful = segment_all(within_limits(lower, limits), rows)
+        limits, per_triplet = self._problem.bounds[h], self._problem.graph.layers[h].per_triplet
+        kept, hopeful = (np.zeros(len(rows) - 1, bool) for _ in range(2))
+        for end in x:  # a ray may be opened somewhere if either end may be had; the next plan says how far
+            upper, lower = self._bounds.at(h, end)
+            kept |= _keeps(within_limits(upper, limits), rows, per_triplet)
+            hopeful |= segment_all(within_limits(lower, limits), rows)
         first = int(pairs[0])
         for state, begin, end in zip(states, pairs[:-1] - first, pairs[1:] - first, strict=True):
             if self._grower.is_forbidden(h, state):

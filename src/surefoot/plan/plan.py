@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -57,6 +57,13 @@ class Plan:
         pairs = self.problem.expanded_actions[1]
         broken = "" if self.consistent else ", the data contradict the assumptions"
         return f"Plan(number={self.number}, certified={self.n_certified()} of {pairs} actions{broken})"
+
+    def over(self, problem: Problem) -> Plan:
+        """The same plan, of an equal problem that is another object."""
+        if self.opened is None:
+            return replace(self, problem=problem)
+        at, hoped = problem.at(self.opened.intensities), problem.at(self.opened.hoped_intensities)
+        return replace(self, problem=at, opened=self.opened._replace(declared=problem, problem=at, hoped=hoped))
 
     @property
     def consistent(self) -> bool:

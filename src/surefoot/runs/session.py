@@ -196,19 +196,18 @@ class Session:
         """Let the world be as the agent plays it: as large as its graph has grown, every ray at the intensity of its
         plan (spec 9); → was it another?"""
         problem, intensities = self.agent.problem, self.agent.intensities()
-        if problem.has_rays:
-            if self.played is not self.world and intensities is self._intensities:
-                return False
-            self._intensities = intensities
-            self.played = self.world.at(1.0 if intensities is None else intensities)
-            self.sampler.follow(self.played)
-        elif problem.growth is None or problem is self.world.problem:
-            return False
-        else:
+        larger = problem.growth is not None and problem is not self.world.problem
+        if larger:
             before = self.sampler
             self.world = self.played = self.world.on(problem)
             self.sampler = self.world.sampler(self.seed)
             self.sampler.restore(before.state())
+        if problem.has_rays and (self.played is self.world or intensities is not self._intensities):
+            self._intensities = intensities
+            self.played = self.world.at(1.0 if intensities is None else intensities)
+            self.sampler.follow(self.played)
+        elif not larger:
+            return False
         self._evaluator, self._values = Evaluator(self.played), {}
         return True
 

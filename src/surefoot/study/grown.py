@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from surefoot.model.graph import NO_ACTION, OUTSIDE, Layer, Terminal
+from surefoot.model.graph import NO_ACTION, OUTSIDE, Layer, Rays, Terminal
 from surefoot.model.problem import Problem
 
 
@@ -15,12 +15,16 @@ def other_growth(old: Problem, new: Problem) -> str:
     a, b = old.graph, new.graph
     if a.beyond is None or b.beyond is None or a.beyond.longest_row != b.beyond.longest_row:
         return "another longest row"
+    if bool(a.rays) != bool(b.rays):
+        return "rays in one of them only"
     bare = replace(new, graph=a, naming=old.naming, growth=None)
     if bare.digest != replace(old, growth=None).digest or not np.array_equal(a.starts, b.starts):
         return "other limits, anchors, names or starts"
     for h, (was, now) in enumerate(zip(a.layers, b.layers, strict=True)):
         if fault := _layer(was, now):
             return f"step {h}: other {fault}"
+        if a.rays and not (b.rays and _same_rays(a.rays[h], b.rays[h])):
+            return f"step {h}: other centres of rays"
         names = old.naming.states[h][:], old.naming.actions[h] or ()
         if new.naming.states[h][: was.n_states] != names[0] or (new.naming.actions[h] or ())[: was.n_pairs] != names[1]:
             return f"step {h}: other names"
@@ -28,6 +32,11 @@ def other_growth(old: Problem, new: Problem) -> str:
         return f"the last step: other {fault}"
     same = new.naming.states[-1][: a.terminal.n_states] == old.naming.states[-1][:]
     return "" if same else "the last step: other names"
+
+
+def _same_rays(was: Rays, now: Rays) -> bool:
+    pairs = (was.center, now.center), (was.cost_features, now.cost_features)
+    return all(np.array_equal(one, other[: len(one)]) for one, other in pairs)
 
 
 def _layer(was: Layer, now: Layer) -> str:
