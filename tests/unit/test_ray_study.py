@@ -92,7 +92,16 @@ def test_what_an_operator_played_is_what_is_learned(tmp_path: Path) -> None:
     with opened(tmp_path / "v.study", problem) as study:
         study.begin()
         offer = study.ask()
-        for intensity, message in ((1.5, "between 0 and 1"), (float("nan"), "intensity"), ("x", "intensity")):
+        number, between = "an intensity is a number", "between 0 and 1"
+        wrong = [
+            (1.5, between),
+            (float("nan"), between),
+            ("x", number),
+            ("0.5", number),
+            (True, number),
+            ([0.5], number),
+        ]
+        for intensity, message in wrong:
             with pytest.raises(InvalidInput, match=message):
                 study.tell(offer.ask_id, 1, 0.3, intensity=intensity)  # type: ignore[arg-type]
         with pytest.raises(InvalidInput, match="has no intensity"):

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.checks import at_least
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import NO_ACTION, OUTSIDE, BoolArray, FloatArray, IntArray, Layer, LayeredGraph, Rays, freeze
+from surefoot.model.labels import shown
 from surefoot.model.lookup import Lookup
 from surefoot.model.naming import Naming
+from surefoot.model.reals import reals
 from surefoot.model.sparse_rows import SparseRows
 
 if TYPE_CHECKING:
@@ -175,14 +176,13 @@ class Throttled(Lookup):
 
     def intensity(self, h: int, pair: int, given: Any, where: str) -> float:
         """An intensity that this action can have, as a number; anything else is refused."""
-        value = at_least("intensity", given, 0.0)
-        if value > FULL or (value != FULL and not self.is_ray(h, pair)):
-            fix = (
-                "It is between 0 and 1."
-                if self.is_ray(h, pair)
-                else "This action has no intensity: it is played in full."
-            )
-            raise InvalidInput("no such intensity", where=where, got=repr(given), fix=fix)
+        number, ray = None if isinstance(given, (bool, np.bool_)) else reals(given), self.is_ray(h, pair)
+        if number is None or number.ndim:
+            raise InvalidInput("an intensity is a number", where=where, got=shown(given), fix="Give it without quotes.")
+        value = float(number)
+        if not (0.0 <= value <= FULL and (ray or value == FULL)):  # not for a NaN
+            fix = "It is between 0 and 1." if ray else "This action has no intensity: it is played in full."
+            raise InvalidInput("no such intensity", where=where, got=shown(given), fix=fix)
         return value
 
     def intensities(self, given: float | Sequence[FloatArray]) -> Intensities:
