@@ -47,6 +47,16 @@ def test_alarm_is_raised_exactly_at_the_threshold(seed: int) -> None:
             assert (raised[-1] is not None) == alarmed
 
 
+@pytest.mark.parametrize("doubted", [1, 64])
+def test_measurements_that_the_model_test_does_not_see_hold_nothing_up(doubted: int, seed: int) -> None:
+    """After an override, where an episode shares an offset, also of the first measurement of all."""
+    problem, rows = drifting(seed)
+    monitor = Monitor(problem, ALPHA)
+    for _, cost in rows[:doubted]:
+        assert monitor.beyond(0, cost) is None
+    assert any(monitor.observe(0, e, cost) for e, cost in rows[doubted:])
+
+
 def test_residual_alarm_says_what_where_and_since_when(seed: int) -> None:
     problem, rows = drifting(seed)
     monitor = Monitor(problem, ALPHA)

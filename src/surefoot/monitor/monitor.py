@@ -188,6 +188,7 @@ class Monitor:
     def beyond(self, h: int, cost: FloatArray) -> Alarm | None:
         """Count one measurement of step h by the limit test alone: in safe mode, when the model is in doubt already."""
         values = self._checked(h, cost)
+        self._begin_window()  # which sees the measurements after it, whether or not it sees this one
         self.measurements += 1
         return self._limit_alarm(h, values)
 
