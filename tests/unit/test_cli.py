@@ -265,7 +265,7 @@ def test_an_unknown_agent_with_the_nearest_names(words: list[str], surefoot: Sur
         (["--agent", "lsvi-new-paper", "--option", "episodes=0"], ["episodes must be a whole number, at least 1: 0"]),
         (["--world-option", "bond=1"], [f"{WORLD} has no option 'bond'", "Did you mean bound"]),
         (["--world-option", "bound=[1]"], [f"bound of {WORLD} must be a number: [1]"]),
-        (["--seeds", "5:3"], ["seeds are first:end, a number, or several with commas: '5:3'"]),
+        (["--seeds", "5:3"], ["seeds are first:end, a number, or several separated by commas: '5:3'"]),
         (["--seeds", "x"], ["seeds are first:end"]),
         (["--seeds", "0:99999999"], ["too many seeds"]),
         (["--seeds", "1,1"], ["a seed is there twice: 1"]),
@@ -519,7 +519,7 @@ def test_theory_where_weights_are_not_defined(surefoot: Surefoot) -> None:
     ended = surefoot("theory", WORLD, "--world-option", "bound=0.2")
     assert ended.code == 0
     assert ended.out.count("not defined") == 5  # ε₂, ε₃, ε₄ and both bounds
-    assert "At K = 10,000 its weights are not all defined: " in ended.out
+    assert "At K = 10,000 the weights are not all defined: " in ended.out
     assert " still: " in ended.out
 
 
@@ -566,7 +566,7 @@ def test_an_interrupted_run_says_what_is_kept(
     monkeypatch.setattr(sweep, "resume", failing(KeyboardInterrupt()))
     ended = surefoot("resume", folder)
     assert ended.code == 130
-    assert "stopped at once; resume from the last checkpoints" in ended.err
+    assert "stopped immediately; resume from the last checkpoints" in ended.err
 
 
 def test_a_directory_that_is_not_a_run(surefoot: Surefoot, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``surefoot agents``: the agents, and what each may violate; with a name, all that is known of it."""
+"""``surefoot agents``: the agents, and what each may violate; with a name, everything known about it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 def agents_command(
     name: Annotated[str | None, typer.Argument(help="Show this agent's card.", show_default="all, in a table")] = None,
 ) -> None:
-    """List the agents, and what each may violate."""
+    """List the agents and what each may violate."""
     from surefoot.agents.registry import card
     from surefoot.cli.table import print_table
     from surefoot.exact.contenders import CONTENDERS

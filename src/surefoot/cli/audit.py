@@ -1,4 +1,4 @@
-"""``surefoot audit PATH``: exit code 0 when clean, 1 with exceptions, 2 when the study cannot be read."""
+"""``surefoot audit PATH``: exit code 0 if clean, 1 with exceptions, 2 if the study cannot be read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def audit_command(
     path: Annotated[Path, typer.Argument(help="The study's folder.", show_default=False)],
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
-    """Re-verify a study independently: was every action certified when it was offered, is nothing altered?"""
+    """Re-verify a study independently: was every action certified when it was offered, and has nothing been altered?"""
     import json as text
 
     from surefoot.audits.audit import Unreadable, audit

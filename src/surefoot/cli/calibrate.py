@@ -25,7 +25,7 @@ def calibrate_command(
     dark: options.Dark = False,
     json: Annotated[bool, typer.Option("--json", help="Print the calibration as JSON.")] = False,
 ) -> None:
-    """Calibrate a declaration with a log: noise, linearity, offsets, clipping, supports. Exit code 1 with errors."""
+    """Calibrate a declaration with a log: noise, linearity, offsets, clipping, supports. Exits with 1 on errors."""
     import json as text
 
     from surefoot.diagnosis import calibrate as examine

@@ -1,4 +1,4 @@
-"""``surefoot check``: what follows from a declaration, before anything is learned."""
+"""``surefoot check``: what a declaration implies, before anything is learned."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def check_command(
         str,
         typer.Argument(help="A problem file (.json, .npz) or the name of a world.", autocompletion=options.world_names),
     ],
-    episodes: Annotated[int, typer.Option(min=1, help="K, how many episodes are planned.")] = 10_000,
+    episodes: Annotated[int, typer.Option(min=1, help="K, the number of episodes you plan.")] = 10_000,
     json: Annotated[bool, typer.Option("--json", help="Print the diagnosis as JSON.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 for warnings, too.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 on warnings, too.")] = False,
 ) -> None:
-    """Check a declaration: is it possible at all, what is the slack, can learning start? Exit code 1 with errors."""
+    """Check a declaration: is it possible at all, how much slack is there, can learning start? Exit 1 on errors."""
     import json as text
 
     from surefoot import worlds
@@ -38,7 +38,7 @@ def check_command(
 
 
 class _Saying:
-    """Says on the terminal what is being done, once it has taken longer than ``PATIENCE``."""
+    """Says on the terminal what is being done, once that takes longer than ``PATIENCE``."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()

@@ -1,4 +1,4 @@
-"""``surefoot compare``: the published learners side by side, on worlds with traps and without."""
+"""``surefoot compare``: the published learners side by side, on worlds with and without traps."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ def compare_command(
         list[str] | None,
         typer.Option(
             metavar="[LABEL=]AGENT",
-            help="Who takes part; repeat it for several.",
+            help="An agent; repeat it for several.",
             autocompletion=options.agent_names,
             show_default="all, some of them tuned",
         ),
     ] = None,
     episodes: options.Episodes = 500,
     seeds: options.Seeds = "0:10",
-    out: Annotated[Path, typer.Option(help="A directory for the runs and what is made of them.")] = Path("field"),
+    out: Annotated[Path, typer.Option(help="A directory for runs, tables and figures.")] = Path("field"),
     jobs: options.Jobs = None,
     force: options.Force = False,
 ) -> None:
     """Compare learners on worlds: what they earned, what they broke, how long they took.
 
-    One directory of runs per world, as 'surefoot report' reads them. The same command again goes on where it was
-    stopped. Tables (field.md), a row per run (field.csv) and figures are written beside the runs.
+    Writes a directory of runs per world, which 'surefoot report' can read. Run the same command again to continue
+    where it stopped. Tables (field.md), a row per run (field.csv) and figures are written next to the runs.
     """
     from surefoot.cli.run_options import contenders_of, seeds_of
     from surefoot.cli.sweeping import play_sweep
@@ -54,13 +54,13 @@ def compare_command(
         typer.echo(f"{spec.world}: {len(spec.agents) * len(spec.seeds)} runs of {episodes:,} episodes", err=True)
         outcome = play_sweep(spec, folder_of(out, str(spec.world)), jobs=jobs, force=force, again=True)
         if outcome.interrupted:
-            typer.secho("interrupted; the same command goes on from here.", fg="yellow", err=True)
+            typer.secho("interrupted; run the same command again to continue.", fg="yellow", err=True)
             raise typer.Exit(128 + (outcome.signal or 2))
     _show(out)
 
 
 def _show(out: Path) -> None:
-    """Write what the runs come to, and print the table of all worlds together."""
+    """Write tables and figures of the runs, and print the table of all worlds together."""
     from surefoot.cli.table import print_table
     from surefoot.reports.field import read_field
     from surefoot.storage.disk import write_text

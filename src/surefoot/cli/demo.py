@@ -27,9 +27,9 @@ def demo_command(
     jobs: options.Jobs = None,
     force: options.Force = False,
 ) -> None:
-    """Compare four learners on a machine that earns by running hot: who learns, who breaks the limit?
+    """Compare four learners on a machine that earns more when it runs hot: who learns, who breaks the limit?
 
-    Prints value, regret and violations of each, and draws regret and violations over the episodes.
+    Prints the value, regret and violations of each, and draws regret and violations over the episodes.
     """
     from surefoot import worlds
     from surefoot.exact import fallback_value, solve
@@ -59,4 +59,4 @@ def _draw(outcome: Outcome, title: str) -> None:
             typer.echo(f"picture: {path}")
     except SurefootError as error:
         typer.secho(f"no picture: {error}", fg="yellow", err=True)
-    typer.echo(f"see every plan in one page: surefoot report {folder.root}")
+    typer.echo(f"see every plan on one page: surefoot report {folder.root}")

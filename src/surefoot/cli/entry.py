@@ -1,4 +1,4 @@
-"""The commands put together, and error handling: one clear line, never a traceback without ``--debug``.
+"""All commands, and error handling: one clear line, never a traceback without ``--debug``.
 
 The command ``surefoot NAME`` is in ``cli/NAME.py``, those of ``surefoot study`` in ``cli/study.py``.
 """
@@ -115,7 +115,7 @@ def _said(error: Exception) -> int:
 @app.callback(invoke_without_command=True)
 def _root(
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; may be anywhere on the line.")] = False,
 ) -> None:
     if version:
         from surefoot import __version__

@@ -1,4 +1,4 @@
-"""``surefoot export``: the policy that was learned, as a file."""
+"""``surefoot export``: the learned policy, as a file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def export_command(
-    folder: Annotated[Path, typer.Argument(help="A directory of runs, or of one run.", show_default=False)],
+    folder: Annotated[
+        Path, typer.Argument(help="A directory of runs, or the directory of one run.", show_default=False)
+    ],
     out: Annotated[Path, typer.Option(help="The .json or .py file to write.")] = Path("policy.json"),
     agent: Annotated[str, typer.Option(help="The label of the agent.", show_default="the safe learner")] = "",
     seed: Annotated[int | None, typer.Option(help="The random seed of the run.", show_default="the first")] = None,
@@ -61,7 +63,7 @@ def _run_of(folder: Path, agent: str, seed: int | None) -> Path:
 
 
 def _chosen(found: Folder, agent: str) -> str:
-    """The label that was asked for; else the only learner with a guarantee."""
+    """The label that was asked for; otherwise the only learner with a guarantee."""
     from surefoot.checks import nearest
 
     if agent:

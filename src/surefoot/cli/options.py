@@ -29,36 +29,36 @@ Episodes = Annotated[int, typer.Option(min=1, help="K, the number of episodes.")
 WorldArgument = Annotated[
     str,
     typer.Argument(
-        help="A named world (see 'surefoot worlds'), or a world's file (.json, .npz).",
+        help="A named world (see 'surefoot worlds'), or a world file (.json, .npz).",
         autocompletion=world_names,
         show_default=False,
     ),
 ]
 TruthFile = Annotated[
     Path | None,
-    typer.Option("--world", help="With a problem file as WORLD: the file of its truth.", show_default=False),
+    typer.Option("--world", help="If WORLD is a problem file: the file with its truth.", show_default=False),
 ]
 RunsFolder = Annotated[Path, typer.Argument(help="A directory that 'surefoot run' wrote.", show_default=False)]
 Jobs = Annotated[int | None, typer.Option(min=1, help="Number of processes.", show_default="one per core")]
 On = Annotated[
     str | None,
     typer.Option(
-        help="Where runs are played: local, dask, joblib, a Dask scheduler's address, or a TOML file of a cluster.",
+        help="Where to play the runs: local, dask, joblib, the address of a Dask scheduler, or a cluster's TOML file.",
         show_default="local",
     ),
 ]
 PlanOn = Annotated[
     str | None,
     typer.Option(
-        help="Make plans on a Dask cluster: dask, a scheduler's address, or a TOML file of one. For problems that one "
+        help="Make plans on a Dask cluster: dask, the address of a scheduler, or its TOML file. For problems that one "
         "machine cannot plan in time; runs are then played here, one after the other.",
         show_default="in each run's own process",
     ),
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="Exit code 1 when a limit was broken or a guarantee is void.")]
-Dark = Annotated[bool, typer.Option("--dark", help="Draw on dark paper.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if a limit was broken or a guarantee is void.")]
+Dark = Annotated[bool, typer.Option("--dark", help="Draw on a dark background.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the runs in the directory.")]
-SEEDS = "Random seeds: first:end, a number, or several with commas."
+SEEDS = "Random seeds: first:end, a number, or several separated by commas."
 Seeds = Annotated[str, typer.Option(help=SEEDS)]
 WorldOptions = Annotated[
     list[str] | None,

@@ -33,7 +33,7 @@ class PlainCommand(TyperCommand):
 
 
 class WorkingCommand(PlainCommand):
-    """A command that computes: compiling for longer than two seconds is said."""
+    """A command that computes, and says so if compiling takes longer than two seconds."""
 
     def invoke(self, ctx: Any) -> Any:
         from surefoot.compiling import compiling_said

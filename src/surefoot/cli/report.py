@@ -1,4 +1,4 @@
-"""``surefoot report``: one page about the runs of a directory."""
+"""``surefoot report``: one page about the runs in a directory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from surefoot.errors import SurefootError
 
 
 def report_command(folder: options.RunsFolder) -> None:
-    """Write one self-contained page about the runs of a directory, to open in a browser."""
+    """Write one self-contained page about the runs in a directory, to open in a browser."""
     from surefoot.reports import page
     from surefoot.sweeps.folder import open_folder
 

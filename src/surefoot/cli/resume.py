@@ -14,7 +14,7 @@ def resume_command(
     checkpoint_seconds: options.Pause = 10.0,
     strict: options.Strict = False,
 ) -> None:
-    """Finish interrupted runs; the result is the same as without the interruption."""
+    """Finish interrupted runs, with the same result as without the interruption."""
     from surefoot.sweeps import sweep
 
     try:

@@ -19,7 +19,7 @@ def run_command(
     world: Annotated[
         str,
         typer.Argument(
-            help="A named world (see 'surefoot worlds'), a world's file, or with --world a problem's file.",
+            help="A named world (see 'surefoot worlds'), a world file, or, with --world, a problem file.",
             autocompletion=options.world_names,
             show_default="the one in --config",
         ),
@@ -28,7 +28,7 @@ def run_command(
         list[str] | None,
         typer.Option(
             metavar="[LABEL=]AGENT",
-            help="Who learns; repeat it to compare agents.",
+            help="An agent; repeat it to compare several.",
             autocompletion=options.agent_names,
             show_default="lsvi-new",
         ),
@@ -38,7 +38,7 @@ def run_command(
     out: Annotated[Path | None, typer.Option(help="A new directory for the runs.", show_default="runs/WORLD")] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option(metavar="[LABEL.]NAME=VALUE", help="An option of the agents, or of one; may be repeated."),
+        typer.Option(metavar="[LABEL.]NAME=VALUE", help="An option for all agents, or for one; may be repeated."),
     ] = None,
     world_option: options.WorldOptions = None,
     truth: options.TruthFile = None,
@@ -49,7 +49,8 @@ def run_command(
     on: options.On = None,
     plan_on: options.PlanOn = None,
     snapshots: Annotated[
-        int | None, typer.Option(min=0, help="How many seeds keep plans for the report's explorer.", show_default="1")
+        int | None,
+        typer.Option(min=0, help="Number of seeds that keep plans for the report's explorer.", show_default="1"),
     ] = None,
     checkpoint_seconds: Annotated[
         float | None, typer.Option(min=0, help="Seconds between two checkpoints of a run.", show_default="10")
@@ -57,7 +58,7 @@ def run_command(
     force: options.Force = False,
     strict: options.Strict = False,
 ) -> None:
-    """Run every agent with every seed on a world, and write the results to a directory.
+    """Run every agent with every seed on a world and write the results to a directory.
 
     Ctrl-C keeps what is done; 'surefoot resume DIR' finishes it with the same result.
     """

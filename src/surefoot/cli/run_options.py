@@ -1,4 +1,4 @@
-"""From words on the command line and TOML to a sweep's Spec; every error names its place."""
+"""From the command line and TOML to the Spec of a sweep; every error says where it is."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def seeds_of(text: str) -> tuple[int, ...]:
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,18})(?::(\d{1,18}))?\s*", part)
         if match is None or (match[2] is not None and int(match[2]) <= int(match[1])):
-            raise InvalidInput("seeds are first:end, a number, or several with commas", got=repr(text))
+            raise InvalidInput("seeds are first:end, a number, or several separated by commas", got=repr(text))
         first = int(match[1])
         end = first + 1 if match[2] is None else int(match[2])
         if len(found) + end - first > MOST_SEEDS:
@@ -67,7 +67,7 @@ def seeds_of(text: str) -> tuple[int, ...]:
 
 
 def contenders_of(words: Sequence[str]) -> tuple[Contender, ...]:
-    """AGENT, or LABEL=AGENT to compare an agent with itself under other options."""
+    """AGENT, or LABEL=AGENT to compare an agent with itself under different options."""
     found = []
     for word in words:
         label, equals, agent = word.partition("=")
@@ -171,7 +171,7 @@ def _contender(label: str, table: Any, path: Path, text: str) -> Contender:
 
 
 def _line(text: str, table: str, key: str) -> int | str:
-    """Where a key of a table (or the table itself) is written; "?" where a plain search does not find it."""
+    """The line of a key of a table (or of the table itself); "?" if a plain search does not find it."""
     inside, quote = "", r"""["']?"""
     for number, line in enumerate(text.splitlines(), 1):
         if head := re.match(r"\s*\[\[?\s*([^\]]+?)\s*\]", line):

@@ -24,7 +24,7 @@ def show_command(
     draw: Annotated[bool, typer.Option("--draw/--no-draw", help="Write a picture.")] = True,
     dark: options.Dark = False,
 ) -> None:
-    """Draw and diagnose a world: its sizes, its limits, the value of the fallback and of the best safe policy."""
+    """Draw and diagnose a world: its sizes, its limits, the values of the fallback and the best safe policy."""
     from surefoot import worlds
     from surefoot.diagnosis import check as diagnose
     from surefoot.exact import fallback_value
@@ -37,7 +37,7 @@ def show_command(
     every = sum(len(mask) for mask in best.safe_states)
     typer.echo(f"{world}: {'a world of your own' if is_file_name(world) else worlds.names()[world]}")
     typer.echo(f"The fallback earns {known:.4g} per episode, the best safe policy {best.value:.4g}.")
-    grown = "" if of_all else " (of the graph as it begins: the whole is too large)"
+    grown = "" if of_all else " (in the graph before it grows; the whole graph is too large)"
     typer.echo(f"{states:,} of {every:,} states are truly safe{grown}.\n")
     typer.echo(str(diagnose(place.problem)))
     if draw:

@@ -32,16 +32,18 @@ def new(
     path: _Folder,
     problem: Annotated[Path, typer.Option(help="A problem file, .json or .npz.")],
     failure_probability: Annotated[
-        float, typer.Option(help="p: all steps are safe with probability 1 - p or more.")
+        float, typer.Option(help="p: all steps are safe with probability at least 1 - p.")
     ] = 0.05,
-    false_alarm: Annotated[float, typer.Option(help="Probability that a plant as declared raises an alarm.")] = 0.01,
+    false_alarm: Annotated[
+        float, typer.Option(help="Probability of an alarm although the plant is as declared.")
+    ] = 0.01,
     agent: Annotated[str, typer.Option(help="The learner: lsvi-new or lsvi-new-paper.")] = "lsvi-new",
     option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the agent; may be repeated.")
     ] = None,
     despite: Annotated[
         str | None,
-        typer.Option(help="Why a problem that 'surefoot check' finds errors in is right; kept in the journal."),
+        typer.Option(help="Why the problem is right although 'surefoot check' finds errors; kept in the journal."),
     ] = None,
 ) -> None:
     """Create a study in a new folder."""
@@ -82,7 +84,7 @@ def ask(path: _Folder) -> None:
 
 @study.command(cls=PlainCommand, epilog="Example: surefoot study tell pump.study < told.json")
 def tell(path: _Folder) -> None:
-    """Read {"ask_id": …, "next_state": …, "cost": …} from stdin and record it: what the plant did."""
+    """Record what the plant did: read {"ask_id": …, "next_state": …, "cost": …} from stdin."""
     _call(path, {**_stdin(), "call": "tell"})
 
 
@@ -90,7 +92,7 @@ def tell(path: _Folder) -> None:
     cls=PlainCommand, name="tell-terminal", epilog="Example: surefoot study tell-terminal pump.study < told.json"
 )
 def tell_terminal(path: _Folder) -> None:
-    """Read {"cost": …, "episode": …} from stdin and record it: the cost of the last state."""
+    """Record the cost of the last state: read {"cost": …, "episode": …} from stdin."""
     _call(path, {**_stdin(), "call": "tell_terminal"})
 
 
@@ -125,7 +127,7 @@ def acknowledge(
     ] = False,
     noise: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=NUMBER", help="A larger noise scale of the limit NAME; may be repeated."),
+        typer.Option(metavar="NAME=NUMBER", help="A larger noise scale for the limit NAME; may be repeated."),
     ] = None,
     problem: Annotated[Path | None, typer.Option(help="A wider problem, .json or .npz; keeps the data.")] = None,
     trust_anchors: Annotated[
@@ -183,15 +185,15 @@ def study_report(
 @study.command(name="serve", cls=PlainCommand, epilog="Example: surefoot study serve pump.study")
 def serve_command(
     path: _Folder,
-    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 8765,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A further name of this machine, for the Host header; may be repeated."),
+        typer.Option(metavar="NAME", help="Another name of this machine, for the Host header; may be repeated."),
     ] = None,
     new_tokens: Annotated[bool, typer.Option("--new-tokens", help="Replace the tokens.")] = False,
 ) -> None:
-    """Serve a study over HTTP, with a live page for operators; until Ctrl-C. Tokens are printed the first time."""
+    """Serve a study over HTTP until Ctrl-C, with a live page for operators. Tokens are printed the first time."""
     from surefoot.serve.server import serve
 
     serve(path, host, port, allow_hosts=allow_host or (), new_tokens=new_tokens, say=_tell_user, progress=True)
@@ -237,7 +239,7 @@ def _stdin() -> dict[str, Any]:
 
     if sys.stdin.isatty():
         fix = """Pipe it in: echo '{"ask_id": "…", "next_state": …, "cost": …}' | surefoot study tell …"""
-        raise InvalidInput("what the plant did is read from standard input, and nothing is piped in", fix=fix)
+        raise InvalidInput("what the plant did is read from stdin, but nothing is piped in", fix=fix)
     return parse_request(sys.stdin.buffer.read(LONGEST_REQUEST))
 
 

@@ -26,7 +26,7 @@ def play_sweep(
     pause: float = 10.0,
     again: bool = False,
 ) -> Outcome:
-    """The sweep. ``again``: a directory that already holds this very sweep is resumed."""
+    """Run the sweep. ``again``: resume a directory that already holds the same sweep."""
     from surefoot.sweeps import sweep
 
     try:
@@ -40,12 +40,14 @@ def play_sweep(
 
 
 def stopped_at_once(out: Path) -> NoReturn:
-    typer.secho(f"stopped at once; resume from the last checkpoints with: surefoot resume {out}", fg="yellow", err=True)
+    typer.secho(
+        f"stopped immediately; resume from the last checkpoints with: surefoot resume {out}", fg="yellow", err=True
+    )
     raise typer.Exit(130)
 
 
 def finish(outcome: Outcome, strict: bool, first: str = "agent") -> None:
-    """Print notes, the table of results and the next command; exit with a code other than 0 where one is due."""
+    """Print notes, the table of results and the next command; exit with a non-zero code if needed."""
     root = outcome.folder.root
     for note in outcome.notes:
         typer.secho(f"note: {note}", fg="yellow", err=True)

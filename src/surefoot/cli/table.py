@@ -26,7 +26,7 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[str]], left: Sequen
 
 
 def print_summaries(summaries: Sequence[Summary], first: str = "agent") -> None:
-    """Value and violations side by side: neither says enough alone. All numbers are means over the runs."""
+    """Value and violations side by side: neither is enough alone. All numbers are means over the runs."""
     print_table(
         [first, "value", "gap closed", "regret", "violations", "guarantee"],
         [
@@ -47,7 +47,7 @@ def print_summaries(summaries: Sequence[Summary], first: str = "agent") -> None:
     each = f"Means over {over}, in brackets their 95% bootstrap intervals. " if counts[-1] > 1 else "One run each. "
     typer.echo(f"{each}Value: exact, of the last policy. Regret and violations: of a whole run.")
     if any(row.regret.mean < 0 for row in summaries):
-        typer.echo("Regret is measured against the best safe policy; below 0 was earned by breaking a limit.")
+        typer.echo("Regret is measured against the best safe policy; a regret below 0 was earned by breaking a limit.")
 
 
 def _lines(text: str) -> str:

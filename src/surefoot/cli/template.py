@@ -21,11 +21,11 @@ episodes = {episodes}
 seeds = "0:3"  # first:end, or a list such as [0, 5, 7]
 out = {out}  # a new directory; nothing is overwritten without --force
 # jobs = 2  # number of processes; by default one per core
-# on = "dask"  # where runs are played: local, dask, joblib, a scheduler's address, or a TOML file of a cluster
-# plan_on = "dask"  # make plans on a Dask cluster: dask, a scheduler's address, or a TOML file of one
+# on = "dask"  # where to play the runs: local, dask, joblib, a scheduler's address, or a cluster's TOML file
+# plan_on = "dask"  # make plans on a Dask cluster: dask, a scheduler's address, or its TOML file
 # snapshots = {snapshots}  # how many seeds keep plans for the report's explorer
 # checkpoint_seconds = {pause}  # seconds between two checkpoints of a run
-# strict = true  # exit code 1 when a limit was broken or a guarantee is void
+# strict = true  # exit with 1 if a limit was broken or a guarantee is void
 
 """
 

@@ -57,7 +57,7 @@ def _rows(known: PaperConstants) -> Iterator[list[str]]:
 
     yield ["K", shown_number(known.episodes), "episodes"]
     yield ["H", shown_number(known.setting.horizon), "steps"]
-    yield ["d", shown_number(known.setting.dimension), "dimension, of costs and transitions together where they differ"]
+    yield ["d", shown_number(known.setting.dimension), "dimension; of costs and transitions together if they differ"]
     yield ["λ", shown_number(known.setting.ridge), "ridge"]
     yield ["D", shown_number(known.setting.feature_bound), "feature bound"]
     yield ["β₁", shown_number(known.beta_1), "radius of the cost estimate"]
@@ -98,7 +98,7 @@ def _say_usable(known: PaperConstants, enough: int | None) -> None:
     reasons = known.problems()
     if reasons:
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-        typer.echo(f"At K = {known.episodes:,} its weights are not all defined: {_first(reasons)}{more}")
+        typer.echo(f"At K = {known.episodes:,} the weights are not all defined: {_first(reasons)}{more}")
     if warning := known.cap_warning():
         typer.echo(f"At K = {known.episodes:,} {warning}")
     least = "above 10¹⁸" if enough is None else f"{enough:,}"

@@ -16,7 +16,7 @@ def worlds_command(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the named worlds, and what each one shows."""
+    """List the named worlds and what each one shows."""
     import json as text
 
     from surefoot import worlds
@@ -37,7 +37,7 @@ def worlds_command(
 
 
 def _by_family() -> Iterator[tuple[str, str]]:
-    """One line per world; the description of a family stands once, above its sizes."""
+    """One line per world; a family's description appears once, above its sizes."""
     from surefoot.worlds.registry import FAMILIES
 
     for family in FAMILIES:
