@@ -191,7 +191,7 @@ def is_none(length: float) -> bool:
 
 
 _NEGLIGIBLE = 1e-10  # a direction of the equations this much shorter than the longest is rounding
-_ROUNDING = 1e-7  # of an equation, rows being of length 1: what least squares loses
+_LOST = 1e-7  # of an equation, rows being of length 1: what least squares loses
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ def shortest(a: FloatArray, b: FloatArray, g: FloatArray, h: FloatArray) -> Shor
     if len(a):
         start = np.asarray(np.linalg.lstsq(a, b, rcond=_NEGLIGIBLE)[0], np.float64)
         off = np.abs(a @ start - b)
-        if off.max() > _ROUNDING * max(1.0, float(np.abs(b).max())):
+        if off.max() > _LOST * max(1.0, float(np.abs(b).max())):
             return Shortest(math.inf, equations=(int(off.argmax()),))
         _, values, right = np.linalg.svd(np.linalg.qr(a, mode="r"), full_matrices=True)
         free = right[int((values > _NEGLIGIBLE * float(values[0])).sum()) :].T
@@ -219,7 +219,7 @@ def shortest(a: FloatArray, b: FloatArray, g: FloatArray, h: FloatArray) -> Shor
     if zero:
         return Shortest(math.inf, conditions=(zero[0],))
     missing = h - g @ start
-    rounding = _ROUNDING * (1.0 + float(np.linalg.norm(start)))
+    rounding = _LOST * (1.0 + float(np.linalg.norm(start)))
     if not len(g) or missing.max() <= rounding:
         return Shortest(float(np.linalg.norm(start)))
     return _least_distance(g @ free, missing, start)

@@ -45,7 +45,7 @@ from surefoot.worlds.truth_tables import ranges
 if TYPE_CHECKING:
     from surefoot.worlds.env import SurefootEnv
 
-__all__ = ["Sampler", "World"]
+__all__ = ["Sampler", "World", "allowance", "mismatched"]
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -244,9 +244,6 @@ class World:
 
     def __repr__(self) -> str:
         return f"World({self.problem!r}, noise={self.noise!r})"
-
-
-__all__ = ["allowance", "mismatched"]
 
 
 def allowance(mismatch: float, declared: bool) -> float:
