@@ -246,7 +246,7 @@ def towards(graph: LayeredGraph, allowed: Certified, aim: tuple[int, int]) -> Va
 class SnoMdp(TwoSets):
     """SNO-MDP (Wachi, Sui 2020): first explore the safe set, then earn in it.
 
-        phase 1   SafeMDP's trips (surefoot.agents.safe_mdp), until the best policy of the optimistic safe set would, in
+        phase 1   SafeMDP's trips (:class:`SafeMdp`), until the best policy of the optimistic safe set would, in
                   every state of the pessimistic one, stay in the pessimistic one (the stopping rule ES²),
                   or the widest row is narrower than ``tolerance``, or ``trips`` were made
         phase 2   Q = min(R_h, r + expected next value) over the pessimistic safe set

@@ -1,1 +1,1 @@
-"""What was logged: files of transitions (``files``), their cells (``cells``), rows as a problem's (``rows``)."""
+"""What was logged: files of transitions (``files``), and their rows as a problem's (``rows``)."""
