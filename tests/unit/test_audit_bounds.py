@@ -14,10 +14,13 @@ import surefoot as sf
 from surefoot.audits.bounds import Confidence, Data, Ellipsoids, default_ridges, ridge_ratio
 from surefoot.audits.certified import make_plan
 from surefoot.audits.declaration import read_problem
-from surefoot.estimate.ellipsoids import CostConfidence, Spread, _radii
+from surefoot.estimate.ellipsoids import CostConfidence, _radii
 from surefoot.estimate.families import families
-from tests.banks import turned
+from tests.banks import spread_of, turned
 from tests.hand_made import corridor
+from tests.studies import kettle
+
+MULTIPLIERS = (0.1, 1.0, 10.0)
 
 
 @pytest.mark.parametrize("case", range(3))
@@ -43,7 +46,7 @@ def test_bounds_within_priors_agree_with_the_engine(case: int, tmp_path: Path, s
         data.add(0, x, cost)
         agent.costs.add(0, x, cost)
     agent.replan()
-    constants = (tuple(agent.constants[key]) for key in ("ridges", "ridge_ratios"))
+    constants = (tuple(agent.constants[key]) for key in ("ridges", "ridge_ratios", "multipliers"))
     plan = make_plan(read, data, Confidence(*constants, 0.1, 1.0, None))
     bounds = agent.plan.bounds
     assert plan.rows[0].upper == pytest.approx(bounds.upper[0], rel=1e-7, abs=1e-8)
@@ -61,7 +64,7 @@ def test_what_rounding_takes_is_the_engines_to_the_last_term(boxed: bool, tmp_pa
     share = digits * math.sqrt(2.0)
     gram, target, ridge = np.diag([6e5, 4e5]), np.array([3e5, 4e5]), 5.0 * share * 1e6
     data.gram[0][0], data.targets[0, 0], data.spread[0, 0] = gram, target, 1e20
-    ellipsoids = Ellipsoids(read, data, 0, Confidence((ridge,), (1.0,), 0.1, 1.0, None))
+    ellipsoids = Ellipsoids(read, data, 0, Confidence((ridge,), (1.0,), MULTIPLIERS, 0.1, 1.0, None))
     found, lost = ellipsoids._widened(0, ridge, radius)
     longest, length, middle = (3.0, 1.0, math.sqrt(2.0) * math.hypot(0.5, 1.0) * 5.0) if boxed else (5.0, 2.0, 0.0)
     missing = share * (1e6 * length + 5e5)
@@ -69,9 +72,9 @@ def test_what_rounding_takes_is_the_engines_to_the_last_term(boxed: bool, tmp_pa
     by_hand = radius / math.sqrt(0.8) + missing / math.sqrt(ridge) + digits * of_rows
     assert found == pytest.approx(by_hand + (share * of_rows if boxed else 0.0), rel=1e-9)
     assert lost == pytest.approx(1.0 - radius / found, rel=1e-9)
-    confidence = CostConfidence((ridge,), lambda *_: radius, dual=True, prior=True, scale=1.0, guard=True)
+    confidence = CostConfidence((ridge,), MULTIPLIERS, lambda *_: radius, dual=True, prior=True, scale=1.0, guard=True)
     (family,) = families(problem)
-    engine = _radii(turned(gram, target[None]), 0, ridge, Spread(1e20, np.zeros(1)), family, confidence)
+    engine = _radii(turned(gram, target[None]), 0, ridge, spread_of(1e20), family, confidence)
     assert sum(engine) == pytest.approx(by_hand, rel=1e-9)
     assert ellipsoids._widened(0, 2.0 * share * 1e6, radius) == (math.inf, 1.0)  # as many digits as there are
 
@@ -102,3 +105,21 @@ def test_ridges_are_those_of_the_rows_that_a_problem_began_with(tmp_path: Path) 
         own = read_problem(problem.save(tmp_path / "own.json"))
         assert ridge_ratio(own, own.known[0]) == pytest.approx(ratio)
         assert families(problem)[0].ratio == pytest.approx(ratio)
+
+
+@pytest.mark.parametrize(("off", "sure", "possible"), [(1e-6, True, True), (1e-13, False, True), (-1e-6, False, False)])
+def test_rounding_decides_about_last_states_too(tmp_path: Path, off: float, sure: bool, possible: bool) -> None:
+    """Before data ``warm`` may cost 3·0.15 at the end and 3·0.3 on the way; the limit is that, or off by a little."""
+    problem = kettle().problem
+    for h, most in ((2, 0.45), (1, 0.9)):
+        limits = (replace(problem.limits[0], bound=most * (1.0 + off)),)
+        read = read_problem(replace(problem, limits=limits).save(tmp_path / f"{h}.json"))
+        plan = make_plan(read, Data(read, paper=False), Confidence((1.0,), (1.0,), MULTIPLIERS, 0.1, 1.0, None))
+        warm = read.state(h, ("warm", 1))
+        assert warm is not None
+        if h == 2:
+            assert (plan.sure.states[2][warm], plan.possible.states[2][warm]) == (sure, possible)
+        else:  # heating a pot that is in s: 0.3 at most, and its last states are fine
+            pair = read.pair(1, 0, "heat")
+            assert pair is not None
+            assert (plan.sure.pairs[1][pair], plan.possible.pairs[1][pair]) == (sure, possible)
