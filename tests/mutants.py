@@ -59,7 +59,10 @@ AREAS = {  # area: (what is mutated, the tests that guard it, quick ones first)
     ),
 }
 INTERPRETED = ("bounds", "certify", "monitor")  # quicker than compiling each mutant
-SLOW = "many_features or overflows or named_worlds or auditor_and_a_reporter or the_whole_way_from_rows"
+SLOW = (
+    "many_features or overflows or named_worlds or auditor_and_a_reporter or the_whole_way_from_rows "
+    "or (same_bits and not options0) or check_and_export"
+)
 
 
 _WORDS = ("wrong", "_wrong", "_expect", "remark", "_raise", "Alarm")  # what takes a message
