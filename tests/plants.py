@@ -41,7 +41,8 @@ class RandomPlant:
 
     def event(self, plan: Plan) -> bool:
         """The true cost of every corner lies within the plan's bounds."""
-        for layer, upper, lower in zip(plan.problem.graph.layers, plan.bounds.upper, plan.bounds.lower, strict=True):
+        layers = plan.problem.graph.layers  # rays are there as the plan has them
+        for layer, upper, lower in zip(layers, plan.bounds.upper, plan.bounds.lower, strict=True):
             true = layer.cost_features @ self.cost.T
             if not ((lower <= true + 1e-12) & (true <= upper + 1e-12)).all():
                 return False
@@ -49,12 +50,12 @@ class RandomPlant:
 
 
 def random_plant(
-    rng: np.random.Generator, dim: int | None = None, of_next: bool = False, start: Any = None
+    rng: np.random.Generator, dim: int | None = None, of_next: bool = False, start: Any = None, rays: bool = False
 ) -> RandomPlant:
     """Multi-affine models and features in 1 to 3 dimensions, on few and wide cells; the fallback is u = 0.
 
     ``of_next``: features of the next state as well, and products of both. ``start``: by default anywhere, so that
-    episodes begin near corners, too.
+    episodes begin near corners, too. ``rays``: all inputs between 0 and 1.
     """
     n = int(rng.integers(1, 4)) if dim is None else dim
     models = [_model(n, rng) for _ in range(int(rng.integers(1, 3)))]
@@ -86,6 +87,7 @@ def random_plant(
             fallback=0.0,
             limits=[sf.Limit("cost", bound=bound, noise=0.02, norm=1.0)],
             same_at_every_step=True,
+            rays=rays,
             **options,
         )
 

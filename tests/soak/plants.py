@@ -17,13 +17,14 @@ from surefoot.plan.plan import Plan
 from tests.plants import centred, random_plant
 
 
-def soak(steps: int, seed: int, episodes: int) -> dict[str, int]:
+def soak(steps: int, seed: int, episodes: int, share_of_rays: float) -> dict[str, int]:
     """The counts; every twentieth plant is played once more by the control."""
     rng, plants = np.random.default_rng(seed), 0
     found = {"steps": 0, "violations": 0, "violations while the event held": 0, "plants": 0, "events failed": 0}
     control = {"control steps": 0, "control violations": 0}
     while found["steps"] < steps:
-        world, held = random_plant(rng, of_next=bool(rng.random() < 0.3)), list[bool]()
+        of_next, rays = bool(rng.random() < 0.3), bool(rng.random() < share_of_rays)
+        world, held = random_plant(rng, of_next=of_next, rays=rays), list[bool]()
 
         def watch(plan: Plan, episode: int, world=world, held=held) -> None:  # type: ignore[no-untyped-def]
             held.append(world.event(plan))
@@ -53,7 +54,8 @@ if __name__ == "__main__":
     parser.add_argument("--steps", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--episodes", type=int, default=1000, help="of each plant")
+    parser.add_argument("--rays", type=float, default=0.3, help="the share of plants whose inputs are rays")
     chosen = parser.parse_args()
-    counts = soak(chosen.steps, chosen.seed, chosen.episodes)
+    counts = soak(chosen.steps, chosen.seed, chosen.episodes, chosen.rays)
     print(json.dumps(counts, indent=1))
     sys.exit(counts["violations while the event held"] > 0 or counts["control violations"] == 0)

@@ -28,14 +28,17 @@ def violations(world: RandomPlant, seed: int, episodes: int, exact: bool = True)
 def test_no_violation_on_the_continuous_state_while_the_event_held(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for n in range(PLANTS):
-        world = random_plant(rng, 1 + n % 2, of_next=True) if n < 2 else random_plant(rng)
+        rays = n % 3 == 1
+        world = random_plant(rng, 1 + n % 2, of_next=True, rays=rays) if n < 2 else random_plant(rng, rays=rays)
         broken, held = violations(world, seed + n, EPISODES)
         assert not (held and broken)
 
 
 @pytest.mark.statistical
-def test_with_centres_in_place_of_corners_limits_are_broken(seed: int) -> None:
+@pytest.mark.parametrize("rays", [False, True], ids=["grid", "rays"])
+def test_with_centres_in_place_of_corners_limits_are_broken(rays: bool, seed: int) -> None:
     """The control: a cell judged by its centre is not safe, and this test would notice."""
     rng = np.random.default_rng(seed)
-    worlds = [centred(random_plant(rng)) for _ in range(PLANTS)]
-    assert sum(violations(world, seed + n, EPISODES, exact=False)[0] for n, world in enumerate(worlds)) > 0
+    plants, episodes = (4, 50) if rays else (PLANTS, EPISODES)
+    worlds = [centred(random_plant(rng, rays=rays)) for _ in range(plants)]
+    assert sum(violations(world, seed + n, episodes, exact=False)[0] for n, world in enumerate(worlds)) > 0

@@ -326,7 +326,7 @@ def test_a_start_is_a_declared_one_and_in_its_cell(points: Points) -> None:
 
 
 def test_a_next_state_lies_in_its_boxes_or_none_is_known(points: Points) -> None:
-    record: dict[str, Any] = {"step": 0, "next_state": 0}
+    record: dict[str, Any] = {"step": 0, "next_state": 0, "intensity": None}
     for after, pair, edge, goes in (
         ([0.61, 0.62], 0, 0, True),  # the guard
         ([0.612, 0.6], 0, 0, False),
@@ -340,7 +340,7 @@ def test_a_next_state_lies_in_its_boxes_or_none_is_known(points: Points) -> None
         found, x = points.tell(1, {**record, "point": point}, pair, edge)
         assert (found, None if x is None else x.tolist()) == ((edge, [0.1]) if goes else (None, None))
         assert said == []
-    points.tell(1, {"step": 0, "next_state": 1, "point": {**point, "state": [0.6, 0.6]}}, 0, 0)
+    points.tell(1, {**record, "next_state": 1, "point": {**point, "state": [0.6, 0.6]}}, 0, 0)
     assert said[0] == "[0.6, 0.6] does not lie in cell 1"
     said.clear()
     points.tell(1, {**record, "point": {**point, "state": [0.6, 0.6], "features": [0.1001]}}, 0, 0)

@@ -16,6 +16,7 @@ from surefoot.errors import AssumptionBroken, InvalidInput, OutOfOrder
 from surefoot.model.graph import FloatArray
 from surefoot.model.measured import Cost
 from surefoot.model.plant.plant import Plant
+from surefoot.model.rays import FULL
 from surefoot.plan.centres import CentreValues
 from surefoot.plan.plan import Plan
 from surefoot.plan.point import Point, at_point
@@ -50,6 +51,7 @@ class PlantAgent:
         self._centres = CentreValues(plant)
         self._steers: tuple[Plan | None, tuple[FloatArray, ...]] = (None, ())
         self._x: FloatArray | None = None  # where the plant was last told to be
+        self.by_point = False  #: the input that was chosen last is certified at the exact state only
 
     def __repr__(self) -> str:
         return f"PlantAgent(episodes={self.episodes}, replans={self.learner.replans})"
@@ -84,8 +86,9 @@ class PlantAgent:
     def act(self, h: int, x: Any) -> Any:
         """The input to apply now, certified at exactly this state."""
         point = self.look(h, x)
-        pair = self.learner._choose(h, point.state) if self._by_cell(point) else point.pairs.start + point.best()
-        return self.plant.inputs.values[pair - point.pairs.start]
+        choice = point.of_pair(self.learner._choose(h, point.state)) if self._by_cell(point) else point.best()
+        self.by_point = not point.whole_cell[choice]
+        return point.choices.inputs[choice]
 
     def look(self, h: int, x: Any) -> Point:
         """What is certified at state x of step h, by the plan in force."""
@@ -101,8 +104,7 @@ class PlantAgent:
             >>> agent.why(0, [0.45], 0.2).split("; ")[1]
             'it may lead to level 0.5 … 0.6, which is not certified'
         """
-        point = at_point(self.plant, self.plan, self._values(), h, x)
-        return point.why(self.plant.inputs.index(u))
+        return at_point(self.plant, self.plan, self._values(), h, x).why_input(u)
 
     def _values(self) -> tuple[FloatArray, ...]:
         """Of the plan in force, at the cells' centres; computed once for each plan."""
@@ -117,8 +119,8 @@ class PlantAgent:
     def observe(self, h: int, x: Any, u: Any, x_next: Any, cost: Cost) -> None:
         """Tell what the input did: the exact next state and the measured cost."""
         state, after = self._where(h, x), self.plant.cells.point("a next state", x_next)
-        number = self.plant.inputs.index(u)
-        value = self.plant.inputs.values[number]
+        number, intensity = self.plant.placed(h, state, u)
+        value = self.plant.inputs.values[number] if intensity == FULL else u
         if not self.plant.may_follow(h, state, value, after):
             boxes = "; ".join(f"{low.tolist()} … {high.tolist()}" for low, high in self.plant.boxes(h, state, value))
             raise AssumptionBroken(
@@ -128,7 +130,9 @@ class PlantAgent:
                 fix="Declare a larger disturbance, or mend the models.",
             )
         features = self.plant.features(h, state, value, after)
-        self.learner.observe(h, self.plant.cell(state), number, self.plant.cell(after), cost, features=features)
+        played = intensity if self.plant.rays else None
+        places = self.plant.cell(state), number, self.plant.cell(after)
+        self.learner.observe(h, *places, cost, features=features, intensity=played)
         self._x = after
 
     def end_episode(self) -> None:

@@ -95,7 +95,7 @@ def _built(document: dict[str, Any], stored: Mapping[str, Any], size: int) -> Pr
                 row_ptr=once(_row_ptr, part["row_ptr"], part["pair_ptr"], part["cost_features"]),
                 forbidden=once(_forbidden, part["forbidden"], part["fallback"]),
                 x0=None if rays is None else rays["cost_features"],
-                rays=frozenset() if rays is None else _rays(part, rays),
+                rays={} if rays is None else _rays(part, rays),
             )
         )
         names.append(once(_names, part["fallback"], part["states"], labels["states"]))
@@ -224,8 +224,8 @@ def _row_ptr(row_ptr: Any, pair_ptr: Any, x: Any) -> list[int] | None:
     return ends
 
 
-def _rays(part: dict[str, Any], rays: dict[str, Any]) -> frozenset[int]:
-    """The pairs that have an intensity; checked, as certificates rest on their rows at both ends."""
+def _rays(part: dict[str, Any], rays: dict[str, Any]) -> dict[int, int]:
+    """The pairs that have an intensity, and their centres; checked, as certificates rest on their rows at both ends."""
     center, x0, x1 = rays["center"], rays["cost_features"], part["cost_features"]
     state_ptr, rows = part["state_ptr"], part["pair_ptr"] if part["row_ptr"] is None else part["row_ptr"]
     own = np.repeat(np.diff(state_ptr), np.diff(state_ptr))  # actions of each pair's state
@@ -239,7 +239,7 @@ def _rays(part: dict[str, Any], rays: dict[str, Any]) -> frozenset[int]:
     fallback = part["fallback"] + state_ptr[:-1]
     if open_pair[(first + center)[open_pair]].any() or open_pair[fallback[part["fallback"] != NONE]].any():
         raise ValueError("a centre, or an action of the fallback, that has an intensity")
-    return frozenset(np.flatnonzero(open_pair).tolist())
+    return dict(zip(np.flatnonzero(open_pair).tolist(), (first + center)[open_pair].tolist(), strict=True))
 
 
 def _forbidden(flags: Any, states: Any) -> set[int]:

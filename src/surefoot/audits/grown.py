@@ -52,7 +52,9 @@ def _other(was: Layer, now: Layer) -> str:
         return "names of actions"
     if was.forbidden != {i for i in now.forbidden if i < states}:
         return "forbidden states"
-    if (was.x0 is None) != (now.x0 is None) or was.rays != {pair for pair in now.rays if pair < pairs - 1}:
+    if (was.x0 is None) != (now.x0 is None) or was.rays != {
+        pair: centre for pair, centre in now.rays.items() if pair < pairs - 1
+    }:
         return "rays"
     same = was.x0 is None or np.array_equal(was.x0, now.x0[: len(was.x0)])
     return "" if same and np.array_equal(was.x, now.x[: len(was.x)]) else "cost features"

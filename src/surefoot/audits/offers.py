@@ -53,11 +53,12 @@ class Certificate:
             if written["safe_by"] not in possible:
                 self._wrong(self._n, f"its certificate says {written['safe_by']!r}, found is {' or '.join(possible)!r}")
 
-    def check_opening(self, h: int, pair: int, intensity: float | None) -> None:
-        """What was said of how far a ray may be opened, and what may happen beyond."""
+    def check_opening(self, h: int, pair: int, intensity: float | None, exact: bool) -> None:
+        """What was said of how far a ray may be opened, and what may happen beyond; at an exact state nothing is."""
         layer, said = self._problem.layers[h], self._written["opening"]
-        if pair not in layer.rays or said is None:
-            if said is not None or pair in layer.rays:
+        of_ray = pair in layer.rays and not exact
+        if not of_ray or said is None:
+            if said is not None or of_ray:
                 self._wrong(self._n, f"its certificate says {said!r} of how far the action may be opened")
             return
         names, beyond = [limit.name for limit in self._problem.limits], said["beyond"]

@@ -100,10 +100,11 @@ class Points:
         if not np.array_equal(self._point(point["state"]), self._x):
             self._wrong(n, f"it is of state {point['state']!r}, told last was {self._x.tolist()!r}")
         self._in_cell(n, self._point(point["state"]), record["state"])
-        number = pair - layer.state_ptr[state]
-        if point["input"] != self._inputs[number]:
-            self._wrong(n, f"its input is {point['input']!r}, action {number} is {self._inputs[number]!r}")
-        x = np.stack([self._features(n, h, pair, row) for row in point["features"]])
+        number, played = pair - layer.state_ptr[state], record["intensity"]
+        own = self._input(layer.rays.get(pair, pair) - layer.state_ptr[state], number, played)
+        if point["input"] != own:
+            self._wrong(n, f"its input is {point['input']!r}, action {number} is {own!r}")
+        x = np.stack([self._features(n, h, pair, row, played) for row in point["features"]])
         cells = self._met(point["boxes"])
         declared = {names[layer.successor[e]] for e in range(layer.pair_ptr[pair], layer.pair_ptr[pair + 1])}
         if cells != point["cells"] or not set(cells) <= declared:
@@ -133,7 +134,7 @@ class Points:
         )
         if edge is None or not may:
             return None, None
-        x = self._features(n, record["step"], pair, point["features"])
+        x = self._features(n, record["step"], pair, point["features"], record["intensity"])
         self._x = after
         return edge, x
 
@@ -186,10 +187,18 @@ class Points:
                 found.update(int(np.ravel_multi_index(at, self._shape)) for at in itertools.product(*ranges))
         return sorted(found)
 
-    def _features(self, n: int, h: int, pair: int, written: Any) -> Any:
+    def _input(self, centre: int, number: int, intensity: float | None) -> Any:
+        """The input at an intensity between the centre and an input of the grid."""
+        zero, one = self._inputs[centre], self._inputs[number]
+        if intensity is None or intensity in (0.0, 1.0):
+            return zero if intensity == 0.0 else one
+        if not isinstance(one, list):
+            return (1.0 - intensity) * zero + intensity * one
+        return [(1.0 - intensity) * low + intensity * high for low, high in zip(zero, one, strict=True)]
+
+    def _features(self, n: int, h: int, pair: int, written: Any, intensity: float | None) -> Any:
         """The features as written, which must lie between the corner rows of the pair, coordinate by coordinate."""
-        layer = self.problem.layers[h]
-        rows = layer.x[list(layer.rows(pair, layer.pair_ptr[pair]))]
+        rows = self.problem.layers[h].rows_at(pair, 1.0 if intensity is None else intensity)
         x = np.array(written, np.float64)
         if x.shape != rows.shape[1:] or not np.isfinite(x).all():
             raise ValueError(f"no features of the problem: {written!r}")

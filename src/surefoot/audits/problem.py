@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -37,7 +38,7 @@ class Layer:
     row_ptr: list[int] | None  # the rows of x that belong to each pair, as above; None: row e belongs to edge e
     forbidden: set[int]  # states that must not be entered
     x0: Any = None  # (rows, d) of actions with an intensity at 0, of others as x (spec 9); None: there are none
-    rays: frozenset[int] = frozenset()  # the pairs that have an intensity
+    rays: Mapping[int, int] = field(default_factory=dict)  # the pairs that have an intensity, each with its centre
 
     def pair_rows(self, pair: int) -> slice:
         """All rows of x that belong to a pair."""

@@ -162,7 +162,7 @@ class Replay:
         self._judge(n, here, pair, plan, proof)
         certificate = Certificate(self._problem, plan, self._wrong, n, record["certificate"])
         certificate.check(here.step, here.state, pair, self._facts(), proof)
-        certificate.check_opening(here.step, pair, record["intensity"])
+        certificate.check_opening(here.step, pair, record["intensity"], proof is not None)
 
     def _facts(self) -> Record:
         """What a certificate must say of the moment."""

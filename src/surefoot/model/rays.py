@@ -48,7 +48,8 @@ def refuse_rays(problem: Problem, who: str) -> None:
         raise InvalidInput(
             f"{who} does not know intensities",
             got="a problem whose actions are rays",
-            fix="Give it problem.at(1.0) (or world.at(1.0)), where every action is played in full or not at all.",
+            fix="Give it problem.at(1.0) (or world.at(1.0)), where every action is played in full or not at all; "
+            "of a plant the same without rays=True.",
         )
 
 
@@ -287,19 +288,26 @@ def _check_centers(layer: Layer, center: IntArray, h: int, naming: Naming) -> No
 def _centre_edges(layer: Layer, center: IntArray, h: int, naming: Naming) -> IntArray:
     """(E,) of each edge the edge of its pair's centre to the same successor, -1 where the centre does not lead there;
     of a plain pair its own. A successor of the centre that the ray does not list is refused."""
-    found = np.arange(layer.n_edges, dtype=np.int64)
-    for pair in np.flatnonzero(center != NO_CENTER).tolist():
-        own, its = (slice(int(layer.pair_ptr[p]), int(layer.pair_ptr[p + 1])) for p in (pair, int(center[pair])))
-        there = {int(s): its.start + k for k, s in enumerate(layer.successor[its])}
-        found[own] = [there.pop(int(s), -1) for s in layer.successor[own]]
-        if there:
-            raise InvalidInput(
-                "a ray must list the successors of its centre too",
-                where=naming.at_pair(layer, h, pair),
-                got=f"{naming.states[h + 1][next(iter(there))]!r} is missing",
-                fix="Between 0 and 1 every successor of either end may follow: add it, with transition features 0.",
-            )
-    return found
+    sizes, states = np.diff(layer.pair_ptr), len(naming.states[h + 1])
+    start = np.where(center == NO_CENTER, np.arange(layer.n_pairs), center)
+    own, from_centre = (np.repeat(p, sizes) * states + layer.successor for p in (np.arange(layer.n_pairs), start))
+    order = np.argsort(own, kind="stable")
+    at = order[np.minimum(np.searchsorted(own, from_centre, sorter=order), layer.n_edges - 1)]
+    found = np.where(own[at] == from_centre, at, -1)
+    few = np.flatnonzero(np.add.reduceat((found >= 0).astype(np.int64), layer.pair_ptr[:-1]) < sizes[start])
+    if len(few):
+        pair = int(few[0])
+        listed, needed = (
+            layer.successor[layer.pair_ptr[p] : layer.pair_ptr[p + 1]].tolist() for p in (pair, start[pair])
+        )
+        missing = next(s for s in needed if s not in listed)
+        raise InvalidInput(
+            "a ray must list the successors of its centre too",
+            where=naming.at_pair(layer, h, pair),
+            got=f"{naming.states[h + 1][missing]!r} is missing",
+            fix="Between 0 and 1 every successor of either end may follow: add it, with transition features 0.",
+        )
+    return np.asarray(found)
 
 
 def _centre_rows(layer: Layer, center: IntArray, edge_of: IntArray, h: int, naming: Naming) -> FloatArray:

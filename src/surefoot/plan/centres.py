@@ -6,6 +6,8 @@ not there. So values are computed once more, at the centres, over the inputs tha
 
     V_h(cell) = max over u certified at the centre of  min( r(centre, u) + ⟨μ, φ_V⟩ optimistic + exploration , R_h )
 
+over the inputs of the grid and, where these are rays, some along each,
+
 with the next value under each model interpolated between the centres of the certified cells around its image. They
 choose among certified inputs; safety never uses them.
 """
@@ -31,32 +33,42 @@ from surefoot.plan.values import most_to_come
 
 @dataclass(frozen=True, eq=False)
 class _Centres:
-    """What is known at the centres of some cells at one step, N pairs: cell after cell, of each all inputs."""
+    """What is known at the centres of some cells at one step, for N choices: cell after cell, of each all choices."""
 
+    number: IntArray  # (N,) of the input of the grid
+    intensity: FloatArray  # (N,)
+    reward: FloatArray  # (N,)
     features: FloatArray  # (N, R, dc) rows, all of which must keep the limits
     ptr: IntArray  # (N+1,)
     following: IntArray  # cells that may follow
     around: tuple[tuple[IntArray, FloatArray], ...]  # per model (2ⁿ, N)
 
-    def first(self, pairs: int) -> _Centres:
-        """The same of the first pairs."""
-        ptr = self.ptr[: pairs + 1]
-        around = tuple((cells[:, :pairs], weights[:, :pairs]) for cells, weights in self.around)
-        return _Centres(self.features[:pairs], ptr, self.following[: ptr[-1]], around)
+    def first(self, n: int) -> _Centres:
+        """The same of the first choices."""
+        ptr = self.ptr[: n + 1]
+        around = tuple((cells[:, :n], weights[:, :n]) for cells, weights in self.around)
+        known: dict[str, Any] = {name: getattr(self, name)[:n] for name in _OF_CHOICES}
+        return _Centres(**known, ptr=ptr, following=self.following[: ptr[-1]], around=around)
 
     def and_then(self, more: _Centres) -> _Centres:
         both = zip(self.around, more.around, strict=True)
+        known: dict[str, Any] = {
+            name: np.concatenate([getattr(self, name), getattr(more, name)]) for name in _OF_CHOICES
+        }
         return _Centres(
-            np.concatenate([self.features, more.features]),
-            np.concatenate([self.ptr, self.ptr[-1] + more.ptr[1:]]),
-            np.concatenate([self.following, more.following]),
-            tuple((np.concatenate([a, c], axis=1), np.concatenate([b, d], axis=1)) for (a, b), (c, d) in both),
+            **known,
+            ptr=np.concatenate([self.ptr, self.ptr[-1] + more.ptr[1:]]),
+            following=np.concatenate([self.following, more.following]),
+            around=tuple((np.concatenate([a, c], axis=1), np.concatenate([b, d], axis=1)) for (a, b), (c, d) in both),
         )
 
     def in_graph(self, problem: Problem, h: int) -> _Centres:
         """The same with the numbers of states at the next step in place of cells."""
         around = tuple((states_of(problem, h + 1, cells), weights) for cells, weights in self.around)
         return replace(self, following=states_of(problem, h + 1, self.following), around=around)
+
+
+_OF_CHOICES = ("number", "intensity", "reward", "features")
 
 
 class CentreValues:
@@ -70,19 +82,21 @@ class CentreValues:
     def of(self, plan: Plan) -> tuple[FloatArray, ...]:
         """H of (S,): V at the centres, 0 where nothing is certified."""
         graph, caps = plan.problem.graph, most_to_come(plan.problem.graph)
-        states, inputs = plan.certified_sets.states, np.arange(len(self.plant.inputs))
+        states = plan.certified_sets.states
         value = [np.where(states[-1], graph.terminal.reward, 0.0)]
         for h in reversed(range(len(graph.layers))):
             layer, (cells, own) = graph.layers[h], cells_in(plan.problem, h, self.plant.cells)
-            pairs = (layer.state_ptr[own][:, None] + inputs).reshape(-1)
             known = self._known(plan.problem, h, cells)
+            pairs = np.repeat(layer.state_ptr[own], self.plant.n_choices) + known.number
+            planned = np.ones(len(pairs)) if plan.intensities is None else plan.intensities[h][pairs]
             seen = known.in_graph(plan.problem, h)
-            allowed = self._allowed(plan, h, known, seen, pairs)
+            allowed = self._allowed(plan, h, seen, pairs, self._upper(known, plan, h))
+            allowed |= plan.certified_sets.pairs[h][pairs] & (known.intensity == planned)
             ahead = expected_at_centres(
                 between(value[0], states[h + 1], seen.around), value[0], seen, plan.ellipsoids[h]
             )
             bonus = plan.values.bonus[h]
-            q = layer.reward[pairs] + ahead + bonus[pairs]
+            q = known.reward + ahead + bonus[pairs] * share_of_bonus(known.intensity, planned)
             best = np.where(allowed, np.minimum(q, caps[h] + bonus.max()), -np.inf)
             best = best.reshape(len(own), -1).max(axis=1)
             found = np.zeros(layer.n_states)
@@ -92,25 +106,21 @@ class CentreValues:
 
     def _known(self, problem: Problem, h: int, cells: IntArray) -> _Centres:
         """Of these cells, which of a plan before this one were the first, or all, of them."""
-        grows, u = problem.graph.beyond is not None, len(self.plant.inputs)
+        grows, many = problem.graph.beyond is not None, self.plant.n_choices
         step = 0 if self.plant.same_at_every_step and not grows else h
         known = self._steps.get(step)
-        have = 0 if known is None else len(known.features) // u
+        have = 0 if known is None else len(known.features) // many
         if have < len(cells):
             more = _at_centres(self.plant, h, cells[have:])
             self._steps[step] = known = more if known is None else known.and_then(more)
         assert known is not None
-        return known if len(known.features) == u * len(cells) else known.first(u * len(cells))
+        return known if len(known.features) == many * len(cells) else known.first(many * len(cells))
 
-    def _allowed(self, plan: Plan, h: int, known: _Centres, seen: _Centres, pairs: IntArray) -> BoolArray:
-        """(N,) pairs that are certified at the centre."""
-        whole = plan.certified_sets.pairs[h][pairs]
-        if not plan.consistent:
-            return whole
-        upper = self._upper(known, plan, h)
+    def _allowed(self, plan: Plan, h: int, seen: _Centres, pairs: IntArray, upper: FloatArray) -> BoolArray:
+        """(N,) choices that are proved at the centre."""
         leads = np.logical_and.reduceat(plan.certified_sets.states[h + 1][seen.following], seen.ptr[:-1])
         leads &= plan.problem.graph.expanded(h)[pairs]
-        return np.asarray(whole | (leads & within_limits(upper, plan.problem.bounds[h])))
+        return np.asarray(leads & plan.consistent & within_limits(upper, plan.problem.bounds[h]))
 
     def _upper(self, known: _Centres, plan: Plan, h: int) -> FloatArray:
         """(N, m) bounds at the centres; steps that share features, data and anchor share the work."""
@@ -123,21 +133,39 @@ class CentreValues:
         return found
 
 
-def _at_centres(plant: Plant, h: int, own: IntArray) -> _Centres:
-    cells, x = plant.cells, centres(plant.cells, own)
-    n, inputs = len(own), plant.inputs.values
-    features: list[FloatArray] = []
-    images = [np.empty((cells.dim, n, len(inputs))) for _ in plant.reach.models]
-    for i, u in enumerate(inputs):
-        features.append(plant.rows_at(h, x, u))  # (R, dc, n)
-        for image, model in zip(images, plant.reach.models, strict=True):
-            image[:, :, i] = model.at(h, x, u)
+def _at_centres(plant: Plant, h: int, those: IntArray) -> _Centres:
+    cells, x = plant.cells, centres(plant.cells, those)
+    n, many, features = len(those), plant.n_choices, np.empty(0)
+    images = [np.empty((cells.dim, n, many)) for _ in plant.reach.models]
+    number, intensity, reward = np.empty((n, many), np.int64), np.empty((n, many)), np.empty((n, many))
+    for centre, own in plant.centres(h, those):
+        choices = plant.choices(centre)
+        number[own], intensity[own] = choices.number, choices.intensity
+        for i, u in enumerate(choices.inputs):
+            rows = plant.rows_at(h, x[:, own], u)  # (R, dc, own)
+            if not features.size:
+                features = np.empty((n, many, *rows.shape[:2]))
+            features[own, i] = rows.transpose(2, 0, 1)
+            reward[own, i] = plant.rewards(h, x[:, own], u)
+            for image, model in zip(images, plant.reach.models, strict=True):
+                image[:, own, i] = model.at(h, x[:, own], u)
     flat = [image.reshape(cells.dim, -1) for image in images]
     half = plant.reach.disturbance[:, None]
     ptr, following = successors(cells, [(image - half, image + half) for image in flat])
-    rows, dim = features[0].shape[:2]
-    table = np.stack(features).transpose(3, 0, 1, 2).reshape(n * len(inputs), rows, dim)
-    return _Centres(table, ptr, following, tuple(around(cells, image) for image in flat))
+    return _Centres(
+        number=number.reshape(-1),
+        intensity=intensity.reshape(-1),
+        reward=reward.reshape(-1),
+        features=features.reshape(n * many, *features.shape[2:]),
+        ptr=ptr,
+        following=following,
+        around=tuple(around(cells, image) for image in flat),
+    )
+
+
+def share_of_bonus(intensity: FloatArray, planned: FloatArray) -> FloatArray:
+    """What is explored along a ray, of what its pair explores at the planned intensity: it steers, no more."""
+    return np.minimum(1.0, intensity / np.where(planned > 0.0, planned, intensity))
 
 
 def between(value: FloatArray, certified: BoolArray, parts: tuple[tuple[IntArray, FloatArray], ...]) -> FloatArray:

@@ -18,7 +18,7 @@ import surefoot
 from surefoot.agents.plant_agent import PlantAgent
 from surefoot.checks import whole
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import BoolArray, FloatArray, IntArray
+from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.plant.given import make_function
 from surefoot.model.plant.plant import Plant
 from surefoot.model.plant.simulation import Simulation
@@ -187,9 +187,7 @@ def _learn(
     path, inputs = [x], []
     for h in range(plant.horizon - 1):
         u = agent.act(h, x)
-        whole_cell: BoolArray = agent.plan.certified_sets.pairs[h]
-        pair = agent.plan.problem.pair_index(h, plant.cell(x), plant.inputs.index(u))
-        table.by_point[k] += not whole_cell[pair]
+        table.by_point[k] += agent.by_point
         after, cost = truth.step(h, x, u, rng)
         table.enter(k, h, plant.reward(h, x, u), cost, after)
         agent.observe(h, x, u, after, truth.measured(cost, noise))

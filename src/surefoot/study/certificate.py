@@ -17,9 +17,10 @@ A certificate is plain JSON, written into the journal before the action is offer
                            certified one of the last plan that was not in doubt, because stopping here may be worse;
                            nothing is promised then, and ``promise`` says so;
                            ``"nothing"``: only with options that give up the guarantee
-``opening``                null for an action without an intensity (spec 9); else ``to``, the largest certified one, at
-                           which it is offered, and where that is below 1 what may happen a little further: ``beyond``,
-                           an intensity, at which the ``upper`` bound of the ``limit`` of this name exceeds its bound
+``opening``                null for an action without an intensity (spec 9), and at the exact state of a plant; else
+                           ``to``, the largest certified one, at which it is offered, and where that is below 1 what may
+                           happen a little further: ``beyond``, an intensity, at which the ``upper`` bound of the
+                           ``limit`` of this name exceeds its bound
 ``limits``, ``bounds``     the names and bounds of the limits; every list below is in this order
 ``successors``             for every possible next state, of a plant every cell that may follow the exact state:
                            ``state``; ``upper``, the upper bounds of its costs (the same
@@ -130,27 +131,30 @@ def _pair(standing: Standing, h: int, state: int) -> int:
     return agent._choose(h, state)
 
 
-def offered_intensity(standing: Standing, h: int, pair: int) -> float | None:
-    """At which a pair is offered; None in a problem without rays."""
+def offered_intensity(standing: Standing, pair: int, chosen: tuple[Point, int] | None) -> float | None:
+    """At which a pair, or the choice at an exact state, is offered; None in a problem without rays."""
+    assert standing.place is not None
     planned = standing.agent.plan.intensities
-    return None if planned is None else float(planned[h][pair])
+    if planned is None:
+        return None
+    return float(planned[standing.place.step][pair] if chosen is None else chosen[0].choices.intensity[chosen[1]])
 
 
-def certificate_for(standing: Standing, pair: int, point: Point | None = None) -> dict[str, Any]:
-    """The certificate of a pair where the episode is; of a plant at the exact state."""
+def certificate_for(standing: Standing, pair: int, chosen: tuple[Point, int] | None = None) -> dict[str, Any]:
+    """The certificate of a pair where the episode is; of a plant that of a choice at the exact state."""
     assert standing.place is not None
     h, problem, plan = standing.place.step, standing.problem, standing.agent.plan
     layer = problem.graph.layers[h]
     certified = bool(plan.certified_sets.pairs[h][pair])
-    if point is None:
+    if chosen is None:
         reached = layer.successor[int(layer.pair_ptr[pair]) : int(layer.pair_ptr[pair + 1])]
         uppers, safe_by = _uppers(standing, h, pair), _safe_by(standing, pair)
     else:
-        number = pair - point.pairs.start
-        reached = point.states_ahead[slice(*point.ahead.ptr[number : number + 2])]
-        uppers = np.repeat(point.upper[number : number + 1], len(reached), axis=0)
-        certified = certified or bool(point.proved[number])
-        safe_by = _safe_at(standing, pair, bool(point.proved[number]))
+        point, choice = chosen
+        reached = point.states_ahead[slice(*point.ahead.ptr[choice : choice + 2])]
+        uppers = np.repeat(point.upper[choice : choice + 1], len(reached), axis=0)
+        certified = bool(point.certified[choice])
+        safe_by = _safe_at(standing, pair, bool(point.proved[choice]))
     successors = [
         _successor(standing, h, int(state), upper, certified) for state, upper in zip(reached, uppers, strict=True)
     ]
@@ -167,7 +171,7 @@ def certificate_for(standing: Standing, pair: int, point: Point | None = None) -
         "why": standing.why or None,
         "fallback": pair == int(layer.fallback[standing.place.state]),
         "safe_by": safe_by,
-        "opening": None if plan.opened is None else opening(plan.opened, h, pair),
+        "opening": None if plan.opened is None or chosen is not None else opening(plan.opened, h, pair),
         "limits": [limit.name for limit in problem.limits],
         "bounds": problem.bounds[h].tolist(),
         "successors": successors,

@@ -17,7 +17,9 @@ import numpy as np
 
 from surefoot.errors import AssumptionBroken, InvalidInput, OutOfOrder, UnreadableFile
 from surefoot.model.graph import NO_ACTION, FloatArray
+from surefoot.model.labels import label_of
 from surefoot.model.plant.plant import Plant
+from surefoot.model.rays import FULL
 from surefoot.plan.centres import CentreValues
 from surefoot.plan.plan import Plan
 from surefoot.plan.point import Point, at_point
@@ -61,45 +63,49 @@ class Exact:
         return at_point(plant, plan, self._steers[1], place.step, standing.exact)
 
     def choose(self, standing: Standing, point: Point) -> int:
-        """The pair to offer: the best input that is proved at the exact state, or the fallback's."""
+        """The choice to offer: the best input that is proved at the exact state, or the fallback's."""
         h, own = point.step, int(standing.problem.graph.layers[point.step].fallback[point.state])
         if own != NO_ACTION and (standing.safe_mode or not point.plan.consistent or standing.agent.playing_fallback):
-            return own
+            return point.of_pair(own)
         may = point.proved.copy()
         if own != NO_ACTION:
-            may[own - point.pairs.start] = True
-        numbers = np.flatnonzero(may)
-        if len(numbers) == 0:
+            may[point.of_pair(own)] = True
+        chosen = np.flatnonzero(may)
+        if len(chosen) == 0:
             raise AssumptionBroken("no certified input here, so none is offered", where=f"step {h}, {point.x.tolist()}")
-        q = np.where(np.isfinite(point.q[numbers]), point.q[numbers], -np.inf)
-        return int(point.pairs.start + numbers[q.argmax()])
+        q = np.where(np.isfinite(point.q[chosen]), point.q[chosen], -np.inf)
+        return int(chosen[q.argmax()])
 
-    def offered(self, point: Point, pair: int) -> Record:
+    def offered(self, point: Point, choice: int) -> Record:
         """The entry ``point`` of an ask."""
-        number = pair - point.pairs.start
         return {
             "state": point.x.tolist(),
-            "input": _plain(point.plant.inputs.values[number]),
-            "features": point.features[number].tolist(),
-            "boxes": [[low[:, number].tolist(), high[:, number].tolist()] for low, high in point.ahead.boxes],
-            "cells": point.next_cells(number).tolist(),
+            "input": _plain(point.choices.inputs[choice]),
+            "features": point.features[choice].tolist(),
+            "boxes": [[low[:, choice].tolist(), high[:, choice].tolist()] for low, high in point.ahead.boxes],
+            "cells": point.next_cells(choice).tolist(),
         }
 
-    def number(self, applied: Any) -> int | None:
-        """The number of an input that was applied; None when it is none of the plant's."""
+    def applied(self, ask: Record, applied: Any) -> tuple[Any, Any, float | None] | None:
+        """(number, input, intensity) of what was applied, None: as offered; None when it is none of the plant's."""
+        offered = label_of(ask["point"]["input"])
+        if applied is None or _same_input(applied, offered):
+            return ask["action"], offered, ask["intensity"]
+        plant = self.given()
         try:
-            return self.given().inputs.index(applied)
+            number, intensity = plant.placed(ask["step"], ask["point"]["state"], applied)
         except InvalidInput:
             return None
+        u = plant.inputs.values[number] if intensity == FULL else applied
+        return number, u, intensity if plant.rays else None
 
-    def told(self, ask: Record, next_state: Any, number: int | None) -> tuple[int, Record, bool]:
-        """(cell, the entry ``point`` of a tell, may it follow): of a next state, after an input by its number; None
-        where the input is none of the plant's."""
-        plant, x = self.given(), ask["point"]["state"]
+    def told(self, ask: Record, next_state: Any, u: Any) -> tuple[int, Record, bool]:
+        """(cell, the entry ``point`` of a tell, may it follow): of a next state, after an input; None where that is
+        none of the plant's."""
+        plant, x, h = self.given(), ask["point"]["state"], ask["step"]
         after = plant.cells.point("next_state", next_state)
-        if number is None:
+        if u is None:
             return plant.cell(after), {"state": after.tolist(), "features": None, "boxes": None}, True
-        u, h = plant.inputs.values[number], ask["step"]
         boxes = [[low.tolist(), high.tolist()] for low, high in plant.boxes(h, x, u)]
         entry = {"state": after.tolist(), "features": plant.features(h, x, u, after).tolist(), "boxes": boxes}
         return plant.cell(after), entry, plant.may_follow(h, x, u, after)
@@ -137,6 +143,14 @@ def check_plant_file(path: Path, opened: Record, plant: Plant | None, layer: Fil
             if known[key] != value:
                 got = f"another {key}: {value!r:.100}, the study has {known[key]!r:.100}"
                 raise InvalidInput("the study was begun with another plant", where=str(path), got=got)
+
+
+def _same_input(one: Any, other: Any) -> bool:
+    try:
+        mine, theirs = (np.asarray(u, np.float64).reshape(-1) for u in (one, other))
+        return np.array_equal(mine, theirs)
+    except (TypeError, ValueError):
+        return False
 
 
 def _plain(u: Any) -> Any:

@@ -125,22 +125,23 @@ class Standing(State):
         if place.step == h:  # a transition that cannot be counted was made all the same
             place.move(edge)
         _expect(record["ends"] == (place.due == "end"), "an episode ends at the wrong step")
-        certified, observe = self._seen(h, pair, edge, played)
+        certified, observe = self._seen(h, pair, edge, played, exact)
         if exact is not None:  # of a plant: certified at the exact state, if it was offered
             certified = certified or not record["override"]
-            observe = partial(self.monitor.observe_features, h, exact[0])
         self._weigh(record, h, where, cost, observe, certified)
 
-    def _seen(self, h: int, pair: int, edge: int, intensity: float | None) -> tuple[object, _Observe]:
-        """Is a pair certified at the intensity that was played; and who looks at the cost that was measured there."""
+    def _seen(self, h: int, pair: int, edge: int, intensity: float | None, x: Any = None) -> tuple[object, _Observe]:
+        """Is a pair certified at the intensity that was played; and who looks at the cost that was measured there.
+        ``x``: the features at the exact state, of a plant."""
         plan, observe = self.agent.plan, partial(self.monitor.observe, h, edge)
         certified = bool(plan.certified_sets.pairs[h][pair])
-        if intensity is not None and plan.intensities is not None:
+        if x is None and intensity is not None and plan.intensities is not None:
             layer, _, along = self.agent.played(h, pair, edge, intensity)
             x = measured_features(self.problem, layer, along, None, self.where())
+        if x is not None:
             observe = partial(self.monitor.observe_features, h, x[0])
-            if intensity != plan.intensities[h][pair]:
-                certified = certified and bool(np.all(plan.bounds.at(h, x)[0] <= self.problem.bounds[h]))
+        if plan.intensities is not None and intensity is not None and intensity != plan.intensities[h][pair]:
+            certified = certified and bool(np.all(plan.bounds.at(h, x)[0] <= self.problem.bounds[h]))
         return certified, observe
 
     def _terminal(self, record: Record) -> None:

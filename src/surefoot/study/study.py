@@ -209,7 +209,8 @@ class Study(Held):
             place.expect("act")
             assert self._journal is not None
             h, point = place.step, None if standing.exact is None else self.exact.look(standing)
-            pair = certificate.choose(standing) if point is None else self.exact.choose(standing, point)
+            chosen = None if point is None else (point, self.exact.choose(standing, point))
+            pair = certificate.choose(standing) if chosen is None else chosen[0].pair(chosen[1])
             record = self._do(
                 "ask",
                 {
@@ -218,9 +219,9 @@ class Study(Held):
                     "step": h,
                     "state": place.label,
                     "action": self.problem.naming.action(self.problem.graph.layers[h], h, pair),
-                    "intensity": certificate.offered_intensity(standing, h, pair),
-                    "certificate": certificate.certificate_for(standing, pair, point),
-                    "point": None if point is None else self.exact.offered(point, pair),
+                    "intensity": certificate.offered_intensity(standing, pair, chosen),
+                    "certificate": certificate.certificate_for(standing, pair, chosen),
+                    "point": None if chosen is None else self.exact.offered(*chosen),
                 },
             )
             return Offer.of(record)

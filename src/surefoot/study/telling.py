@@ -54,9 +54,13 @@ def tell_entries(
     """The entries of a tell that answers an ask; everything that can be refused is refused here."""
     point, may = None, True
     if ask["point"] is not None:
-        number = ask["action"] if applied is AS_OFFERED or applied is None else exact.number(applied)
-        next_state, point, may = exact.told(ask, next_state, number)
-        applied = AS_OFFERED if number == ask["action"] else (applied if number is None else number)
+        if intensity is not None and standing.problem.has_rays:
+            fix = "Give action_applied=, the input itself. Nothing was recorded."
+            raise InvalidInput("of a plant the input that was applied is told, not an intensity", fix=fix)
+        found = exact.applied(ask, None if applied is AS_OFFERED else applied)
+        number, u, intensity = (applied, None, None) if found is None else found
+        next_state, point, may = exact.told(ask, next_state, u)
+        applied = AS_OFFERED if found is not None and number == ask["action"] else number
     problem, h, state = standing.problem, ask["step"], label_of(ask["state"])
     where = f"episode {ask['episode']}, step {h}, state {state!r}"
     numbers, raw = measured(problem, cost, where)

@@ -18,7 +18,7 @@ from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.plant.calls import Call, said
 from surefoot.model.plant.cells import Cells, Inputs
 from surefoot.model.plant.measures import Measures
-from surefoot.model.plant.reach import Reach, chances, corner_values, grid_points, successors
+from surefoot.model.plant.reach import Boxes, Reach, chances, corner_values, grid_points, successors
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +32,15 @@ class Step:
     row_ptr: IntArray  # (N+1,)
     transition_features: FloatArray  # (E, models)
     fallback: IntArray  # (S,)
+    center: IntArray | None = None  # (N,) of rays: the fallback's input of the cell; None: inputs are taken in full
+    center_cost_features: FloatArray | None = None  # (rows, dc), where they are not those of the centre's own pair
 
     def sharing(self, before: Step) -> Step:
         """The same step, with the arrays of the step before in place of equal ones."""
         kept = {}
         for field in fields(self):
             own, old = getattr(self, field.name), getattr(before, field.name)
-            kept[field.name] = old if own.shape == old.shape and np.array_equal(own, old) else own
+            kept[field.name] = old if own is not None and np.array_equal(own, old) else own
         return Step(**kept)
 
 
@@ -51,13 +53,19 @@ def build_step(
     fallback: Call,
     remainder: FloatArray,
     points: int,
+    rays: bool,
     h: int,
 ) -> Step:
-    pair_ptr, following = _successors(cells, inputs, reach, h)
-    corners = (
-        _next_corners(cells, inputs, reach, measures, h) if measures.of_next else _corners(cells, inputs, measures, h)
-    )
-    rows, row_ptr = _rows(cells, inputs, measures.call.values or 0, corners, remainder)
+    own = _fallback(cells, inputs, fallback, h)
+    boxes = reach.of_rays(cells, h, inputs, own[:-1]) if rays else reach.of_inputs(cells, h, inputs)
+    pair_ptr, following = _successors(cells, inputs, boxes)
+    zero: Corners | None = None
+    if measures.of_next:
+        corners, zero = _next_corners(cells, inputs, boxes, measures, own[:-1] if rays else None, h)
+    else:
+        corners = _corners(cells, inputs, measures, h)
+    dim = measures.call.values or 0
+    rows, row_ptr = _rows(cells, inputs, dim, corners, remainder)
     landing = np.ones((len(following), len(reach.models)))
     landing[:-1] = chances(cells, reach, h, inputs.values, pair_ptr, following, points)[:-1]
     return Step(
@@ -67,13 +75,15 @@ def build_step(
         cost_features=rows,
         row_ptr=row_ptr,
         transition_features=landing,
-        fallback=_fallback(cells, inputs, fallback, h),
+        fallback=own,
+        center=np.append(np.repeat(own[:-1], len(inputs)), -1) if rays else None,
+        center_cost_features=_rows(cells, inputs, dim, zero, remainder)[0] if rays and zero is not None else None,
     )
 
 
-def _successors(cells: Cells, inputs: Inputs, reach: Reach, h: int) -> tuple[IntArray, IntArray]:
+def _successors(cells: Cells, inputs: Inputs, boxes: Sequence[Boxes]) -> tuple[IntArray, IntArray]:
     """(pair_ptr, successor) of all pairs, the one of the outside last."""
-    found = [successors(cells, reach.of_cells(cells, h, u)) for u in inputs.values]
+    found = [successors(cells, own) for own in boxes]
     counts = np.empty((cells.number, len(inputs)), np.int64)
     for number, (ptr, _) in enumerate(found):
         counts[:, number] = np.diff(ptr)
@@ -105,19 +115,31 @@ def _corners(cells: Cells, inputs: Inputs, measures: Measures, h: int) -> Corner
     return len(chosen), ((i, c, corner_values(cells, values, corner)) for (i, values), (c, corner) in each)
 
 
-def _next_corners(cells: Cells, inputs: Inputs, reach: Reach, measures: Measures, h: int) -> Corners:
-    """The same where the next state matters: at the corners of every cell and of the boxes of what may follow it."""
+def _next_corners(
+    cells: Cells, inputs: Inputs, boxes: Sequence[Boxes], measures: Measures, centre: IntArray | None, h: int
+) -> tuple[Corners, Corners]:
+    """The same where the next state matters: at the corners of every cell and of the boxes of what may follow it; and
+    there with the cell's centre input: between both a ray has its features, with all that may follow along it."""
     ends, found = np.stack(cells.bounds(np.arange(cells.number))), list[list[FloatArray]]()
-    for u in inputs.values:
-        rows = list[FloatArray]()
-        for box in reach.of_cells(cells, h, u):
+    for number, own in enumerate(boxes):
+        one, zero = list[FloatArray](), list[FloatArray]()
+        for box in own:
             both = np.concatenate([ends, np.stack(box)], axis=1)  # (2, 2n, cells)
             for corner in product((0, 1), repeat=2 * cells.dim):
                 z = both[list(corner), np.arange(2 * cells.dim)]
-                rows.append(measures.at(h, z[: cells.dim], u, z[cells.dim :]))
-        found.append(rows)
+                x, after = z[: cells.dim], z[cells.dim :]
+                one.append(measures.at(h, x, inputs.values[number], after))
+                zero.append(one[-1].copy())
+                for c in () if centre is None else np.unique(centre):
+                    cut = centre == c
+                    zero[-1][:, cut] = measures.at(h, x[:, cut], inputs.values[c], after[:, cut])
+        found += [one, zero]
     kept = [r for r in range(len(found[0])) if not any(all(_same(of[r], of[q]) for of in found) for q in range(r))]
-    return len(kept), ((i, c, of[r]) for i, of in enumerate(found) for c, r in enumerate(kept))
+
+    def some(first: int) -> Corners:
+        return len(kept), ((i, c, of[r]) for i, of in enumerate(found[first::2]) for c, r in enumerate(kept))
+
+    return some(0), some(1)
 
 
 def _same(one: FloatArray, other: FloatArray) -> bool:

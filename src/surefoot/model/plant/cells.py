@@ -262,6 +262,33 @@ class Inputs:
                 return i
         raise InvalidInput("no such input", got=f"{value!r:.80}", fix=f"The inputs are {self.said()}.")
 
+    def between(self, centre: int, number: int, intensity: float) -> Any:
+        """The input at an intensity along the ray from one input of the grid to another; exact at both ends."""
+        zero, one = self.values[centre], self.values[number]
+        if intensity == 1.0 or intensity == 0.0:
+            return one if intensity else zero
+        ends = zip(np.atleast_1d(zero).tolist(), np.atleast_1d(one).tolist(), strict=True)
+        found = tuple((1.0 - intensity) * low + intensity * high for low, high in ends)
+        return found if isinstance(one, tuple) else found[0]
+
+    def along(self, centre: int, value: Any) -> tuple[int, float]:
+        """(number, intensity) of an input: of one on the grid its own, else on the shortest ray from the centre that it
+        lies on; one that lies on none is refused."""
+        grid = np.array([np.atleast_1d(own) for own in self.values])
+        wanted = np.asarray(value, np.float64).reshape(-1) if _numeric(value) else np.empty(0)
+        if wanted.shape == grid.shape[1:] and not (wanted == grid).all(axis=1).any():
+            off, ways = wanted - grid[centre], grid - grid[centre]
+            lengths = (ways * ways).sum(axis=1)
+            share = (ways @ off) / np.where(lengths > 0.0, lengths, np.inf)
+            beside = np.abs(off - share[:, None] * ways).max(axis=1) <= ROUNDING * np.abs(grid).max()
+            fits = np.flatnonzero(beside & (share > 0.0) & (share < 1.0))
+            if len(fits):
+                number = int(fits[lengths[fits].argmin()])
+                return number, float(share[number])
+            rule, fix = "no such input", f"It lies between {self.values[centre]!r} and one of {self.said()}."
+            raise InvalidInput(rule, got=f"{value!r:.80}", fix=fix)
+        return self.index(value), 1.0
+
     def said(self) -> str:
         shown = ", ".join(map(repr, self.values[:8]))
         return shown + (", …" if len(self.values) > 8 else "")

@@ -57,33 +57,47 @@ class PlantCheck:
 def check_plant(plant: Plant, samples: int, seed: int) -> PlantCheck:
     """Of each rule the first refutation found, in at most this many samples per rule."""
     rng = stream(seed, "plant check")
-    found = [*_models(plant, samples, rng), *_features(plant, samples, rng), *_fallback(plant, samples, rng)]
-    return PlantCheck(samples, tuple(found))
+    rules = (_models, _features, _along_rays, _fallback)
+    return PlantCheck(samples, tuple(found for rule in rules for found in rule(plant, samples, rng)))
 
 
-def _drawn(
-    plant: Plant, samples: int, rng: np.random.Generator
-) -> Iterator[tuple[int, Any, int, IntArray, FloatArray]]:
-    """(step, input, its number, cells, states in them), a batch for each step and input that is drawn."""
-    cells, inputs = plant.cells, plant.inputs
-    batches = min(samples, 8 * len(inputs), len(inputs) * (plant.horizon - 1))
+@dataclass(frozen=True)
+class _Drawn:
+    """An input that was drawn: of rays one between the centre and an input of the grid."""
+
+    u: Any
+    ends: tuple[tuple[Any, float], ...]  # the inputs of the grid that it lies between, with their shares
+
+
+def _drawn(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[tuple[int, _Drawn, IntArray, FloatArray]]:
+    """(step, input, cells, states in them), a batch for each step and input that is drawn."""
+    cells, inputs, steps = plant.cells, plant.inputs, plant.horizon - 1
+    batches = min(samples, 32 * len(inputs) if plant.rays else min(8, steps) * len(inputs))
     each = max(1, samples // batches)
     for n in range(batches):
-        h, number = (n // len(inputs)) % (plant.horizon - 1), n % len(inputs)
+        h, number = (n // len(inputs)) % steps, n % len(inputs)
         held = cells_in(plant.problem, h, cells)[0]  # of a graph that grows, what it begins with
         own = held[rng.integers(len(held), size=each)]
+        drawn = _Drawn(inputs.values[number], ((inputs.values[number], 1.0),))
+        centre = plant.centre(h, int(own[0]))
+        if centre is not None and centre != number:
+            own = own[[plant.centre(h, cell) == centre for cell in own.tolist()]]
+            at = float(rng.choice([rng.random(), 0.5, 1.0]))
+            ends = (inputs.values[centre], 1.0 - at), (inputs.values[number], at)
+            drawn = _Drawn(inputs.between(centre, number, at), ends)
         low, high = cells.bounds(own)
         x = low + rng.random(low.shape) * (high - low)
         # The middle of an edge is where what is not affine in a coordinate shows most.
         x = np.where(rng.random(x.shape) < 0.3, np.where(rng.random(x.shape) < 0.5, low, 0.5 * (low + high)), x)
-        yield h, inputs.values[number], number, own, x
+        yield h, drawn, own, x
 
 
 def _models(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[Refutation]:
     """A next state of a sampled state must lie in a declared successor of its cell."""
     refuted: set[int] = set()
-    for h, u, _, own, x in _drawn(plant, samples, rng):
-        declared = successors(plant.cells, plant.reach.over(h, *plant.cells.bounds(own), u))
+    for h, drawn, own, x in _drawn(plant, samples, rng):
+        u, ends = drawn.u, [end for end, _ in drawn.ends]
+        declared = successors(plant.cells, plant.reach.over(h, *plant.cells.bounds(own), ends[0], ends[-1]))
         for i, (low, high) in enumerate(plant.reach.at_points(h, x, u)):
             y = low + rng.random(low.shape) * (high - low)
             y = np.where(rng.random(y.shape) < 0.5, np.where(rng.random(y.shape) < 0.5, low, high), y)
@@ -95,7 +109,9 @@ def _models(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[Re
                         f"model {i} leads outside the successors of its cell",
                         f"{said(h, x[:, p])}, input {u!r}",
                         f"next state {np.round(y[:, p], 9).tolist()}, in cell {plant.cells.said(int(reached[p]))}",
-                        "It does not take its extremes at the corners of a cell: give reach= or slopes=, or mend them.",
+                        "It does not take its extremes at the corners of a cell"
+                        + (", or at the ends of a ray" if plant.rays else "")
+                        + ": give reach= or slopes=, or mend them.",
                     )
 
 
@@ -112,7 +128,8 @@ def _features(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[
     if plant.remainder.any():  # then they need not
         return
     n, measures = plant.cells.dim, plant.measures
-    for h, u, _, own, x in _drawn(plant, samples, rng):
+    for h, drawn, own, x in _drawn(plant, samples, rng):
+        u = drawn.u
         low, high = plant.cells.bounds(own)
         if measures.of_next:  # then of states over next states, these anywhere in the boxes of the cells
             least, most = plant.reach.over(h, low, high, u)[0]
@@ -135,6 +152,27 @@ def _features(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[
                 f"{said(h, x[:, p])}, input {u!r}",
                 f"feature {k} is {inside[k, p]:.9g}, between its corners it would be {between[k, p]:.9g}",
                 "Use hats of the coordinates that it bends in, or declare remainder=.",
+            )
+            return
+
+
+def _along_rays(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[Refutation]:
+    """Between the ends of a ray features must be what is between theirs."""
+    if not plant.rays:
+        return
+    for h, drawn, _, x in _drawn(plant, samples, rng):
+        after = x[:, rng.permutation(x.shape[1])]  # any next state, where that matters
+        inside = plant.measures.at(h, x, drawn.u, after)
+        ends = np.stack([share * plant.measures.at(h, x, end, after) for end, share in drawn.ends])
+        between = ends.sum(axis=0)
+        off = np.abs(inside - between) - _TOLERANCE * np.maximum(np.abs(ends).sum(axis=0), 1e-300)
+        if (off > 0).any():
+            k, p = np.unravel_index(int(off.argmax()), off.shape)
+            yield Refutation(
+                "a feature is not affine along a ray",
+                f"{said(h, x[:, p])}, input {drawn.u!r}",
+                f"feature {k} is {inside[k, p]:.9g}, between its ends it would be {between[k, p]:.9g}",
+                "Leave out rays=, or take an input in which it is affine, its square or its power.",
             )
             return
 

@@ -74,7 +74,9 @@ def make_fallback(given: Any, index: Callable[[Any], int]) -> Function:
     return lambda h, x: given
 
 
-def make_reach(cells: Cells, models: Any, disturbance: Any, reach: Function | None, slopes: Any) -> Reach:
+def make_reach(
+    cells: Cells, models: Any, disturbance: Any, reach: Function | None, slopes: Any, rays: bool = False
+) -> Reach:
     """Where the plant may go; ``models`` is one function or several."""
     n, names = cells.dim, cells.names
     functions = list(models) if isinstance(models, (list, tuple)) else [models]
@@ -90,17 +92,17 @@ def make_reach(cells: Cells, models: Any, disturbance: Any, reach: Function | No
     if len(around) != n:
         raise InvalidInput("disturbance must be a number, or one per coordinate", got=f"{disturbance!r:.80}")
     half = np.array([at_least("disturbance", w, 0.0) for w in around])
-    return Reach(calls, freeze(half), _image(reach, n), _slopes(slopes, n, len(calls)))
+    return Reach(calls, freeze(half), _image(reach, n, rays), _slopes(slopes, n, len(calls)), rays)
 
 
-def _image(reach: Function | None, n: int) -> Call | None:
+def _image(reach: Function | None, n: int, rays: bool) -> Call | None:
     """``reach`` as a function of the low and high ends, one below the other."""
     if reach is None:
         return None
-    function = make_function("reach", reach, "h, low, high, u")
+    function = make_function("reach", reach, "h, low, high, u, to" if rays else "h, low, high, u")
 
-    def ends(h: int, both: FloatArray, u: Any) -> list[Any]:
-        low, high = function(h, both[:n], both[n:], u)
+    def ends(h: int, both: FloatArray, *inputs: Any) -> list[Any]:
+        low, high = function(h, both[:n], both[n:], *inputs)
         return [*low, *high]
 
     return Call("reach", ends, 2 * n)

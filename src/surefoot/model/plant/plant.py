@@ -20,6 +20,7 @@ from surefoot.model.plant.build import Step, build_step, centres, field_of_steps
 from surefoot.model.plant.calls import Call, said
 from surefoot.model.plant.cells import Endless, Range, make_cells, make_inputs
 from surefoot.model.plant.cellwise import growing_problem
+from surefoot.model.plant.choices import Choices, Chooser
 from surefoot.model.plant.given import (
     Function,
     make_box,
@@ -49,7 +50,7 @@ class Ahead(NamedTuple):
     around: tuple[tuple[IntArray, FloatArray], ...]  # per model (2ⁿ, U) the cells around its image, and their weights
 
 
-class Plant:
+class Plant(Chooser):
     """A continuous plant with hard limits; :attr:`problem` is the Problem that stands for it (spec 9).
 
     Examples:
@@ -84,6 +85,9 @@ class Plant:
         reward: in [0, 1].
         fallback: ``fallback(h, x)``, the input of the known safe controller, or one input for all states. It is asked
             at the centre of each cell and plays the same in all of it.
+        rays: True: every input between the fallback's in a cell and one of the grid may be chosen, too (spec 9). Along
+            such a ray the measures must be affine, and each model must take its extremes at the ends; ``remainder`` and
+            ``slopes`` are of all these inputs, and ``reach(h, low, high, u, to)`` of all between two.
         disturbance: by how much the next state may differ from the model's, per coordinate; 0 by default.
         forbidden: limits that are known: ``{name: (low, high)}``, None for an open end, or a list of such boxes. States
             strictly inside are forbidden, and every cell that has some is. Leaving the box of states is, too.
@@ -119,6 +123,7 @@ class Plant:
         reach: Function | None = None,
         slopes: Any = None,
         remainder: float | Sequence[float] = 0.0,
+        rays: bool = False,
         same_at_every_step: bool = False,
         stationary_costs: bool = True,
         stationary_transitions: bool = True,
@@ -131,7 +136,8 @@ class Plant:
         self.limits = check_limits(limits)
         self.start = make_box(self.cells, "start", start)
         self.forbidden = (forbidden,) if isinstance(forbidden, Mapping) else tuple(forbidden)
-        self.reach = make_reach(self.cells, models, disturbance, reach, slopes)
+        self.rays = bool(rays)  #: inputs have an intensity, counted from the fallback's
+        self.reach = make_reach(self.cells, models, disturbance, reach, slopes, self.rays)
         self.measures = make_measures(measures, self.cells)
         self._reward = Call("reward", make_function("reward", reward, "h, x, u"), 1)
         self._last = Call("terminal_reward", make_last(terminal_reward), 1)
@@ -139,11 +145,16 @@ class Plant:
         self.remainder = make_remainder(remainder, len(self.limits))
         self.same_at_every_step = bool(same_at_every_step)
         self.quadrature = whole("quadrature", quadrature, 1)
+        self._choices: dict[int | None, Choices] = {}
+        self._centres: list[IntArray] = []  # per step (cells,) the fallback's input
         self.stationary: dict[str, Any] = {
             "stationary_costs": stationary_costs,
             "stationary_transitions": stationary_transitions,
         }
         grows = self.cells.endless or most_states is not None
+        if grows and self.rays:
+            fix = "Give every range its ends and leave out most_states=, or leave out rays=."
+            raise InvalidInput("a plant that grows has no rays", got="rays=True", fix=fix)
         try:
             self.problem = growing_problem(self, most_states, longest_row) if grows else self._problem()
         except InvalidInput as error:
@@ -153,7 +164,8 @@ class Plant:
         parts = zip(self.cells.edges, self.cells.shape, strict=True)
         shape = " × ".join("endless" if isinstance(edge, Endless) else str(n) for edge, n in parts)
         names = ", ".join(self.cells.names)
-        return f"Plant({names}: {shape} cells, {len(self.inputs)} inputs, horizon={self.horizon})"
+        rays = " with rays" if self.rays else ""
+        return f"Plant({names}: {shape} cells, {len(self.inputs)} inputs{rays}, horizon={self.horizon})"
 
     # --- reading it -------------------------------------------------------------------------------------
 
@@ -213,18 +225,21 @@ class Plant:
             bool((low - guard <= after).all() and (after <= high + guard).all()) for low, high in self.boxes(h, x, u)
         )
 
-    def ahead(self, h: int, x: Any) -> Ahead:
-        """What may follow state x, for every input."""
+    def ahead(self, h: int, x: Any, inputs: Sequence[Any]) -> Ahead:
+        """What may follow state x, for each of some inputs."""
         point = self.cells.point("a state", x)[:, None]
-        images = [
-            np.concatenate([model.at(h, point, u) for u in self.inputs.values], axis=1) for model in self.reach.models
-        ]
+        images = [np.concatenate([model.at(h, point, u) for u in inputs], axis=1) for model in self.reach.models]
         half = self.reach.disturbance[:, None]
         boxes = tuple((image - half, image + half) for image in images)
         return Ahead(boxes, *successors(self.cells, boxes), tuple(around(self.cells, image) for image in images))
 
     def reward(self, h: int, x: Any, u: Any) -> float:
         return float(self._reward.one(h, self.cells.point("a state", x), u)[0])
+
+    def rewards(self, h: int, x: FloatArray, u: Any) -> FloatArray:
+        """(P,) of points (n, P)."""
+        found: FloatArray = self._reward.at(h, x, u)[0]
+        return found
 
     def last_reward(self, x: Any) -> float:
         return float(self._last.one(self.horizon - 1, self.cells.point("a state", x))[0])
@@ -272,6 +287,7 @@ class Plant:
         return {
             "state": {name: _said(edge) for name, edge in zip(self.cells.names, self.cells.edges, strict=True)},
             "inputs": {"names": list(self.inputs.names), "values": [_plain(u) for u in self.inputs.values]},
+            **({"rays": True} if self.rays else {}),
             "start": [end.tolist() for end in self.start],
             "disturbance": self.reach.disturbance.tolist(),
             "forbidden": [[_ends(range_) for range_ in self.cells.open_box(box)] for box in self.forbidden],
@@ -301,11 +317,14 @@ class Plant:
                 steps.append(steps[0])
                 continue
             step = build_step(
-                cells, self.inputs, self.reach, self.measures, self._reward, self._fallback, extra, self.quadrature, h
-            )
+                cells, self.inputs, self.reach, self.measures, self._reward, self._fallback, extra, self.quadrature,
+                self.rays, h,
+            )  # fmt: skip
             steps.append(step if not steps else step.sharing(steps[-1]))
+        self._centres = [step.fallback[:-1] for step in steps]
         pairs = cells.number * len(self.inputs)
-        tables: dict[str, Any] = {name: field_of_steps(steps, name) for name in vars(steps[0])}
+        names = [name for name, value in vars(steps[0]).items() if value is not None]
+        tables: dict[str, Any] = {name: field_of_steps(steps, name) for name in names}
         every = np.arange(cells.number)
         forbidden = np.append(np.any([cells.meets(box, every) for box in self.forbidden] or [every < 0], axis=0), True)
         return Problem.from_arrays(

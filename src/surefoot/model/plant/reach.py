@@ -18,7 +18,10 @@ import numpy as np
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.plant.calls import Call
-from surefoot.model.plant.cells import Cells
+from surefoot.model.plant.cells import Cells, Inputs
+
+Boxes = list[tuple[FloatArray, FloatArray]]
+"""The parts of a union, low and high ends (n, P) each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,16 +30,34 @@ class Reach:
 
     models: tuple[Call, ...]
     disturbance: FloatArray  # (n,)
-    reach: Call | None  # (h, low over high, u) → the ends of the image of a box, of all models
+    reach: Call | None  # (h, low over high, u) → the ends of the image of a box, of all models; of rays (…, u, to)
     slopes: tuple[FloatArray, ...] | None  # per model (n, n): |∂f_k/∂x_d| is at most this
+    rays: bool = False
 
-    def at_points(self, h: int, x: FloatArray, u: Any) -> list[tuple[FloatArray, FloatArray]]:
+    def at_points(self, h: int, x: FloatArray, u: Any) -> Boxes:
         """Per model the boxes (n, P) of what may follow points (n, P)."""
         images = [model.at(h, x, u) for model in self.models]
         around = self.disturbance[:, None]
         return [(image - around, image + around) for image in images]
 
-    def of_cells(self, cells: Cells, h: int, u: Any) -> list[tuple[FloatArray, FloatArray]]:
+    def of_inputs(self, cells: Cells, h: int, inputs: Inputs) -> list[Boxes]:
+        """:meth:`of_cells` of every input."""
+        return [self.of_cells(cells, h, u) for u in inputs.values]
+
+    def of_rays(self, cells: Cells, h: int, inputs: Inputs, centre: IntArray) -> list[Boxes]:
+        """For every input the same with any input between it and the centre (cells,) of each cell."""
+        low, high = cells.bounds(np.arange(cells.number))
+        found = []
+        for u in inputs.values:
+            parts = [(np.empty_like(low), np.empty_like(low)) for _ in (self.models if self.reach is None else [None])]
+            for c in np.unique(centre):
+                cut = centre == c
+                for box, own in zip(parts, self.over(h, low[:, cut], high[:, cut], inputs.values[c], u), strict=True):
+                    box[0][:, cut], box[1][:, cut] = own
+            found.append(parts)
+        return found
+
+    def of_cells(self, cells: Cells, h: int, u: Any) -> Boxes:
         """The boxes (n, cells), one list entry for each part of their union, of what may follow anywhere in a cell."""
         if self.reach is not None or self.slopes is not None:
             return self.over(h, *cells.bounds(np.arange(cells.number)), u)
@@ -44,12 +65,20 @@ class Reach:
         hulls = [corner_hull(cells, model.at(h, corners, u)) for model in self.models]
         return [(low - around, high + around) for low, high in hulls]
 
-    def over(self, h: int, low: FloatArray, high: FloatArray, u: Any) -> list[tuple[FloatArray, FloatArray]]:
-        """The same of any boxes (n, P) of states."""
+    def over(self, h: int, low: FloatArray, high: FloatArray, u: Any, to: Any = None) -> Boxes:
+        """The same of any boxes (n, P) of states; ``to``: with every input between two.
+
+        A model that takes its extremes along a ray at its ends has all images between in the hull of both ends' boxes.
+        A box that somebody else computes need not: ``reach`` is asked for whole rays.
+        """
         around, n = self.disturbance[:, None], len(low)
         if self.reach is not None:
-            ends = self.reach.at(h, np.concatenate([low, high]), u)
+            inputs = (u, u if to is None else to) if self.rays else (u,)
+            ends = self.reach.at(h, np.concatenate([low, high]), *inputs)
             return [(ends[:n] - around, ends[n:] + around)]
+        if to is not None:
+            both = zip(self.over(h, low, high, u), self.over(h, low, high, to), strict=True)
+            return [(np.minimum(a, c), np.maximum(b, d)) for (a, b), (c, d) in both]
         found = []
         if self.slopes is not None:
             middle, half = 0.5 * (low + high), 0.5 * (high - low)

@@ -36,7 +36,7 @@ def tank(cells: int = 10, horizon: int = 9) -> Simulation:
         models=[_fills],
         disturbance=[_SPILL],
         measures=lambda h, x, u: [1.0, x[0], u],
-        limits=[Limit("foam", bound=0.6, noise=0.05, norm=1.0)],
+        limits=[Limit("foam", bound=0.6, noise=0.05, norm=1.1)],
         reward=lambda h, x, u: 5 * u,
         fallback=0.1,
         same_at_every_step=True,

@@ -1,0 +1,88 @@
+"""What a learner on a plant chooses from in a cell: the inputs of the grid, and some along its rays (spec 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from surefoot.model.graph import FloatArray, IntArray
+from surefoot.model.plant.cells import Inputs
+from surefoot.model.rays import FULL
+
+ALONG = 8  #: so many inputs are looked at along a ray, evenly, before anything is known of it
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """Some inputs, each as the number of an input of the grid and the intensity along the ray that ends there."""
+
+    number: IntArray  # (C,)
+    intensity: FloatArray  # (C,)
+    inputs: tuple[Any, ...]  # C
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def __add__(self, more: Choices) -> Choices:
+        number = np.concatenate([self.number, more.number])
+        return Choices(number, np.concatenate([self.intensity, more.intensity]), self.inputs + more.inputs)
+
+
+def chosen_along(inputs: Inputs, centre: int, number: IntArray, intensity: FloatArray) -> Choices:
+    """Those at these intensities along the rays from a centre to these inputs."""
+    each = zip(number.tolist(), intensity.tolist(), strict=True)
+    return Choices(number, intensity, tuple(inputs.between(centre, i, at) for i, at in each))
+
+
+def choices_of(inputs: Inputs, centre: int | None) -> Choices:
+    """All inputs of the grid, in order; with a centre also those between it and each other one."""
+    number = np.arange(len(inputs))
+    plain = Choices(number, np.full(len(inputs), FULL), inputs.values)
+    if centre is None:
+        return plain
+    rays, at = number[number != centre], np.arange(1, ALONG) / ALONG
+    return plain + chosen_along(inputs, centre, np.repeat(rays, len(at)), np.tile(at, len(rays)))
+
+
+class Chooser:
+    """A plant, as far as its inputs are chosen from."""
+
+    inputs: Inputs
+    rays: bool
+    _centres: list[IntArray]  # per step (cells,) the fallback's input
+    _choices: dict[int | None, Choices]
+
+    def cell(self, x: Any) -> int:
+        raise NotImplementedError
+
+    def centre(self, h: int, cell: int) -> int | None:
+        """The number of the input from which the rays of a cell begin; None where inputs are taken in full."""
+        return int(self._centres[h][cell]) if self.rays else None
+
+    def centres(self, h: int, cells: IntArray) -> Iterator[tuple[int | None, IntArray]]:
+        """Every centre of some cells of a step, and which of them have it."""
+        if not self.rays:
+            yield None, np.arange(len(cells))
+            return
+        own = self._centres[h][cells]
+        for centre in np.unique(own).tolist():
+            yield centre, np.flatnonzero(own == centre)
+
+    @property
+    def n_choices(self) -> int:
+        """How many inputs are looked at in every cell."""
+        return len(self.choices(0 if self.rays else None))
+
+    def choices(self, centre: int | None) -> Choices:
+        """The inputs that are looked at in a cell with this centre; those of the grid are first, in their order."""
+        if centre not in self._choices:
+            self._choices[centre] = choices_of(self.inputs, centre)
+        return self._choices[centre]
+
+    def placed(self, h: int, x: Any, u: Any) -> tuple[int, float]:
+        """(number, intensity) of an input at a state: of rays any between two ends, else one of the grid; 1 in full."""
+        centre = self.centre(h, self.cell(x))
+        return (self.inputs.index(u), 1.0) if centre is None else self.inputs.along(centre, u)
