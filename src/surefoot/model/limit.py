@@ -23,15 +23,15 @@ class Limit:
     """What is known about one cost: its bound, the noise of its measurements, how large it can be.
 
     ``cost = ⟨γ, x⟩ + η`` with ``|η| ≤ misspecification``; measurements of it carry zero-mean noise that is sub-Gaussian
-    with scale ``noise``, and, if there is ``episode_noise``, an offset of that scale which all measurements of one
-    episode share. Of γ at least one of these is known (spec 2 and 3):
+    with scale ``noise`` and, if there is ``episode_noise``, an offset of that scale which all measurements of one
+    episode share. At least one of these is known about γ (spec 2 and 3):
 
     - ``norm``: ‖γ‖ ≤ norm;
-    - ``prior``: for every feature the interval in which its coefficient lies, or the number that it is. A list, in the
-      order of the features; or a dict by feature, where features left out are bounded by ``norm``.
+    - ``prior``: for every feature, an interval that contains its coefficient, or its value. A list in the order of the
+      features, or a dict by feature, where features left out are bounded by ``norm``.
 
-    ``features``: the only ones that this cost depends on, all of them if left out; a list as ``prior`` is then about
-    these. ``bound``: one number, or one for each step, as a list or as a function of the step.
+    ``features``: the only ones that this cost depends on, by default all of them; a ``prior`` given as a list is then
+    about these. ``bound``: one number, or one for each step, as a list or as a function of the step.
 
     Examples:
         >>> sf.Limit("stress", bound=0.7, noise=0.1, norm=1.0)
@@ -68,7 +68,7 @@ class Limit:
         where = f"limit {name!r}"
         if others:
             raise InvalidInput(
-                "a limit takes its numbers by name, so that none can be swapped for another",
+                "a limit takes its numbers by name, so that they cannot be swapped",
                 where=where,
                 got=shown(others),
                 fix='Write sf.Limit("name", bound=…, noise=…, norm=…).',

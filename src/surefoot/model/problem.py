@@ -1,4 +1,4 @@
-"""The declaration of a problem: everything that the learner is told, nothing that it has to learn.
+"""The declaration of a problem: everything the learner is told, and nothing it has to learn.
 
 A :class:`Problem` is built once, by functions or by arrays, validated once, and never changes. Agents receive
 a Problem and nothing else; the truth lives in :class:`surefoot.World`.
@@ -102,7 +102,7 @@ class Problem(Growing, Throttled):
         stationary_costs: bool = False,
         stationary_transitions: bool = False,
     ) -> Problem:
-        """Declare a problem by plain functions of the step ``h``, state, action and next state.
+        """Declare a problem with plain functions of the step ``h``, state, action and next state.
 
         Args:
             horizon: number of steps H ≥ 2; actions are taken at steps 0 … H-2.
@@ -110,19 +110,19 @@ class Problem(Growing, Throttled):
             actions: ``actions(h, s)`` lists the actions of a state; their order breaks ties.
             successors: ``successors(h, s, a)`` lists every state that may follow. Too many is safe, too few is not.
             reward: ``reward(h, s, a)`` in [0, 1].
-            cost_features: ``cost_features(h, s, a, s2)``, the vector x with cost = ⟨γ, x⟩; or of (h, s, a), if
-                it does not depend on the next state: fewer rows to bound (spec 9).
+            cost_features: ``cost_features(h, s, a, s2)``, the vector x with cost = ⟨γ, x⟩; a function of (h, s, a) if
+                it does not depend on the next state, which leaves fewer rows to bound (spec 9).
             fallback: ``fallback(h, s)``, the known safe action, in every state the fallback can reach.
             limits: one :class:`Limit` or several, all on the same features.
             transition_features: the vector φ with P(s2|s,a) = ⟨μ, φ⟩; by default the cost features of (h, s, a, s2).
             terminal_reward: ``terminal_reward(s)`` in [0, 1] for the last step; 0 by default.
             terminal_cost_features: ``terminal_cost_features(s)`` for the last step; None: no cost, the default.
-            forbidden: ``forbidden(h, s)`` is True where a state must not be entered: a limit that is known (spec 9).
+            forbidden: ``forbidden(h, s)`` is True if the state must not be entered: a limit that is known (spec 9).
             anchor: ``anchor(h)`` gives ``(features, cost)`` known exactly at step h, or ``(features, cost,
                 tolerance)``; a list of such tuples, the fallback's first; or None.
             center: ``center(h, s)``, the action from which the intensity of all others of s is counted; or
                 ``center(h, s, a)``, that of each action. None: actions without an intensity (spec 9).
-            features: names for the cost features: priors, anchors and explanations may then speak in them.
+            features: names for the cost features, which priors, anchors and explanations may then use.
             transition_norm: a bound on ‖μ‖.
             stationary_costs, stationary_transitions: the hidden parameters are the same at every step.
         """
@@ -181,7 +181,7 @@ class Problem(Growing, Throttled):
         action_labels: Labels | None = None,
         beyond: Beyond | None = None,
     ) -> Problem:
-        """Declare a problem by CSR arrays.
+        """Declare a problem with CSR arrays.
 
         Examples:
             >>> limit = sf.Limit("wear", bound=0.8, noise=0.05, norm=1.0)
@@ -196,30 +196,30 @@ class Problem(Growing, Throttled):
         Shapes as in :mod:`surefoot.model.graph`: ``state_ptr`` (S+1,) int64, ``pair_ptr`` (N+1,) int64,
         ``successors`` (E,) int32 or int64, ``reward`` (N,), ``cost_features`` (E, dc), or (N, dc) for costs that do not
         depend on the successor, ``transition_features`` (E, dp), ``fallback`` (S,) int64: the number of the fallback's
-        action among the state's own, -1 where it has none. With ``row_ptr`` (N+1,) int64, rows row_ptr[p] to
+        action among the state's own, -1 if it has none. With ``row_ptr`` (N+1,) int64, rows row_ptr[p] to
         row_ptr[p+1]-1 of ``cost_features`` all belong to pair p (spec 9). ``forbidden``: a bool array (S,) for all H
         steps, or a list with an array or None for each: states that must not be entered. ``terminal_reward`` (S',),
         ``terminal_cost_features`` (S', dc) and, when only some of the last states have a cost, ``terminal_has_cost``
         (S',) bool. ``start`` is a state number or several. States and actions are numbers unless ``state_labels`` (H
         lists, one per state) and ``action_labels`` (H-1 lists, one per pair) name them; None: the numbers of that step.
-        ``beyond``: of a graph that has grown, whose triplets to state 0 lead to what it does not hold (spec 9).
+        ``beyond``: in a graph that grows, which triplets to state 0 lead to states that it does not hold yet (spec 9).
 
         ``center`` (N,) int64 makes rays of actions (spec 9): the number, among the state's own, of the action that each
         is at intensity 0, -1 for an action without an intensity. A ray lists the successors of its centre, too, with
         transition features 0 where it does not lead by itself. ``center_cost_features`` (R, dc) are the cost features
-        at intensity 0; needed where rows belong to triplets and the ray has successors that its centre has not.
+        at intensity 0; needed if rows belong to triplets and the ray has successors that its centre does not have.
 
         Arrays of up to 16 MiB in total are copied. Larger ones are not: they, and the arrays they are views of, become
         read-only and must not be changed in any other way. A checksum of them is verified before every plan
         (:mod:`surefoot.model.seals`).
 
-        Features may be float32 arrays, the same kind at all steps. Then exactly these numbers are declared: the
+        Features may be float32 arrays, the same kind at all steps. Exactly these numbers are then declared: the
         hidden costs and probabilities are linear in them, and nothing is added. If they were rounded from exact
         features, declare the exact ones and use :meth:`stored_in_float32`, which accounts for the rounding.
 
-        Features may be sparse: a ``csr_array`` or ``csr_matrix`` of :mod:`scipy.sparse` in place of an array (costs
+        Features may be sparse: a ``csr_array`` or ``csr_matrix`` of :mod:`scipy.sparse` instead of an array (costs
         and transitions each of one kind at all steps). Regressions then keep a small matrix for each set of columns
-        that ever occur together, so that even one column per triplet, pair or state fits in memory.
+        that ever occur together, so even one column per triplet, pair or state fits in memory.
         """
         horizon = check_number_of_layers(horizon)
         take = Taker()
@@ -302,7 +302,7 @@ class Problem(Growing, Throttled):
     # --- other forms of it ------------------------------------------------------------------------------
 
     def pruned(self) -> Problem:
-        """The same problem without the states that no sequence of actions can reach; no value changes."""
+        """The same problem without states that no sequence of actions can reach; no value changes."""
         from surefoot.model.restated import pruned
 
         return pruned(self)
@@ -345,9 +345,9 @@ class Problem(Growing, Throttled):
 
     @staticmethod
     def load(path: str | Path, *, mapped: bool = False) -> Problem:
-        """Read and validate a problem that :meth:`save` wrote; a bad file is an error and never runs code.
+        """Read and validate a problem written by :meth:`save`; a bad file is an error and never runs code.
 
-        ``mapped``: the arrays of a ``.problem`` stay on the disk, and plans are made without holding it in memory.
+        ``mapped``: the arrays of a ``.problem`` stay on disk, and plans are made without loading it into memory.
         """
         from surefoot.model import files
 
@@ -355,7 +355,7 @@ class Problem(Growing, Throttled):
 
     @cached_property
     def mapped(self) -> bool:
-        """True when arrays lie on the disk: then nothing of their size is kept in memory."""
+        """True if the arrays are on disk, so that nothing of their size is kept in memory."""
         return any(isinstance(seal, FileSeal) for seal in self.seals)
 
     @cached_property

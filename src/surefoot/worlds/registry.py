@@ -37,7 +37,7 @@ class WorldFamily:
         return {f"{self.name}/{size}": size for size in self.sizes} or {self.name: ""}
 
     def maker(self) -> Callable[..., World]:
-        """The function that makes them; its module is imported now."""
+        """The function that makes them; imports its module."""
         module, _, function = self.function.partition(":")
         makes: Callable[..., World] = getattr(importlib.import_module(f"surefoot.worlds.named.{module}"), function)
         return makes
@@ -47,26 +47,26 @@ FAMILIES: tuple[WorldFamily, ...] = (
     WorldFamily(
         "thermal",
         "thermal:thermal",
-        "a machine that earns by running hot, and cannot be stopped once too hot",
+        "a machine that earns more when it runs hot, and cannot be stopped once it is too hot",
         {"testing": "for tests", "small": "the quick start", "medium": "a finer grid"},
     ),
     WorldFamily(
         "power",
         "power:power",
-        "a load pocket with a dear generator and a storage, whose lines must not be overloaded",
+        "a load pocket with an expensive generator and a storage unit, whose lines must not be overloaded",
         {
-            "testing": "for tests: case6ww, three hours a step",
+            "testing": "for tests: case6ww, three hours per step",
             "testing-ac": "the same with AC flow as truth",
-            "case9": "two hours a step",
+            "case9": "two hours per step",
             "case9-ac": "the same with AC flow as truth",
-            "case30": "one hour a step",
+            "case30": "one hour per step",
             "case30-ac": "the same with AC flow as truth",
         },
     ),
     WorldFamily(
         "driving",
         "driving:driving",
-        "a lorry that follows a car, and must be able to stop in time",
+        "a lorry that follows a car and must be able to stop in time",
         {"testing": "for tests: up to 15 m/s", "small": "up to 20 m/s", "medium": "up to 30 m/s"},
     ),
     WorldFamily(
@@ -84,8 +84,8 @@ FAMILIES: tuple[WorldFamily, ...] = (
     WorldFamily(
         "throttle",
         "throttle:throttle",
-        "the thermal machine with a continuous throttle in place of a grid of powers",
-        {"testing": "for tests", "small": "as thermal/small", "medium": "a finer grid"},
+        "the thermal machine with a continuous throttle instead of a grid of powers",
+        {"testing": "for tests", "small": "like thermal/small", "medium": "a finer grid"},
     ),
     WorldFamily(
         "figure1", "figure1:figure1", "the paper's sketch of safe and unsafe subgraphs, five steps and two actions"
@@ -95,11 +95,11 @@ FAMILIES: tuple[WorldFamily, ...] = (
         "toy_text:toy_text",
         "Gymnasium's small grids, with holes, cliffs and wrong stops as limits",
         {
-            "cliff-walking": "the way along the edge is shorter; for tests",
+            "cliff-walking": "for tests: the way along the edge is shorter",
             "cliff-walking-slippery": "moves slip to the side",
             "frozen-lake-4x4": "thin ice around the holes",
             "frozen-lake-8x8": "a larger lake",
-            "taxi": "a passenger to fetch, and stops that are not allowed",
+            "taxi": "a passenger to fetch, and forbidden stops",
         },
     ),
     WorldFamily(
@@ -107,45 +107,45 @@ FAMILIES: tuple[WorldFamily, ...] = (
         "ladder:ladder",
         "generated, star-convex and full of traps, of any size",
         {
-            "testing": "for tests: 1e3 triplets a step, 4 features",
-            "1e4": "1e4 triplets a step, 16 features",
-            "1e5": "1e5 triplets a step, 32 features",
-            "1e6": "1e6 triplets a step, 64 features, half a gigabyte",
+            "testing": "for tests: 1e3 triplets per step, 4 features",
+            "1e4": "1e4 triplets per step, 16 features",
+            "1e5": "1e5 triplets per step, 32 features",
+            "1e6": "1e6 triplets per step, 64 features, half a gigabyte",
         },
     ),
     WorldFamily(
         "heights",
         "heights:heights",
-        "SNO-MDP's random grids, on which one must not climb too steeply; with constant or varying thresholds",
+        "SNO-MDP's random grids, where climbs must not be too steep; with constant or varying thresholds",
         {"testing": "for tests: 7 x 7 cells", "small": "10 x 10 cells", "published": "20 x 20 cells, as published"},
     ),
     WorldFamily(
         "walk",
         "walk:walk",
-        "a sled on an endless track, which must know the bumps ahead; its graph grows",
+        "a sled on an endless track that must know the bumps ahead; its graph grows",
         {"testing": "for tests: 6 steps, the whole graph", "small": "12 steps", "long": "40 steps"},
         growing=("small", "long"),
     ),
-    WorldFamily("lower-bound/1", "lower_bound:first", "Theorem 3's first instance: an action that pays and is unsafe"),
+    WorldFamily("lower-bound/1", "lower_bound:first", "Theorem 3's first instance: an action that pays but is unsafe"),
     WorldFamily(
         "lower-bound/2",
         "lower_bound:second",
-        "Theorem 3's second instance: the same action is safe, which no safe learner can find out",
+        "Theorem 3's second instance: the same action is safe, but no safe learner can find that out",
     ),
     WorldFamily(
         "ablation/look-ahead",
         "ablation:look_ahead",
-        "a shortcut that is harmless for two steps and then has no way out: needs Idea I",
+        "a shortcut that is harmless for two steps and then a dead end: needs Idea I",
     ),
     WorldFamily(
         "ablation/transition",
         "ablation:transition",
-        "a trial that opens the best action and pays less than idling: needs Idea II",
+        "a trial that opens the best action but pays less than idling: needs Idea II",
     ),
     WorldFamily(
         "ablation/future",
         "ablation:future",
-        "a seldom reached test bench whose bonus the clip swallows: needs Idea III",
+        "a rarely reached test bench whose bonus is lost to clipping: needs Idea III",
     ),
     WorldFamily(
         "ablation/past", "ablation:past", "a first decision that needs more push than Idea II gives: needs Idea IV"
@@ -158,18 +158,18 @@ FAMILIES: tuple[WorldFamily, ...] = (
     WorldFamily(
         "ablation/stall-deep",
         "stalling:deep",
-        "the same trials two steps off the way: needs directed exploration that looks ahead",
+        "the same trials, two steps away: needs directed exploration that looks ahead",
     ),
 )
 
 
 def is_file_name(name: object) -> bool:
-    """True for what names a file rather than a world of the registry."""
+    """True if the name is that of a file rather than of a registered world."""
     return Path(str(name)).suffix.lower() in (".json", ".npz")
 
 
 def refuse_options(name: str, options: Mapping[str, Any]) -> None:
-    """A world in a file is as it is."""
+    """Refuse options for a world in a file."""
     if options:
         got = ", ".join(options)
         raise InvalidInput("a world in a file takes no options", where=str(name), got=got, fix="Leave them out.")
@@ -181,7 +181,7 @@ def described(name: str) -> str:
 
 
 def names() -> dict[str, str]:
-    """Every world's id, with one line on what it is.
+    """The id of every world, with one line on what it is.
 
     Examples:
         >>> list(sf.worlds.names())[:3]
@@ -195,7 +195,7 @@ def names() -> dict[str, str]:
 
 
 def family_of(name: str) -> WorldFamily:
-    """The family of a world's id; an unknown one is an error that offers the nearest names."""
+    """The family of a world's id; for an unknown one, an error that suggests the nearest names."""
     known = names()
     if name not in known:
         near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.4)
@@ -206,7 +206,7 @@ def family_of(name: str) -> WorldFamily:
 
 
 def make(name: str, **options: Any) -> World:
-    """The named world, whose function documents the ``options``; or the one in a file, ``.json`` or ``.npz``.
+    """Make a named world, whose function documents its ``options``, or load one from a file, ``.json`` or ``.npz``.
 
     Examples:
         >>> sf.worlds.make("thermal/testing", bound=0.62).problem.limits[0].bound
@@ -232,17 +232,17 @@ PREFIX = "surefoot/"
 
 
 def environment_id(name: str) -> str:
-    """``thermal/small`` is ``surefoot/thermal-small-v0`` in Gymnasium, whose names hold one slash at most."""
+    """``thermal/small`` is ``surefoot/thermal-small-v0`` in Gymnasium, whose names allow only one slash."""
     return f"{PREFIX}{name.replace('/', '-')}-v0"
 
 
 def environments() -> list[str]:
-    """The named worlds that are environments: those whose graph is whole."""
+    """The named worlds that are environments: those whose graph does not grow."""
     return [name for family in FAMILIES for name, size in family.ids().items() if size not in family.growing]
 
 
 def register_all() -> None:
-    """Enter the named worlds into Gymnasium's registry; those already there stay. ``import surefoot`` calls it.
+    """Add the named worlds to Gymnasium's registry, unless they are there. ``import surefoot`` calls it.
 
     Examples:
         >>> import gymnasium

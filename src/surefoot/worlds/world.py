@@ -1,11 +1,11 @@
-"""A world: a problem together with the truth that its learner does not know.
+"""A world: a problem together with the truth, which its learner does not know.
 
     P_h(s'|s,a) = ⟨μ_h, φ(h,s,a,s')⟩        cost_j(h,s,a,s') = ⟨γ_{h,j}, x(h,s,a,s')⟩ + deviation
 
-(spec 1 and 2), or ⟨γ_{h,j}, x(h,s,a)⟩ where the cost does not depend on s'. Of an action with several cost rows all
-have to keep the limits, and entering a forbidden state is a violation (spec 9). Everything is evaluated and checked
+(spec 1 and 2), or ⟨γ_{h,j}, x(h,s,a)⟩ if the cost does not depend on s'. If an action has several cost rows, all of
+them must keep the limits, and entering a forbidden state is a violation (spec 9). Everything is evaluated and checked
 once, in the constructor; a World never changes.
-Agents are handed ``world.problem`` and nothing else.
+Agents get ``world.problem`` and nothing else.
 
 **Mismatch.** :func:`mismatched` makes a truth that the linear model misses by ζ, placed where it hurts most.
 
@@ -13,9 +13,9 @@ Agents are handed ``world.problem`` and nothing else.
                           η = +ζ  elsewhere: all of these truly break the limit
                           η =  0  at the anchor, whose cost was declared
 
-So whatever a learner measures while it is safe reads ζ too low, and the line through it promises room that is not
-there: where ⟨γ, x⟩ lies within ζ of the bound, it predicts a cost below the bound, and the true one is above it.
-With ``Limit(misspecification=ζ)`` the bounds of spec 3 are wide enough for that; without, no guarantee holds.
+So everything a learner measures while it is safe reads ζ too low, and the line through it promises room that is not
+there: where ⟨γ, x⟩ lies within ζ of the bound, it predicts a cost below the bound, but the true one is above it.
+With ``Limit(misspecification=ζ)`` the bounds of spec 3 are wide enough for that; without it, no guarantee holds.
 """
 
 from __future__ import annotations
@@ -84,13 +84,13 @@ class World:
         noise: str | None = None,
         deviation: Sequence[ArrayLike] | None = None,
     ) -> None:
-        """Compute the truth; one that the problem's declarations exclude is refused.
+        """Compute the truth; refuse one that the problem's declarations rule out.
 
         Args:
             problem: what is declared.
             transition: μ, (H-1, dp), or (dp,) for all steps.
             cost: γ, (H, m, dc), or (m, dc) for all steps; with one limit also (dc,).
-            noise: of measured costs: ``"gaussian"`` (the default), ``"uniform"`` or ``"rademacher"``.
+            noise: the distribution of measurement noise: ``"gaussian"`` (the default), ``"uniform"`` or ``"rademacher"``.
             deviation: how much true costs differ from ⟨γ, x⟩: an (R, m) array per decision step, a row for each row
                 of the cost features, and optionally (S, m) for the terminal states. It may exceed the declared
                 misspecification; ``misspecified_beyond_declaration`` then says so, and no guarantee holds.
@@ -99,10 +99,10 @@ class World:
             raise InvalidInput(
                 "a world needs a Problem",
                 got=f"a {type(problem).__name__}",
-                fix="Of a Plant: plant.simulate(step), or plant.problem for its cells alone.",
+                fix="For a Plant: plant.simulate(step), or plant.problem for its cells alone.",
             )
         if problem.growth is not None and deviation is not None:
-            raise InvalidInput("a world that grows is linear in its features", got="deviation, which is one per row")
+            raise InvalidInput("a world that grows must be linear in its features", got="deviation, which has an entry per row")
         mu = checks.transition_parameters(problem, transition)
         gamma = checks.cost_parameters(problem, cost)
         extra = None if deviation is None else checks.deviations(problem, deviation)
@@ -140,7 +140,7 @@ class World:
         return twin
 
     def on(self, problem: Problem) -> World:
-        """The same truth, of a problem that has grown out of this one or is the whole of it (spec 9)."""
+        """The same truth for a problem that has grown out of this one, or is the whole of it (spec 9)."""
         if problem.first is not self.problem.first:
             raise InvalidInput("a world follows its own problem as it grows", got="another problem")
         twin = World(problem, self.transition, self.cost_parameters, self.noise)
@@ -179,8 +179,8 @@ class World:
     def stored_in_float32(self) -> World:
         """Exactly the same truth behind :meth:`surefoot.Problem.stored_in_float32`.
 
-        Probabilities and costs are those of the exact features. How much the rounded ones miss of the costs is in
-        ``deviation``, within what the problem now declares.
+        Probabilities and costs are those of the exact features. ``deviation`` is the error of the rounded ones, within
+        what the problem now declares.
         """
         problem = self.problem.stored_in_float32()
         if problem is self.problem:
@@ -199,7 +199,7 @@ class World:
 
     @cached_property
     def arrival_costs(self) -> tuple[FloatArray, ...]:
-        """H-1 of (E, m): the costs that edges are judged by, ∞ into forbidden states (spec 9)."""
+        """H-1 arrays (E, m): the costs that decide whether an edge is safe, ∞ into forbidden states (spec 9)."""
         return tables.arrival_costs(self.problem, self.costs)
 
     @cached_property
@@ -227,7 +227,7 @@ class World:
 
     @staticmethod
     def load(path: str | Path, problem: Problem | None = None) -> World:
-        """A world from its file; ``problem`` is needed by one that holds the truth alone (:mod:`…worlds.files`)."""
+        """A world from its file; pass ``problem`` if the file holds only the truth (:mod:`…worlds.files`)."""
         from surefoot.worlds.files import load_world
 
         return load_world(Path(path), problem)
@@ -254,7 +254,7 @@ def allowance(mismatch: float, declared: bool) -> float:
 
 
 def mismatched(problem: Problem, mismatch: float, *, cost: ArrayLike, **truth: Any) -> World:
-    """The world of the problem whose true costs miss the line by ``mismatch``, as the module's page says.
+    """A world of the problem whose true costs miss the line by ``mismatch``, as the module docstring explains.
 
     ``cost`` is γ, (m, dc), or (dc,) with one limit, the same at all steps; ``truth`` are the other options of
     :class:`~surefoot.World`. Terminal costs stay as they are.
