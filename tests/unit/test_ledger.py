@@ -107,7 +107,7 @@ def test_nothing_is_overwritten(seed: int, tmp_path: Path) -> None:
     path = run.save(tmp_path / "ledger")
     before = {file: file.read_bytes() for file in path.iterdir()}
     for taken in ("empty", "file", "ledger"):
-        with pytest.raises(InvalidInput, match=r"there already.*Choose a new directory"):
+        with pytest.raises(InvalidInput, match=r"already exists.*Choose a new directory"):
             run.save(tmp_path / taken)
     assert {file: file.read_bytes() for file in path.iterdir()} == before
     assert (tmp_path / "file").read_text() == "mine"
@@ -238,9 +238,9 @@ def test_a_table_that_unfolds_is_refused_before_it_is_read(
     forged(path, {name: column[:1000] for name, column in columns.items()}, compression="zstd")
     refused(path, "a column is compressed", "start")
     forged(path, {**columns, "more": columns["start"]}, compression="none")
-    refused(path, "other columns", "'more': int64, not None")
+    refused(path, "wrong columns", "'more': int64, not None")
     forged(path, {**columns, "regret": columns["regret"].astype(str)}, compression="none")
-    refused(path, "other columns", "'regret'")
+    refused(path, "wrong columns", "'regret'")
 
 
 def test_what_would_be_refused_is_written_out(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,7 +146,7 @@ def test_a_summary_that_its_tables_contradict_is_refused(runs: Path, tmp_path: P
     manifest = json.loads(source.read_text("utf-8"))
     for name, value in (("violations", 1), ("total_regret", 0.0), ("cost_event", False), ("value_event", False)):
         source.write_text(json.dumps({**manifest, "summary": {**manifest["summary"], name: value}}))
-        with pytest.raises(UnreadableFile, match=rf"summary is of another run.*\$\.summary\.{name}"):
+        with pytest.raises(UnreadableFile, match=rf"summary does not match the run.*\$\.summary\.{name}"):
             html.write_page(tmp_path / "runs")
 
 

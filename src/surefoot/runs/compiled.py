@@ -1,6 +1,6 @@
-"""Compiled: all episodes between two plans, with the draws of the sampler and the updates of the learner.
+"""Compiled code for all episodes between two plans, with the sampler's draws and the learner's updates.
 
-Bit for bit what the step-by-step path does: the same random streams in the same order (surefoot.worlds.sampler), the
+Bit for bit the same as the step-by-step path: the same random streams in the same order (surefoot.worlds.sampler), the
 same compiled updates (surefoot.estimate.update), the same test for a new plan.
 """
 
@@ -68,7 +68,7 @@ def note(
     highest: FloatArray,
     entered: bool,
 ) -> None:
-    """Enter step h's true and measured costs into the record of episode k; ``entered``: a forbidden state."""
+    """Record step h's true and measured costs in episode k; ``entered``: a forbidden state was entered."""
     broken = entered
     for j in range(measured.shape[0]):
         room = bounds[h, j] - truth[row, j]
@@ -123,14 +123,14 @@ class Learning(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """Where each episode went and what was measured, for learners that want to know; else empty."""
+    """Where each episode went and what was measured, for learners that need it; otherwise empty."""
 
     edges: IntArray  # (n, H-1)
     costs: FloatArray  # (n, H, m)
 
 
 class Record(NamedTuple):
-    """What is noted of every episode, and against which limits."""
+    """What is recorded for every episode, and against which limits."""
 
     starts: IntArray
     bounds: FloatArray
@@ -218,7 +218,7 @@ def roll(
 
 
 class Rollout:
-    """Everything that :func:`roll` reads of one agent on one world, laid out once."""
+    """Everything :func:`roll` needs for one agent on one world, laid out once."""
 
     def __init__(self, agent: Agent, world: World, sampler: Sampler) -> None:
         problem, graph = world.problem, world.problem.graph

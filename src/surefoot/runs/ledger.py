@@ -1,11 +1,11 @@
-"""The ledger of a run on disk: a directory with a manifest and two tables. The same run gives the same bytes.
+"""The ledger of a run on disk: a directory with a manifest and two tables. Equal runs give equal bytes.
 
 manifest.json     versions, seed, every constant, the guarantee
 episodes.parquet  a row per episode   (or episodes.npz without pyarrow)
 plans.parquet     a row per plan      (or plans.npz)
 
-Parquet files are not compressed, only encoded, and what they declare is compared with their size before it is read: a
-small file cannot ask for much memory. Of the manifest only what is needed is looked at, and all of that is checked.
+Parquet files are encoded but not compressed, and what they declare is compared with their size before they are read, so
+a small file cannot ask for much memory. Only the needed part of the manifest is read, and all of that is checked.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LEAST_BUDGET = 256 << 20  #: or have so many bytes
 
 @dataclass(frozen=True, eq=False)
 class Ledger:
-    """A run as it was saved: the manifest and the columns of its tables.
+    """A saved run: its manifest and the columns of its tables.
 
     Examples:
         >>> world = sf.worlds.make("thermal/testing")
@@ -54,17 +54,17 @@ class Ledger:
 
     @property
     def regret(self) -> NDArray[np.float64]:
-        """(K,) as :attr:`Run.regret`."""
+        """(K,) like :attr:`Run.regret`."""
         return self.episodes["regret"]
 
     @property
     def violations(self) -> NDArray[np.int64]:
-        """(K,) as :attr:`Run.violations`."""
+        """(K,) like :attr:`Run.violations`."""
         return self.episodes["violations"]
 
     @staticmethod
     def of(run: Run) -> Ledger:
-        """A run that is still in memory, as it would be read back."""
+        """The ledger of a run that is still in memory."""
         return Ledger({**run.manifest, "summary": _summary(run)}, **run.tables())
 
     @staticmethod
@@ -83,7 +83,7 @@ def save_ledger(run: Run, path: Path, format: str | None) -> Path:
     try:
         disk.DISK.mkdir(path, new=True)
     except FileExistsError:
-        raise InvalidInput("a ledger is there already", got=str(path), fix="Choose a new directory.") from None
+        raise InvalidInput("the directory already exists", got=str(path), fix="Choose a new directory.") from None
     for name, columns in run.tables().items():
         if format == "parquet":
             _write_parquet(path / f"{name}.parquet", columns)
@@ -129,7 +129,7 @@ def _budget(path: Path) -> int:
 
 
 def load_ledger(path: Path) -> Ledger:
-    """Read a ledger; one that is unfinished or damaged is an error that says which file."""
+    """Read a ledger; if it is unfinished or damaged, the error names the file."""
     source = path / "manifest.json"
     if not source.is_file():
         raise UnreadableFile("not a ledger", where=str(path), got="it has no manifest.json")
@@ -159,7 +159,7 @@ _READ = (
 
 
 def _checked(document: object) -> dict[str, Any]:
-    """The manifest, if every entry that is ever read is what it should be."""
+    """The manifest, once every entry that is ever read has been checked."""
     checked.of_format(document, "a ledger", FORMAT, VERSION, "Run anew.")
     manifest = checked.entries(document, "$", _READ)
     for name in ("agent", "promise", "tables", "world"):
@@ -194,16 +194,18 @@ def _expected(manifest: Mapping[str, Any]) -> dict[str, dict[str, np.dtype[Any]]
 
 
 def _refuse_uneven(columns: Mapping[str, NDArray[Any]], done: int, exactly: bool) -> None:
-    """An episode's row for each one that is done; of plans at most as many."""
+    """There is one row per finished episode, and there are at most as many plans."""
     lengths = {len(column) for column in columns.values()}
     if len(lengths) != 1 or not (lengths == {done} if exactly else max(lengths) <= done):
-        raise UnreadableFile("the table has another number of rows", got=f"{sorted(lengths)}, {done} episodes are done")
+        raise UnreadableFile(
+            "the table has the wrong number of rows", got=f"{sorted(lengths)}, {done} episodes are done"
+        )
 
 
 def _compare(
     summary: Mapping[str, Any], episodes: Mapping[str, NDArray[Any]], plans: Mapping[str, NDArray[Any]]
 ) -> None:
-    """What the summary says of the tables must be what they say."""
+    """The summary must agree with the tables."""
     found = {
         "violations": int(episodes["violations"].sum()),
         "total_regret": float(episodes["regret"].sum()),
@@ -213,7 +215,7 @@ def _compare(
     for name, value in found.items():
         if not np.isclose(summary[name], value, rtol=1e-9, atol=1e-9):
             got = f"{summary[name]!r}, the tables have {value!r}"
-            raise UnreadableFile("the summary is of another run", where=f"$.summary.{name}", got=got)
+            raise UnreadableFile("the summary does not match the run", where=f"$.summary.{name}", got=got)
 
 
 def _digest(path: Path) -> str:
@@ -246,7 +248,7 @@ def _read_parquet(path: Path, kinds: Kinds) -> dict[str, NDArray[Any]]:
 
 
 def _refuse_parquet(file: Any, path: Path, kinds: Kinds) -> None:
-    """By what the file declares, before any of its columns is read."""
+    """Refuse a file by what it declares, before reading any column."""
     declared = {field.name: np.dtype(field.type.to_pandas_dtype()) for field in file.schema_arrow}
     _refuse_columns(declared, kinds)
     size = file.metadata.num_rows * sum(kind.itemsize for kind in kinds.values())
@@ -264,7 +266,7 @@ def _refuse_columns(found: Kinds, wanted: Kinds) -> None:
     if list(found.items()) != list(wanted.items()):
         names = [name for name in {**wanted, **found} if found.get(name) != wanted.get(name)]
         got = ", ".join(f"{name!r}: {found.get(name)}, not {wanted.get(name)}" for name in names[:3]) or "another order"
-        raise UnreadableFile("the table has other columns", got=got)
+        raise UnreadableFile("the table has the wrong columns", got=got)
 
 
 def _read_npz(path: Path, kinds: Kinds) -> dict[str, NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""Some plans of a run, kept to show how the certified set grew.
+"""Keeps some plans of a run, to show how the certified set grew.
 
 One file per plan, ``plan-000017.npz`` for plan 17: an archive as :mod:`surefoot.storage.archive` writes it
 (``numpy.load`` reads it too), the same bytes for the same plan. Its ``header.json``::
@@ -7,8 +7,8 @@ One file per plan, ``plan-000017.npz`` for plan 17: an archive as :mod:`surefoot
      "number": 17, "first_episode": 16, "consistent": true,
      "hope": "the best that may still be hoped for is …", "purposes": ["to narrow the bound of …", …]}
 
-``first_episode`` counts from 0; the last file's may be the number of episodes: a plan made at the very end. The arrays
-hold all layers one after the other, in graph order (:mod:`surefoot.model.graph`):
+``first_episode`` counts from 0; in the last file it may equal the number of episodes, for a plan made at the very end.
+The arrays hold all layers one after the other, in graph order (:mod:`surefoot.model.graph`):
 
     certified_pairs   bool  (ΣN,)     decision layers      an action, and all that may follow, is proved safe
     certified_states  bool  (ΣS,)     all H layers
@@ -16,14 +16,14 @@ hold all layers one after the other, in graph order (:mod:`surefoot.model.graph`
     q                 f8    (ΣN,)     decision layers      optimistic values, unclipped, certified or not
     value             f8    (ΣS,)     all H layers
     action            i8    (ΣS,)     decision layers      the pair played, numbered within its layer; -1: none
-    purpose           i8    (ΣS,)     decision layers      what an exploring action is played for, -1: not exploring
-    intensity         f8    (ΣN,)     decision layers      only with rays (version 3): at which bounds and values are
+    purpose           i8    (ΣS,)     decision layers      why an exploring action is played, -1: not exploring
+    intensity         f8    (ΣN,)     decision layers      only with rays (version 3): that of bounds and values
     terminal_upper, terminal_lower  f8 (S, m)   only where the last layer has a cost; -inf in states without one
 
-:func:`load_snapshot` cuts them into layers again. How many plans a run makes is not known before, so the
-:class:`Recorder` keeps every plan and drops, beyond ``MOST``, the one whose neighbours are closest: in the logarithm of
+:func:`load_snapshot` cuts them into layers again. Nobody knows in advance how many plans a run will make, so the
+:class:`Recorder` keeps every plan and, beyond ``MOST``, drops the one whose neighbours are closest: in the logarithm of
 the episode and in the number of certified pairs, each as a share of the way so far. The first and the last are never
-dropped. The choice depends on the run's table of plans alone, so that a resumed run keeps the very same ones.
+dropped. The choice depends only on the run's table of plans, so a resumed run keeps the same ones.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ MOST_TRIPLETS = 20_000  #: of a problem, all layers together; larger ones keep n
 
 
 def why_not_kept(problem: Problem) -> str:
-    """Why a problem's runs keep no snapshots; empty if they do."""
+    """Why runs of this problem keep no snapshots; empty if they do."""
     if problem.growth is not None:
         return "no snapshots of plans: the graph grows, and each plan has its own"
     triplets = sum(layer.n_edges for layer in problem.graph.layers)
@@ -90,7 +90,7 @@ class Snapshot:
 
 
 def load_all(folder: Path, problem: Problem) -> list[Snapshot]:
-    """The snapshots in a folder, by plan number; an empty list where there is no folder."""
+    """The snapshots in a folder, by plan number; an empty list if there is no folder."""
     return [load_snapshot(path, problem) for path in sorted(folder.glob("plan-*.npz"))]
 
 
@@ -215,11 +215,11 @@ class Recorder:
 
     @property
     def numbers(self) -> list[int]:
-        """Of the plans that are kept."""
+        """The numbers of the plans that are kept."""
         return [kept.number for kept in self._kept]
 
     def in_memory(self, last: Plan, episodes: int) -> tuple[tuple[Plan, int], ...]:
-        """The kept plans that are not yet written and the run's last one, and the episodes before each."""
+        """The kept plans that are not written yet and the run's last one, with the number of episodes before each."""
         found = self._ended(last, episodes)
         return tuple((kept.plan, kept.first_episode) for kept in found if kept.plan is not None)
 
@@ -243,14 +243,14 @@ class Recorder:
                 kept.plan = None
 
     def tidy(self) -> None:
-        """Remove what is no longer kept. Call it after a checkpoint: the one before may have needed it."""
+        """Remove what is no longer kept. Call it after a checkpoint, since the previous one may have needed it."""
         wanted = {file_name(kept.number) for kept in self._kept}
         for path in self._folder.iterdir():
             if path.name not in wanted:
                 path.unlink()
 
     def export(self, folder: Path, last: Plan, episodes: int) -> None:
-        """The kept plans and the run's last one, which may have come after the last episode, into a new folder."""
+        """Write the kept plans and the run's last one, which may be from after the last episode, to a new folder."""
         disk.DISK.mkdir(folder)
         for kept in self._ended(last, episodes):
             name = file_name(kept.number)

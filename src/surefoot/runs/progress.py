@@ -1,4 +1,4 @@
-"""Long work and whoever waits for it: a bar once it takes longer than two seconds, and Ctrl-C as a request."""
+"""Progress of long work: a bar once it takes longer than two seconds, and Ctrl-C as a request to stop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from surefoot.compiling import PATIENCE
 
 
 def started_bar() -> Any:
-    """A bar on the terminal: each task with its name, how far it is, the time left and a headline."""
+    """A bar on the terminal: the name of each task, its progress, the time left and a headline."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar

@@ -1,4 +1,4 @@
-"""What a run writes down, as columns: one row per episode, one row per plan, and whether its confidence sets held."""
+"""What a run records, as columns: one row per episode, one row per plan, and whether its confidence sets held."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class EpisodeTable:
 
     @classmethod
     def blank(cls, episodes: int, n_limits: int) -> EpisodeTable:
-        """To be filled; refused where no file could hold it."""
+        """An empty table; refused if no file could hold it."""
         most = npz.MAX_BYTES // (8 * (9 + 2 * n_limits))
         if episodes > most:
             raise InvalidInput("too many episodes for one run", got=f"{episodes:.3g}", fix=f"Play {most} at most.")
@@ -74,7 +74,7 @@ class EpisodeTable:
         return dict(vars(self))
 
     def row(self, k: int) -> EpisodeRow:
-        """Of episode k, counted from 0."""
+        """The row of episode k, counted from 0."""
         columns = {name: column[k] for name, column in self.columns().items() if name not in ("start", "plan")}
         scalars = {name: value.item() if value.ndim == 0 else value.copy() for name, value in columns.items()}
         return EpisodeRow(episode=k + 1, plan=int(self.plan[k]), **scalars)
@@ -123,7 +123,7 @@ class PlanTable:
 
 
 def cost_event(world: World, bounds: CostBounds) -> bool:
-    """True when the true cost of every triplet, and of every last state, lies within [lower, upper]."""
+    """True if the true cost of every triplet, and of every last state, lies within [lower, upper]."""
     seen, rounding = set[tuple[int, int]](), EVENT * world.problem.cost_scales
     for truth, upper, lower in zip(world.costs, bounds.upper, bounds.lower, strict=True):
         if (id(truth), id(upper)) in seen:  # layers may share both
@@ -142,7 +142,7 @@ def _within(truth: FloatArray, upper: FloatArray, lower: FloatArray, rounding: F
 
 
 def value_event(world: World, ellipsoids: Sequence[ValueEllipsoid]) -> bool:
-    """True when every true μ lies in its layer's ellipsoid."""
+    """True if every true μ lies in its layer's ellipsoid."""
     return all(known.contains(mu) for known, mu in zip(ellipsoids, world.transition, strict=True))
 
 

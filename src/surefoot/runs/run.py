@@ -82,7 +82,7 @@ class Run:
 
     @property
     def to_gain(self) -> FloatArray:
-        """(K,) what is still to be gained at most, by the learner's own bounds (:attr:`Plan.to_gain`)."""
+        """(K,) the most that can still be gained, by the learner's own bounds (:attr:`Plan.to_gain`)."""
         return self.episodes_table.to_gain
 
     @property
@@ -102,7 +102,7 @@ class Run:
 
     @property
     def cost_event(self) -> bool:
-        """Every true cost lay within the bounds of every plan (spec 8): then no certified step can violate."""
+        """Every true cost lay within the bounds of every plan (spec 8), so no certified step can violate."""
         return all(self.plans_table.cost_event)
 
     @property
@@ -130,7 +130,7 @@ class Run:
         return float(self.value[-1]) if self.episodes else self.fallback_value
 
     def tables(self) -> dict[str, dict[str, NDArray[Any]]]:
-        """The columns of "episodes" and of "plans"; what there is per limit has a column each, margin_NAME say."""
+        """The columns of "episodes" and of "plans", with one column per limit where there are several: margin_NAME."""
         limits = [limit["name"] for limit in self.manifest["limits"]]
         return {"episodes": by_limit(self.episodes_table.columns(), limits), "plans": self.plans_table.columns()}
 
@@ -157,7 +157,7 @@ class Run:
         return tables[name]
 
     def report(self, path: str | Path) -> Path:
-        """Write the report of this run to one HTML file; of several runs: :func:`surefoot.report`.
+        """Write the report of this run to one HTML file; for several runs: :func:`surefoot.report`.
 
         Examples:
             >>> world = sf.worlds.make("thermal/testing")
@@ -170,8 +170,8 @@ class Run:
     def export(self, path: str | Path, *, exploit: bool = False) -> Path:
         """Write the last policy, ``.json`` or ``.py``: :mod:`surefoot.plan.policy_document`.
 
-        It has its exact value in every state, and the same run gives the same bytes. ``exploit``: without exploration
-        bonuses, certified all the same; an agent without plans has only one policy.
+        It includes the exact value of every state; equal runs give equal bytes. ``exploit``: without exploration
+        bonuses, but still certified; an agent without plans has only one policy.
         """
         plan, manifest = self.plan, self.manifest
         chosen = plan.exploiting if exploit and plan is not None else self.policy
@@ -191,7 +191,7 @@ class Run:
         return save_policy(Path(path), policy.head(), policy.steps())
 
     def save(self, path: str | Path, *, format: str | None = None) -> Path:
-        """Write the ledger to a new directory: Parquet where pyarrow is installed, else NPZ."""
+        """Write the ledger to a new directory: Parquet if pyarrow is installed, otherwise NPZ."""
         from surefoot.runs import ledger
 
         return ledger.save_ledger(self, Path(path), format)
@@ -220,8 +220,8 @@ def _needed(package: str, extra: str) -> Any:
 def describe(agent: Agent, world: World, seed: int, episodes: int, done: int, before: dict[str, int]) -> dict[str, Any]:
     """The manifest: everything needed to repeat the run, and its guarantee.
 
-    ``before``: episodes before this run, of the ``agent`` and from the streams of the ``seed``. Where one is not 0, the
-    run can be repeated only by repeating those first.
+    ``before``: the number of episodes before this run, of the ``agent`` and from the streams of the ``seed``. If one of
+    them is not 0, the run can be repeated only by repeating those first.
     """
     problem = world.problem.first
     return {

@@ -1,4 +1,4 @@
-"""One seeded run of an agent on a world, measured exactly: how to begin it, and how to go on with it."""
+"""One seeded run of an agent on a world, measured exactly: begin it, or resume it."""
 
 from __future__ import annotations
 
@@ -55,29 +55,29 @@ def run(
     on_plan: OnPlan | None = None,
     on_episode: OnEpisode | None = None,
 ) -> Run | PlantRun:
-    """Let an agent play a number of episodes on a world, and measure it.
+    """Let an agent play some episodes on a world, and measure it.
 
     Args:
-        agent: made for ``world.problem``, fresh or as an earlier run on the same world left it.
+        agent: made for ``world.problem``, either fresh or after earlier runs on the same world.
         episodes: how many to play.
-        seed: of the world's transitions and noise; a fresh agent with the same seed gives the same run, to the bit.
-            Left out, a fresh agent takes seed 0 and one that has played continues its streams: two runs of 500 episodes
-            are one of 1,000. A seed that the agent has learned from before is refused, since the same noise twice
-            breaks its bounds; so is another world. After episodes entered by hand a seed must be given.
+        seed: for the world's transitions and noise; a fresh agent with the same seed gives the same run, to the bit.
+            By default a fresh agent uses seed 0, and one that has played continues its streams: two runs of 500
+            episodes are one of 1,000. A seed the agent has already learned from is refused, since the same noise twice
+            breaks its bounds; so is another world. After episodes entered by hand, a seed must be given.
         compiled: False plays step by step, as a real plant would be driven; the result is the same.
-        progress: show a bar; by default on a terminal, when it takes more than two seconds.
+        progress: show a bar; by default on a terminal, if it takes more than two seconds.
         checkpoint: a file to keep the run in: written at the end, on Ctrl-C, and every ``checkpoint_every``
             episodes. :func:`resume` continues from it.
-        on_plan: called with every new plan, before its first episode, and the number of episodes before it. When it
-            returns True the run ends there.
-        on_episode: called after every episode with its :class:`~surefoot.runs.record.EpisodeRow`. When it returns True
-            the run ends there. Episodes are then played one at a time: the same result, but slower.
+        on_plan: called with every new plan, before its first episode, and the number of episodes before it. If it
+            returns True, the run ends there.
+        on_episode: called after every episode with its :class:`~surefoot.runs.record.EpisodeRow`. If it returns True,
+            the run ends there. Episodes are then played one at a time, with the same result but more slowly.
 
-    Ctrl-C ends the run early and keeps what is done; ``run.interrupted`` says so, as it does after a callback's True.
+    Ctrl-C ends the run early and keeps what is done. ``run.interrupted`` is then True, also after a callback's True.
 
-    With a simulated plant in place of the world (:meth:`Plant.simulate`), a :class:`PlantAgent` or any controller, a
-    function of ``(h, x)``, is run on the continuous state; the result is a :class:`PlantRun`, and of the options it
-    takes ``on_plan`` only.
+    With a simulated plant instead of the world (:meth:`Plant.simulate`), a :class:`PlantAgent` or any controller, a
+    function of ``(h, x)``, runs on the continuous state. The result is a :class:`PlantRun`; the only option is
+    ``on_plan``.
 
     Examples:
         >>> world = sf.worlds.make("thermal/testing")
@@ -90,7 +90,9 @@ def run(
     """
     if isinstance(world, Simulation):
         if checkpoint is not None or checkpoint_every is not None:
-            raise InvalidInput("a run on a simulated plant keeps no checkpoint", fix="Use a study, which keeps all.")
+            raise InvalidInput(
+                "a run on a simulated plant keeps no checkpoint", fix="Use a study, which keeps everything."
+            )
         if on_episode is not None:
             raise InvalidInput(
                 "a run on a simulated plant has no on_episode", fix="Use on_plan, or run fewer episodes."
@@ -124,7 +126,7 @@ def resume(
         >>> sf.resume("half.npz", sf.LsviNew(world.problem), world, episodes=40).episodes
         40
 
-    Make ``agent`` and ``world`` afresh, as for the first run; another problem, agent or constant is refused.
+    Make ``agent`` and ``world`` anew, as for the first run; a different problem, agent or constant is refused.
     ``episodes`` may be larger than the first run's.
     """
     from surefoot.runs import checkpoint as checkpoints

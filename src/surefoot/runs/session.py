@@ -1,4 +1,4 @@
-"""A run under way: plays stretches of episodes, measures them exactly, keeps its state between plans.
+"""A run in progress: plays stretches of episodes, measures them exactly, keeps its state between plans.
 
 Per episode: the exact value of the policy played and its regret against the best safe policy, and every violation of
 a true cost. Per plan: whether the cost event and the value event of spec 8 held. The policy's value is computed when
@@ -46,10 +46,10 @@ OnEpisode = Callable[[EpisodeRow], object]
 
 
 class Session:
-    """The state of a run under way."""
+    """The state of a run in progress."""
 
     def __init__(self, agent: Agent, world: World, episodes: int, seed: int | None, saved: Saved | None = None) -> None:
-        """With ``saved``, of an agent that was restored from it."""
+        """With ``saved``, the agent must have been restored from it."""
         episodes = whole("episodes", episodes, 1)
         self.agent, self.world = agent, world
         self.sampler, self.draws = sources.open_source(agent, world, seed)
@@ -81,7 +81,7 @@ class Session:
 
     @classmethod
     def resumed(cls, saved: Saved, agent: Agent, world: World, episodes: int) -> Session:
-        """Where a checkpoint left off; the agent becomes the saved one."""
+        """A session that continues from a checkpoint; the agent becomes the saved one."""
         if whole("episodes", episodes, 1) < saved.done:
             raise InvalidInput(
                 "the checkpoint has more episodes", got=f"{saved.done} are played, {episodes} were asked for"
@@ -148,7 +148,7 @@ class Session:
 
     @contextmanager
     def _drawing(self) -> Iterator[None]:
-        """However the run ends, the agent knows how far its streams are drawn."""
+        """However the run ends, the agent records how far its streams have been drawn."""
         self._note_draws()
         try:
             yield
@@ -162,9 +162,9 @@ class Session:
         agent.draws = self.draws
 
     def _check_alone(self) -> None:
-        """A callback, or another thread, may have played the agent on: the same draws would then come again here."""
+        """If a callback or another thread has used the agent meanwhile, the same draws would be repeated here."""
         if self.agent.draws is not self.draws or self.agent.episodes != self.draws.episodes:
-            raise OutOfOrder("the agent was used elsewhere during its run", fix="Use it when the run has ended.")
+            raise OutOfOrder("the agent was used elsewhere during its run", fix="Use it after the run has ended.")
 
     def _check(self, checkpoint: str | Path | None, every: int | None) -> None:
         """Validate before starting."""
@@ -212,7 +212,7 @@ class Session:
         return True
 
     def _next_policy(self) -> int:
-        """Up to which episode the policy surely stays as it is, but for new data."""
+        """The episode up to which the policy stays as it is, unless new data change it."""
         left = self.agent.episodes_before_change()
         return len(self.table.start) if left is None else self.done + max(1, left)
 
@@ -220,7 +220,7 @@ class Session:
         return len(self.table.start) if every is None else (self.done // every + 1) * every
 
     def _step_episode(self) -> None:
-        """One episode by the same calls that a real plant would make, on indices."""
+        """One episode with the same calls that a real plant would make, on indices."""
         agent, world, table, k = self.agent, self.played, self.table, self.done
         graph = world.problem.graph
         state, total = int(table.start[k]), 0.0
@@ -333,13 +333,13 @@ class Session:
         )
 
     def _kept(self, plan: Plan | None) -> tuple[tuple[Plan, int], ...]:
-        """Some of the run's plans; of a graph that grows the last one."""
+        """Some of the run's plans; if the graph grows, the last one."""
         if plan is not None and self.world.problem.growth is not None:
             return ((plan, self.done),)
         return () if self.recorder is None or plan is None else self.recorder.in_memory(plan, self.done)
 
     def _compare_with_expanded(self) -> None:
-        """Where the whole graph is too large, regret is against the best policy of the graph as it has grown."""
+        """If the whole graph is too large, regret is against the best policy on the graph grown so far."""
         self.best = dict(zip(self.best, solve(self.world).start_values, strict=True))
         for start, best in self.best.items():
             rows = self.table.start[: self.done] == start

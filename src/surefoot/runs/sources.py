@@ -1,8 +1,8 @@
-"""Where a run's draws come from: never from a stream at a point that its agent has seen before.
+"""Where a run's draws come from: never from a part of a stream that its agent has already seen.
 
-A fresh agent takes the streams of the seed that it is given, 0 by default. Without a seed, one that has played goes on
-with its last streams, so that runs of 10 episodes, 150 times, are a run of 1,500. With a seed it takes new streams, and
-one that it has drawn from before is refused: the bounds would count the same noise twice.
+A fresh agent uses the streams of the given seed, 0 by default. Without a seed, an agent that has played continues its
+last streams, so that 150 runs of 10 episodes are one run of 1,500. With a seed it takes new streams; a seed it has
+drawn from before is refused, because the bounds would count the same noise twice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from surefoot.worlds.world import World
 
 
 def open_source(agent: Agent, world: World, seed: int | None) -> tuple[Sampler, Draws]:
-    """The streams for a run and the record of them, not yet entered; refused where the agent has learned otherwise."""
+    """The streams for a run and their record, not yet entered; refused if the agent has learned from elsewhere."""
     played, declared = agent.problem.first, world.problem.first
     if played is not declared and (played.growth is not None or played.digest != declared.digest):
         raise InvalidInput("agent and world have different problems", fix="Make the agent from world.problem.")
@@ -56,7 +56,7 @@ def open_source(agent: Agent, world: World, seed: int | None) -> tuple[Sampler, 
 
 
 def start_numbers(n: int, seed: int, before: int, episodes: int) -> IntArray:
-    """Which start each episode has: drawn uniformly when there are several, ``before`` of them in earlier runs."""
+    """The start of each episode, drawn uniformly if there are several; ``before`` were drawn in earlier runs."""
     if n == 1:
         return np.zeros(episodes, np.int64)
     drawn: IntArray = stream(seed, "starts").integers(n, size=before + episodes)

@@ -16,9 +16,9 @@ class TensorBoard:
     """Writes event files that ``tensorboard --logdir`` shows, while a run is under way.
 
     Args:
-        folder: where to; a folder of its own for each run.
-        every: episodes between two points. Violations and margins in between are not lost: each point has the number of
-            violations so far, and the smallest margin since the point before.
+        folder: where to write; use a separate folder for each run.
+        every: episodes between two points. Nothing in between is lost: each point has the number of violations so far
+            and the smallest margin since the previous point.
 
     Examples:
         >>> world = sf.worlds.make("thermal/testing")

@@ -1,1 +1,1 @@
-"""Any learner inside the certificate: an environment that lets certified actions through and no others."""
+"""Any learner inside the certificate: an environment that lets only certified actions through."""

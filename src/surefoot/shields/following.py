@@ -1,8 +1,8 @@
 """Follows one episode of an environment: which actions are certified now, what is played, what was learned.
 
-One plan is in force from an episode's first step to its last, also when the learner, which may follow several episodes
-at a time, makes a new one in between: a state that this plan's certified actions lead to has a certified action in this
-plan, and another plan need not know it.
+An episode keeps one plan from its first step to its last, even if the learner, which may follow several episodes at a
+time, makes a new one in between: a state that this plan's certified actions lead to has a certified action in this
+plan, but not necessarily in another.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OUTSIDE = ("fallback", "nearest")
 
 
 class Allowed:
-    """What one plan certifies, as masks over an environment's actions, made step by step when they are asked for."""
+    """What one plan certifies, as masks over an environment's actions, made step by step when needed."""
 
     def __init__(self, learner: Learner, reader: Reader) -> None:
         self.plan: Plan = learner.plan
@@ -41,7 +41,7 @@ class Allowed:
         }
 
     def masks(self, h: int) -> Masks:
-        """By state, (n,) the certified actions of step h."""
+        """For each state of step h, (n,) its certified actions."""
         found = self._masks[h]
         if found is None:
             found = self._masks[h] = self._reader.masks(h, self.plan.certified_sets.pairs[h])
@@ -49,13 +49,13 @@ class Allowed:
 
     @cached_property
     def existing(self) -> list[Masks]:
-        """By step and state, (n,) the actions that exist."""
+        """For each step and state, (n,) the actions that exist."""
         layers = self.plan.problem.graph.layers
         return [self._reader.masks(h, np.ones(layer.n_pairs, bool)) for h, layer in enumerate(layers)]
 
 
 class Follower:
-    """Of one environment; the learner may be shared."""
+    """Follows one environment; the learner may be shared."""
 
     def __init__(self, learner: Learner, reader: Reader, n_actions: int, outside: str) -> None:
         self.learner, self.reader, self.outside = learner, reader, outside
@@ -73,7 +73,7 @@ class Follower:
 
     @property
     def certificate(self) -> dict[str, Any]:
-        """What is promised of this episode, and by which plan."""
+        """What is promised for this episode, and by which plan."""
         plain, lost = self._allowed.certificate, self._lost or self.learner.disproved
         plain = plain if self._counts else plain | {"counted": False}
         return plain | {"guaranteed": False, "promise": lost} if lost else plain
@@ -81,7 +81,7 @@ class Follower:
     # --- an episode -------------------------------------------------------------------------------------
 
     def begin(self, observation: Any, info: dict[str, Any], counts: bool) -> None:
-        """A new episode; one under way is given up. ``counts``: may the learner use what is seen?"""
+        """Begin an episode and give up one in progress. ``counts``: may the learner use what it sees?"""
         learner = self.learner
         if self.place is not None:
             learner.count_episodes(self.end())
@@ -95,7 +95,7 @@ class Follower:
         self._look(0, start)
 
     def choose(self, action: int) -> int:
-        """The action itself where it is certified, else the one that is played in its place."""
+        """The action itself if it is certified, otherwise the one played instead."""
         self.replaced = not (0 <= action < len(self.mask) and self.mask[action])
         if not self.replaced:
             return action
@@ -103,7 +103,7 @@ class Follower:
         return self._instead(action)
 
     def arrive(self, step: Transition) -> bool:
-        """What the action has done; → is the episode over?"""
+        """Record what the action did; → is the episode over?"""
         place = under_way(self.place)
         h, pair = place.step, self.reader.pair(place.step, place.state, step.action)
         try:
@@ -111,7 +111,7 @@ class Follower:
         except UnknownLabel as error:
             self.learner.disproved = f"no guarantee: {place} led to {error.got}, which the problem does not know"
             raise AssumptionBroken(
-                "the environment has come to a state that the problem does not know",
+                "the environment has reached a state that the problem does not know",
                 where=str(place),
                 got=error.got,
                 fix="Declare it among the successors: without it nothing that follows is certified.",
@@ -137,7 +137,7 @@ class Follower:
         return False
 
     def end(self) -> int:
-        """The episode is over; → how many episodes the learner is to count: 1, or 0 if it may not use it."""
+        """End the episode; → how many episodes the learner counts: 1, or 0 if it may not use it."""
         self.place, self.mask, self.exists = None, self._nothing, self._nothing
         return int(self._counts)
 
@@ -162,7 +162,7 @@ class Follower:
         return self.reader.action(h, state, self._allowed.plan.pair(h, state) if pair == NO_ACTION else pair)
 
     def _stray(self, h: int, state: int) -> None:
-        """What was declared impossible has happened: from here on the fallback alone, and nothing is learned."""
+        """Something declared impossible has happened: from now on only the fallback is played; nothing is learned."""
         place = under_way(self.place)
         if not self._lost:
             where, to = str(place), place.problem.naming.states[h][state]
@@ -184,7 +184,7 @@ class Follower:
 
 @contextmanager
 def followed(*followers: Follower) -> Iterator[None]:
-    """A step of their environments. Where it fails nobody knows any more where they are: only a reset goes on."""
+    """A step of their environments. If it fails, nobody knows where they are any more, and only a reset helps."""
     try:
         yield
     except BaseException:
@@ -194,7 +194,7 @@ def followed(*followers: Follower) -> Iterator[None]:
 
 
 def check_action(action: Any) -> int:
-    """A whole number, as Gymnasium's Discrete spaces have it."""
+    """Check that the action is a whole number, as in Gymnasium's Discrete spaces."""
     if type(action) is int:
         return action
     if isinstance(action, np.ndarray) and action.ndim == 0:

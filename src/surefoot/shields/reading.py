@@ -1,7 +1,7 @@
-"""From what an environment says to the problem's own states, actions and costs.
+"""Turns what an environment says into the problem's own states, actions and costs.
 
-Our environments say it in ``info``, by index. Of any other one the user says how: which state an observation is, and
-what a transition cost.
+Our environments give them in ``info``, by index. For any other environment the user says which state an observation is
+and what a transition cost.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from surefoot.model.problem import Problem
 
 
 class Transition(NamedTuple):
-    """One step of an environment, as Gymnasium has it; what a shield's ``cost`` and ``terminal_cost`` are given.
+    """One Gymnasium step of an environment, the argument of a shield's ``cost`` and ``terminal_cost``.
 
     Examples:
         >>> step = sf.Transition(0, 1, 5, 0.0, True, False, {})
@@ -47,7 +47,7 @@ class Masks(Protocol):
 
 
 class Reader(Protocol):
-    """What a shield must know of an environment."""
+    """What a shield must know about an environment."""
 
     def start(self, observation: Any, info: dict[str, Any]) -> int:
         """The start state of an episode, by index."""
@@ -59,20 +59,20 @@ class Reader(Protocol):
         """The measured costs (m,) of a transition and of the last state; None for what was not measured."""
 
     def features(self, h: int, edge: int, step: Transition) -> Features | None:
-        """Of the measured cost, a table of one row, where they are not those that the problem declares."""
+        """The features of the measured cost, one row, if they differ from those that the problem declares."""
 
     def masks(self, h: int, pairs: BoolArray) -> Masks:
-        """By state, (n,): of the environment's actions, those whose pair exists and is marked in ``pairs`` (N,)."""
+        """For each state, (n,) the environment's actions whose pair exists and is marked in ``pairs`` (N,)."""
 
     def pair(self, h: int, state: int, action: int) -> int:
-        """The pair that one of the environment's actions plays; it must be one that exists."""
+        """The pair that one of the environment's actions plays; it must exist."""
 
     def action(self, h: int, state: int, pair: int) -> int:
         """The environment's action that plays a pair."""
 
 
 class Own:
-    """A reader of our own environments."""
+    """A reader for our own environments."""
 
     def __init__(self, problem: Problem, n_actions: int) -> None:
         self._problem, self._n = problem, n_actions
@@ -86,13 +86,13 @@ class Own:
         if info.get("step") != h:
             _told(info, "step")
             raise AssumptionBroken(
-                "the environment is at another step than its shield",
+                "the environment and its shield are at different steps",
                 got=f"step {info['step']} where {h} is expected",
-                fix="Step and reset the shield only, never the environment inside.",
+                fix="Step and reset only the shield, never the environment inside.",
             )
         if info["played"] != step.action:
             raise AssumptionBroken(
-                "the environment has played another action than its shield has let through",
+                "the environment has not played the action that its shield let through",
                 where=f"step {h - 1}",
                 got=f"{info['played']} instead of {step.action}",
                 fix="Put wrappers that change actions around the shield, not inside.",
@@ -121,7 +121,7 @@ class Own:
 
 
 class Foreign:
-    """A reader of any other environment with countable actions, by the user's functions."""
+    """A reader for any other environment with discrete actions, using the user's functions."""
 
     def __init__(
         self,
@@ -192,7 +192,7 @@ class Foreign:
 
 
 class _ForeignMasks:
-    """Made for each state when it is asked for: names have to be looked up."""
+    """Made for each state when needed, because names have to be looked up."""
 
     def __init__(self, reader: Foreign, h: int, marked: BoolArray) -> None:
         self._reader, self._h, self._marked = reader, h, marked

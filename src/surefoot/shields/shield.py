@@ -1,20 +1,20 @@
 """``sf.shield(env, learner)``: whatever learns in this environment, only certified actions are played.
 
-The shield follows the environment step by step and keeps a learner of costs and transitions of its own, one of ours.
-It never looks at the rewards, and never asks how an action was chosen.
+The shield follows the environment step by step and keeps its own learner of costs and transitions, one of ours. It
+never looks at rewards and never asks how an action was chosen.
 
-**Why a foreign policy keeps the guarantee.** The confidence statements of spec 3 and 6 hold for data that were gathered
-in any way, as long as what is measured could not be known when the action was taken. Formally: the rows x_1, x_2, …
+**Why a foreign policy keeps the guarantee.** The confidence statements of spec 3 and 6 hold however the data were
+gathered, as long as the measurement could not be known when the action was taken. Formally: the rows x_1, x_2, …
 of costs are predictable (x_t is decided by what happened before the noise η_t was drawn: the past, the policy's own
 random numbers, and the successor), and η_t is σ-sub-Gaussian given all of that. Then Σ x_t η_t is a martingale, and its
-self-normalised bound holds for all t at once, whoever chose the actions: our planner, a neural network that is half
-trained, or an adversary who knows the plan. The same holds for transitions, whose targets are the values of the plan
+self-normalised bound holds for all t at once, no matter who chose the actions: our planner, a half-trained neural
+network, or an adversary who knows the plan. The same holds for transitions, whose targets are the values of the plan
 in force when they are drawn. So with probability at least 1 − p the bounds of *every* plan hold, what a plan certifies
 is safe with all that may follow (Theorem 1), and a policy confined to it cannot break a limit. A policy that is masked
-or overruled is confined. What is recorded is the action that was played, never the one that was asked for.
+or overruled is confined. The shield records the action that was played, never the one that was asked for.
 
 What breaks it: a policy that sees the noise before it acts, the same noise twice (the shield does not count episodes
-after a seed that its learner has learned from), or costs measured on another action than the one let through.
+after a seed that its learner has learned from), or costs of another action than the one let through.
 """
 
 from __future__ import annotations
@@ -54,33 +54,33 @@ def shield(
     features: Callable[[Transition], ArrayLike] | None = None,
     actions: Sequence[Label] | None = None,
 ) -> Any:
-    """The environment behind a shield: a Gymnasium wrapper, or a vector wrapper of a vector environment.
+    """Put an environment behind a shield: a Gymnasium wrapper, or a vector wrapper for a vector environment.
 
     Args:
-        env: one of our environments, or any other with a ``Discrete`` action space, for which ``state`` and ``cost``
-            are given; or a Gymnasium vector environment of either, whose parts then share the learner.
-        learner: an agent of ours with certified sets, such as ``sf.LsviNew(problem)``; by default that, with the
-            environment's own problem. Several shields in one process may share one: the data of all, one plan.
-        outside: what is played instead of an action that is not certified: ``"fallback"``, the fallback's own (off its
-            way the plan's best certified one), or ``"nearest"``, the certified one whose number is nearest.
-        state: of a foreign environment, the problem's state that an observation stands for.
-        cost: of a foreign environment, the measured cost of a :class:`Transition`; by default ``info["cost"]``.
-        terminal_cost: likewise of the last state; by default ``info["terminal_cost"]`` where there is one.
-        features: of a foreign environment, the cost features at which the cost was measured; by default the declared
-            ones, which is not enough where an action has several rows (spec 9).
-        actions: of a foreign environment, the problem's names of its actions 0, 1, …; by default these numbers.
+        env: one of our environments, or any other with a ``Discrete`` action space, which needs ``state`` and ``cost``;
+            or a Gymnasium vector environment of either, whose parts share the learner.
+        learner: one of our agents with certified sets, by default ``sf.LsviNew(problem)`` with the environment's own
+            problem. Several shields in one process may share a learner, which then has one plan and all their data.
+        outside: what to play instead of an action that is not certified: ``"fallback"``, the fallback's action (where
+            it has none, the plan's best certified one), or ``"nearest"``, the certified action with the nearest number.
+        state: for a foreign environment, the problem's state that an observation stands for.
+        cost: for a foreign environment, the measured cost of a :class:`Transition`; by default ``info["cost"]``.
+        terminal_cost: likewise for the last state; by default ``info["terminal_cost"]`` if there is one.
+        features: for a foreign environment, the cost features at which the cost was measured; by default the declared
+            ones, which is not enough if an action has several rows (spec 9).
+        actions: for a foreign environment, the problem's names for its actions 0, 1, …; by default these numbers.
 
-    ``action_masks()`` gives (n,) the certified actions, as sb3-contrib wants it. ``info`` has
+    ``action_masks()`` gives the certified actions (n,), as sb3-contrib expects. ``info`` has
 
         action_mask    (n,) int8, 1 where the action is certified       replaced      the last action was overruled
         exists_mask    (n,) int8, 1 where the action exists             replacements  how many have been, in all
         certificate    plan (its number), certified_actions, consistent, guaranteed, promise, and counted: whether the
                        learner uses this episode
 
-    A foreign environment's episode is truncated at the problem's horizon. One that arrives in a state which the problem
-    declared impossible goes on with the fallback alone, and says so in the certificate; where the fallback has no
-    action or the problem does not know the state, it stops with an error. No certificate of this learner promises
-    anything from then on: what was declared is not so.
+    A foreign environment's episode is truncated at the problem's horizon. If it reaches a state that the problem
+    declared impossible, it continues with the fallback alone, and the certificate says so; if the fallback has no
+    action there or the problem does not know the state, it stops with an error. From then on no certificate of this
+    learner promises anything, because the declaration is wrong.
 
     The guarantee is the learner's, whatever the policy: :mod:`surefoot.shields.shield` says why.
 
@@ -145,7 +145,7 @@ def _learner(learner: Any, known: Problem | None) -> Learner:
     refuse_rays(found.problem, "a shield")
     if known is not None and known is not found.problem and known.digest != found.problem.digest:
         fix = "Make it with sf.LsviNew(env.unwrapped.problem)."
-        raise InvalidInput("the learner was made for another problem than the environment's", fix=fix)
+        raise InvalidInput("the learner was made for a different problem from the environment's", fix=fix)
     return found
 
 
@@ -154,7 +154,7 @@ def _cost(step: Transition) -> Cost:
         raise InvalidInput(
             "the environment does not say what a step costs",
             got=f"no 'cost' in {sorted(step.info)}",
-            fix="Give cost=lambda step: …; step.reward, step.info and step.next_observation are what it may use.",
+            fix="Give cost=lambda step: …; it may use step.reward, step.info and step.next_observation.",
         )
     found: Cost = step.info["cost"]
     return found
@@ -166,7 +166,7 @@ def _terminal_cost(step: Transition) -> Cost:
 
 
 def may_count(learner: Learner, seeds: Sequence[int | None]) -> list[bool]:
-    """Which environments draw noise that their learner has not seen yet; their seeds are remembered."""
+    """Which environments draw noise that their learner has not seen yet; remembers their seeds."""
     played = () if learner.draws is None else learner.draws.seeds
     fresh = []
     for seed in seeds:
@@ -193,7 +193,7 @@ class Shield(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     @property
     def learner(self) -> Learner:
-        """Who certifies."""
+        """The learner that certifies."""
         return self._follower.learner
 
     @property
@@ -202,11 +202,11 @@ class Shield(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self._follower.replacements
 
     def action_masks(self) -> BoolArray:
-        """(n,) the certified actions of the present state; none once an episode is over."""
+        """(n,) the certified actions of the current state; none once an episode is over."""
         return self._follower.mask.copy()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode; one under way is given up, and what was seen of it counts."""
+        """Begin an episode and give up one in progress; what was seen of it counts."""
         if seed is not None:
             (self._counts,) = may_count(self.learner, [seed])
         observation, info = self.env.reset(seed=seed, options=options)
@@ -215,7 +215,7 @@ class Shield(gymnasium.Wrapper[Any, Any, Any, Any]):
         return observation, self._with_masks(info)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Play the action if it is certified, else another in its place."""
+        """Play the action if it is certified, otherwise another one instead."""
         follower = self._follower
         if follower.place is None:
             raise OutOfOrder("step before reset, or after the end of the episode", fix="Call reset first.")

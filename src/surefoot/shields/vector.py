@@ -1,8 +1,8 @@
 """A vector environment behind one shield: several episodes at a time, one learner, one plan for those that begin.
 
-The parts are taken in their order, step by step, so that the data enter as they would from one environment that is fed
-the same transitions. A plan is made after a step in which some episode has ended, and never inside one: each episode
-keeps the plan that it began with.
+The parts are processed in order, step by step, so the data enter as they would from one environment with the same
+transitions. A plan is made after a step in which some episode has ended, never during a step; each episode keeps the
+plan it began with.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from surefoot.shields.shield import may_count
 
 
 class VectorShield(gymnasium.vector.VectorWrapper):
-    """Made by :func:`surefoot.shield` of a vector environment; ``infos`` hold what a shield's ``info`` holds."""
+    """A shielded vector environment, made by :func:`surefoot.shield`; ``infos`` hold what a shield's ``info`` holds."""
 
     def __init__(self, env: gymnasium.vector.VectorEnv[Any, Any, Any], followers: list[Follower]) -> None:
         super().__init__(env)
@@ -31,7 +31,7 @@ class VectorShield(gymnasium.vector.VectorWrapper):
         self._mode = env.metadata.get("autoreset_mode")
         if self._mode not in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
             raise InvalidInput(
-                "a vector shield needs environments that are reset by themselves",
+                "a vector shield needs environments that reset themselves",
                 got=f"autoreset_mode {self._mode}",
                 fix="Make the vector environment with AutoresetMode.NEXT_STEP, the default, or SAME_STEP.",
             )
@@ -41,7 +41,7 @@ class VectorShield(gymnasium.vector.VectorWrapper):
 
     @property
     def learner(self) -> Learner:
-        """Who certifies."""
+        """The learner that certifies."""
         return self._followers[0].learner
 
     @property
@@ -50,7 +50,7 @@ class VectorShield(gymnasium.vector.VectorWrapper):
         return sum(follower.replacements for follower in self._followers)
 
     def action_masks(self) -> BoolArray:
-        """(environments, n) the certified actions; where an episode is over, and no action is played, the first."""
+        """(environments, n) the certified actions; if an episode is over, and no action is played, the first."""
         masks = np.stack([follower.mask for follower in self._followers])
         masks[self._resetting, 0] = True
         return masks
@@ -72,7 +72,7 @@ class VectorShield(gymnasium.vector.VectorWrapper):
         return observations, self._with_masks(infos)
 
     def step(self, actions: Any) -> tuple[Any, Any, NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """Play the actions that are certified, and others in the place of those that are not."""
+        """Play the actions that are certified, and replace those that are not."""
         played, resetting = self._checked(actions), self._resetting
         for i, follower in enumerate(self._followers):
             if not resetting[i]:
@@ -101,7 +101,7 @@ class VectorShield(gymnasium.vector.VectorWrapper):
         return observations, rewards, terminated, truncated, self._with_masks(infos)
 
     def _checked(self, actions: Any) -> NDArray[np.int64]:
-        """One whole number for each part, all of which are in an episode, or in the step that begins one."""
+        """Check that there is a whole number for each part, and that all are in an episode or about to begin one."""
         if any(part.place is None and not over for part, over in zip(self._followers, self._resetting, strict=True)):
             raise OutOfOrder("step before reset, or after an error", fix="Call reset first.")
         found = np.asarray(actions)
@@ -121,7 +121,7 @@ class VectorShield(gymnasium.vector.VectorWrapper):
             raise InvalidInput(
                 "the episodes of the vector environment are longer than the problem's horizon",
                 got=f"horizon {follower.learner.problem.horizon}",
-                fix="Make it with max_episode_steps = horizon − 1, so that it truncates them by itself.",
+                fix="Make it with max_episode_steps = horizon − 1, so that it truncates them itself.",
             )
 
     def _with_masks(self, infos: dict[str, Any]) -> dict[str, Any]:

@@ -90,7 +90,7 @@ class World:
             problem: what is declared.
             transition: μ, (H-1, dp), or (dp,) for all steps.
             cost: γ, (H, m, dc), or (m, dc) for all steps; with one limit also (dc,).
-            noise: the distribution of measurement noise: ``"gaussian"`` (the default), ``"uniform"`` or ``"rademacher"``.
+            noise: kind of measurement noise: ``"gaussian"`` (the default), ``"uniform"`` or ``"rademacher"``.
             deviation: how much true costs differ from ⟨γ, x⟩: an (R, m) array per decision step, a row for each row
                 of the cost features, and optionally (S, m) for the terminal states. It may exceed the declared
                 misspecification; ``misspecified_beyond_declaration`` then says so, and no guarantee holds.
@@ -102,7 +102,9 @@ class World:
                 fix="For a Plant: plant.simulate(step), or plant.problem for its cells alone.",
             )
         if problem.growth is not None and deviation is not None:
-            raise InvalidInput("a world that grows must be linear in its features", got="deviation, which has an entry per row")
+            raise InvalidInput(
+                "a world that grows must be linear in its features", got="deviation, which has an entry per row"
+            )
         mu = checks.transition_parameters(problem, transition)
         gamma = checks.cost_parameters(problem, cost)
         extra = None if deviation is None else checks.deviations(problem, deviation)
