@@ -15,7 +15,7 @@ import surefoot as sf
 from surefoot.audits.audit import Unreadable
 from surefoot.audits.declaration import read_problem
 from surefoot.audits.rays import Line, largest_kept
-from surefoot.errors import InvalidInput, OutOfOrder
+from surefoot.errors import InvalidInput, OutOfOrder, UnreadableFile
 from surefoot.reports.study_page import write_study_page
 from surefoot.serve.openapi import description
 from surefoot.study.protocol import answer
@@ -214,6 +214,25 @@ def test_a_forged_intensity_is_not_clean(path: Path, edit: Callable[[Record, Rec
     report = sf.audit(path)
     assert not report.clean
     assert any(said in str(each) for each in report.exceptions), str(report)
+
+
+@pytest.mark.parametrize("kind", ["ask", "tell"])
+@pytest.mark.parametrize("intensity", [1.5, None, True])
+def test_an_intensity_that_no_action_has_is_not_opened(path: Path, kind: str, intensity: Any) -> None:
+    forge(
+        path,
+        lambda records: (
+            asks(records)[0].update(intensity=intensity)
+            if kind == "ask"
+            else next(each for each in records if each["kind"] == "tell" and each["action"] == "open").update(
+                intensity=intensity
+            )
+        ),
+    )
+    shutil.rmtree(path / "snapshots")
+    with pytest.raises(UnreadableFile, match="intensity"):
+        opened(path, None)
+    assert not sf.audit(path).clean
 
 
 def test_a_row_that_was_played_at_another_intensity_shows_in_later_bounds(path: Path) -> None:

@@ -79,8 +79,10 @@ class Standing(State):
         self.drifted = self.drifted or drift(record, self.epoch, self.agent.replans, self.made_after)
 
     def _ask(self, record: Record) -> None:
-        self._place_of(record)
+        place = self._place_of(record)
         _expect(self.pending is None, "an action is offered while another one is pending")
+        pair = self.problem.pair_index(place.step, label_of(record["state"]), label_of(record["action"]))
+        self._expect_intensity(place.step, pair, record["intensity"])
         self.pending = self.last_ask = record
 
     def _tell(self, record: Record) -> None:
@@ -117,6 +119,7 @@ class Standing(State):
         h, where = place.step, str(place)
         pair, edge = self._transition(h, record["state"], record["action"], record["next_state"])
         cost, played = self._cost(record["cost"]), record["intensity"]
+        self._expect_intensity(h, pair, played)
         point, exact = record["point"], None
         if point is not None:
             self.exact, exact = point["state"], np.array([point["features"]])
@@ -291,7 +294,7 @@ class Standing(State):
     def _import_transition(self, h: int, state: Any, action: Any, after: Any, *rest: Any) -> _Heard:
         pair, edge = self._transition(h, state, action, after)
         intensity, measured = rest[0] if len(rest) > 1 else None, self._cost(rest[-1])
-        _expect((intensity is not None) == self.problem.has_rays, "a row without its intensity, or with one too many")
+        self._expect_intensity(h, pair, intensity)
         layer, own, along = self.agent.played(h, pair, edge, intensity)
         self._compute(lambda: self.agent.transitions.add(h, layer, own, along, self.first_values[h + 1]))
         if measured is None:
@@ -318,6 +321,14 @@ class Standing(State):
         """(pair, edge) of a record's labels."""
         names = (label_of(state), label_of(action))
         return self.problem.pair_index(h, *names), self.problem.edge_index(h, *names, label_of(after))
+
+    def _expect_intensity(self, h: int, pair: int, intensity: Any) -> None:
+        """One that the action can have, in a problem with rays; null in others."""
+        _expect(
+            (intensity is not None) == self.problem.has_rays, "an action without its intensity, or with one too many"
+        )
+        if intensity is not None:
+            self.problem.intensity(h, pair, intensity, self.where())
 
     def _cost(self, cost: Any) -> FloatArray | None:
         return finite_cost(self.problem, cost, self.where())
