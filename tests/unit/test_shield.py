@@ -581,6 +581,21 @@ def test_an_offset_that_an_episode_shares() -> None:
     assert learner.transitions.bank.rows.sum() == 6
 
 
+def test_plans_never_know_a_part_of_an_episode_that_shares_an_offset() -> None:
+    """Several at a time are refused where one regression takes several rows of an episode, and only there."""
+    for stationary, tau, refused in ((True, 0.02, True), (True, 0.0, False), (False, 0.02, False)):
+        noisy = sf.Limit("cost", bound=0.5, noise=0.05, norm=1.0, episode_noise=tau)
+        problem = corridor(limits=noisy, stationary_costs=stationary)
+        for n in (1, 2):
+            envs = gymnasium.vector.SyncVectorEnv([Corridor] * n)
+            options: dict[str, Any] = {"state": int, "actions": ["stay", "walk", "jump"]}
+            if refused and n == 2:
+                with pytest.raises(InvalidInput, match=r"one at a time.*2 environments"):
+                    sf.shield(envs, sf.LsviNew(problem), **options)
+            else:
+                sf.shield(envs, sf.LsviNew(problem), **options)
+
+
 def test_costs_measured_between_several_rows() -> None:
     """The second action's cost lies between two rows; only what was measured where can be counted."""
     learner = sf.LsviNew(cell([[0.3, 0.0], [0.0, 0.3]]), replan_growth=0.0)

@@ -14,7 +14,9 @@ is safe with all that may follow (Theorem 1), and a policy confined to it cannot
 or overruled is confined. The shield records the action that was played, never the one that was asked for.
 
 What breaks it: a policy that sees the noise before it acts, the same noise twice (the shield does not count episodes
-after a seed that its learner has learned from), or costs of another action than the one let through.
+after a seed that its learner has learned from), or costs of another action than the one let through. With
+``episode_noise`` a reading tells about the noise of the next one: then the policy must not act on readings of the same
+episode, and episodes that share a learner are played one after another, or in step (spec 3).
 """
 
 from __future__ import annotations
@@ -114,6 +116,8 @@ def shield(
     if vector:
         from surefoot.shields.vector import VectorShield
 
+        _refuse_partial_episodes(learner, env.num_envs)
+
         return VectorShield(env, [Follower(learner, reader, n, outside) for _ in range(env.num_envs)])
     return Shield(env, Follower(learner, reader, n, outside))
 
@@ -147,6 +151,16 @@ def _learner(learner: Any, known: Problem | None) -> Learner:
         fix = "Make it with sf.LsviNew(env.unwrapped.problem)."
         raise InvalidInput("the learner was made for a different problem from the environment's", fix=fix)
     return found
+
+
+def _refuse_partial_episodes(learner: Learner, environments: int) -> None:
+    """Where rows of one regression share an offset, plans may know whole episodes only (spec 3)."""
+    if environments > 1 and learner.shared_offsets and learner.problem.stationary_costs:
+        raise InvalidInput(
+            "episodes are played one at a time where costs are stationary and a limit declares episode_noise",
+            got=f"{environments} environments",
+            fix="Use a vector environment of one, or a learner for each environment.",
+        )
 
 
 def _cost(step: Transition) -> Cost:
