@@ -112,7 +112,7 @@ def test_a_norm_and_an_anchor_against_the_log(seed: int) -> None:
     small = pump(limits=sf.Limit("strain", bound=0.68, noise=NOISE, norm=0.3))
     assert any("norm of 'strain' is too small" in error for error in sf.calibrate(small, rows).errors)
     wrong = pump(anchor=lambda h: ([1.0, 0.0, 0.0], 0.3))
-    assert any("anchor of 'strain' is not what the log shows" in error for error in sf.calibrate(wrong, rows).errors)
+    assert any("anchor of 'strain' contradicts the log" in error for error in sf.calibrate(wrong, rows).errors)
     right = pump(anchor=lambda h: ([1.0, 0.0, 0.0], 0.2))
     assert not [error for error in sf.calibrate(right, rows).errors if "anchor" in error]
 
@@ -207,7 +207,7 @@ def test_a_prior_that_the_log_contradicts_is_widened(seed: int) -> None:
     rows = log(pump(), np.random.default_rng([seed, 26]), 200)
     wrong = pump(limits=sf.Limit("strain", bound=0.68, noise=NOISE, prior=[(0.0, 0.3), (0.6, 0.9), (0.0, 0.3)]))
     found = sf.calibrate(wrong, rows, level=SURE)
-    assert any("The prior of 'strain' is not what the log shows: feature 1 is declared as" in e for e in found.errors)
+    assert any("The prior of 'strain' contradicts the log: feature 1 is declared as" in e for e in found.errors)
     (change,) = (each for each in found.changes if each.field == "prior")
     assert change.wider
     assert isinstance(change.proposed, tuple)

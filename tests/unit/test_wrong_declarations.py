@@ -169,7 +169,7 @@ WRONG: dict[str, tuple[Callable[[], sf.Problem], str, str]] = {
             actions=lambda h, s: ["slow", "fast"],
             fallback=lambda h, s: "slow",
         ),
-        "Nothing but the fallback can ever keep",
+        "Only the fallback can ever keep",
         "error",
     ),
     "a norm far too large": (
@@ -274,17 +274,17 @@ WRONG: dict[str, tuple[Callable[[], sf.Problem], str, str]] = {
     # --- transitions
     "no probabilities: counts that differ": (
         lambda: pump(transition_features=lambda h, s, a, q: [1.0]),
-        "No weights make probabilities",
+        "No weights turn the transition features",
         "error",
     ),
     "no probabilities: zero": (
         lambda: pump(transition_features=lambda h, s, a, q: [0.0, 0.0]),
-        "No weights make probabilities",
+        "No weights turn the transition features",
         "error",
     ),
     "no probabilities: a sign": (
         lambda: pump(transition_features=lambda h, s, a, q: [1.0 if q > s else -1.0, 1.0]),
-        "No weights make probabilities",
+        "No weights turn the transition features",
         "error",
     ),
     "no probabilities: the cost features": (

@@ -13,7 +13,7 @@ from surefoot.model.labels import Label
 
 @dataclass(frozen=True)
 class Sense:
-    """What the declaration leaves possible for the cost of one limit before any data, where anything can get."""
+    """Which costs of one limit the declaration leaves possible before any data, in reachable states."""
 
     least_cost: float
     largest_cost: float
@@ -24,10 +24,10 @@ class Sense:
 
 @dataclass(frozen=True)
 class LimitReport:
-    """A limit as declared, and how far its numbers alone could change with the cold start moving.
+    """A limit as declared, and which numbers of its own would let the learner leave the fallback.
 
-    With all else kept, the first plan moves exactly when norm ≤ largest_norm; and exactly when bound ≥ smallest_bound.
-    With a prior ``largest_norm`` is by what its half-widths may be multiplied, and ``bound`` the largest of all steps.
+    With everything else unchanged, the first plan moves exactly if norm ≤ largest_norm, and exactly if bound ≥
+    smallest_bound. With a prior, ``largest_norm`` is a factor on its half-widths and ``bound`` the largest of all.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Features:
 
 @dataclass(frozen=True)
 class Blocked:
-    """The action beyond the fallback's that comes closest to being certified before any data."""
+    """The action, other than the fallback's, that comes closest to being certified before any data."""
 
     step: int
     state: Label
@@ -99,9 +99,9 @@ class Blocked:
 class ColdStart:
     """The first plan, made before any data: what it certifies, and what it would take to move.
 
-    ``can_move`` is True when an action beyond the fallback's is certified before any data; ``"with data"``, which
-    counts as true, when none is but the fallback's own data may change that; False when, with probability at least
-    1 − p, they never will.
+    ``can_move`` is True if an action beyond the fallback's is certified before any data; ``"with data"``, which counts
+    as true, if none is but the fallback's own data may change that; False if, with probability at least 1 − p, they
+    never will.
     """
 
     can_move: bool | Literal["with data"]
@@ -136,7 +136,7 @@ class FallbackFault:
 
 @dataclass(frozen=True)
 class NoFallback:
-    """A contradiction: no γ that the declaration allows lets the fallback keep a limit in all it may meet at once."""
+    """A contradiction: no γ that the declaration allows lets the fallback keep a limit in all its transitions."""
 
     layers: tuple[int, ...]
     limit: str
@@ -148,7 +148,7 @@ class NoFallback:
 
 @dataclass(frozen=True)
 class NoProbabilities:
-    """A contradiction: no μ of the declared length makes probabilities of the transition features."""
+    """A contradiction: no μ of the declared length turns the transition features into probabilities."""
 
     layers: tuple[int, ...]
     least_norm: float  # of a μ that would; ∞ without one
@@ -161,7 +161,7 @@ class NoProbabilities:
 
 @dataclass(frozen=True)
 class PaperReport:
-    """The constants of the paper's theorem (spec 6). Numbers are None where they are not defined."""
+    """The constants of the paper's theorem (spec 6). Numbers are None if they are not defined."""
 
     episodes: int
     usable: bool

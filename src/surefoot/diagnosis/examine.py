@@ -1,4 +1,4 @@
-"""``sf.check``: every part of a diagnosis, put together."""
+"""``sf.check``: puts a diagnosis together from its parts."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def check(
 
     Args:
         problem: what is declared, a problem or a plant.
-        failure_probability: p, as the agent will get it.
-        episodes: K, how many are planned: for the warning that noise is too large for them, and the paper's constants.
-        progress: called with a word or two before each part, for who waits.
+        failure_probability: p, the same as for the agent.
+        episodes: K, the number you plan: for the warning that noise is too large for them, and the paper's constants.
+        progress: called with a word or two before each part, to show progress.
 
     Examples:
         >>> diagnosis = sf.check(sf.worlds.make("thermal/testing").problem)
@@ -146,7 +146,7 @@ def _limit(problem: Problem, remedies: Remedies, j: int, sense: Sense) -> LimitR
 
 
 def _coefficients(problem: Problem, j: int) -> tuple[tuple[float, float], ...] | None:
-    """What a limit's prior, or its own choice of features, says of every coefficient."""
+    """What a limit's prior, or its own choice of features, says about every coefficient."""
     limit, prior = problem.limits[j], problem.priors[j]
     if limit.prior is None and limit.features is None:
         return None

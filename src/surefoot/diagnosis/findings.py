@@ -1,4 +1,4 @@
-"""The verdict: what the numbers of a diagnosis mean, and what to do. The gravest comes first."""
+"""The verdict: what the numbers of a diagnosis mean, and what to do. The most serious finding comes first."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def judge(found: Diagnosis) -> tuple[Finding, ...]:
 def _fallback(found: Diagnosis) -> Iterator[Finding]:
     fault, none = found.fallback_fault, found.no_fallback
     if fault is not None:
-        wide = " Other states may follow there that keep it: the support may be too wide." if fault.too_wide else ""
+        wide = " Other possible successors keep it: the support may be too wide." if fault.too_wide else ""
         yield Finding(
             "error",
             f"The declaration contradicts the fallback: {fault.where}: limit {fault.limit!r} is at least "
-            f"{digits(fault.lowest)} there, whatever the truth, and its bound is {digits(fault.bound)} "
+            f"{digits(fault.lowest)} there, whatever the truth, but its bound is {digits(fault.bound)} "
             f"({_count(fault.triplets, 'such place')}).{wide}",
             "Correct the anchor, the norm or prior, the bound or the fallback, or remove the successor from the "
             "support.",
@@ -52,7 +52,7 @@ def _fallback(found: Diagnosis) -> Iterator[Finding]:
         yield Finding(
             "error",
             f"The declaration contradicts the fallback: no cost weights that {_size(none)} and the anchors allow let "
-            f"it keep limit {none.limit!r} (bound {digits(none.bound)}) in everything it may meet "
+            f"it keep limit {none.limit!r} (bound {digits(none.bound)}) in every transition it may meet "
             f"{_at_steps(none.layers)}; {needed}.",
             f"Remove successors that cannot happen from the support, or correct bound, {_word(none)}, anchor or "
             "fallback.",
@@ -63,7 +63,9 @@ def _growth(found: Diagnosis) -> Iterator[Finding]:
     if found.expanded is not None:
         done, actions, states = found.expanded
         text = f"The graph grows: before any data {done} of {actions} actions are expanded, with {states} states; "
-        text += "the others wait until their own costs keep the limits, and what follows them is taken for safe here."
+        text += (
+            "the others wait until their own costs keep the limits, and this check takes what follows them for safe."
+        )
         yield Finding("note", text)
 
 
@@ -80,15 +82,15 @@ def _probabilities(found: Diagnosis) -> Iterator[Finding]:
     none = found.no_probabilities
     if none is None:
         return
-    where = f" (at odds: {'; '.join(none.where)})" if none.where else ""
+    where = f" (conflicting: {'; '.join(none.where)})" if none.where else ""
     if is_none(none.least_norm):
-        text = f"No weights make probabilities of the transition features {_at_steps(none.layers)}{where}."
+        text = f"No weights turn the transition features {_at_steps(none.layers)} into probabilities{where}."
         yield Finding("error", text, _probabilities_cure(none))
         return
     yield Finding(  # values may be misjudged; safety does not rest on it
         "warning",
-        f"No weights of length {digits(none.transition_norm)} (transition_norm) or less make probabilities of the "
-        f"transition features {_at_steps(none.layers)}{where}.",
+        f"No weights of length {digits(none.transition_norm)} (transition_norm) or less turn the transition features "
+        f"{_at_steps(none.layers)} into probabilities{where}.",
         f"Declare transition_norm={rounded_up(none.least_norm)} or more, or features that give probabilities.",
     )
 
@@ -96,8 +98,8 @@ def _probabilities(found: Diagnosis) -> Iterator[Finding]:
 def _probabilities_cure(none: NoProbabilities) -> str:
     example = "e.g. the probabilities of some known models of the plant, one column each"
     if none.shared:
-        return f"They are the cost features, since none were given: give transition_features, {example}."
-    return f"For each pair their sums over the successors must be alike: give {example}."
+        return f"None were given, so the cost features are used: give transition_features, {example}."
+    return f"Their sums over the successors must be the same for every pair: give {example}."
 
 
 # --- limits that say nothing, or forbid all -----------------------------------------------------------------
@@ -112,15 +114,15 @@ def _limits(found: Diagnosis) -> Iterator[Finding]:
             yield Finding(
                 "error" if everything or limit.bound > FAR_OFF * largest else "warning",
                 f"Nothing can break limit {limit.name!r}: no cost that {_size(limit)} and the anchors allow "
-                f"exceeds {digits(sense.largest_cost)}, and its bound is {digits(limit.bound)}.",
-                f"Give the bound in the unit of the measured cost (0.7, not 70 per cent), and {_right(limit)}; if it "
-                f"is meant so, leave the limit out.{_swapped(limit)}",
+                f"exceeds {digits(sense.largest_cost)}, but its bound is {digits(limit.bound)}.",
+                f"Give the bound in the unit of the measured cost (0.7, not 70 per cent), and {_right(limit)}; if "
+                f"this is intended, leave the limit out.{_swapped(limit)}",
             )
         if sense.only_fallback:
             yield Finding(
                 "error",
-                f"Nothing but the fallback can ever keep limit {limit.name!r}: wherever the fallback comes, every "
-                f"other action exceeds its bound {digits(limit.bound)} whatever the truth.",
+                f"Only the fallback can ever keep limit {limit.name!r}: in every state the fallback can reach, every "
+                f"other action exceeds its bound {digits(limit.bound)}, whatever the truth.",
                 "Give the bound in the unit of the measured cost, correct the anchor or the features, or declare "
                 "milder actions.",
             )
@@ -136,7 +138,7 @@ def _limits(found: Diagnosis) -> Iterator[Finding]:
 
 _NOISES = {
     "noise": "the standard deviation of one reading",
-    "episode_noise": "that of the offset which the readings of an episode share",
+    "episode_noise": "the standard deviation of the offset that the readings of an episode share",
 }
 
 
@@ -176,13 +178,13 @@ def _cold_start(found: Diagnosis) -> Iterator[Finding]:
     if near.excess <= 0.0:  # it would be certified, if the bounds agreed with themselves
         yield Finding(
             "error",
-            "The declaration contradicts itself: no cost weights agree with norm or prior and the anchors at once, so "
+            "The declaration contradicts itself: no cost weights agree with both the norm or prior and the anchors, so "
             "nothing is ever certified.",
             "Widen the prior or raise the norm, correct the anchors, or give them a tolerance.",
         )
         return
     place = f"step {near.step}, state {near.state!r}, action {near.action!r}"
-    later = f", by a step that may follow: {near.where}" if near.later else ""
+    later = f", because of a later step: {near.where}" if near.later else ""
     nearest = (
         f"Closest is {place}: over limit {near.limit!r} by {digits(near.excess)} "
         f"(upper bound {digits(near.upper)}, bound {digits(near.bound)}){later}."
@@ -192,7 +194,7 @@ def _cold_start(found: Diagnosis) -> Iterator[Finding]:
     else:
         sure = f"(probability {promised(found.failure_probability)})"
         grade, verdict = "error", f"Learning will never start: no fallback data can certify another action {sure}."
-    other = "" if start.can_move else " A log of other actions, imported into a study, may open it as well."
+    other = "" if start.can_move else " Importing a log of other actions into a study may also help."
     yield Finding(grade, f"{verdict} {nearest}", f"{_remedy(found)}{other}")
 
 
@@ -234,9 +236,10 @@ def _noise(found: Diagnosis) -> Iterator[Finding]:
             many = "more than can be counted" if needed is None else f"about {needed:.0f}"
             yield Finding(
                 "warning",
-                f"The noise of limit {limit.name!r}, {digits(limit.noise)}, is large beside the room below its bound: "
-                f"{many} episodes until costs that differ by it are told apart (an estimate), {planned} are planned.",
-                "Average several readings into one, take a better sensor, declare stationary_costs if that is true, "
+                f"The noise of limit {limit.name!r}, {digits(limit.noise)}, is large compared with the room below its "
+                f"bound: it takes {many} episodes to tell apart costs that differ by it (an estimate), and {planned} are "
+                "planned.",
+                "Average several readings into one, use a better sensor, declare stationary_costs if that is true, "
                 "or plan more episodes.",
             )
 
@@ -251,7 +254,7 @@ def _units(found: Diagnosis) -> Iterator[Finding]:
             "warning",
             f"The cost features differ by orders of magnitude: column {large} goes up to {digits(scales[large])}, "
             f"column {small} up to {digits(scales[small])}; one norm for both says little about either.",
-            "Measure each feature in a unit in which it goes up to about 1, and the norm in these units.",
+            "Choose units in which each feature goes up to about 1, and give the norm in these units.",
         )
 
 
@@ -294,7 +297,7 @@ def _deficit(kind: str, dim: int, poor: list[Regression], names: tuple[str, ...]
     return (
         f"The {kind} features {_at_steps(layers)} have rank {worst.rank} of {dim}: for example "
         f"{listed(names, worst.redundant)} follow{'s' if len(worst.redundant) == 1 else ''} from the others. "
-        "This does not affect safety; fewer columns are faster."
+        "Safety is not affected; fewer columns would be faster."
     )
 
 

@@ -25,7 +25,7 @@ def lay_out(found: Diagnosis) -> str:
 
 
 def lay_out_calibration(found: Calibration) -> str:
-    """A calibration: the verdict, the limits, what is proposed."""
+    """A calibration: the verdict, the limits, the proposal."""
     rows = [["limit", "noise declared", "noise at most", "at least", "degrees of freedom", "from"]]
     for one in found.limits:
         source = "repeats" if one.by_repeats else "residuals"
@@ -42,7 +42,7 @@ def lay_out_calibration(found: Calibration) -> str:
                 told.append([one.name, layer_range(each.steps), str(each.column), digits(each.low), digits(each.high)])
             if len(one.intervals) > _MOST_INTERVALS:
                 told.append([one.name, "…", "…", "…", "…"])
-        parts.append(f"Cost weights, all together at level {found.level:g} for Gaussian noise\n{columns(told)}")
+        parts.append(f"Cost weights, jointly at level {found.level:g} for Gaussian noise\n{columns(told)}")
     return "\n\n".join([*parts, f"Proposed, for you to decide\n{found.text}"])
 
 
@@ -83,11 +83,11 @@ def _limits(found: Diagnosis) -> str:
                 _norm(limit),
             ]
         )
-    return f"Before any data, with everything else unchanged (– where this alone is not enough)\n{columns(rows)}"
+    return f"Before any data, with everything else unchanged (–: this alone is not enough)\n{columns(rows)}"
 
 
 def _coefficients(found: Diagnosis) -> str:
-    """What is declared of each coefficient, by the features' names; empty where every limit has its norm alone."""
+    """What is declared about each coefficient, by feature name; empty if every limit has only its norm."""
     told = [limit for limit in found.limits if limit.coefficients is not None]
     if not told or not (len(told) <= _MOST_LIMITS and found.features.cost_dim <= _MOST_FEATURES):
         return ""
@@ -180,7 +180,7 @@ def _paper(found: Diagnosis) -> str:
 
 
 def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Aligned columns: the first to the left, numbers to the right."""
+    """Aligned columns: the first to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for first, *others in rows:

@@ -4,7 +4,7 @@
 1 − α/2, and so do all intervals for γ and what is concluded from them; the seven tests of every limit accuse a truthful
 log with probability α/2 at most, all together. So with probability at least ``level`` a truthful log is accused of
 nothing, and with at least ``level`` every bound and interval holds. For Gaussian noise, independent from row to row,
-these are proofs; for other noise they are estimates, as is all that says so.
+these are proofs; for other noise they are estimates, as is everything marked as one.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def calibrate(problem: Problem | Plant, log: Log, *, level: float = 0.95) -> Cal
     """What a log says about a declaration: noise scales, linearity, shared offsets, clipping, supports, intervals.
 
     Args:
-        problem: what is declared; or a plant, of which states and features are then exact, and what the log says of
-            its disturbance is found as well.
-        log: transitions with measured costs, most often of the fallback: a ``.csv``, ``.jsonl`` or ``.parquet`` file, a
+        problem: what is declared; or a plant, whose states and features are then exact, and whose disturbance is
+            calibrated as well.
+        log: transitions with measured costs, usually of the fallback: a ``.csv``, ``.jsonl`` or ``.parquet`` file, a
             study's folder, rows (mappings), or columns (a mapping of arrays). Columns as for ``study.import_log``:
             ``step``, ``state``, ``action``, ``next_state``, ``cost`` and, to find shared offsets, ``episode``.
         level: the probability with which all bounds hold, and with which a truthful log is accused of nothing.
@@ -94,7 +94,7 @@ def _some(data: Measurements) -> Measurements:
 
 
 def calibrated(problem: Problem, data: Measurements, level: float) -> Calibration:
-    """The same, of measurements that were read before."""
+    """The same for measurements that have been read."""
     alpha = 1.0 - level
     samples = [_sample(problem, data, j) for j in range(len(problem.limits))]
     limits = tuple(_limit(problem, data, samples[j], j, alpha) for j in range(len(samples)))
@@ -163,7 +163,7 @@ def _limit(problem: Problem, data: Measurements, sample: Sample, j: int, alpha: 
 
 
 def _white(scale: Scale, between: Between | None, shared: bool) -> Scale:
-    """What is left of the noise beside an offset, where one was found."""
+    """The noise apart from an offset, if one was found."""
     return Scale(between.left, between.freedom) if shared and between is not None else scale
 
 

@@ -2,7 +2,7 @@
 
 A design is an orthonormal basis Q of what the mean may be: with n rows and rank r the residual e = y − QQᵀy has
 ‖e‖²/σ² ~ χ²(n − r) when y = Qβ + ξ, ξ Gaussian, whatever β. Two designs matter: *linear*, the features of each
-regression; and *repeats*, one mean for every transition that was logged, which supposes nothing of the features at all.
+regression; and *repeats*, one mean for every transition that was logged, which assumes nothing about the features.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ def fit(design: Design, y: FloatArray) -> Fit:
 
 
 def fit_beside(design: Design, y: FloatArray, episode: NDArray[np.int64]) -> Fit:
-    """The same with an offset for every episode beside the design, which is fitted too: only what differs within an
-    episode is left."""
+    """The same with an offset for every episode, fitted along with the design: only differences within an episode
+    are left."""
     code = np.unique(episode, return_inverse=True)[1].reshape(-1)
     counts = np.bincount(code)
     basis = orthonormal(within(design.matrix(), code)) if design.rank else np.empty((len(y), 0))
@@ -136,7 +136,7 @@ def within(table: FloatArray, code: NDArray[np.int64]) -> FloatArray:
 
 @dataclass(frozen=True)
 class Between:
-    """What episodes add to a design: an offset shared by the rows of each."""
+    """What episodes add to a design: an offset for the rows of each."""
 
     explained: float  # sum of squares
     gained: int  # degrees of freedom

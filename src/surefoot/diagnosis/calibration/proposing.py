@@ -1,4 +1,4 @@
-"""What a log supports in place of what was declared: what is on the safe side, and what would loosen it, marked."""
+"""What a log supports instead of the declaration: what is on the safe side, and, marked, what would loosen it."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def _change(limit: Limit, name: str, value: float, why: str) -> Change:
 def _prior(problem: Problem, j: int, found: LimitCalibration, level: float) -> Change | None:
     """The intervals of the log as a prior: where one was declared, what both allow; None where they say nothing.
 
-    A coefficient whose interval and prior have nothing in common gets one that holds both, which is wider. In place of
-    a norm alone a prior is proposed where the log determines every coefficient; the norm stays beside it.
+    If a coefficient's interval and prior have nothing in common, it gets a wider one that contains both. If only a norm
+    was declared, a prior is proposed as well, provided that the log determines every coefficient.
     """
     limit, known = problem.limits[j], problem.priors[j]
     shown = {i: _hull(problem, found.intervals, i) for i in range(problem.graph.cost_dim)}
@@ -99,7 +99,7 @@ def _up(value: float) -> float:
 
 
 def _both(declared: Ends, shown: Ends | None) -> Ends:
-    """What both allow; all that any of them allows where they have nothing in common."""
+    """What both allow; if they have nothing in common, all that either allows."""
     if shown is None:
         return declared
     low, high = max(declared[0], shown[0]), min(declared[1], shown[1])

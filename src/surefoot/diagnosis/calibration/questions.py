@@ -1,4 +1,4 @@
-"""The tests: what each asks, its p-value, and what it says when it speaks.
+"""The tests: what each asks, its p-value, and what it reports.
 
 All are for Gaussian noise as declared, independent from row to row, and exact for it (the one of a sensor's ends is
 conservative): with a truthful log a p-value is below q with probability at most q.
@@ -23,7 +23,7 @@ _EDGE = 0.5  # the next bin below the highest reading holds at least as many of 
 
 @dataclass(frozen=True)
 class Test:
-    """One question to the log. ``p`` is None where the log cannot answer it; ``why`` then says what is missing."""
+    """One question about the log. ``p`` is None if the log cannot answer it; ``why`` then says what is missing."""
 
     name: str
     p: float | None
@@ -44,7 +44,7 @@ class Sample:
     episode_noise: float  # as declared: where there is such an offset, all tests look within episodes
 
     def left(self, design: Design, some: NDArray[np.bool_] | None = None) -> Fit:
-        """What a design leaves of the readings, and an offset per episode where one is declared; of some rows only."""
+        """The residuals of a design, and of an offset per episode if one is declared; for some rows only."""
         y, episode = self.y, self.episode
         if some is not None:
             design, y, episode = design.part(some), y[some], None if episode is None else episode[some]
@@ -106,9 +106,9 @@ def linearity(sample: Sample, error: float, quantile: float) -> Test:
     fitted, line, means = sample.features.fitted(sample.y), sample.left(sample.features), sample.left(sample.means)
     whole, free, gained = line.squares, means.freedom, line.freedom - means.freedom
     if gained < 1:
-        return Test("linearity", None, "there are no more distinct transitions in the log than features")
+        return Test("linearity", None, "the log does not have more distinct transitions than features")
     if free < _FEWEST_REPEATS and sample.episode_noise > 0.0:
-        return Test("linearity", None, "there are too few repeats beside the declared offsets of episodes")
+        return Test("linearity", None, "there are too few repeats for the declared offsets of episodes")
     if free < _FEWEST_REPEATS:
         return _curvature(sample, fitted, whole, error, quantile)
     pure = means.squares
@@ -153,11 +153,11 @@ def episodes(sample: Sample) -> tuple[Test, Between | None]:
     from scipy.stats import chi2, f
 
     if sample.episode is None:
-        return Test("episodes", None, "the log does not say which rows are of one episode"), None
+        return Test("episodes", None, "the log does not say which rows belong to one episode"), None
     design = sample.means if sample.means.rank <= _MOST_MEANS else sample.features
     found = between_episodes(design, sample.y, sample.episode)
     if found is None:
-        return Test("episodes", None, "there are too few rows for each episode"), None
+        return Test("episodes", None, "there are too few rows per episode"), None
     spread = found.left / found.freedom
     if spread == 0.0:
         return Test("episodes", 1.0 if found.explained == 0.0 else 0.0), found
@@ -171,7 +171,7 @@ def episodes(sample: Sample) -> tuple[Test, Between | None]:
 
 
 def offset_above(found: Between, quantile: float) -> float:
-    """An upper bound of the offset's scale: exact where all episodes have the same rows, else an estimate."""
+    """An upper bound on the offset's scale: exact if all episodes have the same rows, otherwise an estimate."""
     from scipy.stats import f
 
     spread = found.left / found.freedom
@@ -182,7 +182,7 @@ def offset_above(found: Between, quantile: float) -> float:
 
 
 def ends(sample: Sample) -> tuple[Test, Test]:
-    """Clipping: do readings pile up at the highest, or the lowest, value there is?
+    """Clipping: do readings pile up at the highest or the lowest value?
 
     Of a transition whose mean lies more than half a bin below, fewer readings fall into the highest bin than into the
     next one, as the density falls. The bin is the sensor's resolution, the least difference between two readings.

@@ -15,7 +15,7 @@ from surefoot.model.limit import Interval as Ends
 
 @dataclass(frozen=True)
 class Coefficient:
-    """Where a coefficient of γ lies. A proof at the calibration's level for Gaussian noise and linear costs."""
+    """An interval for a coefficient of γ: a proof at the calibration's level for Gaussian noise and linear costs."""
 
     steps: tuple[int, ...]  # of the regression
     column: int
@@ -42,7 +42,7 @@ class LimitCalibration:
 
 @dataclass(frozen=True)
 class SupportCalibration:
-    """The declared successors beside those in the log."""
+    """The declared successors compared with those in the log."""
 
     transitions: int
     outside: int  # rows whose successor is not declared
@@ -60,7 +60,7 @@ Declared = float | tuple[Ends, ...] | dict[Feature, Ends] | None
 
 @dataclass(frozen=True)
 class Change:
-    """One field of a declaration that the log speaks about."""
+    """One field of a declaration that the log says something about."""
 
     limit: str
     field: str
@@ -78,7 +78,7 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """For the picture: one limit's readings beside what was fitted."""
+    """For the picture: one limit's readings and their fit."""
 
     limit: str
     noise: float  # as declared
@@ -91,8 +91,8 @@ class Residuals:
 class Calibration:
     """What :func:`surefoot.calibrate` found. ``print`` it, or use its fields.
 
-    ``proposal`` has the limits as the log supports them, ``changes`` says what is different and in which direction,
-    ``text`` is the same in Python, to paste. Nothing is changed by itself.
+    ``proposal`` has the limits that the log supports, ``changes`` says what is different and in which direction, and
+    ``text`` is the proposal as Python, to paste. Nothing is changed automatically.
     """
 
     level: float
@@ -124,7 +124,7 @@ class Calibration:
         return "\n".join([*lines, "]"])
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields but the residuals, as JSON-able values."""
+        """All fields except the residuals, as JSON-able values."""
         found = {name: getattr(self, name) for name in ("level", "rows", "unmeasured", "episodes", "limits", "support")}
         found |= {name: getattr(self, name) for name in ("findings", "changes", "disturbance")}
         found["proposal"] = [{"name": limit.name, **_fields(limit)} for limit in self.proposal]
@@ -139,7 +139,7 @@ class Calibration:
 
 
 def _fields(limit: Limit) -> dict[str, Any]:
-    """What was declared of a limit, without what has its default."""
+    """What was declared about a limit, without defaults."""
     found = {name: value for name, value in asdict(limit).items() if name != "name"}
     return {name: value for name, value in found.items() if value not in (None, ()) and (name, value) not in _DEFAULTS}
 

@@ -33,26 +33,28 @@ def _proof(found: Calibration) -> str:
 
 def _noise(found: Calibration, limit: Limit, one: LimitCalibration) -> Iterator[Finding]:
     if one.noise is None:
-        yield Finding("warning", f"The log says nothing of the noise of {limit.name!r}: too few rows.", "Log more.")
+        yield Finding(
+            "warning", f"The log has too few rows to say anything about the noise of {limit.name!r}.", "Log more."
+        )
         return
-    source = "repeated transitions" if one.by_repeats else "residuals, features paid for"
-    beside = "Beside the shared offset, the" if "episodes" in one.accused else "The"
+    source = "repeated transitions" if one.by_repeats else "residuals, less the degrees of freedom of the features"
+    beside = "Apart from the shared offset, the" if "episodes" in one.accused else "The"
     bound = (
         f"{beside} noise scale of {limit.name!r} is at most {rounded_up(one.noise)} (from {source}; {_proof(found)})"
     )
     if "noise" in one.accused and "episodes" not in one.accused:
         yield Finding(
             "error",
-            f"The noise of {limit.name!r} is larger than declared: at least {digits(one.least_noise)}, declared is "
+            f"The noise of {limit.name!r} is larger than declared: at least {digits(one.least_noise)} instead of "
             f"{digits(limit.noise)}; {bound[0].lower()}{bound[1:]}.",
             f"Declare noise={rounded_up(one.noise)} or more.",
         )
     elif one.noise <= limit.noise:
-        yield Finding("ok", f"{bound}; declared is {digits(limit.noise)}.")
+        yield Finding("ok", f"{bound}; the declared one is {digits(limit.noise)}.")
     else:
         yield Finding(
             "note",
-            f"{bound}; declared is {digits(limit.noise)}, which the log neither proves nor excludes.",
+            f"{bound}; the declared one is {digits(limit.noise)}, which the log neither proves nor rules out.",
             f"noise={rounded_up(one.noise)} would be on the safe side.",
         )
 
@@ -70,10 +72,10 @@ def _accusations(limit: Limit, one: LimitCalibration) -> Iterator[Finding]:
         yield Finding(
             "error",
             f"The readings of {limit.name!r} share an offset within an episode, of scale {digits(size['episodes'])} "
-            f"(estimate; at most about {digits(one.episode_noise)}), declared is {digits(limit.episode_noise)}: the "
-            "noise is not new at every step.",
+            f"(estimate; at most about {digits(one.episode_noise)}), declared as {digits(limit.episode_noise)}: the "
+            "noise is not independent from step to step.",
             "Remove its cause (one calibration per episode, a filter, a drift of the sensor), or declare the "
-            "episode_noise that is proposed, which covers it.",
+            "proposed episode_noise, which covers it.",
         )
     for end, word in (("high end", "highest"), ("low end", "lowest")):
         if end in one.accused:
@@ -87,20 +89,20 @@ def _accusations(limit: Limit, one: LimitCalibration) -> Iterator[Finding]:
     if "tails" in one.accused:
         yield Finding(
             "warning",
-            f"The noise of {limit.name!r} has heavier tails than a Gaussian: one residual is {digits(size['tails'])} "
-            "large. The bound on its scale is then an estimate only.",
-            "Look for faulty readings; else declare a noise scale that covers the largest residuals.",
+            f"The noise of {limit.name!r} has heavier tails than a Gaussian: one residual is as large as "
+            f"{digits(size['tails'])}. The bound on its scale is therefore only an estimate.",
+            "Look for faulty readings; if there are none, declare a noise scale that covers the largest residuals.",
         )
     if "drift" in one.accused:
         yield Finding(
             "error",
-            f"The costs of {limit.name!r} changed during the log: its first and second half do not agree.",
-            "Use the part after the change, or declare what it may amount to as misspecification.",
+            f"The costs of {limit.name!r} changed during the log: its two halves do not agree.",
+            "Use the part after the change, or declare the size of the change as misspecification.",
         )
 
 
 def _weights(problem: Problem, limit: Limit, one: LimitCalibration) -> Iterator[Finding]:
-    """A norm, a prior or an anchor that the intervals for γ exclude."""
+    """A norm, a prior or an anchor that the intervals for γ rule out."""
     j = [each.name for each in problem.limits].index(limit.name)
     yield from _outside_prior(problem, limit, one, problem.priors[j])
     by_steps: dict[tuple[int, ...], list[float]] = {}
@@ -111,9 +113,9 @@ def _weights(problem: Problem, limit: Limit, one: LimitCalibration) -> Iterator[
     if limit.norm is not None and least > limit.norm:
         yield Finding(
             "error",
-            f"The norm of {limit.name!r} is too small: the log shows cost weights of length {digits(least)} at least, "
-            f"declared is {digits(limit.norm)}.",
-            f"Declare norm={rounded_up(least)} or, better, more.",
+            f"The norm of {limit.name!r} is too small: the log shows cost weights of length {digits(least)} or more, "
+            f"but {digits(limit.norm)} is declared.",
+            f"Declare norm={rounded_up(least)} or, better, a larger one.",
         )
     for anchors in {id(a): a for a in problem.graph.anchors if a is not None}.values():
         for steps in by_steps:
@@ -128,8 +130,8 @@ def _weights(problem: Problem, limit: Limit, one: LimitCalibration) -> Iterator[
                 if not low - error <= cost <= high + error:
                     yield Finding(
                         "error",
-                        f"The anchor of {limit.name!r} is not what the log shows: its cost is declared as "
-                        f"{digits(cost)} and lies between {digits(low)} and {digits(high)}.",
+                        f"The anchor of {limit.name!r} contradicts the log: its cost is declared as "
+                        f"{digits(cost)} but lies between {digits(low)} and {digits(high)}.",
                         "Measure the anchor again, give it a tolerance, or leave it out.",
                     )
                     return
@@ -145,14 +147,14 @@ def _outside_prior(problem: Problem, limit: Limit, one: LimitCalibration, prior:
         if each.low > middle + width or each.high < middle - width:
             wrong.append(
                 f"{feature_name(problem.features, each.column)} is declared as {digits(middle - width)} … "
-                f"{digits(middle + width)} and lies between {digits(each.low)} and {digits(each.high)}"
+                f"{digits(middle + width)} but lies between {digits(each.low)} and {digits(each.high)}"
             )
     if wrong:
         told = "; ".join(dict.fromkeys(wrong[:3])) + ("; …" if len(wrong) > 3 else "")
         yield Finding(
             "error",
-            f"The prior of {limit.name!r} is not what the log shows: {told}.",
-            "Widen the prior to hold both, or look for the unit in which they differ.",
+            f"The prior of {limit.name!r} contradicts the log: {told}.",
+            "Widen the prior to contain both, or check the units.",
         )
 
 
@@ -185,11 +187,11 @@ def _support(found: Calibration) -> Iterator[Finding]:
             "note",
             f"{support.at_edge} of {support.may_touch} transitions with three or more declared successors end at the "
             f"edge of the support ({share:.0%}).",
-            "Where few of many declared successors are at the edge and it is met often, ask what may lie beyond it.",
+            "If few of the declared successors are at the edge but many transitions end there, ask what lies beyond.",
         )
     if support.never_seen:
         yield Finding(
             "note",
             f"{support.never_seen} declared successors of the {support.pairs} logged state-action pairs were never "
-            "seen. Too large a support is safe, and learns more slowly.",
+            "seen. A support that is too large is safe, but learning is slower.",
         )
