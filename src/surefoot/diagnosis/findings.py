@@ -237,8 +237,8 @@ def _noise(found: Diagnosis) -> Iterator[Finding]:
             yield Finding(
                 "warning",
                 f"The noise of limit {limit.name!r}, {digits(limit.noise)}, is large compared with the room below its "
-                f"bound: it takes {many} episodes to tell apart costs that differ by it (an estimate), and {planned} are "
-                "planned.",
+                f"bound: it takes {many} episodes to tell apart costs that differ by it (an estimate), and {planned} "
+                "are planned.",
                 "Average several readings into one, use a better sensor, declare stationary_costs if that is true, "
                 "or plan more episodes.",
             )
