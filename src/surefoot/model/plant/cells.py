@@ -17,6 +17,8 @@ import numpy as np
 from surefoot.checks import nearest
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze
+from surefoot.model.labels import shown
+from surefoot.model.reals import real
 
 ROUNDING = 1e-12  #: of a coordinate's size: boxes are widened by it, so that rounding leaves out no cell
 
@@ -160,11 +162,12 @@ class Cells:
 
     def open_box(self, box: Mapping[str, Range]) -> list[tuple[float, float]]:
         """The range of each coordinate; without an end, or not named, it is unbounded."""
+        if not isinstance(box, Mapping):
+            raise InvalidInput("a range names its coordinate", got=shown(box), fix="Give {name: (low, high)}.")
         for name in box:
             if name not in self.names:
                 raise InvalidInput("no such coordinate", got=repr(name), fix=nearest(name, self.names, "There are"))
-        ends = [box.get(name, (None, None)) for name in self.names]
-        return [(-np.inf if low is None else float(low), np.inf if high is None else float(high)) for low, high in ends]
+        return [_range(name, box.get(name, (None, None))) for name in self.names]
 
     def point(self, what: str, given: Any) -> FloatArray:
         """(n,) a point given by name or in order."""
@@ -178,8 +181,23 @@ class Cells:
         except (TypeError, ValueError):
             raise InvalidInput(f"{what} must be numbers", got=f"{given!r:.100}") from None
         if x.shape != (self.dim,) or not np.isfinite(x).all():
-            raise InvalidInput(f"{what} must be {self.dim} finite numbers", got=f"{given!r:.100}")
+            count = "a finite number" if self.dim == 1 else f"{self.dim} finite numbers"
+            raise InvalidInput(f"{what} must be {count}", got=f"{given!r:.100}")
         return x
+
+
+def _range(name: str, given: Any) -> tuple[float, float]:
+    """(low, high), infinite where there is no end; an empty one would forbid nothing, and is refused."""
+    where, fix = f"coordinate {name!r}", "Give (low, high), with None for an end that is open."
+    if not isinstance(given, (tuple, list)) or len(given) != 2:
+        raise InvalidInput("a range has two ends", where=where, got=shown(given), fix=fix)
+    low, high = (
+        open_end if end is None else real("the end of a range", end, where)
+        for end, open_end in zip(given, (-np.inf, np.inf), strict=True)
+    )
+    if not low < high:  # nor with a NaN
+        raise InvalidInput("a range goes from low to high", where=where, got=shown(given), fix=fix)
+    return low, high
 
 
 def make_cells(state: Mapping[str, Any]) -> Cells:
