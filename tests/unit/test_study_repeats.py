@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,22 @@ def test_an_id_is_one_however_it_is_written(opened: Any, other: Any) -> None:
     assert study.import_log([row(0.15, other, h=1)]).rows == 1  # the rest of that episode
     with pytest.raises(InvalidInput, match="row 3: the rows of an episode stand apart"):
         study.import_log([row(0.2, 7), row(0.21, 8), row(0.22, "7.0", h=1)])
+
+
+def test_an_episode_that_shares_an_offset_is_imported_whole(path: Path) -> None:
+    """Plans made between two parts have seen the offset of the second one (spec 3); the audit knows it, too."""
+    problem = kettle().problem
+    shared = replace(problem, limits=(replace(problem.limits[0], episode_noise=0.01),))
+    study = sf.Study.open(path, shared, files=Quick(), monitor_factory=Calm)
+    study.import_log([row(0.11, 1), row(0.12, 1, h=1), row(0.13, 2)])
+    with pytest.raises(InvalidInput, match="row 2: episode ' 02', step 1 shares the offset of a row of"):
+        study.import_log([row(0.14, 3), row(0.15, " 02", h=1)])
+    study.import_log([row(0.14, 3), row(0.15, 4, h=1)])
+    study.close()
+    assert audit(path).clean
+    forge(path, lambda records: records[2].update(episodes=[3, "2.0"]))
+    (found,) = audit(path).exceptions
+    assert "row 2 is of episode '2.0', of which a part was imported before" in found.what
 
 
 @pytest.mark.parametrize("name", [True, ["a"], " ", float("nan"), np.int64(1), {}])

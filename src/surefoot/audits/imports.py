@@ -26,6 +26,7 @@ class Measurements:
         self._noisy = any(limit.noise > 0 for limit in problem.limits)
         self._seen: set[Any] = set()
         self._steps: set[tuple[Any, int]] = set()  # (episode, layer) of logged rows
+        self._episodes: set[Any] = set()  # of former imports
         self.remarks: list[str] = []
 
     def enter(self, row: list[Any]) -> bool:
@@ -36,8 +37,9 @@ class Measurements:
         self._seen.add(key)
         return repeated
 
-    def judge_import(self, n: int, record: Record, alike: list[int]) -> None:
-        """Look at an import as a whole; ``alike`` are its rows, from 1, that are like a measurement before them."""
+    def judge_import(self, n: int, record: Record, alike: list[int], shared: bool) -> None:
+        """Look at an import as a whole; ``alike`` are its rows, from 1, that are like a measurement before them;
+        ``shared``: the rows of an episode share an offset, and count together or not at all."""
         rows, ids, why, claimed = (record[key] for key in ("rows", "episodes", "different", "repeated"))
         if hashlib.sha256(compact(rows)).hexdigest() != record["digest"]:
             self._wrong(n, "its rows are not its digest's")
@@ -48,6 +50,9 @@ class Measurements:
             if step in self._steps:
                 self._wrong(n, f"row {i + 1} is there twice: episode {name!r}, step {row[0]}")
             self._steps.add(step)
+            if shared and step[0] in self._episodes:
+                self._wrong(n, f"row {i + 1} is of episode {name!r}, of which a part was imported before")
+        self._episodes |= {episode(name) for name in ids or ()}
         if type(claimed) is not int or claimed != len(alike):
             self._wrong(n, f"{claimed!r} of its rows are said to be like others, {len(alike)} are")
         if why is None and alike:

@@ -338,7 +338,7 @@ class Replay:
                 continue
             if self._count(n, row[0], x, row[-1], row, of_the_fallback(self._problem, row)):
                 alike.append(i + 1)
-        self.measurements.judge_import(n, record, alike)
+        self.measurements.judge_import(n, record, alike, self._problem.shared)
         self.counts["rows imported"] += len(rows)
         self._epoch.surely_plans(n)
 

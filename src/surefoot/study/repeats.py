@@ -53,6 +53,7 @@ class KnownRows:
 
     digests: set[str] = field(default_factory=set)  # of former imports
     steps: dict[str, str] = field(default_factory=dict)  # (episode, step) of imported rows
+    episodes: dict[str, str] = field(default_factory=dict)  # of imported rows
     rows: dict[str, str] = field(default_factory=dict)  # by content
 
     @classmethod
@@ -79,16 +80,20 @@ class KnownRows:
                 self._enter_row(row, where)
             for episode, row in zip(record["episodes"] or (), record["rows"], strict=False):
                 self.steps.setdefault(_step(episode, row), where)
+                self.episodes.setdefault(episode_key(episode), where)
 
     def _enter_row(self, row: Sequence[Any], where: str) -> None:
         key = content(row)
         if key is not None:
             self.rows.setdefault(key, where)
 
-    def same_steps(self, episodes: Sequence[Any], rows: Sequence[Any]) -> Iterator[tuple[int, str]]:
-        """(row, where it stands already) for each row whose episode and step were imported before."""
+    def same_steps(self, episodes: Sequence[Any], rows: Sequence[Any], offsets: bool) -> Iterator[tuple[int, str]]:
+        """(row, where it stands already) for each row whose episode and step were imported before.
+
+        ``offsets``: the rows of an episode share one; then the rest of an episode is refused too, since plans that were
+        made in between have seen it (spec 3)."""
         for i, (episode, row) in enumerate(zip(episodes, rows, strict=True)):
-            where = self.steps.get(_step(episode, row))
+            where = self.episodes.get(episode_key(episode)) if offsets else self.steps.get(_step(episode, row))
             if where is not None:
                 yield i, where
 
