@@ -155,14 +155,72 @@ def test_functions_that_fail_stop_the_growth_and_not_the_study(tmp_path: Path) -
         assert study.problem.graph.n_all_states == 6
 
 
-def test_a_declaration_that_grows_cannot_be_changed(tmp_path: Path) -> None:
-    with sf.Study.open(tmp_path / "a.study", walk()) as study:
+def alarmed(study: sf.Study, state: int = 77) -> None:
+    """What follows is no successor of anything."""
+    study.begin()
+    study.tell(study.ask().ask_id, state, 0.2)
+    assert study.safe_mode
+
+
+@pytest.mark.parametrize("make", [walk, rays])
+def test_alarms_of_a_study_that_has_grown_are_answered_and_it_grows_on(make: Any, tmp_path: Path, seed: int) -> None:
+    """Data are discarded, noise and norm are larger: all but the support may be declared anew."""
+    path, rng = tmp_path / "a.study", np.random.default_rng(seed)
+    with sf.Study.open(path, make(), snapshot_every=20) as study:
+        play(study, 1, rng)
+        alarmed(study)
+        with pytest.raises(InvalidInput, match="the support of a study whose graph has grown cannot be changed"):
+            study.acknowledge("other functions", problem=make(reward=lambda h, s, a: 0.5))
+        before = study.problem.graph.n_all_states
+        study.acknowledge("a slip", discard_data=True, trust_anchors=True)
+        assert not study.safe_mode
+        play(study, 12, rng)
+        assert study.problem.graph.n_all_states > before  # it still has its functions
         study.begin()
-        study.tell(study.ask().ask_id, 77, 0.2)  # no successor of anything
-        assert study.safe_mode
-        for options in ({"discard_data": True}, {"noise": 0.5}, {"problem": walk()}):
-            with pytest.raises(InvalidInput, match="cannot be changed"):
-                study.acknowledge("a slip", **options)
+        offer = study.ask()
+        after = study.problem.successors(offer.step, offer.state, offer.action)[0]
+        study.tell(offer.ask_id, after, 1.2)
+        study.abort("a limit was exceeded")
+        wider = make(limits=sf.Limit("strain", bound=0.6, noise=0.3, norm=0.55))
+        study.acknowledge("the sensor is worse", problem=wider)
+        assert [limit.noise for limit in study.problem.limits] == [0.3]
+        play(study, 4, rng)
+        now = study.status()
+    for given in ([make()], []):
+        with sf.Study.open(path, *given) as study:
+            again = study.status()
+        assert {key: again[key] for key in again if key != "recovered"} == {
+            key: now[key] for key in now if key != "recovered"
+        }
+        for snapshot in (path / "snapshots").iterdir():
+            snapshot.unlink()  # then from the first record
+    report = sf.audit(path)
+    assert report.clean, str(report)
+    assert report.counts["grow"] > 1
+
+    def less(records: list[dict[str, Any]]) -> None:
+        answer = next(record for record in records if record["kind"] == "acknowledge" and not record["discard"])
+        answer["problem"], answer["problem_file"] = records[0]["problem"], records[0]["problem_file"]
+
+    forge(path, less)
+    assert not sf.audit(path).clean
+
+
+def test_logged_rows_of_states_that_came_later_are_worth_nothing_before_data(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """V before any data is of the first graph, and 0 elsewhere: to read beyond it would be to read anything."""
+    with sf.Study.open(tmp_path / "a.study", walk()) as study:
+        play(study, 4, np.random.default_rng(seed))
+        seen = list[Any]()
+        add = type(study.standing.agent.transitions).add
+        monkeypatch.setattr(type(study.standing.agent.transitions), "add", lambda *x: (seen.append(x), add(*x)))
+        rows = [{"step": h, "state": h, "action": "step", "next_state": h + 1, "cost": 0.2} for h in range(3)]
+        study.import_log(rows)
+    assert len(seen) == 3
+    for _, h, layer, _, edge, values in seen:
+        assert len(values) == study.problem.graph.n_states(h + 1)
+        assert values[layer.successor[edge]] == 0.0
 
 
 def test_other_functions_are_noticed_when_they_are_given_again(tmp_path: Path, seed: int) -> None:

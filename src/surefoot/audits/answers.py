@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.audits.chain import Record, compact
-from surefoot.audits.grown import other_growth
+from surefoot.audits.grown import other_graph, other_growth
 from surefoot.audits.knowledge import Knowledge
 from surefoot.audits.problem import NONE, Layer, Problem, label
 
@@ -64,7 +64,7 @@ class Declared:
             if record["problem_file"] not in expected:
                 raise ValueError(f"{record['problem_file']!r} is not the name of its problem's file")
             self._file = record["problem_file"]
-            self.problem = self._load(self._file)
+            self.problem = replace(self._load(self._file), first=old.first)
         new = self.problem
         if new.digest != record["problem"]:
             yield f"{self._file} is another problem, of digest {new.digest}"
@@ -181,6 +181,8 @@ def narrower(old: Problem, new: Problem, discard: bool) -> str:
         return "a start"
     if not discard and not all(map(_same_anchor, old.anchors, new.anchors)):
         return "an anchor, while the data are kept"
+    if old.longest_row is not None or new.longest_row is not None:  # of a graph that has grown the support stays
+        return other_graph(old, new) or other_graph(new, old)
     return next(_lost_transitions(old, new), "") or next(_lost_ends(old, new), "")
 
 

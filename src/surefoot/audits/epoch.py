@@ -43,6 +43,11 @@ class Epoch:
     firm: set[int] = field(default_factory=set)  # records after which one was surely made
     plan: tuple[int, int] = (1, 0)  # number and made_after of the last one seen
 
+    @property
+    def fixed(self) -> Record:
+        """The ridges, as options: they stay as long as data are kept, and in a graph that grows for good (spec 9)."""
+        return {"ridges": list(self.confidence.ridges), "ridge_ratios": list(self.confidence.ratios)}
+
     def data_until(self, made_after: int, problem: Problem, paper: bool) -> Data:
         """The data of all rows up to a record."""
         if self.entered and self.rows[self.entered - 1][0] > made_after:

@@ -12,15 +12,22 @@ from surefoot.audits.problem import NONE, Layer, Problem
 
 def other_growth(old: Problem, new: Problem) -> str:
     """'' where states were only appended, and only triplets to state 0, what is outside, lead elsewhere now."""
-    if old.longest_row is None or old.longest_row != new.longest_row:
-        return "it does not grow, or has another longest row"
-    if (old.horizon, old.stationary, old.starts, old.names) != (new.horizon, new.stationary, new.starts, new.names):
-        return "another horizon, other starts or features"
+    if fault := other_graph(old, new):
+        return fault
     if old.limits != new.limits or old.transition_norm != new.transition_norm:
         return "other limits"
     for a, b in zip(old.anchors, new.anchors, strict=True):
         if (a is None) != (b is None) or any(not np.array_equal(p, q) for p, q in zip(a or (), b or (), strict=True)):
             return "another anchor"
+    return ""
+
+
+def other_graph(old: Problem, new: Problem) -> str:
+    """The same of the graphs alone, whatever limits and anchors are."""
+    if old.longest_row is None or old.longest_row != new.longest_row:
+        return "it does not grow, or has another longest row"
+    if (old.horizon, old.stationary, old.starts, old.names) != (new.horizon, new.stationary, new.starts, new.names):
+        return "another horizon, other starts or features"
     for h, (was, now) in enumerate(zip(old.layers, new.layers, strict=True)):
         n = len(was.fallback)
         if fault := _other(was, now):

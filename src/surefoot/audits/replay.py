@@ -53,8 +53,10 @@ class Replay:
         return bool(self._opened["agent"] == "lsvi-new-paper")
 
     def _new_epoch(self, number: int, n: int, record: Record) -> Epoch:
-        data = Data(self._problem, self._paper)
-        confidence = self._confidence(number, n, record, self._opened["options"])
+        data, options = Data(self._problem, self._paper), self._opened["options"]
+        if number and self._problem.longest_row is not None:  # the ridges are those of the first graph
+            options = {**options, **self._epoch.fixed}
+        confidence = self._confidence(number, n, record, options)
         return Epoch(number, data, confidence, record["constants"], moments={n}, firm={n}, plan=(1, n))
 
     def _confidence(self, number: int, n: int, record: Record, options: Record) -> Confidence:
@@ -303,7 +305,7 @@ class Replay:
         self._expect(n, bool(numbers) and record["alarms"] == numbers, f"the alarms are those of records {numbers}")
         for fault in self._declared.answer(n, record, self._alarms):
             self._wrong(n, fault)
-        before, self._problem = self._problem, self._declared.problem
+        before = self._take_over()
         self._monitor, self._measured = self._monitor + 1, 0
         self._expect(n, record["monitor"] == self._monitor, f"monitor {self._monitor} begins here")
         self._expect(n, bool(record["reason"].strip()), "no reason is given")
@@ -311,16 +313,22 @@ class Replay:
         if record["discard"]:
             self._epoch = self._new_epoch(self._epoch.number + 1, n, record)
         else:
-            epoch, self._made = self._epoch, None
+            epoch = self._epoch
             if self._problem is not before:  # the ridges stay: the new sets contain those of the true declaration
                 epoch.start_over(self._problem, self._paper, epoch.counted_from if before.errs else n)
-                fixed = {"ridges": list(epoch.confidence.ridges), "ridge_ratios": list(epoch.confidence.ratios)}
-                options = {**self._opened["options"], **fixed}
+                options = {**self._opened["options"], **epoch.fixed}
                 epoch.confidence = self._confidence(epoch.number, n, record, options)
                 epoch.constants = record["constants"]
             self._expect(n, record["constants"] == epoch.constants, "its constants are others than before")
             self._epoch.surely_plans(n)
         self._expect(n, record["epoch"] == self._epoch.number, f"epoch {self._epoch.number} begins or goes on here")
+
+    def _take_over(self) -> Problem:
+        """The problem that is declared now is in force; → the one before."""
+        before, self._problem, self._made = self._problem, self._declared.problem, None
+        if self._points is not None:
+            self._points.problem = self._problem
+        return before
 
     # --- logged rows ------------------------------------------------------------------------------------
 
@@ -348,9 +356,7 @@ class Replay:
         self._expect(n, self._episode is None and not self._alarms, "the graph grows out of turn")
         for fault in self._declared.grow(n, record):
             self._wrong(n, fault)
-        self._problem, self._made = self._declared.problem, None
-        if self._points is not None:
-            self._points.problem = self._problem
+        self._take_over()
         self._epoch.surely_plans(n)
 
     # --- measurements -----------------------------------------------------------------------------------

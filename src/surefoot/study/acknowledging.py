@@ -11,6 +11,7 @@ from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.model.problem import Problem
 from surefoot.storage.disk import FileLayer
 from surefoot.study import declaring, opening
+from surefoot.study.growing import redeclared
 from surefoot.study.records import Record, share
 from surefoot.study.standing import Standing
 
@@ -30,10 +31,10 @@ def acknowledge_entries(standing: Standing, answer: Answer, path: Path, layer: F
     """The entries of record n; a declaration that is new is saved in the study's folder at ``path``."""
     _refuse_early(standing, answer)
     old, discard = standing.problem, answer.discard
-    if old.graph.beyond is not None and (discard or answer.noise is not None or answer.problem is not None):
-        fix = "Begin a new study; logged rows can be imported there."
-        raise InvalidInput("the declaration of a study whose graph has grown cannot be changed", fix=fix)
-    new = declaring.revised(old, answer.noise, answer.problem, discard, answer.trust_anchors)
+    given = answer.problem
+    if isinstance(given, Problem) and old.graph.beyond is not None:
+        given = redeclared(standing, given)
+    new = declaring.revised(old, answer.noise, given, discard, answer.trust_anchors)
     opening.refuse_sparse(new, of_plant=old.graph.several_rows)
     new = old if new.digest == old.digest else new
     declaring.refuse_unanswered(standing.raised, old, new, discard, standing.outside)
@@ -44,6 +45,7 @@ def acknowledge_entries(standing: Standing, answer: Answer, path: Path, layer: F
         constants = _tried(standing, new, discard)
     if new is not old:
         name = opening.keep_problem(path, new, layer, f"problem-{n}")
+        standing.at_hand = new
     return {
         "reason": answer.reason,
         "alarms": [at for at, _ in standing.alarms],

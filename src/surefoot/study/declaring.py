@@ -17,6 +17,9 @@ those of the new declaration contain those of the true one: the one event on whi
 An offset that the readings of an episode share is the exception: where none was declared, what an operator chose after
 a reading was learned from, and logs did not name their episodes (spec 3).
 
+**A graph that has grown** keeps its functions, and so its support: of another declaration all but that is taken over
+(:func:`on_graph`). Its ridges stay, whatever happens: they are those of the first graph.
+
 **Anchors** were measured on the plant from before. When data are discarded they go too, unless a person trusts them.
 """
 
@@ -35,6 +38,7 @@ from surefoot.model.graph import NO_ACTION, FloatArray
 from surefoot.model.labels import label_of, shown
 from surefoot.model.priors import Prior
 from surefoot.model.problem import Problem
+from surefoot.study.grown import another_graph
 from surefoot.study.records import Record, compact
 
 Declarations = Callable[[Record], Problem]
@@ -86,6 +90,12 @@ def revised(problem: Problem, noise: Any, given: Problem | None, discard: bool, 
         raise InvalidInput("anchors are in doubt only when data are discarded", fix="Leave trust_anchors out.")
     new = given or (problem if noise is None else _with_noise(problem, noise))
     return new if not discard or trust_anchors else _without_anchors(new)
+
+
+def on_graph(graph_of: Problem, said: Problem) -> Problem:
+    """The graph of one problem, with all else that another one declares."""
+    graph = replace(graph_of.graph, anchors=said.graph.anchors)
+    return replace(graph_of, graph=graph, limits=said.limits, transition_norm=said.transition_norm)
 
 
 def _with_noise(problem: Problem, noise: Any) -> Problem:
@@ -146,7 +156,7 @@ def refuse_narrower(old: Problem, new: Problem, discard: bool) -> None:
     try:
         fault = _other_frame(old, new) or _other_limits(old, new, discard) or _other_anchors(old, new, discard)
         if new.graph.layers is not old.graph.layers:
-            fault = fault or _other_graph(old, new)
+            fault = fault or (_other_graph if old.graph.beyond is None else another_graph)(old, new)
     except SurefootError as error:  # a label that is not there any more
         fault = str(error)
     if fault:

@@ -17,6 +17,8 @@ from surefoot.model.problem import Problem
 from surefoot.plan.growth import grown
 from surefoot.storage.disk import FileLayer
 from surefoot.study import opening
+from surefoot.study.declaring import on_graph
+from surefoot.study.grown import another_graph
 from surefoot.study.records import Record
 from surefoot.study.standing import Standing
 
@@ -43,8 +45,7 @@ def grow_entries(standing: Standing, path: Path, layer: FileLayer, n: int) -> Re
 
 def attach(standing: Standing, given: Problem) -> None:
     """Give a study that was rebuilt from its files the functions of its problem again."""
-    record, refused = (np.array(standing.grown[name], np.int64).reshape(-1, 2) for name in _LISTS)
-    problem = replayed(given.first, record, refused) if len(record) or len(refused) else given.first
+    problem = on_graph(regrown(standing, given), standing.problem)
     if problem.digest != standing.problem.digest:
         raise InvalidInput(
             "the functions of this problem are not those that the study has grown by",
@@ -52,3 +53,19 @@ def attach(standing: Standing, given: Problem) -> None:
             fix="Give the problem that the study was begun with, or none: it then goes on with the graph as it is.",
         )
     standing.take_over(problem)
+
+
+def regrown(standing: Standing, given: Problem) -> Problem:
+    """A problem that grows, grown as the study has."""
+    record, refused = (np.array(standing.grown[name], np.int64).reshape(-1, 2) for name in _LISTS)
+    return replayed(given.first, record, refused) if len(record) or len(refused) else given.first
+
+
+def redeclared(standing: Standing, given: Problem) -> Problem:
+    """The study's problem with what another declaration says of limits, norms and anchors; other functions are refused,
+    since they would give other graphs."""
+    old, new = standing.problem, given if given.growth is None else regrown(standing, given)
+    if fault := another_graph(old, new):
+        fix = "Give the same functions with other limits; or discard the data; or begin a new study."
+        raise InvalidInput("the support of a study whose graph has grown cannot be changed", got=fault, fix=fix)
+    return on_graph(old, new)

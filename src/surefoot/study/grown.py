@@ -11,15 +11,25 @@ from surefoot.model.problem import Problem
 
 
 def other_growth(old: Problem, new: Problem) -> str:
-    """'' where the new graph is the old one with states appended and unexpanded pairs expanded; else what differs."""
+    """'' where the new problem is the old one with states appended and unexpanded pairs expanded; else what differs."""
+    fault, anchors = other_graph(old, new), replace(old.graph, anchors=new.graph.anchors)
+    bare = replace(new, graph=anchors, naming=replace(old.naming, features=new.naming.features), growth=None)
+    same = fault or bare.digest == replace(old, growth=None).digest
+    return fault if same else "other limits, anchors or names of features"
+
+
+def another_graph(old: Problem, new: Problem) -> str:
+    """'' where two declarations have the very same graph, each a growth of the other; else what differs."""
+    return other_graph(old, new) or other_graph(new, old)
+
+
+def other_graph(old: Problem, new: Problem) -> str:
+    """'' where the new graph is the old one, grown, whatever else is declared."""
     a, b = old.graph, new.graph
     if a.beyond is None or b.beyond is None or a.beyond.longest_row != b.beyond.longest_row:
         return "another longest row"
-    if bool(a.rays) != bool(b.rays):
-        return "rays in one of them only"
-    bare = replace(new, graph=a, naming=old.naming, growth=None)
-    if bare.digest != replace(old, growth=None).digest or not np.array_equal(a.starts, b.starts):
-        return "other limits, anchors, names or starts"
+    if bool(a.rays) != bool(b.rays) or a.horizon != b.horizon or not np.array_equal(a.starts, b.starts):
+        return "another horizon, other starts, or rays in one of them only"
     for h, (was, now) in enumerate(zip(a.layers, b.layers, strict=True)):
         if fault := _layer(was, now):
             return f"step {h}: other {fault}"

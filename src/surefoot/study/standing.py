@@ -29,6 +29,7 @@ from surefoot.errors import OutOfOrder, UnknownLabel
 from surefoot.model.graph import FloatArray
 from surefoot.model.labels import label_of
 from surefoot.model.measured import finite_cost, measured_features
+from surefoot.model.problem import Problem
 from surefoot.model.rays import at_intensity
 from surefoot.monitor.watching import AlarmLike
 from surefoot.study import declaring
@@ -235,7 +236,7 @@ class Standing(State):
     def _acknowledge(self, record: Record) -> None:
         _expect(self.place is None and self.safe_mode, "an acknowledgement without an alarm")
         old, discard, n = self.problem, record["discard"], record["n"]
-        new = old if record["problem"] == old.digest else self._declarations(record)
+        new = old if record["problem"] == old.digest else self._named(record)
         answered = [raised for _, raised in self.alarms]
         declaring.refuse_unanswered(answered, old, new, discard, self.outside)
         _expect(record["changes"] == declaring.changes(old, new, discard), "the changes are others")
@@ -251,7 +252,8 @@ class Standing(State):
         self.monitor = self.new_monitor(self.problem, self.monitor_number)
         if discard:
             self.unwritten = []
-            self.epoch, self.kept, self.discarded_at = self.epoch + 1, None, record["time"]
+            self.epoch, self.discarded_at = self.epoch + 1, record["time"]
+            self.kept = None if new.graph.beyond is None else self.fixed
         elif agent is not None:
             self.kept = self.fixed
         if agent is not None:
@@ -260,12 +262,16 @@ class Standing(State):
             self.agent.replan_growth = self.constants["replan_growth"]
             self._plan(self.agent.replan, n)
 
+    def _named(self, record: Record) -> Problem:
+        """The problem that a record names: the one at hand, which may be able to grow, or that of its file."""
+        near, self.at_hand = self.at_hand, None
+        return near if near is not None and near.digest == record["problem"] else self._declarations(record)
+
     # --- growth -----------------------------------------------------------------------------------------
 
     def _grow(self, record: Record) -> None:
         _expect(self.place is None and not self.safe_mode, "the graph grows out of turn")
-        near, self.at_hand = self.at_hand, None
-        new = near if near is not None and near.digest == record["problem"] else self._declarations(record)
+        new = self._named(record)
         fault = other_growth(self.problem, new)
         _expect(not fault, f"the graph that has grown is another one: {fault}")
         self.problem, self.declared = new, {key: record[key] for key in ("problem", "problem_file")}
@@ -296,7 +302,9 @@ class Standing(State):
         intensity, measured = rest[0] if len(rest) > 1 else None, self._cost(rest[-1])
         self._expect_intensity(h, pair, intensity)
         layer, own, along = self.agent.played(h, pair, edge, intensity)
-        self._compute(lambda: self.agent.transitions.add(h, layer, own, along, self.first_values[h + 1]))
+        known = self.first_values[h + 1]
+        before = np.pad(known, (0, self.problem.graph.n_states(h + 1) - len(known)))  # 0 where the graph has grown
+        self._compute(lambda: self.agent.transitions.add(h, layer, own, along, before))
         if measured is None:
             return None, True
         x = measured_features(self.problem, layer, along, None, self.where())

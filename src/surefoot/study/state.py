@@ -16,6 +16,7 @@ from surefoot.agents import registry
 from surefoot.agents.blocks.look_ahead import LookAhead
 from surefoot.agents.blocks.place import Place
 from surefoot.checks import promised
+from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.monitor.watching import MonitorFactory, MonitorLike
 from surefoot.study.declaring import Declarations, Raised
@@ -38,7 +39,8 @@ class State:
         self.restored: Record | None = None  # how the promise came back after an alarm that disproved it
         self.outside, self.discarded_at = list[str](), ""  # transitions that a discard has answered; when it was
         self.grown: Record = {"expanded": [], "refused": []}  # all pairs of all growths, in their order
-        self.at_hand: Problem | None = None  # a graph that has grown, whose record is about to be applied
+        self.at_hand: Problem | None = None  # a graph that has grown, or is declared anew, by a record to be applied
+        self.first_values: tuple[FloatArray, ...] = ()  # V before any data, for imported rows; of the first graph
         self.failure_probability: float = opened["failure_probability"]
         self.false_alarm: float = opened["false_alarm"]
         self.agent_name: str = opened["agent"]
@@ -65,7 +67,8 @@ class State:
         """Go on with an agent whose plan knows no data yet."""
         self.share = share(self.failure_probability, self.epoch)
         self.agent, self.constants = agent, agent.constants
-        self.first_values = agent.plan.values.value  # V before any data, for imported rows
+        if not self.first_values or agent.problem.graph.beyond is None:
+            self.first_values = agent.plan.values.value
         self.made_after = n
 
     @unruffled
@@ -80,7 +83,7 @@ class State:
     def next_agent(self, problem: Problem, discard: bool) -> LookAhead:
         """The agent after an acknowledgement: without data, or with all of them under a wider declaration."""
         if discard:
-            return self._new_agent(problem, self.epoch + 1, None)
+            return self._new_agent(problem, self.epoch + 1, None if problem.graph.beyond is None else self.fixed)
         agent = self._new_agent(problem, self.epoch, self.fixed)
         agent.inherit(self.agent)
         return agent
