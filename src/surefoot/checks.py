@@ -1,4 +1,4 @@
-"""Checks of plain arguments: the value itself, or an error that names it. And a probability in words."""
+"""Checks of plain arguments: each returns the value or raises an error that names it. And a probability in words."""
 
 from __future__ import annotations
 
@@ -103,9 +103,9 @@ def all_finite(**values: float) -> None:
 
 
 def options_of(function: Callable[..., Any], without: Collection[str]) -> dict[str, inspect.Parameter]:
-    """The options that a function takes, by name; those in ``without`` are given otherwise.
+    """The options that a function takes, by name; those in ``without`` are left out.
 
-    A class whose constructor ends in ``**`` hands these on to its parent's: the parent's options are its own as well.
+    If a class's constructor ends in ``**``, it passes these to its parent, so the parent's options are its own as well.
     """
     kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     found: dict[str, inspect.Parameter] = {}
@@ -117,7 +117,7 @@ def options_of(function: Callable[..., Any], without: Collection[str]) -> dict[s
 
 
 def _handed_on(function: Callable[..., Any]) -> list[Callable[..., Any]]:
-    """The function; of a class the constructors that its keywords reach, its own first."""
+    """The function; for a class, the constructors that its keywords reach, its own first."""
     if not inspect.isclass(function):
         return [function]
     found: list[Callable[..., Any]] = []
@@ -148,7 +148,7 @@ def check_options(
 
 
 def nearest(name: str, known: Collection[str], otherwise: str) -> str:
-    """What to do about a name that is not known: the nearest ones, or all."""
+    """What to do about an unknown name: the nearest known ones, or all."""
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     if near:
         return f"Did you mean {' or '.join(near)}?"
@@ -156,7 +156,7 @@ def nearest(name: str, known: Collection[str], otherwise: str) -> str:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Is a plain value (number, text, list, …) of the annotated type? What cannot be told fits."""
+    """Is a plain value (number, text, list, …) of the annotated type? If that cannot be decided, yes."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return any(_fits(value, part) for part in parts)

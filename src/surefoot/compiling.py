@@ -1,6 +1,6 @@
-"""A line that says so while code is compiled: the first time on a machine that takes about a minute, in silence.
+"""A line on the terminal while code is compiled, which takes about a minute the first time on a machine.
 
-Numba keeps what it compiles on disk, so a second start loads it in a moment, and nothing is said.
+Numba keeps what it compiles on disk, so the next start loads it quickly, and nothing is printed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ WORDS = "surefoot: compiling; the first time on a machine this takes about a min
 
 @contextlib.contextmanager
 def compiling_said(shown: bool | None = None) -> Iterator[None]:
-    """While this lasts, compiling for longer than ``PATIENCE`` is said on standard error, once.
+    """In this context, say once on standard error if compiling takes longer than ``PATIENCE``.
 
-    ``shown``: None says it on a terminal only.
+    ``shown``: None says it only on a terminal.
     """
     if not (sys.stderr.isatty() if shown is None else shown):
         yield
@@ -27,7 +27,7 @@ def compiling_said(shown: bool | None = None) -> Iterator[None]:
     from numba.core import event
 
     class _Listener(event.Listener):
-        """Numba tells it of everything that is not found on disk."""
+        """Numba notifies it of everything that is not found on disk."""
 
         def on_start(self, event: Any) -> None:
             under_way.begin()

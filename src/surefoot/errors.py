@@ -1,7 +1,7 @@
 """The errors that surefoot raises on purpose.
 
 Every message has the same parts: the rule that was broken, the place (step, state, action, …), what was found there,
-and what to do about it. Each part is an attribute of the error, too.
+and what to do about it. Each part is also an attribute of the error.
 
 Examples:
     >>> try:
@@ -36,7 +36,7 @@ class SurefootError(Exception):
 
 
 class InvalidInput(SurefootError, ValueError):
-    """A declaration or an argument that breaks a rule; nothing was changed."""
+    """A declaration or an argument breaks a rule; nothing was changed."""
 
 
 class UnknownLabel(SurefootError, LookupError):
@@ -48,7 +48,7 @@ class OutOfOrder(SurefootError, RuntimeError):
 
 
 class AssumptionBroken(SurefootError, RuntimeError):
-    """The plant did something that the declaration excludes; safety can no longer be promised."""
+    """The plant did something that the declaration rules out; safety can no longer be promised."""
 
 
 class UnreadableFile(SurefootError, ValueError):

@@ -1,7 +1,7 @@
-"""How many threads work, and on what.
+"""How many threads are used, and for what.
 
-BLAS has one while a plan is made: with more, the last digits would depend on the machine. Our own kernels use several,
-each block on its own.
+BLAS uses one while a plan is made: with more, the last digits would depend on the machine. Our own kernels use several,
+one block each.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """A context in which every BLAS of this process uses one thread; what was set before comes back.
+    """A context in which every BLAS of this process uses one thread; the earlier settings are restored.
 
-    Other threads that ask for it wait: the settings of two that overlap would be restored in the wrong order.
+    Other threads that enter it wait, because overlapping contexts would restore settings in the wrong order.
     """
     with _one_at_a_time, _controller().limit(limits=1, user_api="blas"):
         yield
@@ -55,8 +55,8 @@ def one_blas_thread() -> Iterator[None]:
 def one_thread() -> None:
     """In a worker process: one thread per library that is still to be loaded, by the environment.
 
-    A script that imports numba has it loaded in its workers already, and numba refuses to compile once its variable no
-    longer says what it started with; whoever computes sets it then (``numba.set_num_threads``).
+    If a script imports numba, its workers have it loaded already, and numba refuses to compile once its variable no
+    longer has its first value; the code that computes then sets it (``numba.set_num_threads``).
     """
     loaded = "numba" in sys.modules
     for name in ONE_THREAD:
@@ -67,7 +67,7 @@ def one_thread() -> None:
 def usable_threads() -> int:
     """How many threads our kernels may use.
 
-    Thread pools survive neither a fork nor a second caller, and a worker process has its core already.
+    Thread pools survive neither a fork nor a second caller, and a worker process already has its core.
     """
     import numba
 

@@ -1,8 +1,8 @@
 """The one table of tolerances: how far a number may be off before it counts.
 
 Costs have units, so a tolerance on a cost is a share of that limit's own *scale*, |bound| + norm·(largest ‖x‖), which
-:attr:`surefoot.Problem.cost_scales` computes: a problem in other units is decided alike. What is proved safe has no
-tolerance at all: "upper ≤ bound" is meant exactly (spec 4). The audit, which imports nothing, has its own copy.
+:attr:`surefoot.Problem.cost_scales` computes, so a problem in other units is decided the same way. Safety proofs have
+no tolerance at all: "upper ≤ bound" is meant exactly (spec 4). The audit, which imports nothing, has its own copy.
 """
 
 from __future__ import annotations

@@ -320,7 +320,7 @@ def test_an_array_that_is_described_wrongly(entry: dict[str, Any], folder: Path)
 
 def test_what_cannot_be_mapped_or_written(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = sf.Problem.load(folder)
-    with pytest.raises(InvalidInput, match="there is something already"):
+    with pytest.raises(InvalidInput, match="the folder already exists"):
         problem.save(folder)
     with pytest.raises(InvalidInput, match=r"only a .problem can be mapped"):
         sf.Problem.load(problem.save(tmp_path / "x.npz"), mapped=True)

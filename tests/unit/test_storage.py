@@ -357,7 +357,7 @@ def test_large_members_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (b'{"a":1,"a":2}', "an entry is there twice"),
+        (b'{"a":1,"a":2}', "an entry occurs twice"),
         (b'{"a":NaN}', "a number is not finite"),
         (b'{"a":1e999}', "a number is not finite"),
         (b'{"a":-1e999}', "a number is not finite"),

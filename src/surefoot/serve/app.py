@@ -1,4 +1,4 @@
-"""The HTTP application: routes, and one shape for every refusal."""
+"""The HTTP application: routes, and one format for every refusal."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The study's calls over HTTP. One thread does them all, one after the other, as the study demands.
+"""The study's calls over HTTP. One thread makes them all, one after the other, as the study requires.
 
-A call is the one of :mod:`surefoot.study.protocol`, its arguments a JSON object. Whatever was answered is on disk. A
-request whose answer was lost may be sent again: a tell, a last cost and an abort count once, an ask gives the same
-offer, a begin before the first ask the same episode.
+Calls are those of :mod:`surefoot.study.protocol`, with a JSON object as arguments. Everything answered is on disk. If
+an answer is lost, the request may be sent again: a tell, a last cost and an abort count once, an ask gives the same
+offer, and a begin before the first ask gives the same episode.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Desk:
         return answer(self.study, {**request, "call": name})
 
     def _acknowledging(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The arguments, checked. ``alarms``: those that the operator has seen; if others came since, it is refused."""
+        """The arguments, checked. ``alarms``: those that the operator has seen; refused if there are others by now."""
         known = {"reason", "discard_data", "noise", "problem", "trust_anchors", "alarms"}
         for key in request:
             if key not in known:
@@ -89,13 +89,13 @@ class Desk:
         return request
 
     def close(self) -> None:
-        """When the calls under way are done."""
+        """Close once the current calls are done."""
         self._thread.shutdown(wait=True)
         self.study.close()
 
 
 def _declaration(document: Any) -> Problem:
-    """A wider problem, sent as the document that ``problem.save`` writes as JSON; never a path of the server's."""
+    """A wider problem, sent as the JSON document that ``problem.save`` writes; never a path on the server."""
     if not isinstance(document, dict):
         raise InvalidInput(
             "problem is the document of a problem", got=shown(document), fix="Send the JSON that problem.save writes."

@@ -1,7 +1,7 @@
-"""The live page's side of the server: renders what has changed, and sends it to every page that listens.
+"""The server side of the live page: renders what has changed and sends it to every page that listens.
 
-Parts are rendered on the study's own thread, only while somebody listens, and never more than ten times a second, so
-that an operator's screen costs a plant next to nothing. What is sent is HTML of :mod:`surefoot.reports.study_parts`.
+Parts are rendered on the study's own thread, only while somebody listens, and at most ten times a second, so an
+operator's screen costs a plant next to nothing. The HTML comes from :mod:`surefoot.reports.study_parts`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Rendering:
         self.version = 0  # of the explorer
 
     def parts(self) -> dict[str, Any]:
-        """All parts, and the state that the page's forms need. To be called on the study's thread."""
+        """All parts, and the state that the page's forms need. Call it on the study's thread."""
         study = self._desk.study
         problem, standing = study.problem, study.standing
         plan = (problem.digest, standing.epoch, standing.agent.plan.number)
@@ -60,7 +60,7 @@ class Rendering:
 
 
 class Hub:
-    """Knows who listens. Each page is sent what differs from what it was sent before; nothing piles up."""
+    """Knows who listens. Each page is sent only what has changed since the last time; nothing piles up."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk, self.rendering = desk, Rendering(desk)

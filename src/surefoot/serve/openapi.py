@@ -1,4 +1,4 @@
-"""The OpenAPI description of what a study answers over HTTP; made from the table of calls, so that it cannot lag."""
+"""The OpenAPI description of what a study answers over HTTP; made from the table of calls, so always up to date."""
 
 from __future__ import annotations
 

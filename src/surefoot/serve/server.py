@@ -1,4 +1,4 @@
-"""``surefoot study serve``: one process that owns the study, on one port, until it is told to stop."""
+"""``surefoot study serve``: one process that owns the study and serves it on one port until it is stopped."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def serve(
     Args:
         path: the study's folder; it must exist.
         host, port: where to listen; port 0 takes a free one.
-        allow_hosts: further names of this machine, as they stand in the ``Host`` header, without the port.
-        new_tokens: replace the tokens, if some were lost or are known to others.
-        say: is told the address and, the first time, the tokens.
-        options: of :meth:`surefoot.Study.open`.
+        allow_hosts: other names of this machine, as in the ``Host`` header, without the port.
+        new_tokens: replace the tokens, if they were lost or others know them.
+        say: called with the address and, the first time, the tokens.
+        options: options of :meth:`surefoot.Study.open`.
     """
     try:
         import starlette  # noqa: F401

@@ -1,7 +1,7 @@
 """Who may call: a bearer token for the plant and one for operators.
 
-Both are made when a study is served for the first time, printed then and never again; the study's folder keeps their
-SHA-256 only (``tokens.json``, readable by its owner). A token is 256 random bits, so that no one can try them out.
+Both are made when a study is served for the first time, printed then and never again; the study's folder keeps only
+their SHA-256 (``tokens.json``, readable by its owner). A token is 256 random bits, so nobody can guess it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Tokens:
         self._hashes = dict(hashes)
 
     def role_of(self, token: str) -> str | None:
-        """Whose token it is; None for nobody's. Takes as long for a wrong one as for a right one."""
+        """Whose token it is; None if nobody's. A wrong token takes as long as a right one."""
         found, given = None, _hash(token[:_LONGEST])
         for role, known in self._hashes.items():
             if hmac.compare_digest(known, given):
@@ -44,7 +44,7 @@ class Tokens:
 
 
 def tokens_of(folder: Path, new: bool = False) -> tuple[Tokens, dict[str, str]]:
-    """The tokens of a study, and, when they were made just now, what to print."""
+    """The tokens of a study, and what to print if they have just been made."""
     path = folder / TOKENS
     if path.exists() and not new:
         return Tokens(_read(path)), {}

@@ -1,6 +1,6 @@
 """One archive of arrays: a zip of plain ``.npy`` members and a JSON header, as :func:`numpy.load` reads it.
 
-Members are stored, never compressed: what a file declares must lie in it byte by byte, so none can unfold
+Members are stored, never compressed: a file must contain every byte it declares, so none can expand
 into more than its own size, and a large array is read straight into its place.
 """
 
@@ -66,7 +66,7 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 
 def shapes_of(groups: Groups) -> dict[str, dict[str, list[int]]]:
-    """The entry of a header from which :meth:`Members.groups` gives groups of arrays of any shape back."""
+    """The header entry from which :meth:`Members.groups` restores groups of arrays of any shape."""
     return {group: {name: list(array.shape) for name, array in arrays.items()} for group, arrays in groups.items()}
 
 
@@ -85,7 +85,7 @@ def _member(group: str, i: int) -> str:
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[Any, Callable[[], Members]]]:
-    """The header, and what opens the arrays: a caller looks at the header's version first."""
+    """The header, and an opener for the arrays, so that a caller can check the header's version first."""
     with _Guarded(io.FileIO(path)) as file:
         if file.size > MAX_BYTES:
             got = f"{file.size} bytes, {MAX_BYTES} are read at most"
@@ -110,7 +110,7 @@ def _refuse_compressed(info: zipfile.ZipInfo) -> None:
             "a member is compressed",
             where=info.filename,
             got=f"{info.compress_size} bytes that claim to be {info.file_size}",
-            fix="surefoot stores members as they are; save the problem anew.",
+            fix="surefoot stores members uncompressed; save the problem again.",
         )
 
 
@@ -125,13 +125,13 @@ class Members(Mapping[str, NDArray[Any]]):
             raise UnreadableFile("too many members", got=f"{len(infos)}, {MAX_MEMBERS} are read at most")
         for info in infos:
             if info.filename in self._entries:
-                raise UnreadableFile("a member is there twice", where=info.filename)
+                raise UnreadableFile("a member occurs twice", where=info.filename)
             if info.filename != HEADER and not _MEMBER.match(info.filename):
                 raise UnreadableFile("unknown member", got=repr(info.filename[:80]))
             _refuse_compressed(info)
             self._entries[info.filename] = info
         if sum(info.file_size for info in infos) > size:
-            raise UnreadableFile("members are larger than the file", got=f"the file has {size} bytes")
+            raise UnreadableFile("the members are larger than the file", got=f"the file has {size} bytes")
         del self._entries[HEADER]
         self._entries = {name.removesuffix(".npy"): info for name, info in self._entries.items()}
 
@@ -193,7 +193,7 @@ def _chunks(member: IO[bytes], size: int) -> Iterator[bytes]:
 
 
 class _Guarded(io.BufferedReader):
-    """zipfile reads the directory in one go, as long as the file says it is: bound what is asked for."""
+    """zipfile reads the whole directory at once, however long the file says it is: limit what it may read."""
 
     def __init__(self, file: io.FileIO) -> None:
         super().__init__(file)
@@ -223,6 +223,6 @@ def read_foreign(path: Path, names: Sequence[str]) -> list[NDArray[Any]]:
             size = sum(info.file_size for info in archive.infolist())  # zipfile unfolds no more than is declared
         if size > _FOREIGN_BYTES:
             got = f"{size:,} bytes where {_FOREIGN_BYTES:,} are allowed"
-            raise UnreadableFile("the archive unfolds into too much", where=str(path), got=got)
+            raise UnreadableFile("the archive expands to too much", where=str(path), got=got)
         with np.load(path, allow_pickle=False) as file:
             return [file[name] for name in names]

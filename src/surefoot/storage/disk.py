@@ -1,6 +1,6 @@
-"""Everything is written through here, so that tests can put a disk that fails in its place.
+"""Everything is written through here, so that tests can use a failing disk instead.
 
-A study is given its disk; whatever else is saved (problems, runs, policies, pages) goes to :data:`DISK`.
+A study is given its disk; everything else that is saved (problems, runs, policies, pages) goes to :data:`DISK`.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ BESIDE = ".surefoot-"  #: how a file is called that is not complete; a killed pr
 
 
 class FileLayer:
-    """The real disk. Offsets and sizes are in bytes; errors are OSError, as the system gives them."""
+    """The real disk. Offsets and sizes are in bytes; errors are the system's own OSError."""
 
     # --- the journal: appended to and synced through one descriptor --------------------------------------
 
     def open(self, path: Path) -> int:
-        """A descriptor for appending; the file is made when it is missing."""
+        """A descriptor for appending; creates the file if it is missing."""
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
         return os.open(path, flags, 0o644)
 
     def append(self, file: int, data: bytes | memoryview) -> int:
-        """How many of the bytes were taken, maybe not all."""
+        """Append; → the number of bytes written, perhaps not all."""
         return os.write(file, data)
 
     def fsync(self, file: int) -> None:
-        """Return when everything in the file is on the platter."""
+        """Return once everything in the file is on disk."""
         if F_FULLFSYNC is not None:
             fcntl(file, F_FULLFSYNC)
         else:
@@ -59,10 +59,10 @@ class FileLayer:
         return path.open("rb")
 
     def mkdir(self, path: Path, *, new: bool = False) -> None:
-        """Make a folder that survives a loss of power, with all that leads to it. ``new``: it must not exist yet.
+        """Make a folder, with its parents, that survives a power cut. ``new``: it must not exist yet.
 
-        One level at a time, each synced before the next; and the first that exists is synced too, since a process may
-        have made it and died before it came to that.
+        One level at a time, each synced before the next. The first that exists is synced too, since a process may have
+        made it and died before syncing it.
         """
         levels = [path, *path.parents]
         first = next((i for i, folder in enumerate(levels) if folder.exists()), len(levels) - 1)
@@ -74,7 +74,7 @@ class FileLayer:
     def replace(self, path: Path, content: bytes | Callable[[BinaryIO], object]) -> None:
         """The atomic writer: bytes, or what a function writes, become a file; until then the old one stays.
 
-        Written beside the target, synced, moved into its place, and that synced too. A link stays a link.
+        Written next to the target, synced, moved into place, and the move synced too. A link stays a link.
         """
         target = _behind(path)
         beside = target.parent / f"{BESIDE}{secrets.token_hex(8)}.tmp"
@@ -94,12 +94,12 @@ class FileLayer:
         self.fsync_dir(target.parent)
 
     def move(self, source: Path, target: Path) -> None:
-        """Give a folder, whose files are synced, another name beside its own."""
+        """Rename a folder whose files are synced, within its parent."""
         os.rename(source, target)
         self.fsync_dir(target.parent)
 
     def fsync_dir(self, path: Path) -> None:
-        """Make the folder's entries survive; nothing is done where a system cannot open or sync folders."""
+        """Make the folder's entries durable; does nothing on systems that cannot open or sync folders."""
         try:
             folder = os.open(path, os.O_RDONLY)
         except PermissionError:
@@ -117,7 +117,7 @@ class FileLayer:
 
 
 def _behind(path: Path) -> Path:
-    """What a link points to, else the path."""
+    """What a link points to, otherwise the path."""
     found = Path(os.path.realpath(path)) if path.is_symlink() else path
     if found.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
@@ -142,7 +142,7 @@ _NAMES = {
 
 @contextlib.contextmanager
 def writing(place: Path, fix: str = "") -> Iterator[None]:
-    """What the system refuses becomes one clear error that names the place."""
+    """Turn the system's refusals into one clear error that names the place."""
     try:
         yield
     except UnwritableFile:

@@ -1,6 +1,6 @@
-"""JSON that a stranger wrote and TOML that a user wrote: what is too large is refused before it is parsed.
+"""JSON from strangers and TOML from users: whatever is too large is refused before it is parsed.
 
-Nothing that JSON leaves open is accepted: no NaN, no entry twice, no number of thousands of digits.
+Nothing that JSON leaves undefined is accepted: no NaN, no duplicate entries, no numbers with thousands of digits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_TOML = 1 << 20  # bytes
 
 
 def read_json(path: Path, fix: str = "") -> tuple[Any, int]:
-    """The value in a file, and the file's size; no more of it is read than is accepted. ``fix``: for one too large."""
+    """The value in a file, and the file's size; reads no more than it accepts. ``fix``: the cure if it is too large."""
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
     return parse_json(data, fix=fix), len(data)
@@ -33,7 +33,7 @@ def too_large(data: bytes) -> bool:
 
 
 def parse_json(data: bytes, where: str = "", fix: str = "") -> Any:
-    """The value of a document, or UnreadableFile. Its numbers are checked by who knows what they are for."""
+    """The value of a document, or UnreadableFile. The caller, who knows what its numbers mean, checks them."""
     if too_large(data):
         got = f"at most {MAX_BYTES} bytes and {MAX_BRACKETS} brackets are read"
         raise UnreadableFile("the JSON is too large", where=where, got=got, fix=fix)
@@ -72,7 +72,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise UnreadableFile("an entry is there twice", got=reprlib.repr(key))
+            raise UnreadableFile("an entry occurs twice", got=reprlib.repr(key))
         found[key] = value
     return found
 

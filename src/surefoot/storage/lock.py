@@ -1,4 +1,4 @@
-"""One process at a time. The system lets go of a lock when its holder dies, however it dies."""
+"""One process at a time. The system releases a lock when its holder dies, however it dies."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Lock:
     """Held from :meth:`take` to :meth:`release`, or within ``with``. The file says who holds it, or held it and died.
 
     Args:
-        busy, fix: the error when another process has it.
-        shared: together with others who share it; nobody is named.
-        patience: seconds to wait for it.
+        busy, fix: the error if another process holds it.
+        shared: may be held together with others who share it; no holder is named.
+        patience: how many seconds to wait for it.
     """
 
     def __init__(self, path: Path, *, busy: str, fix: str, shared: bool = False, patience: float = 0.0) -> None:
@@ -53,7 +53,7 @@ class Lock:
         self._process = os.getpid()
 
     def take(self) -> str:
-        """Take the lock, or refuse and say who has it. → a remark when a dead process left it, else ''."""
+        """Take the lock, or refuse and say who holds it. → a remark if a dead process left it, otherwise ''."""
         file = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
         try:
             self._wait(file)
@@ -90,12 +90,12 @@ class Lock:
         self.release()
 
     def __del__(self) -> None:
-        """A study that nobody holds any more, as when a notebook's cell is run again, lets go of its lock."""
+        """A study that nobody refers to any more, as when a notebook cell is run again, releases its lock."""
         self.release()
 
 
 def _read_owner(file: int) -> dict[str, Any] | None:
-    """None: nobody. Without entries: somebody who did not say."""
+    """None: nobody. Without entries: somebody who did not leave a name."""
     os.lseek(file, 0, os.SEEK_SET)
     data = os.read(file, 4096)
     if not data:

@@ -1,6 +1,6 @@
-"""A folder of plain arrays beside one JSON header: each file holds the numbers of one array, little-endian, in C order,
-from its first byte on. So it can be mapped: what is read of it comes from the disk when it is looked at, and goes when
-memory is short.
+"""A folder of plain arrays with one JSON header. Each file holds the numbers of one array, little-endian, in C order,
+from its first byte on, so it can be mapped: its parts are read from disk when they are used and dropped when memory is
+short.
 
 The header says dtype, shape and CRC-32 of every array. The folder appears whole, by one rename.
 """
@@ -44,11 +44,11 @@ def save_folder(
     header: Callable[[dict[str, Any]], bytes],
     layer: disk.FileLayer | None = None,
 ) -> None:
-    """Write a folder that does not exist yet; ``header`` is given what it must say of the arrays."""
+    """Write a folder that does not exist yet; ``header`` gets what it must say about the arrays."""
     files = layer or disk.DISK
     if folder.exists() or folder.is_symlink():
         fix = "Choose another name, or remove it first."
-        raise InvalidInput("there is something already", where=str(folder), fix=fix)
+        raise InvalidInput("the folder already exists", where=str(folder), fix=fix)
     beside = folder.with_name(f"{disk.BESIDE}{secrets.token_hex(8)}")
     with writing(folder):
         files.mkdir(beside, new=True)
@@ -84,9 +84,9 @@ def _pieces(flat: NDArray[Any]) -> Iterator[NDArray[Any]]:
 
 
 def expect(array: Any, first: int, end: int) -> None:
-    """The rows first … end-1 of a mapped array are wanted next: the system reads them while something is computed.
+    """Say that the rows first … end-1 of a mapped array come next, so that the system reads them during computation.
 
-    Nothing happens for arrays in memory, or where the system has no such call.
+    Does nothing for arrays in memory, or if the system has no such call.
     """
     mapped: Any = getattr(array, "_mmap", None)
     rows = array[first:end] if mapped is not None and first < end else None
@@ -99,14 +99,14 @@ def expect(array: Any, first: int, end: int) -> None:
 
 
 def read_header(folder: Path) -> Any:
-    """The JSON of the header; what it says is for the caller to check."""
+    """The JSON of the header; the caller must check what it says."""
     if not (folder / HEADER).is_file():
         raise UnreadableFile("not a saved folder of arrays", where=str(folder), got=f"it has no {HEADER}")
     return documents.read_json(folder / HEADER)[0]
 
 
 def open_arrays(folder: Path, said: object, mapped: bool) -> dict[str, NDArray[Any]]:
-    """The arrays that the header speaks of, every byte checked; ``mapped``: left on the disk."""
+    """The arrays that the header describes, every byte checked; ``mapped``: left on disk."""
     if not isinstance(said, dict):
         raise UnreadableFile("the header does not describe the arrays", where="$.arrays")
     there = {path.name for path in folder.iterdir()} - {HEADER}

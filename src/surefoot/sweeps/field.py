@@ -1,4 +1,4 @@
-"""The field, side by side: which learners on which worlds the comparison of ``surefoot compare`` is made of."""
+"""The field, side by side: the learners and worlds that ``surefoot compare`` compares."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WORLDS: dict[str, str] = {
 
 
 def contenders(episodes: int) -> list[Contender]:
-    """Who takes part: constants as published, but where those would play the fallback for ever; labels say so."""
+    """The learners: with published constants, unless these would play the fallback for ever; labels say so."""
     return [
         Contender("lsvi-new"),
         Contender("fallback"),
@@ -50,5 +50,5 @@ def contenders(episodes: int) -> list[Contender]:
 
 
 def folder_of(root: Path, world: str) -> Path:
-    """Where the runs on one world are."""
+    """The folder of the runs on one world."""
     return root / world.replace("/", "-")

@@ -1,4 +1,4 @@
-"""The directory of a sweep: what is to be run, where each run lies, what is finished. Format: :mod:`…sweep`."""
+"""The directory of a sweep: what to run, where each run is, what is finished. Format: :mod:`…sweep`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LONGEST = 1e10  # seconds, three hundred years
 
 @dataclass(frozen=True)
 class RunPlace:
-    """Where one run lies."""
+    """Where one run is."""
 
     root: Path
     label: str
@@ -70,7 +70,7 @@ class RunPlace:
 
     @contextlib.contextmanager
     def appearing(self) -> Iterator[Path]:
-        """A folder to fill, which is moved to the run's place, whole; then what only a restart needs is dropped."""
+        """A folder to fill; it is moved to the run's place, whole, and what only a restart needs is dropped."""
         beside = self.folder.with_name(f".{self.folder.name}-{secrets.token_hex(4)}")
         try:
             yield beside
@@ -103,7 +103,7 @@ class Folder:
         return Spec(which, contenders, part["seeds"], part["episodes"], world["options"], kept)
 
     def world(self) -> World:
-        """Made again; refused when it is no longer the one of these runs."""
+        """The world, made again; refused if it is no longer the one of these runs."""
         known, source = self.manifest["world"], str(self.root / MANIFEST)
         try:
             world = self.spec.make_world().named(known["name"])
@@ -130,7 +130,7 @@ class Folder:
         return [place for place in self.places() if place.finished]
 
     def ledger(self, place: RunPlace) -> Ledger:
-        """Of a finished run; one that is damaged, or not the run that belongs there, is refused."""
+        """The ledger of a finished run; refused if it is damaged or belongs to another run."""
         from surefoot.runs import ledger
 
         agent = next(each["agent"] for each in self.manifest["agents"] if each["label"] == place.label)
@@ -150,7 +150,7 @@ class Folder:
     # --- wall times -------------------------------------------------------------------------------------
 
     def times(self) -> dict[str, Any]:
-        """By ``LABEL/seed-0003``; empty when there are none, or none that can be read."""
+        """Wall times by ``LABEL/seed-0003``; empty if there are none, or none that can be read."""
         with contextlib.suppress(OSError, UnreadableFile):
             document = checked.entries(documents.read_json(self.root / TIMES)[0], "$", ("runs",))
             runs = checked.entries(document["runs"], "$.runs", ())
@@ -159,7 +159,7 @@ class Folder:
         return {}
 
     def add_time(self, place: RunPlace, seconds: float, marks: Sequence[tuple[int, float]]) -> None:
-        """Enter a session of a run; marks of earlier sessions come first."""
+        """Add a session of a run; marks of earlier sessions come first."""
         runs = self.times()
         before = runs.get(place.key, {"seconds": 0.0, "marks": []})
         spent = before["seconds"]
@@ -172,7 +172,7 @@ class Folder:
 
 
 def _is_time(entry: Any) -> bool:
-    """Seconds, and marks in growing order; times are a service, so anything else is no time and no error."""
+    """Seconds, and marks in increasing order; times are optional, so anything else is ignored without an error."""
     try:
         part = checked.entries(entry, "", ("seconds", "marks"))
         marks = [checked.sequence(mark, "", 2) for mark in checked.sequence(part["marks"], "")]
@@ -210,7 +210,7 @@ def open_folder(root: str | Path) -> Folder:
 
 
 def _checked(document: object) -> dict[str, Any]:
-    """The manifest, of the right types throughout; what the values mean is for :class:`Spec`."""
+    """The manifest, with all types checked; :class:`Spec` checks what the values mean."""
     checked.of_format(document, "a sweep", FORMAT, VERSION, "Run anew.")
     keys = ("world", "agents", "seeds", "episodes", "snapshots", "versions")
     manifest = checked.entries(document, "$", keys)
@@ -245,7 +245,7 @@ _MAKE_ONE = "Make one with: surefoot run WORLD --out DIR."
 
 
 def refuse_taken(root: Path, force: bool) -> None:
-    """Nothing is overwritten unasked, and nothing ever that is not a sweep."""
+    """Refuse to overwrite anything unless asked to, and ever to overwrite something that is not a sweep."""
     if not root.exists() or (root.is_dir() and not _content(root)):
         return
     if not root.is_dir():
@@ -269,12 +269,12 @@ def refuse_taken(root: Path, force: bool) -> None:
 
 
 def _content(root: Path) -> list[str]:
-    """What is in a directory, but for the locks that a refused or killed process leaves."""
+    """What is in a directory, except the locks that a refused or killed process leaves."""
     return [path.name for path in root.iterdir() if path.name not in (LOCK, WORKERS)]
 
 
 def create(root: Path, manifest: dict[str, Any], world: World) -> Folder:
-    """Write the manifest, and a world that no registry can make; runs that were there go first, in one step."""
+    """Write the manifest, and a world that no registry can make; earlier runs are removed first, in one step."""
     with writing(root):
         if (root / RUNS).exists():
             disk.DISK.move(root / RUNS, root / f".old-{secrets.token_hex(4)}")
@@ -288,7 +288,7 @@ def create(root: Path, manifest: dict[str, Any], world: World) -> Folder:
 
 
 def clean(folder: Folder) -> None:
-    """Remove what a killed process left behind. Only for who holds the lock."""
+    """Remove what a killed process left behind. Only the holder of the lock may call it."""
     with contextlib.suppress(OSError):
         for path in _leftovers(folder):
             if path.is_dir():
@@ -315,8 +315,8 @@ def _leftovers(folder: Folder) -> Iterator[Path]:
 def alone(folder: Path) -> Iterator[None]:
     """Work in the folder alone, or refuse and say who is there.
 
-    Its workers share a lock of their own: when the process that runs a sweep was killed, they may live on for a moment,
-    and whoever comes next waits for them to be gone.
+    The workers share a lock of their own: if the process that runs a sweep is killed, they may live on for a moment,
+    and the next process waits until they are gone.
     """
     fix = "Wait for it to end, or choose another directory."
     with Lock(folder / LOCK, busy="another process works in this directory", fix=fix):
@@ -326,7 +326,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def working(folder: Path) -> Lock:
-    """Held by a worker process as long as it lives."""
+    """A lock that a worker process holds as long as it lives."""
     return _workers(folder, shared=True)
 
 

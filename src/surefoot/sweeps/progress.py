@@ -1,4 +1,4 @@
-"""One live display for all runs of a sweep: how far each is, and all together. On a terminal, after two seconds."""
+"""One live display for all runs of a sweep: the progress of each and of all. On a terminal, after two seconds."""
 
 from __future__ import annotations
 

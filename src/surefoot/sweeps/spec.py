@@ -1,4 +1,4 @@
-"""What a sweep is to run: a world, agents with their options, seeds. Checked before anything is made."""
+"""What a sweep runs: a world, agents with their options, seeds. Checked before anything is made."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}\Z")
 
 @dataclass(frozen=True)
 class Contender:
-    """An agent by name, with its keywords, under a label that names its folder."""
+    """An agent by name, with its options, under a label that names its folder."""
 
     agent: str
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Spec:
-    """All that decides a sweep, checked; only whether the world takes its options shows when it is made."""
+    """Everything that defines a sweep, checked; whether the world takes its options is known only when it is made."""
 
     world: str | World  # a name, a file, or a world of your own
     agents: Sequence[Contender]
@@ -68,14 +68,14 @@ class Spec:
 
     @property
     def world_name(self) -> str:
-        """As the manifest and titles have it."""
+        """The world's name in the manifest and in titles."""
         if isinstance(self.world, World):
             return self.world.name or "a world of your own"
         return Path(self.world).name if worlds.is_file_name(self.world) else self.world
 
     @property
     def own_world(self) -> bool:
-        """True when no registry can make it again, and so a copy is kept with the runs."""
+        """True if no registry can make it again, so that a copy is kept with the runs."""
         return isinstance(self.world, World) or worlds.is_file_name(self.world)
 
     def make_world(self) -> World:
@@ -109,7 +109,7 @@ def check_world_options(world: str, options: Mapping[str, Any]) -> None:
 
 
 def world_function(world: str) -> tuple[Callable[..., World], tuple[str, ...]]:
-    """What makes a named world, and those of its keywords that the name gives already."""
+    """The function that makes a named world, and the arguments that its name already determines."""
     family = worlds.family_of(world)
     return family.maker(), ("size",) if family.sizes else ()
 
@@ -118,4 +118,4 @@ def _refuse_twice(what: str, names: Sequence[str]) -> None:
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:
         fix = "Give one of them a name of its own: LABEL=AGENT." if what == "label" else ""
-        raise InvalidInput(f"a {what} is there twice", got=twice, fix=fix)
+        raise InvalidInput(f"a {what} is given twice", got=twice, fix=fix)

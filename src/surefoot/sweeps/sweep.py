@@ -1,11 +1,11 @@
-"""Many runs: agents × seeds on one world, in a directory that can be left and taken up again at any time.
+"""Many runs: agents × seeds on one world, in a directory; can be interrupted and resumed at any time.
 
 ::
 
     OUT/
       sweep.json                        the manifest: what is run (below)
       world.json (or .npz)              only for a world of your own: a copy of it
-      times.json                        wall times, apart from the ledgers, which are deterministic (below)
+      times.json                        wall times; kept out of the ledgers, which are deterministic (below)
       runs/LABEL/seed-0003/             a finished run; it appears whole, by one rename
         manifest.json                   ┐ the ledger, exactly as ``Run.save`` writes it
         episodes.parquet (or .npz)      │ (surefoot.runs.ledger; read it with ``Ledger.load``)
@@ -13,7 +13,7 @@
         policy.json                     the last policy (surefoot.plan.policy_document)
         policy-exploit.json             the same without exploration bonuses
         snapshots/plan-000017.npz       some of its plans, for the explorer (surefoot.runs.plans_kept)
-      runs/LABEL/seed-0003.checkpoint   a run under way; gone when it is finished
+      runs/LABEL/seed-0003.checkpoint   a run in progress; removed when it is finished
       runs/LABEL/seed-0003.snapshots/   its snapshots so far; they move into the finished run
       .lock, .workers                   who works here
 
@@ -26,21 +26,21 @@
      "snapshots": {"seeds": [0], "note": ""},      the seeds whose runs keep snapshots; why none, if none
      "versions": {"python": …, "surefoot": …, "numpy": …, …}}
 
-The world is made again by ``worlds.make(name, **options)``, or, one of your own, read from its ``file``, a copy beside
-the manifest; its digest must be the one in the manifest. A label is the
-agent's own name unless the user chose another, to compare an agent with itself under other options. Folders are
-``seed-`` and the seed in four digits or more. A run is finished when its folder is there; see :func:`open_folder`.
+The world is made again by ``worlds.make(name, **options)``; a world of your own is read from its ``file``, a copy next
+to the manifest. Its digest must be the one in the manifest. A label is the agent's own name unless the user chose
+another, to compare an agent with itself under different options. Folders are named ``seed-`` and the seed in four
+digits or more. A run is finished when its folder exists; see :func:`open_folder`.
 
-``times.json``: by ``LABEL/seed-0003`` the wall time that the run took, all sessions together, and how it went::
+``times.json``: for each ``LABEL/seed-0003``, the wall time of the run, over all sessions, and its course::
 
     {"format": "surefoot-times", "version": 1,
      "runs": {"lsvi-new/seed-0003": {"seconds": 4.1, "marks": [[64, 0.01], [128, 0.02], …]}}}
 
-A mark is (episodes done, seconds so far), at most some hundred of them, in growing order. Times are a service: an
+A mark is (episodes done, seconds so far); there are at most some hundred, in increasing order. Times are optional: an
 entry may be missing after a crash, and readers must not need it.
 
-The same sweep gives the same bytes in every finished run's folder, whatever the number of processes and however often
-it was interrupted.
+The same sweep gives the same bytes in every finished run's folder, however many processes it used and however often it
+was interrupted.
 """
 
 from __future__ import annotations
@@ -106,16 +106,16 @@ def sweep(
 
     Args:
         spec: what to run.
-        out: a directory that is new or empty; one that holds runs only with ``force``, which replaces them.
+        out: a new or empty directory; with ``force`` also one that holds runs, which are replaced.
         jobs: processes; by default one per core. The result does not depend on it. A script that uses more than one
-            needs ``if __name__ == "__main__":``, as always with spawned processes. One that dies is replaced.
-        on: where runs are played: "local" (the default), "dask" or "joblib" on this machine, a Dask scheduler's
+            needs ``if __name__ == "__main__":``, as always with spawned processes. A process that dies is replaced.
+        on: where to play the runs: "local" (the default), "dask" or "joblib" on this machine, a Dask scheduler's
             address, or a TOML file that describes a cluster (:mod:`surefoot.sweeps.engines.engine`). The result does
             not depend on it, and :func:`resume` may use another.
-        plan_on: make the plans of agents that know how on a Dask cluster, which is "dask", an address or a file, as
-            above. Runs are then played in this process, one after the other. The result does not depend on it either.
-        checkpoint_seconds: how often a run under way is kept.
-        progress: show a display; by default on a terminal, when it takes more than two seconds.
+        plan_on: for agents that support it, make plans on a Dask cluster: "dask", an address or a file, as above. Runs
+            are then played in this process, one after the other. The result does not depend on it either.
+        checkpoint_seconds: how often a run in progress is saved.
+        progress: show a display; by default on a terminal, if it takes more than two seconds.
 
     Ctrl-C and SIGTERM end it early and keep what is done; :func:`resume` finishes it with the same result.
 
@@ -154,7 +154,7 @@ def resume(
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     progress: bool | None = None,
 ) -> Outcome:
-    """Go on with a sweep that was interrupted, to the same bytes; nothing happens to one that is finished."""
+    """Resume an interrupted sweep, to the same bytes; a finished one is left as it is."""
     pause = at_least("checkpoint_seconds", checkpoint_seconds, 0.0)
     found = open_folder(out)
     engine = _engine(on, jobs, plan_on, found.spec)
@@ -172,7 +172,7 @@ def resume(
 
 
 def _engine(on: str | Engine | None, jobs: int | None, plan_on: str | None, spec: Spec) -> Engine:
-    """Where runs are played; in this process alone when their plans are made on a cluster."""
+    """Where runs are played; in this process alone if their plans are made on a cluster."""
     if plan_on is None:
         return engine_of(on, jobs)
     if on not in (None, "local") or jobs not in (None, 1):
@@ -187,12 +187,12 @@ def _engine(on: str | Engine | None, jobs: int | None, plan_on: str | None, spec
 
 
 def _without_processes(engine: Engine, world: World, tasks: int) -> Engine:
-    """One run, or one process, needs no other than this one."""
+    """A single run, or a single process, needs no other process than this one."""
     return Here(world) if isinstance(engine, Local) and min(engine.jobs, tasks) <= 1 else engine
 
 
 def _try_agents(spec: Spec, world: World, plan_on: str | None) -> list[str]:
-    """Make every agent once: what an agent refuses is said before anything is written. → what they warned of."""
+    """Make every agent once, so that refusals come before anything is written. → their warnings."""
     notes = []
     for each in spec.agents:
         with warnings.catch_warnings(record=True) as caught:

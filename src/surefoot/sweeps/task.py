@@ -1,4 +1,4 @@
-"""One run of a sweep: taken up where it was left, kept on the way, finished in one rename."""
+"""One run of a sweep: resumed where it stopped, saved on the way, finished by one rename."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ENDED, FAILED = "ended", "failed"  #: what a worker's answer begins with
 
 @dataclass(frozen=True)
 class Task:
-    """What a process must know to play one run, beside the world."""
+    """What a process must know to play one run, besides the world."""
 
     place: RunPlace
     contender: Contender
@@ -45,7 +45,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Played:
-    """What became of it."""
+    """How it ended."""
 
     finished: bool
     done: int  # episodes, of all sessions
@@ -58,7 +58,7 @@ Stop = Callable[[], bool]
 
 
 def make_agent(contender: Contender, world: World, episodes: int, plan_on: str | None = None) -> Agent:
-    """The contender; the paper's constants are for the run's own number of episodes unless another is given."""
+    """Make the contender; the paper's constants are for the run's number of episodes unless another is given."""
     options: dict[str, Any] = dict(contender.options)
     if contender.agent == "lsvi-new-paper":
         options.setdefault("episodes", episodes)
@@ -68,7 +68,7 @@ def make_agent(contender: Contender, world: World, episodes: int, plan_on: str |
 
 
 def play_task(task: Task, world: World, tell: Tell, stop: Stop) -> Played:
-    """Play a run to its end or until ``stop()``; either way all that is done is on disk."""
+    """Play a run to its end or until ``stop()``; either way, everything done is on disk."""
     place = task.place
     with writing(place.folder.parent):
         disk.DISK.mkdir(place.folder.parent)
@@ -112,7 +112,7 @@ def _resumed(task: Task, agent: Agent, world: World) -> Session:
 
 @dataclass
 class _Watch:
-    """Looks at a run several times a second: tells how it goes, keeps it from time to time, asks whether to stop."""
+    """Looks at a run several times a second: reports progress, saves it from time to time, asks whether to stop."""
 
     session: Session
     task: Task
@@ -143,7 +143,7 @@ class _Watch:
         return self.stop()
 
     def keep(self) -> None:
-        """Snapshots first, then the checkpoint that needs them, then away with those that it does not need."""
+        """Write snapshots first, then the checkpoint that needs them, then remove those that it does not need."""
         began = self.seconds()
         place = self.task.place
         with writing(place.checkpoint, fix="What was kept before is still there."):
@@ -163,7 +163,7 @@ class _Watch:
 
 
 def finish_run(run: Run, place: RunPlace, recorder: Recorder | None) -> None:
-    """Write the run's folder beside its place and move it there."""
+    """Write the run's folder next to its place and move it there."""
     with writing(place.folder), place.appearing() as beside:
         run.save(beside)
         run.export(beside / POLICY)
@@ -176,7 +176,7 @@ def finish_run(run: Run, place: RunPlace, recorder: Recorder | None) -> None:
 
 
 def packed(error: BaseException) -> tuple[Any, ...]:
-    """An error in parts that travel: its type's name, rule, where, got, fix; and the traceback as text."""
+    """An error as parts that can be sent: its type's name, rule, where, got, fix, and the traceback as text."""
     trace = "".join(traceback.format_exception(error))
     if isinstance(error, SurefootError):
         return (FAILED, type(error).__name__, error.rule, error.where, error.got, error.fix, trace)
