@@ -176,28 +176,49 @@ def test_safe_mdp_goes_to_the_widest_expander() -> None:
 
 
 def test_sno_mdp_settles_when_the_dream_stays_inside() -> None:
-    problem = lanes()
+    """A step that is not proved may be dreamt of where it leads to a state that the set reaches in another way."""
+    problem = maze(
+        {**LANES, (1, "b"): {"on": ["s"], "risky": ["s"], "far": ["z"]}}, {(0, "s"): "stay", (1, "s"): "stay"}
+    )
     graph = problem.graph
-    bounds = bounds_of(problem, {(1, "b", "risky", "s"): 2.0})
-    sure = certify(graph, bounds, problem.bounds)
-    inside = tuple(
-        np.array([int(np.flatnonzero(sure.pairs[h])[0])] * layer.n_states) for h, layer in enumerate(graph.layers)
-    )
-    first = tuple(layer.state_ptr[:-1].copy() for layer in graph.layers)
-    assert two_sets.stays(problem, sure, SimpleNamespace(action=first))
-    outside = (
-        first[0],
-        np.where(np.arange(3) == problem.state_index(1, "b"), problem.pair_index(1, "b", "risky"), first[1]),
-    )
-    assert not two_sets.stays(problem, sure, SimpleNamespace(action=outside))
-    assert inside  # a state that the set does not reach may dream what it likes
-    only_left = Certified(
-        tuple(
-            np.arange(len(p)) != problem.pair_index(0, "s", "right") if h == 0 else p for h, p in enumerate(sure.pairs)
-        ),
-        sure.states,
-    )
-    assert two_sets.stays(problem, only_left, SimpleNamespace(action=outside))
+    unproved = {(1, "b", "risky", "s"): 2.0, (1, "b", "far", "z"): 2.0}
+    sure = certify(graph, bounds_of(problem, unproved), problem.bounds)
+    first = [layer.state_ptr[:-1].copy() for layer in graph.layers]
+    at_b = np.arange(3) == problem.state_index(1, "b")
+
+    def stays(action: str, sure: Certified = sure) -> bool:
+        dream = (first[0], np.where(at_b, problem.pair_index(1, "b", action), first[1]))
+        return two_sets.stays(graph, sure, SimpleNamespace(action=dream))
+
+    assert stays("on")
+    assert stays("risky")
+    assert not stays("far")
+    # A state that the set does not reach may dream what it likes.
+    left = (np.arange(graph.layers[0].n_pairs) != problem.pair_index(0, "s", "right"), sure.pairs[1])
+    assert stays("far", Certified(left, sure.states))
+
+
+@pytest.mark.parametrize("name", ["safe-mdp", "sno-mdp"])
+def test_targets_where_a_cost_has_one_row_per_action(name: str) -> None:
+    """Rows of an action, whatever follows, are the same rows as those of all its successors."""
+    graph = {
+        (0, "s"): {"stay": ["s"], "go": ["s", "a", "b"]},
+        (1, "s"): {"stay": ["s"], "go": ["s", "a"]},
+        (1, "a"): {"on": ["s", "a"]},
+        (1, "b"): {"on": ["s"]},
+    }
+    place = {"stay": [0.1, 0.0], "go": [0.1, 0.4], "on": [0.0, 0.5]}
+    chosen = []
+    for features in (lambda h, s, a: place[a], lambda h, s, a, s2: place[a]):
+        problem = maze(
+            graph,
+            {(0, "s"): "stay", (1, "s"): "stay"},
+            cost_features=features,
+            transition_features=lambda h, s, a, s2: [1.0 / len(graph[h, s][a])],
+        )
+        plan = sf.agents.make(name, problem).plan
+        chosen.append((two_sets.target(problem, plan.bounds, plan.certified_sets), plan.values.action[0].tolist()))
+    assert chosen[0] == chosen[1]
 
 
 def test_sno_mdp_makes_its_trips_and_then_earns(thermal: sf.World, seed: int) -> None:

@@ -38,7 +38,7 @@ from surefoot.model.sparse_rows import SparseRows
 from surefoot.plan.certify import Certified, certify, not_refuted, with_least_worst
 from surefoot.plan.confidence import checked_ridge, default_ridges
 from surefoot.plan.explore import relative_uncertainty
-from surefoot.plan.hope import reached
+from surefoot.plan.hope import followed, played, reached
 from surefoot.plan.plan import Plan
 from surefoot.plan.segments import segment_max
 from surefoot.plan.successors import with_one_successor
@@ -48,6 +48,7 @@ CONFIDENCES, SUCCESSORS = ("published", "proved"), ("one", "all")
 
 
 class Sets(NamedTuple):
+    graph: LayeredGraph  # with one successor of every pair, or with all that are declared
     sure: Certified  # the pessimistic safe set
     hoped: Certified  # the optimistic one, which contains it
     playable: Certified  # the first, and the least bad action where an outcome that was left out may lead
@@ -114,7 +115,7 @@ class TwoSets(Paced):
             tuple(a | b for a, b in zip(sure.states, hoped.states, strict=True)),
         )
         every = self._successors == "all"
-        return Sets(sure, either, sure if every else with_least_worst(self.problem.graph, sure, bounds, limits))
+        return Sets(graph, sure, either, sure if every else with_least_worst(self.problem.graph, sure, bounds, limits))
 
 
 def prior_ridge(problem: Problem) -> float:
@@ -158,10 +159,7 @@ class SafeMdp(TwoSets):
 def target(problem: Problem, bounds: CostBounds, sure: Certified) -> tuple[int, int, float]:
     """(step, pair, width) of the row to go and measure."""
     graph, scales = problem.graph, problem.cost_scales
-    inside = [
-        np.repeat(mask, np.diff(layer.row_ptr))
-        for mask, layer in zip(reached_pairs(graph, sure), graph.layers, strict=True)
-    ]
+    inside = list(reached(graph, sure.pairs)[:-1])
     away = _away(problem, inside, sure)
     norm = np.array([prior.norm for prior in problem.priors])
     best, widest = (0, int(graph.layers[0].fallback_pairs()[0]), 0.0), (-1, -1.0)
@@ -178,12 +176,6 @@ def target(problem: Problem, bounds: CostBounds, sure: Certified) -> tuple[int, 
             pair = int(np.searchsorted(layer.row_ptr, own[top], side="right")) - 1
             best, widest = (h, pair, float(width[top])), rank
     return best
-
-
-def reached_pairs(graph: LayeredGraph, sure: Certified) -> list[BoolArray]:
-    """Per decision layer (N,) the pairs of the set in states that it reaches from a start."""
-    edges = reached(graph, sure.pairs)
-    return [np.logical_or.reduceat(edges[h], layer.pair_ptr[:-1]) for h, layer in enumerate(graph.layers)]
 
 
 def _away(problem: Problem, inside: list[BoolArray], sure: Certified) -> list[FloatArray]:
@@ -247,7 +239,7 @@ class SnoMdp(TwoSets):
     """SNO-MDP (Wachi, Sui 2020): first explore the safe set, then earn in it.
 
         phase 1   SafeMDP's trips (:class:`SafeMdp`), until the best policy of the optimistic safe set would, in
-                  every state of the pessimistic one, stay in the pessimistic one (the stopping rule ES²),
+                  every state that the pessimistic one reaches, lead to such a state (the stopping rule ES²),
                   or the widest row is narrower than ``tolerance``, or ``trips`` were made
         phase 2   Q = min(R_h, r + expected next value) over the pessimistic safe set
 
@@ -282,7 +274,7 @@ class SnoMdp(TwoSets):
         if not self.settled[0]:
             h, pair, width = target(problem, bounds, sets.sure)
             done = self.episodes >= self._trips or width < self._tolerance
-            self.settled[0] = done or stays(problem, sets.sure, self._optimistic(sets.hoped, known))
+            self.settled[0] = done or stays(sets.graph, sets.sure, self._optimistic(sets.hoped, known))
         if self.settled[0]:
             return self._optimistic(sets.playable, known)
         return towards(problem.graph, sets.playable, (h, pair))
@@ -291,13 +283,14 @@ class SnoMdp(TwoSets):
         return {**super()._data(), "settled": self.settled}
 
 
-def stays(problem: Problem, sure: Certified, dream: Values) -> bool:
-    """True when the hoped-for policy plays pairs of the pessimistic set in all states that the set reaches (ES²)."""
-    graph = problem.graph
-    for h, inside in enumerate(reached_pairs(graph, sure)):
-        layer = graph.layers[h]
-        here = np.logical_or.reduceat(inside, layer.state_ptr[:-1])
-        if not sure.pairs[h][dream.action[h][here]].all():
+def stays(graph: LayeredGraph, sure: Certified, dream: Values) -> bool:
+    """True when the hoped-for policy leads from all states that the pessimistic set reaches to such states (ES²)."""
+    here = np.zeros(graph.n_states(0), bool)
+    here[graph.starts] = True
+    for h, layer in enumerate(graph.layers):
+        dreamt = followed(layer, played(layer, dream.action[h]), here, graph.n_states(h + 1))[1]
+        here = followed(layer, sure.pairs[h], here, graph.n_states(h + 1))[1]
+        if np.any(dreamt & ~here):
             return False
     return True
 
