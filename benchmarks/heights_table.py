@@ -2,6 +2,7 @@
 
     python -m benchmarks.heights_table [--size published] [--worlds 100] [--episodes 60]
     python -m benchmarks.heights_table --worlds 0 --page docs/field.md       # write the table of what was recorded
+    python -m benchmarks.heights_table --again 0 1 50    # does today's code give what was recorded?
 
 Each agent learns on each world, with a constant and with a varying threshold. "sno-mdp, told a constant" is the
 published learner, which has no notion of a threshold that changes, on the constant one; its steps are judged by the
@@ -19,10 +20,11 @@ from typing import Any
 import numpy as np
 
 import surefoot as sf
+from surefoot.sweeps.field import PROVED
 
 AGENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "sno-mdp": ("sno-mdp", {}),
-    "sno-mdp-proved": ("sno-mdp", {"confidence": "proved", "successors": "all"}),
+    "sno-mdp-proved": ("sno-mdp", PROVED),
     "safe-exp-opt": ("safe-exp-opt", {}),
     "mase": ("mase", {"stop": 0}),  # staying is always safe
     "slucb-qvi": ("slucb-qvi", {}),
@@ -36,17 +38,20 @@ PUBLISHED = {
 }
 
 
-def play(name: str, options: dict[str, Any], world: sf.World, judge: sf.World, episodes: int) -> list[float]:
-    """[episodes in which a limit of ``judge`` was broken, mean value]; both worlds have the same moves."""
-    seen: list[tuple[int, bool]] = []
+def play(
+    name: str, options: dict[str, Any], world: sf.World, judges: list[sf.World], episodes: int
+) -> list[list[float]]:
+    """By judge, all with the moves of the world: [episodes in which one of its limits was broken, mean value]."""
+    seen: list[tuple[int, list[bool]]] = []
 
     def look(plan: sf.Plan, done: int) -> None:
-        seen.append((done, sf.exact.violations(judge, plan.values.action).expected > 0))
+        seen.append((done, [sf.exact.violations(judge, plan.values.action).expected > 0 for judge in judges]))
 
     run = sf.run(sf.agents.make(name, world.problem, **options), world, episodes, 0, on_plan=look, progress=False)
     ends = [*(done for done, _ in seen[1:]), episodes]
-    broken = sum(end - done for (done, breaks), end in zip(seen, ends, strict=True) if breaks)
-    return [broken, round(float(run.value.mean()), 6)]
+    spans = [(end - done, breaks) for (done, breaks), end in zip(seen, ends, strict=True)]
+    value = round(float(run.value.mean()), 6)
+    return [[sum(span for span, breaks in spans if breaks[i]), value] for i in range(len(judges))]
 
 
 def measure(size: str, seed: int, episodes: int, found: dict[str, Any]) -> dict[str, Any]:
@@ -54,10 +59,12 @@ def measure(size: str, seed: int, episodes: int, found: dict[str, Any]) -> dict[
     steady, varying = (sf.worlds.make(f"heights/{size}", seed=seed, thresholds=kind) for kind in KINDS)
     for label, (name, options) in AGENTS.items():
         for kind, world in zip(KINDS, (steady, varying), strict=True):
-            if f"{label}/{kind}" not in found:
-                found[f"{label}/{kind}"] = play(name, options, world, world, episodes)
-    if f"{BLIND}/varying" not in found:
-        found[f"{BLIND}/varying"] = play("sno-mdp", {}, steady, varying, episodes)
+            keys, judges = [f"{label}/{kind}"], [world]
+            if keys == ["sno-mdp/constant"]:
+                keys.append(f"{BLIND}/varying")
+                judges.append(varying)
+            if not found.keys() >= set(keys):
+                found.update(zip(keys, play(name, options, world, judges, episodes), strict=True))
     return found
 
 
@@ -93,9 +100,16 @@ def main() -> None:
     parser.add_argument("--worlds", type=int, default=100)
     parser.add_argument("--episodes", type=int, default=60)
     parser.add_argument("--page", type=Path)
+    parser.add_argument("--again", type=int, nargs="+", default=[], metavar="SEED")
     given = parser.parse_args()
     path = Path(__file__).with_name(f"heights-{given.size}.jsonl")
     done = read(path)
+    for seed in given.again:
+        now = measure(given.size, seed, given.episodes, {})
+        other = {key: (done[seed].get(key), each) for key, each in now.items() if done[seed].get(key) != each}
+        print(f"world {seed}: {len(now) - len(other)} of {len(now)} as recorded; others, before and now: {other}")
+    if given.again:
+        return
     for seed in range(given.worlds):
         found = dict(done.get(seed, {}))
         before = len(found)

@@ -186,16 +186,19 @@ def test_sno_mdp_settles_when_the_dream_stays_inside() -> None:
     first = [layer.state_ptr[:-1].copy() for layer in graph.layers]
     at_b = np.arange(3) == problem.state_index(1, "b")
 
-    def stays(action: str, sure: Certified = sure) -> bool:
+    def stays(action: str, sure: Certified = sure, by_steps: bool = False) -> bool:
         dream = (first[0], np.where(at_b, problem.pair_index(1, "b", action), first[1]))
-        return two_sets.stays(graph, sure, SimpleNamespace(action=dream))
+        return two_sets.stays(graph, sure, SimpleNamespace(action=dream), by_steps)
 
     assert stays("on")
+    assert stays("on", by_steps=True)
     assert stays("risky")
+    assert not stays("risky", by_steps=True)
     assert not stays("far")
     # A state that the set does not reach may dream what it likes.
     left = (np.arange(graph.layers[0].n_pairs) != problem.pair_index(0, "s", "right"), sure.pairs[1])
     assert stays("far", Certified(left, sure.states))
+    assert stays("far", Certified(left, sure.states), by_steps=True)
 
 
 @pytest.mark.parametrize("name", ["safe-mdp", "sno-mdp"])

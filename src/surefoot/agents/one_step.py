@@ -116,7 +116,8 @@ class Oplb(SlucbQvi):
         α = α_r = 1 + 2/slack,   α_c = 1
 
     Port of: the optimistic–pessimistic linear bandit, every state a context of its own. Sources: the constants
-    remembered; the linear program of its multi-armed version read in the authors' code.
+    remembered; the linear program of its multi-armed version read in the authors' code, which finds the same mixtures
+    (benchmarks/published_code.py).
     Changed to fit: rewards are known, so that only exploration of costs is left of its optimism; the bounds are those
     of spec 3; a bandit has no next state, so it looks at the reward of this step alone. Exact where the horizon is 2.
     Assumes: a known safe action in every state, with known cost (here the anchor).

@@ -160,8 +160,8 @@ class OptCmdp(Tabular):
 
         c~ = max( ĉ − σ√(l/n), min(0, ĉ) ),    E Σ c~_j ≤ n·c̄_j,        l = log(6·pairs·K/p)
 
-    Port of: the extended linear program. Sources: read in the code of DOPE's authors, who compare with it; the
-    optimistic costs remembered.
+    Port of: the extended linear program. Sources: read in the code of DOPE's authors, who compare with it, and which
+    finds the same widths and optima (benchmarks/published_code.py); the optimistic costs remembered.
     Changed to fit: costs are measured with noise σ, and a pair's optimistic cost is not below 0 unless its mean is;
     widths are known to be 0 where an action has one declared successor. ``scale`` multiplies all widths; 1 is
     published.
@@ -188,10 +188,12 @@ class Dope(Tabular):
             rewards  r + (3H/ξ)·Σ_{s'} b(s,a,s')
         where no policy keeps the budget so: the fallback again
 
-    Port of: the paper's learner. Sources: widths, costs, K₀ and the way out read in the authors' code; the reward's
-    bonus remembered, and the code for two of their problems leaves it out.
-    Changed to fit: costs are measured with noise σ; ``scale`` multiplies all widths, ``bonus`` the reward's bonus and
-    ``initial_episodes`` replaces K₀; by default all are as published, and only the fallback is played for very long.
+    Port of: the paper's learner. Sources: widths, costs, K₀ and the way out read in the authors' code, which finds the
+    same optima (benchmarks/published_code.py); the reward's bonus remembered, and the code for two of their problems
+    leaves it out.
+    Changed to fit: costs are measured with noise σ; Σb is over the declared successors, where the code takes all
+    states; ``scale`` multiplies all widths, ``bonus`` the reward's bonus and ``initial_episodes`` replaces K₀; by
+    default all are as published, and only the fallback is played for very long.
     Assumes: nothing about features; a fallback strictly below the expected budget.
     Guarantees: with probability 1 − p no episode whose *expected* cost exceeds the budget; nothing about steps.
     May violate: single steps wherever the budget of the whole episode leaves room.
@@ -299,7 +301,8 @@ class OpseLcmdp(Tabular):
     and the least y in [0, Y] for which V_j ≥ b_j for every j (20 bisections); the fallback, where even y = Y is too
     little.
 
-    Port of: the paper's learner with features of tables. Sources: read in the authors' code.
+    Port of: the paper's learner with features of tables. Sources: read in the authors' code, which finds the same
+    policies once the entropy in its values is put right (benchmarks/published_code.py).
     Changed to fit: utilities are known there and measured here: u_j is Σu/(1 + n) of the measurements, less
     σ_j/(2C_j)·β; one price for all limits. Constants are those of the paper's experiments with random tables, C_r = C_u
     = C_+ = B = 1, Y = 300, κ = 0.1; the theory's are larger by orders. ``scale`` multiplies C_r, C_u, C_+ and B.

@@ -40,11 +40,11 @@ from surefoot.plan.confidence import checked_ridge, default_ridges
 from surefoot.plan.explore import relative_uncertainty
 from surefoot.plan.hope import followed, played, reached
 from surefoot.plan.plan import Plan
-from surefoot.plan.segments import segment_max
+from surefoot.plan.segments import segment_max, spread
 from surefoot.plan.successors import with_one_successor
 from surefoot.plan.values import Values, greedy, most_to_come
 
-CONFIDENCES, SUCCESSORS = ("published", "proved"), ("one", "all")
+CONFIDENCES, SUCCESSORS, SETTLE = ("published", "proved"), ("one", "all"), ("states", "steps")
 
 
 class Sets(NamedTuple):
@@ -139,11 +139,13 @@ class SafeMdp(TwoSets):
 
     The plan goes to the target along pairs of the set, by the shortest way that the declared support allows.
 
-    Port of: the algorithm as its published code has it. Sources: read in the authors' code.
+    Port of: the algorithm as its published code has it. Sources: read in the authors' code, which finds the same
+    intervals and sets (benchmarks/published_code.py).
     Changed to fit: returnability becomes that every step of the set has a next one, to the end of the episode; the
-    Lipschitz constant is the declared norm, which bounds |cost(x) − cost(x')| by L‖x − x'‖; once safe is not always
-    safe, as the set is computed anew; an episode makes one trip; last states are no targets. Features too many for a
-    dense copy: no expanders.
+    Lipschitz constant is the declared norm, which bounds |cost(x) − cost(x')| by L‖x − x'‖, for any x' where the code
+    asks for the same action; the variance of the noise, which the code's library adds to that of the mean, is left out;
+    once safe is not always safe, as the set is computed anew; an episode makes one trip; last states are no targets.
+    Features too many for a dense copy: no expanders.
     Assumes: deterministic transitions (``successors="one"``), and β = 2 standard deviations
     (``confidence="published"``).
     Guarantees: every step safe with probability 1 − p with ``confidence="proved", successors="all"``; else nothing.
@@ -250,10 +252,13 @@ class SnoMdp(TwoSets):
     (``confidence="published"``).
     Guarantees: every step safe with probability 1 − p with ``confidence="proved", successors="all"``; else nothing.
     May violate: where an action has a second outcome, and where two standard deviations are not enough.
+
+    ``settle``: ``"states"`` is the published rule, which asks where the best policy leads; ``"steps"`` also asks that
+    it leads there by steps of the pessimistic set, which matters where several actions lead to one state.
     """
 
     name: ClassVar[str] = "sno-mdp"
-    own = (*TwoSets.own, "trips", "tolerance")
+    own = (*TwoSets.own, "trips", "tolerance", "settle")
 
     def __init__(
         self,
@@ -262,8 +267,10 @@ class SnoMdp(TwoSets):
         *,
         trips: int = 100,
         tolerance: float = 0.005,
+        settle: str = "states",
         **shared: Any,
     ) -> None:
+        self._settle = one_of("settle", SETTLE, settle)
         self._trips = whole("trips", trips, 0)
         self._tolerance = at_least("tolerance", tolerance, 0.0)
         self.settled = np.zeros(1, bool)  # in phase 2
@@ -274,7 +281,8 @@ class SnoMdp(TwoSets):
         if not self.settled[0]:
             h, pair, width = target(problem, bounds, sets.sure)
             done = self.episodes >= self._trips or width < self._tolerance
-            self.settled[0] = done or stays(sets.graph, sets.sure, self._optimistic(sets.hoped, known))
+            dream, by_steps = self._optimistic(sets.hoped, known), self._settle == "steps"
+            self.settled[0] = done or stays(sets.graph, sets.sure, dream, by_steps)
         if self.settled[0]:
             return self._optimistic(sets.playable, known)
         return towards(problem.graph, sets.playable, (h, pair))
@@ -283,14 +291,17 @@ class SnoMdp(TwoSets):
         return {**super()._data(), "settled": self.settled}
 
 
-def stays(graph: LayeredGraph, sure: Certified, dream: Values) -> bool:
-    """True when the hoped-for policy leads from all states that the pessimistic set reaches to such states (ES²)."""
+def stays(graph: LayeredGraph, sure: Certified, dream: Values, by_steps: bool = False) -> bool:
+    """True when the hoped-for policy leads from all states that the pessimistic set reaches to such states (ES²);
+    ``by_steps``: along steps of the set."""
     here = np.zeros(graph.n_states(0), bool)
     here[graph.starts] = True
     for h, layer in enumerate(graph.layers):
-        dreamt = followed(layer, played(layer, dream.action[h]), here, graph.n_states(h + 1))[1]
+        chosen = played(layer, dream.action[h])
+        dreamt = followed(layer, chosen, here, graph.n_states(h + 1))[1]
+        strays = np.any(chosen & spread(here, layer.state_ptr) & ~sure.pairs[h]) if by_steps else False
         here = followed(layer, sure.pairs[h], here, graph.n_states(h + 1))[1]
-        if np.any(dreamt & ~here):
+        if strays or np.any(dreamt & ~here):
             return False
     return True
 

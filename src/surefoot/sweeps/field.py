@@ -18,6 +18,8 @@ WORLDS: dict[str, str] = {
 }
 """Each world, and what it asks of a learner."""
 
+PROVED = {"confidence": "proved", "successors": "all", "settle": "steps"}  #: SNO-MDP as a hard limit needs it
+
 
 def contenders(episodes: int) -> list[Contender]:
     """The learners: with published constants, unless these would play the fallback for ever; labels say so."""
@@ -34,7 +36,7 @@ def contenders(episodes: int) -> list[Contender]:
         Contender("lsvi-ucb", {"episodes": episodes, "scale": 0.01}, "lsvi-ucb-tuned"),
         Contender("safe-mdp"),
         Contender("sno-mdp"),
-        Contender("sno-mdp", {"confidence": "proved", "successors": "all"}, "sno-mdp-proved"),
+        Contender("sno-mdp", PROVED, "sno-mdp-proved"),
         Contender("safe-exp-opt"),
         Contender("mase"),
         Contender("lsvi-ae"),
