@@ -115,7 +115,7 @@ def test_a_tampered_journal_is_told(folder: Path) -> None:
 def test_a_study_without_a_word_has_a_page_too(tmp_path: Path) -> None:
     with sf.Study.open(tmp_path / "empty.study", sf.worlds.make("figure1").problem):
         pass
-    assert "Nothing was told yet" in page.write_study_page(tmp_path / "empty.study").read_text("utf-8")
+    assert "Nothing has been told yet" in page.write_study_page(tmp_path / "empty.study").read_text("utf-8")
 
 
 def named(path: Path, limit: str, reason: str = "no reason") -> Path:

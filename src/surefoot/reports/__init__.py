@@ -1,4 +1,4 @@
-"""Reports, pictures and pages: everything that people look at. All drawing lives here.
+"""Reports, pictures and pages: everything that people look at. All drawing is here.
 
 statistics  the mean over runs, its interval, the price of safety       data     what a report says, before any drawing
 charts      charts as plain numbers                                     classes  certified, not yet, unsafe

@@ -1,4 +1,4 @@
-"""The charts of a report as plain numbers, from the ledgers of its runs: what a figure shows and a table holds."""
+"""The charts of a report as plain numbers, from the ledgers of its runs, for figures and tables alike."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIMITS_SHOWN = 4  #: charts of margins on the page; the others are written besid
 
 @dataclass(frozen=True)
 class Curve:
-    """A curve over episodes, with an interval where it stands for several runs."""
+    """A curve over episodes, with an interval if it is the mean of several runs."""
 
     label: str
     agent: str  # whose look it has; "" for a curve that belongs to no agent
@@ -73,7 +73,7 @@ def mean_curve(label: str, agent: str, at: NDArray[np.int64], rows: Sequence[NDA
 
 
 def least_curve(label: str, agent: str, at: NDArray[np.int64], rows: Sequence[NDArray[Any]]) -> Curve:
-    """The curve of the least over runs: of margins, where a mean would hide the one run that breaks a limit."""
+    """The smallest value over runs, for margins: a mean would hide the one run that breaks a limit."""
     worst = tuple(np.stack(rows).astype(np.float64).min(axis=0).tolist())
     return Curve(label, agent, tuple(at.tolist()), worst, worst, worst, len(rows))
 
@@ -143,7 +143,7 @@ def regret_charts(lines: tuple[Curve, ...], bound: tuple[Curve | None, str]) -> 
 
 
 def fitted_slope(line: Curve) -> float | None:
-    """Of log total over log episodes, by least squares over the last decade; None where a total is not above 0."""
+    """The slope of log total over log episodes, fitted to the last decade; None if a total is not above 0."""
     at, total = np.array(line.episodes), np.array(line.middle)
     late = at >= at[-1] / 10
     if at[-1] < 20 or (total[late] <= 0).any():
@@ -156,7 +156,7 @@ def value_chart(groups: _Groups, agents: Mapping[str, str], values: tuple[float,
         name="value",
         title="Value of the policy played",
         y="exact value",
-        caption="What each episode's policy is worth. Above the best safe value only by breaking limits.",
+        caption="The exact value of each episode's policy. Only breaking limits can exceed the best safe value.",
         lines=_lines(groups, agents, lambda ledger, at: ledger.episodes["value"][at - 1]),
         levels=(("fallback", float(values[0])), ("best safe", float(values[1]))),
     )
@@ -189,7 +189,7 @@ def margin_charts(groups: _Groups, agents: Mapping[str, str]) -> list[Chart]:
     charts: list[Chart] = []
     for name in limits:
         lines = _lines(groups, agents, lambda run, at: _least_since(run.episodes[f"margin_{name}"], at), least_curve)  # noqa: B023
-        caption = "Smallest bound − true cost since the point before, the least of all runs. Below 0 a limit is broken."
+        caption = "Smallest bound − true cost since the previous point, over all runs. Below 0 a limit is broken."
         title = f"Margin to the limit: {name}"
         levels = (("limit", 0.0),)
         charts.append(Chart(f"margin-{_file(name)}", title, "margin", caption, lines, levels, statistic="least"))
@@ -200,7 +200,7 @@ def margin_charts(groups: _Groups, agents: Mapping[str, str]) -> list[Chart]:
 
 
 def _least_since(column: NDArray[Any], at: NDArray[np.int64]) -> NDArray[Any]:
-    """(n,) the least of the column between the moment before and each moment."""
+    """(n,) the smallest value of the column between the previous moment and each moment."""
     least: NDArray[Any] = np.minimum.reduceat(column[: at[-1]], np.concatenate([[0], at[:-1]]))
     return least
 
@@ -210,7 +210,7 @@ def _file(name: str) -> str:
 
 
 def time_charts(marks: Mapping[str, Sequence[Any]], agents: Mapping[str, str]) -> list[Chart]:
-    """Milliseconds per episode between two marks; none where no times were kept."""
+    """Milliseconds per episode between two marks; no chart if no times were kept."""
     lines = []
     for label, runs in marks.items():
         if not runs:
@@ -227,7 +227,7 @@ def time_charts(marks: Mapping[str, Sequence[Any]], agents: Mapping[str, str]) -
         lines.append(mean_curve(label, agents[label], edges[1:], rows))
     if not lines:
         return []
-    caption = "Wall time, kept apart from the ledgers, which are deterministic; it depends on the machine."
+    caption = "Wall time, which depends on the machine and is not part of the deterministic ledgers."
     return [Chart("time", "Time per episode", "milliseconds", caption, tuple(lines), y_scale="log")]
 
 

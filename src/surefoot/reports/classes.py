@@ -95,7 +95,7 @@ class View:
         return int(edges[layer.successor[edges] == after][0])
 
     def at_first_sight(self) -> dict[Label, int]:
-        """By label the Class at the first step at which a state can occur: there, most lies ahead of it."""
+        """By label, the Class at the first step at which a state can occur, when most of the episode lies ahead."""
         found: dict[Label, int] = {}
         for h, classes in enumerate(self.states[:-1]):
             names = self.world.problem.naming.states[h]
@@ -105,8 +105,8 @@ class View:
         return found
 
     def ways_to(self) -> dict[Label, int]:
-        """By label, how one may get there: CERTIFIED by certified actions alone, OPEN by truly safe ones, UNSAFE not
-        safely; WRONG by an action that is allowed and truly unsafe. The best of all steps, of the worst ways there."""
+        """By label, how a state can be reached: CERTIFIED by certified actions alone, OPEN by truly safe ones, UNSAFE
+        not safely; WRONG by an action that is allowed but truly unsafe. The best over all steps of the worst ways."""
         certified = self._reached((Class.CERTIFIED,))
         allowed = self._reached((Class.CERTIFIED, Class.WRONG))
         safe = self._reached((Class.CERTIFIED, Class.OPEN))
@@ -133,7 +133,7 @@ class View:
         return {int(kind) for row in self.states for kind in set(row.tolist())}
 
     def _outside(self, h: int) -> int | None:
-        """The state, and the pair, that stands for what is not in a growing graph; None where there is none."""
+        """The state and the pair that stand for what is not in a growing graph; None if there is none."""
         return OUTSIDE if h > 0 and self.world.problem.graph.beyond is not None else None
 
     def csv(self) -> str:
@@ -160,7 +160,7 @@ class View:
 
 
 def classify(world: World, plan: Plan | Snapshot | None = None) -> View:
-    """Of a plan, or of a plan that was kept; without one, of the fallback. Rays are at their plan's intensities."""
+    """Classify for a plan or a kept plan; without one, for the fallback. Rays are at their plan's intensities."""
     graph = world.problem.graph
     if plan is not None and world.problem.has_rays:
         opened = plan.intensity if isinstance(plan, Snapshot) else plan.intensities
@@ -183,7 +183,7 @@ def _compare(world: World, known: Certified, action: tuple[IntArray, ...], learn
 
 
 def truly_safe(world: World) -> tuple[Sequence[BoolArray], Sequence[BoolArray]]:
-    """States and pairs; of a graph that grows as in the whole graph, where that is small enough to be built."""
+    """Truly safe states and pairs; for a growing graph, those of the whole graph if it is small enough to build."""
     problem = world.problem
     everything = None if problem.growth is None else fully_grown(problem, MOST_WHOLE)
     states, pairs = safe_sets(world if everything is None else world.on(everything))

@@ -1,7 +1,7 @@
 """What a report says, before any drawing: a headline per agent, charts as plain numbers, and plans to explore.
 
-The page, the figures (SVG, PNG) and the tables (CSV) are all made from these, so that they cannot disagree.
-:func:`read_sweep` takes the directory of a sweep (:mod:`surefoot.sweeps.sweep`) and reads its finished runs only;
+The page, the figures (SVG, PNG) and the tables (CSV) are all made from these, so they cannot disagree.
+:func:`read_sweep` takes the directory of a sweep (:mod:`surefoot.sweeps.sweep`) and reads only its finished runs;
 :func:`read_runs` takes runs that are still in memory.
 """
 
@@ -34,7 +34,7 @@ class Headline(Summary):
 
 @dataclass(frozen=True, eq=False)
 class Explored:
-    """The plans that the explorer shows, of one run."""
+    """The plans of one run that the explorer shows."""
 
     label: str = ""
     seed: int = 0
@@ -65,7 +65,7 @@ class Report:
 
 @dataclass(frozen=True, eq=False)
 class _Course:
-    """A run, however it was kept."""
+    """A run, from a ledger or from memory."""
 
     ledger: Ledger
     seconds: float | None
@@ -73,7 +73,7 @@ class _Course:
 
 
 def read_sweep(directory: str | Path) -> Report:
-    """The finished runs of a directory, summed up."""
+    """The report of the finished runs in a directory."""
     folder = open_folder(directory)
     done: dict[str, list[_Course]] = {}
     times = folder.times()
@@ -81,7 +81,7 @@ def read_sweep(directory: str | Path) -> Report:
         spent = times.get(place.key, {"seconds": None, "marks": []})
         done.setdefault(place.label, []).append(_Course(folder.ledger(place), spent["seconds"], spent["marks"]))
     if not done:
-        fix = f"Go on with: surefoot resume {folder.root}"
+        fix = f"Continue with: surefoot resume {folder.root}"
         raise SurefootError("no run is finished yet", where=str(folder.root), fix=fix)
     manifest, total = folder.manifest, len(folder.places())
     missing = total - sum(map(len, done.values()))
@@ -102,7 +102,7 @@ def read_sweep(directory: str | Path) -> Report:
 
 
 def _kept_plans(folder: Folder, world: World, done: Mapping[str, Sequence[_Course]]) -> Explored:
-    """The plans to explore: of the first agent with a guarantee, else of the first that kept any."""
+    """The plans to explore: those of the first agent with a guarantee, otherwise of the first that kept any."""
     found = [place for place in folder.finished() if any((place.folder / "snapshots").glob("plan-*.npz"))]
     if not found:
         return Explored(why_none=str(folder.manifest["snapshots"].get("note") or Explored.why_none))
@@ -118,7 +118,7 @@ _GIVE = "Give what sf.run returns."
 
 
 def read_runs(runs: Runs) -> Report:
-    """Runs on one world, summed up. With a mapping, its keys are the labels; else runs of one agent go together."""
+    """The report of runs on one world. The keys of a mapping are labels; otherwise runs of one agent go together."""
     groups = _labelled(runs)
     every = [run for group in groups.values() for run in group]
     world = every[0].world

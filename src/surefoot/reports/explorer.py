@@ -1,10 +1,10 @@
 """What the explorer shows: the graph, the truth, and some plans of one run, as arrays that a page can hold.
 
-All steps are concatenated, so that states, pairs and edges have one number each; ``state_ptr`` and
+All steps are concatenated, so states, pairs and edges have one number each; ``state_ptr`` and
 ``pair_ptr`` cut them as in :mod:`surefoot.model.graph`. Numbers are base64 of little-endian arrays. Bounds are the
 same for many triplets (steps that share their data, equal features), so each distinct row is stored once, and ``row``
-says which one an edge has. Why a pair is or is not certified comes from :mod:`surefoot.plan.why`, computed here and
-not in the page, so that page and plan agree.
+says which one an edge has. The reasons why a pair is or is not certified come from :mod:`surefoot.plan.why`, computed
+here and not in the page, so that page and plan agree.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NO_PURPOSE = 255  #: but reward; there are fewer texts
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """Where nobody knows the truth: what a World tells the explorer, as far as a plan can tell it."""
+    """If nobody knows the truth: what a World would tell the explorer, as far as a plan knows it."""
 
     problem: Problem
     costs: tuple[FloatArray, ...]  # not known: NaN
@@ -54,7 +54,7 @@ class Scene:
 
 
 def explorer_of_plan(plan: Plan, first_episode: int) -> dict[str, Any]:
-    """Of a plan whose world nobody knows: certified, not yet certified, proved unsafe."""
+    """For a plan whose world nobody knows: certified, not yet certified, proved unsafe."""
     problem, last = plan.problem, plan.bounds.terminal_upper
     unknown = tuple(np.full_like(table, np.nan) for table in plan.bounds.upper)
     chances = tuple(np.full(layer.n_edges, np.nan) for layer in problem.graph.layers)
@@ -69,8 +69,8 @@ def _safe(world: World | Scene) -> tuple[Sequence[BoolArray], Sequence[BoolArray
 
 
 def explorer(world: World | Scene, snapshots: Sequence[Snapshot]) -> dict[str, Any]:
-    """JSON-able. Fewer plans than there are, when they would not fit; the first and the last stay. With rays, whose
-    costs and chances every plan has at its own intensities, the last alone."""
+    """JSON-able. If the plans would not all fit, some are left out, but never the first and the last. With rays, where
+    every plan has costs and probabilities at its own intensities, only the last."""
     intensities = snapshots[-1].intensity if snapshots else None
     if isinstance(world, World) and intensities is not None:
         world, snapshots = world.at(intensities), snapshots[-1:]
@@ -116,7 +116,7 @@ def _fitting(world: World | Scene, snapshots: Sequence[Snapshot]) -> tuple[list[
 
 
 def _rows(world: World | Scene, shown: Sequence[Snapshot]) -> tuple[IntArray, IntArray]:
-    """An edge for each distinct row of bounds and true costs, and which row every edge has."""
+    """One edge for each distinct row of bounds and true costs, and the row of every edge."""
     columns = [
         _by_edge(world, world.costs),
         *(_by_edge(world, table) for plan in shown for table in (plan.lower, plan.upper)),
@@ -237,7 +237,7 @@ def _marked(n: int, which: IntArray) -> NDArray[np.bool_]:
 
 
 def _joined(pointers: Sequence[IntArray]) -> IntArray:
-    """Pointers of several steps as one."""
+    """The pointers of several steps as one."""
     lengths = np.concatenate([np.diff(pointer) for pointer in pointers])
     return np.concatenate([[0], np.cumsum(lengths)])
 
@@ -315,7 +315,7 @@ def explorer_html(data: Any, note: str) -> str:
     view = data["view"]
     maps = view["kind"] == "map"
     left = f" {data['left_out']} more plans were kept than fit into the page." if data["left_out"] else ""
-    last = "" if maps or data["last_cost"] else "The last step ends the episode: no limit is left to keep there. "
+    last = "" if maps or data["last_cost"] else "The last step ends the episode and has no limits. "
     axes = f"Across: {view['x_label']}. Down: {view['y_label']}. " if maps else ""
     names = CLASS_NAMES if data["truth"] else NAMES_WITHOUT_TRUTH
     parts = {

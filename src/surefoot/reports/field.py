@@ -1,9 +1,9 @@
-"""What a comparison of many agents on many worlds comes to, before any drawing.
+"""The results of comparing many agents on many worlds, before any drawing.
 
 Per run two numbers, never one alone, because an unsafe learner can earn more than the best safe policy:
 
-    earned      1 − (regret of all episodes)/(K·(best safe value − fallback's value)): of what a safe learner could
-                have gained over the fallback the share that was, on average over the run; above 1 only by unsafe play
+    earned      1 − (regret of all episodes)/(K·(best safe value − fallback's value)): the share of what a safe learner
+                could have gained over the fallback, on average over the run; above 1 only by unsafe play
     violations  steps whose true cost broke a limit
 
 Intervals are percentiles of 2,000 resamplings of the seeds, world by world (stratified bootstrap, 95 %).
@@ -147,7 +147,9 @@ def read_field(root: Path) -> Field:
                 seconds=np.array([times[p.key]["seconds"] if p.key in times else np.nan for p in places]),
             )
     if not cells:
-        raise SurefootError("no runs of a comparison are here", where=str(root), fix="Make them: surefoot compare")
+        raise SurefootError(
+            "there are no runs of a comparison here", where=str(root), fix="Make them: surefoot compare"
+        )
     return Field(tuple(worlds), tuple(labels), cells)
 
 
@@ -157,7 +159,7 @@ def _mean(groups: Sequence[NDArray[np.float64]]) -> float:
 
 
 def bootstrap_interval(groups: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
-    """95 % interval of :func:`_mean`, seeds drawn again within each world."""
+    """95 % interval of :func:`_mean`, resampling the seeds within each world."""
     rng = stream(0, "bootstrap")
     means = [group[rng.integers(len(group), size=(RESAMPLES, len(group)))].mean(axis=1) for group in groups]
     low, high = np.percentile(np.mean(means, axis=0), [2.5, 97.5])
@@ -165,7 +167,7 @@ def bootstrap_interval(groups: Sequence[NDArray[np.float64]]) -> tuple[float, fl
 
 
 def overall_table(field: Field) -> str:
-    """All worlds together, by what was earned; who broke no limit first."""
+    """All worlds together, sorted by what was earned; agents that broke no limit come first."""
     lines = [
         "| agent | earned | violating steps per episode | runs with a violation | ms per episode | promises |",
         "|---|---:|---:|---:|---:|---|",
@@ -180,7 +182,7 @@ def overall_table(field: Field) -> str:
 
 
 def _two(number: float) -> str:
-    """Two digits, and no minus before nothing."""
+    """Two digits, and no minus sign before a zero."""
     return f"{round(number, 2) + 0.0:.2f}"
 
 

@@ -24,7 +24,7 @@ _MARKS = {"background": _MARKED.background, "ink": _MARKED.ink, "faint": _MARKED
 
 
 def whole_page(body: str, name: str, what: str, lead: str, parts: dict[str, str], allowed: str = "") -> str:
-    """A shipped body with its parts, below the head that all pages share; ``allowed``: what it may load, too."""
+    """A shipped body with its parts, below the head that all pages share; ``allowed``: what else it may load."""
     head = {
         "title": escape(f"{name}: {what}"),
         "heading": f"{escape(name)} <small class='quiet'>{what}</small>",
@@ -37,7 +37,7 @@ def whole_page(body: str, name: str, what: str, lead: str, parts: dict[str, str]
 
 
 def filled(name: str, parts: dict[str, str]) -> str:
-    """A shipped page with its {{parts}} put in; once, so that a part may itself contain braces."""
+    """A shipped page with its {{parts}} filled in, in one pass, so that a part may itself contain braces."""
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], shipped(name))
 
 
@@ -97,7 +97,7 @@ def _recoloured(svg: str, colours: dict[str, str]) -> str:
 
 
 def write_figure(draw: Callable[[Any, Paper], Any], name: str, folder: Path) -> str:
-    """Write a figure as SVG and PNG; → the SVG for the page, which is the same but for its colours."""
+    """Write a figure as SVG and PNG; → the SVG for the page, which differs only in its colours."""
     plt, context = pyplot(LIGHT)
     with context:
         figure = draw(plt, LIGHT)

@@ -1,9 +1,9 @@
-"""The report: one HTML file that opens from disk and needs no network, with every figure and table beside it.
+"""The report: one HTML file that opens from disk and needs no network, with every figure and table next to it.
 
-Charts are drawn by matplotlib, once, and put into the page as SVG whose ink and paper follow the reader's light or dark
-setting; the page's own script only moves the explorer. ``report.html`` stands in the directory of the runs, and
-``report/`` beside it holds each figure as SVG and PNG and its numbers as CSV. The report of runs in memory
-(:func:`report`) is the page alone.
+Matplotlib draws the charts once; they go into the page as SVG whose colours follow the reader's light or dark setting.
+The page's own script only drives the explorer. ``report.html`` is in the directory of the runs, and ``report/`` next to
+it holds each figure as SVG and PNG and its numbers as CSV. The report of runs in memory (:func:`report`) is only the
+page.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MOST_STEPS = 15  #: in the table beside the picture; of more, all steps together
 
 
 def write_page(directory: str | Path) -> Path:
-    """Write the report of a directory of runs; an older one is replaced. → the page."""
+    """Write the report of a directory of runs, replacing an older one. → the page."""
     report, root = read_sweep(directory), Path(directory)
     with writing(root):
         (root / _BESIDE).mkdir(exist_ok=True)
@@ -49,13 +49,13 @@ def write_page(directory: str | Path) -> Path:
 
 
 def report(runs: Runs | PlantRun | Mapping[str, PlantRun], path: str | Path) -> Path:
-    """Write the report of runs on one world to one HTML file, that opens from disk and needs no network.
+    """Write the report of runs on one world to one HTML file, which opens from disk and needs no network.
 
     Args:
         runs: one, several, or several by label: ``{"careful": [run, …], "bold": [run, …]}``. Without labels, runs of
-            one agent with the same options are summed up together. Or what :func:`surefoot.compare` gives, or one run
-            on a simulated plant.
-        path: the file, which ends in ``.html``; an older one is replaced.
+            one agent with the same options go together. Or the result of :func:`surefoot.compare`, or one run on a
+            simulated plant.
+        path: a file that ends in ``.html``; an older one is replaced.
 
     Examples:
         >>> world = sf.worlds.make("thermal/testing")
@@ -102,7 +102,7 @@ def _write_world(report: Report, folder: Path) -> str:
 
 
 def _page(report: Report, drawn: dict[str, str], world: str, files: bool) -> str:
-    """``files``: each figure is in files beside the page, too."""
+    """``files``: each figure is also in files next to the page."""
     data: dict[str, Any] = {"headlines": [asdict(each) for each in report.headlines], "explorer": None}
     if report.explored.plans:
         data["explorer"] = explorer(report.world, report.explored.plans)
@@ -140,11 +140,11 @@ def _headline(report: Report) -> str:
     legend = (
         f"Fallback {report.fallback_value:.4f}, best safe policy {report.best_value:.4f}. "
         + ("Every number is a mean over the runs; below it, its 95% bootstrap interval. " if several else "")
-        + "Violations, regret and time are those of a whole run; value: of its last policy, exactly. Gap closed: 0% is "
-        "the fallback, 100% the best safe policy; more than that was earned by breaking limits. Slope: of log regret "
-        "over the last decade of episodes. Bounds held: runs in which every true cost lay within its bounds in "
-        "every plan (the confidence event). Price of safety: regret over that of the oracle shield, the same kind of "
-        "learner confined to the truly safe actions, which it is told."
+        + "Violations, regret and time are totals of a run; value is the exact value of its last policy. Gap closed: "
+        "0% is the fallback, 100% the best safe policy; more than that was earned by breaking limits. Slope: of log "
+        "regret over the last decade of episodes. Bounds held: runs in which every true cost lay within its bounds in "
+        "every plan (the confidence event). Price of safety: regret divided by that of the oracle shield, a learner of "
+        "the same kind that is told which actions are truly safe and plays only those."
     )
     table = f"<table class=headline><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
     return f"{notes}<div class=scroll>{table}</div><p class=quiet>{legend}</p>"
@@ -232,7 +232,7 @@ def _aspect(svg: str) -> float:
 
 
 def _facts(report: Report) -> str:
-    """How many actions of each step are certified, so that the picture need not be counted."""
+    """How many actions of each step are certified, so that nobody has to count them in the picture."""
     view = classify(report.world, report.explored.plans[-1] if report.explored.plans else None)
     kinds = [kind for kind, number in view.count().items() if number]
     head = "".join(f"<th scope=col>{escape(view.names[kind])}</th>" for kind in kinds)

@@ -25,7 +25,7 @@ SMOOTH = 50  #: a curve has about so many points, each the mean of as many episo
 
 
 def of_plants(runs: Any) -> dict[str, PlantRun] | None:
-    """The runs by name, when they are on a plant; None when none is."""
+    """The runs by name if they are on a plant; None if none is."""
     if isinstance(runs, PlantRun):
         runs = {"learner" if runs.plan is not None else "controller": runs}
     if not isinstance(runs, Mapping) or not any(isinstance(run, PlantRun) for run in runs.values()):
@@ -121,7 +121,7 @@ def _violations(runs: Mapping[str, PlantRun]) -> Chart:
 
 
 def _curve(name: str, run: PlantRun, values: Any, *, mean: bool) -> Curve:
-    """At most as many points as ``SMOOTH``: the mean of the episodes up to each, or the value there."""
+    """At most ``SMOOTH`` points: the mean of the episodes up to each, or the value there."""
     parts = np.array_split(np.arange(run.episodes), min(SMOOTH, run.episodes))
     numbers: FloatArray = np.asarray(values, np.float64)
     middle = tuple(float(numbers[part].mean() if mean else numbers[part[-1]]) for part in parts)

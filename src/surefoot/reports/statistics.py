@@ -1,16 +1,16 @@
-"""The only statistics of tables and charts: the mean over runs with a bootstrap interval, and what is made of it.
+"""The only statistics in tables and charts: the mean over runs with a bootstrap interval, and what follows from it.
 
     mean = (1/n) Σ xᵢ,      interval = the 2.5 % and 97.5 % quantiles of the mean over ``RESAMPLES`` draws of n runs out
                             of the n, with replacement
 
 This is the percentile bootstrap over runs that Agarwal et al. (2021), *Deep Reinforcement Learning at the Edge of the
 Statistical Precipice* (rliable), use; runs are independent, since each has its own seed. The draws are fixed, so that
-the same runs give the same interval. Of one run there is no interval.
+the same runs give the same interval. A single run has no interval.
 
     price of safety = Σ over runs of LSVI-NEW's regret / Σ over the same seeds of the oracle shield's regret
 
 Both learn transitions; the oracle shield (:mod:`surefoot.exact.oracle_shield`) is told which pairs are truly safe. So
-the price is the regret of a learner that has to find out what is safe, over that of one that knows.
+the price is the regret of a learner that has to find out what is safe, divided by that of one that knows.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Mean:
     runs: int
 
     def text(self, digits: int = 3, percent: bool = False) -> str:
-        """0.95 [0.93, 0.97]; of one run, or of runs that agree, the number alone."""
+        """0.95 [0.93, 0.97]; for one run, or runs that agree, only the number."""
 
         def one(value: float) -> str:
             shown = f"{value:.0%}" if percent else f"{value:,.{digits}f}"
@@ -98,7 +98,7 @@ class Summary:
 
 
 def summarise(label: str, manifests: Sequence[Mapping[str, Any]], seconds: Sequence[float] = ()) -> Summary:
-    """From the manifests of finished runs, and the wall times that are known of them."""
+    """Summarise finished runs from their manifests and, if known, their wall times."""
     ends, first = [manifest["summary"] for manifest in manifests], manifests[0]
     return Summary(
         label=label,
@@ -124,7 +124,7 @@ _ORACLE = "oracle-shield"
 
 @dataclass(frozen=True)
 class Price:
-    """Of one learner, beside the oracle shield, over the seeds that both have finished."""
+    """The price of one learner against the oracle shield, over the seeds that both have finished."""
 
     label: str
     seeds: int
@@ -135,7 +135,7 @@ class Price:
 
     @property
     def ratio(self) -> float | None:
-        """The price; None without an oracle shield, or where it has no regret at all."""
+        """The price; None without an oracle shield, or if it has no regret at all."""
         return None if self.oracle is None or self.oracle <= 0 else self.regret / self.oracle
 
     def __str__(self) -> str:
@@ -151,7 +151,7 @@ class Price:
 
 
 def prices(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[Price, ...]:
-    """Of every LSVI-NEW among the finished runs, given their manifests by label."""
+    """The prices of every LSVI-NEW among the finished runs, given their manifests by label."""
     oracles = [label for label, manifests in runs.items() if manifests and manifests[0]["agent"] == _ORACLE]
     known = _regrets(runs[oracles[0]]) if oracles else {}
     found = []

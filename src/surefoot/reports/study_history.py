@@ -1,4 +1,4 @@
-"""How a study went, read from its journal, record by record; a live page reads on where it left off."""
+"""The history of a study, read from its journal record by record; a live page continues where it stopped."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Course:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that a person should know of."""
+    """Something a person should know about."""
 
     time: str
     kind: str
@@ -41,7 +41,7 @@ class Event:
 
 
 class History:
-    """What the journal says, a :class:`Course` per episode that was asked or told anything."""
+    """What the journal says: a :class:`Course` for each episode with at least one ask or tell."""
 
     def __init__(self, n_limits: int, problem: Problem | None = None) -> None:
         """Without the problem, rewards stay 0."""
@@ -53,11 +53,11 @@ class History:
 
     @property
     def courses(self) -> list[Course]:
-        """Those of which something is known."""
+        """The episodes about which something is known."""
         return [course for course in self.all if course.asks]
 
     def read(self, journal: Path, layer: FileLayer | None = None) -> History:
-        """Read on, as far as the journal is intact; the audit reports what is wrong with the rest."""
+        """Continue reading as far as the journal is intact; the audit reports what is wrong with the rest."""
         layer = layer or FileLayer()
         end = journals.scan(journal, layer).size if self._offset == 0 else None
         for line in journals.read_lines(journal, layer, offset=self._offset, end=end, n=self._n):

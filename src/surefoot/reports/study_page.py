@@ -1,7 +1,7 @@
 """The report of a study: is it safe, is it better, what next; its explorer, its alarms, and what the audit says.
 
-One HTML file beside the journal, ``report.html``, that opens from disk; all of it follows from the journal. The parts
-are those of the live page (:mod:`surefoot.serve`).
+One HTML file next to the journal, ``report.html``, that opens from disk; everything in it comes from the journal. The
+parts are those of the live page (:mod:`surefoot.serve`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from surefoot.study.study import Study
 
 
 def write_study_page(path: str | Path) -> Path:
-    """Write the report of a study, also while another process runs it. → the page."""
+    """Write the report of a study, even while another process runs it. → the page."""
     folder = Path(path)
     study = Study.open(folder, read_only=True)
     status = study.status()
@@ -76,7 +76,7 @@ def plan_parts(study: Study) -> dict[str, str]:
 
 
 def _plant_picture(study: Study, history: History) -> str:
-    """Of a study of a plant: the certified cells of the plan in force, and the last episode; the live page has none."""
+    """For a study of a plant: the certified cells of the current plan, and the last episode; not on the live page."""
     if not (study.path / PLANT).exists():
         return ""
     known = json.loads((study.path / PLANT).read_text(encoding="ascii"))
@@ -89,7 +89,7 @@ def _plant_picture(study: Study, history: History) -> str:
 
 
 def explorer_part(study: Study) -> tuple[str, dict[str, Any] | None]:
-    """Its HTML, and the data for its script; a sentence and None where the problem is too large for a page."""
+    """Its HTML, and the data for its script; a sentence and None if the problem is too large for a page."""
     plan, why = study.standing.agent.plan, why_not_kept(study.problem)
     if why:
         return f"<p class=quiet>Nothing to explore: {escape(why)}.</p>", None

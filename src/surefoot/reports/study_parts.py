@@ -55,7 +55,7 @@ def _number(value: float | None, digits: int = 4) -> str:
 
 
 def lead(status: dict[str, Any]) -> str:
-    """One sentence that answers for the moment."""
+    """One sentence about the current state."""
     if status["safe_mode"]:
         return (
             "<b class=bad>⚠ Safe mode:</b> nothing is promised, and only the fallback's actions are offered (where it "
@@ -78,13 +78,15 @@ def alarms(status: dict[str, Any]) -> str:
         for item in status["alarms"]
     )
     needed = "".join(f"<li>{_words(in_words(answer))}</li>" for answer in status["answers"])
-    answer = f"<p>To acknowledge it takes:</p><ul>{needed}</ul>" if needed else "<p>A reason is all that it takes.</p>"
+    answer = (
+        f"<p>Acknowledging it requires:</p><ul>{needed}</ul>" if needed else "<p>To acknowledge it, give a reason.</p>"
+    )
     count = f"<p class=bad>⚠ {len(status['alarms'])} not acknowledged</p>"
     return f"<div role=alert class=alarm>{count}<ul>{rows}</ul>{answer}</div>"
 
 
 def offer(status: dict[str, Any], problem: Problem, history: History) -> str:
-    """The action that is offered now, with its certificate; of rays, how far it may be opened and was last (spec 9)."""
+    """The action offered now, with its certificate; for rays, how far it may be opened and last was (spec 9)."""
     return _offered(status, problem) + (_last_opened(history.told) if problem.has_rays and history.told else "")
 
 
@@ -103,7 +105,7 @@ def _offered(status: dict[str, Any], problem: Problem) -> str:
             if place is None
             else f" Episode {place['number']}, step {place['step']}, state {_label(place['state'])}."
         )
-        return f"<p>No offer is pending; due is <b>{_words(status['next'])}</b>.{where}</p>"
+        return f"<p>No offer is pending; next comes <b>{_words(status['next'])}</b>.{where}</p>"
     known = pending["certificate"]
     here = problem.bounds[pending["step"]]
     names = zip(problem.limits, here.tolist(), strict=True)
@@ -137,7 +139,7 @@ def margin_table(history: History, problem: Problem) -> str:
     """Per limit: how close the certificates and the measurements came, lately and ever."""
     courses = history.courses
     if not courses:
-        return "<p>Nothing was told yet.</p>"
+        return "<p>Nothing has been told yet.</p>"
     rows = []
     for j, limit in enumerate(problem.limits):
         late, ever = _highest(courses[-RECENT:], j), _highest(courses, j)
@@ -154,7 +156,7 @@ def margin_table(history: History, problem: Problem) -> str:
         "<th scope=col>measured at most, lately</th><th scope=col>ever</th></tr>"
     )
     note = (
-        f"Lately: the last {min(RECENT, len(courses))} episodes. Measurements carry noise, so that one may lie above a "
+        f"Lately: the last {min(RECENT, len(courses))} episodes. Measurements are noisy, so one may lie above a "
         "limit although the cost does not. Episodes in which the fallback acted are left out of the certified bound: "
         "the fallback's actions are safe by your assumption, whatever their bound."
     )
@@ -181,7 +183,7 @@ def limit_charts(problem: Problem, history: History) -> list[Chart]:
 
     caption = (
         "The highest measured cost of each episode, and the largest upper bound among the certificates of its offers. "
-        "Measurements carry noise, so they may lie above the limit although the cost does not. The fallback's actions "
+        "Measurements are noisy, so they may lie above the limit although the cost does not. The fallback's actions "
         "are safe by your assumption, whatever their bound."
     )
     return [
@@ -221,7 +223,7 @@ def better(history: History, status: dict[str, Any]) -> str:
     """Whether the plant earns more than at first, in a sentence and three charts."""
     ended = [course for course in history.courses if course.ended]
     if not ended:
-        return "<p>No episode has come to its end yet.</p>"
+        return "<p>No episode has finished yet.</p>"
     first, last = ended[:RECENT], ended[-RECENT:]
     now = mean_over_runs([course.reward for course in last])
     text = f"The last {len(last)} episodes earned {now.text(3)} each (mean, 95% bootstrap interval)"
@@ -229,14 +231,14 @@ def better(history: History, status: dict[str, Any]) -> str:
         then = mean_over_runs([course.reward for course in first])
         change = now.mean - then.mean
         verdict = "It is better" if now.low > then.high else "It is worse" if now.high < then.low else "No clear change"
-        text += f", the first {len(first)} {then.text(3)}. <b>{verdict}: {change:+.3g} an episode.</b>".replace(
+        text += f", the first {len(first)} {then.text(3)}. <b>{verdict}: {change:+.3g} per episode.</b>".replace(
             "-", "−"
         )
     else:
         text += f"; a trend is shown from {2 * RECENT} episodes on."
     left = status.get("to_gain")
     gain = (
-        f" At most {_number(left, 3)} an episode is still to be gained, by the learner's own bounds."
+        f" By the learner's own bounds, at most {_number(left, 3)} per episode can still be gained."
         if left is not None
         else ""
     )
@@ -267,7 +269,7 @@ def progress_charts(history: History, ended: Sequence[Course], pairs: int) -> li
             "reward",
             "Reward per episode",
             "reward",
-            f"Of episodes that came to their end; the trend is the mean of {n}.",
+            f"Finished episodes only; the trend is the mean of {n}.",
             ("reward", at, rewards),
             ("trend", at, trend),
         ),
@@ -282,7 +284,7 @@ def progress_charts(history: History, ended: Sequence[Course], pairs: int) -> li
             "to-gain",
             "Still to be gained",
             "reward, at most",
-            "No safe policy earns more than the present one by more than this, by the learner's own bounds.",
+            "By the learner's own bounds, no safe policy earns more than this above the current one.",
             ("to gain", every, gains),
         ),
     ]
@@ -302,14 +304,14 @@ def following(plan: Plan) -> str:
         "<th class=left scope=col>what blocks it</th></tr>"
     )
     return (
-        "<p>The actions closest to being certified, among those that certified ones may lead to; it takes data that "
-        f"narrow the bound.</p><div class=scroll><table class=next><thead>{head}</thead>"
+        "<p>The actions closest to being certified, among those that certified ones may lead to. Data that narrow the "
+        f"bound would certify them.</p><div class=scroll><table class=next><thead>{head}</thead>"
         f"<tbody>{rows}</tbody></table></div>"
     )
 
 
 def closest(plan: Plan, most: int = NEAREST) -> list[Explanation]:
-    """The actions that miss their certificate by least, each with its chain of reasons."""
+    """The actions closest to their certificate, each with its chain of reasons."""
     problem, graph = plan.problem, plan.problem.graph
     if not plan.consistent:
         return []
@@ -348,7 +350,7 @@ def _blocked(why: Explanation) -> str:
 
 
 def events(history: History) -> str:
-    """Alarms, acknowledgements, aborts and odd times, the newest first."""
+    """Alarms, acknowledgements, aborts and clock changes, the newest first."""
     if not history.events:
         return "<p>No alarm, no abort, nothing to acknowledge.</p>"
     rows = "".join(
@@ -363,7 +365,7 @@ def events(history: History) -> str:
 
 
 def details(status: dict[str, Any]) -> str:
-    """Numbers for who wants them."""
+    """More numbers."""
     rows = {
         "next call": status["next"],
         "plan in force": f"number {status['plan']}, made after record {status['made_after']}",

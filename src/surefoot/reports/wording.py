@@ -1,7 +1,7 @@
-"""What the states and actions of the named worlds are called, and where they stand, where their labels are numbers.
+"""Names and places for the states and actions of named worlds whose labels are numbers.
 
 A label is what ``plan.why``, an environment and a study take; the words are for people. Pages show both:
-``1 (power 0.5)``. The labels of a problem of your own are your own words already.
+``1 (power 0.5)``. If the problem is your own, its labels are already your own words.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _nothing(*label: Any) -> str:
 
 @dataclass(frozen=True)
 class Wording:
-    """Words for labels; "" where a label says enough."""
+    """Words for labels; "" if a label says enough."""
 
     state: Callable[[Label], str] = _nothing
     action: Callable[[int, Label, Label], str] = _nothing  # of step, state and action
@@ -85,7 +85,7 @@ def _walk(problem: Problem) -> Wording:
 
 
 def _grid(columns: int, actions: tuple[str, ...]) -> Wording:
-    """A square, or (square, reward of the way there): the ones after a fall stand a row below."""
+    """A square, or (square, reward of the way there): those after a fall are drawn a row below."""
 
     def place(label: Label) -> tuple[float, float]:
         if isinstance(label, str):  # over
@@ -161,7 +161,7 @@ class Placing:
 
 
 def placing_of(problem: Problem, world: str | None) -> Placing:
-    """By the world's name: a map where its states are places, columns by step elsewhere."""
+    """By the world's name: a map if its states are places, otherwise columns by step."""
     kind, wording = (world or "").partition("/")[0], wording_of(problem, world)
     flat = [names[i] for names in problem.naming.states for i in range(len(names))]
     if wording.place is not None:

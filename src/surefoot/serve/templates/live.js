@@ -86,7 +86,7 @@
     if (!state.safe_mode) return;
     const outcome = make("p", { role: "status", id: "outcome" });
     if (state.episode !== null) {
-      const form = make("form", { id: "abort-form" }, make("p", {}, `Episode ${state.episode} is under way. An alarm is acknowledged between episodes: bring the plant to rest, then end it.`), make("label", {}, "reason ", make("input", { name: "reason", required: "" })), " ", make("button", { type: "submit" }, `End episode ${state.episode}`));
+      const form = make("form", { id: "abort-form" }, make("p", {}, `Episode ${state.episode} is in progress. Alarms are acknowledged between episodes: bring the plant to rest, then end the episode.`), make("label", {}, "reason ", make("input", { name: "reason", required: "" })), " ", make("button", { type: "submit" }, `End episode ${state.episode}`));
       form.addEventListener("submit", (event) => { event.preventDefault(); send("abort", { reason: form.reason.value, episode: state.episode }, outcome); });
       box.append(form, outcome);
       return;
@@ -112,7 +112,7 @@
       const reply = await response.json();
       outcome.textContent = response.ok ? "Done, and on record." : reply.error;
       outcome.className = response.ok ? "good" : "bad";
-    } catch { outcome.textContent = "The server could not be reached; nothing is known of this."; outcome.className = "bad"; }
+    } catch { outcome.textContent = "The server could not be reached; whether it has acted is not known."; outcome.className = "bad"; }
   }
 
   $("login").addEventListener("submit", (event) => { event.preventDefault(); token = $("token").value.trim(); $("token").value = ""; keepListening(); });
