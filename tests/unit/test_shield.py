@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -610,6 +611,18 @@ def test_costs_measured_between_several_rows() -> None:
     assert learner.transitions.bank.rows.sum() == 60
     target = learner.costs.bank.state.targets[0, 0]
     assert target[:2].tolist() == pytest.approx([60 * 0.2 * 0.1, 60 * 0.2 * 0.2])
+
+
+def test_plans_keep_pace_with_data_that_never_wait() -> None:
+    """Rows with features of their own are counted at once; whether a plan is due is looked at all the same."""
+    learner = sf.LsviNew(cell([[0.3, 0.0], [0.0, 0.3]]), replan_growth=0.5)
+    env = sf.shield(Cell(), learner, state=int, features=lambda step: [0.1, 0.2])
+    for _ in range(200):
+        env.reset()
+        for _ in range(2):
+            env.step(0)
+    assert learner.costs.bank.rows.sum() == 400
+    assert not learner.costs.bank.has_grown(learner.planned_cost_log_det, math.log(1.7))
 
 
 def test_longer_episodes_of_a_foreign_vector_environment() -> None:

@@ -65,20 +65,18 @@ class Learner(Agent):
         self, problem: Problem, options: LearnerOptions, costs: CostConfidence, values: ValueConfidence
     ) -> None:
         super().__init__(problem)
-        self.options = options
-        self.cost_confidence, self.value_confidence = costs, values
+        self.options, self.cost_confidence, self.value_confidence = options, costs, values
         self.replan_growth = options.replan_growth  # a study lifts it to ∞ while its data are in doubt
         self.costs = CostData(problem, min(costs.ridges), self._families())
         self.transitions = ValueData(problem, values.ridge)
         self._replans, self._failed = 0, 0
         self.plan_failure = ""  #: why the plan that is due could not be made; empty when it was
-        self._new_data = False  # since the last plan
+        self._new_data, self._may_grow = False, False  # since the last plan; what this lets be expanded
         self._waiting: Waiting | None = None  # what :meth:`take` was told, made when first needed
         self.environment_seeds: set[int] = set()  # of environments whose episodes :meth:`take` was told
         self.disproved = ""  #: what a shield has seen that was declared impossible
         self.shared_offsets = any(limit.episode_noise > 0.0 for limit in problem.limits)
         self.grows_alone = True  #: False: whoever has it lets the graph grow, by :meth:`adopt`
-        self._may_grow = False  # what the plan in force lets be expanded
         self.strayed = False  #: costs of the episode under way are no longer learned from
         self.replan()
 
@@ -222,8 +220,7 @@ class Learner(Agent):
             self._enter()
             self.costs.add(h, features, cost)
             cost = None  # it is counted
-        row = edge if layer.per_triplet else layer.row_of(edge)
-        pointer = layer.pair_ptr
+        row, pointer = edge if layer.per_triplet else layer.row_of(edge), layer.pair_ptr
         self._room().add(h, row, pointer[pair], pointer[pair + 1], edge, cost)
 
     def take_terminal(self, state: int, cost: FloatArray | None) -> None:
@@ -238,7 +235,7 @@ class Learner(Agent):
         """
         before = self._replans
         super().skip(episodes)  # what they have told is known already
-        if self._waiting is not None and (self._waiting.many or self.replan_growth == 0):
+        if self._waiting is not None and (self._waiting.worth_a_look() or self.replan_growth == 0):
             self.replan_if_due()
         return self._replans != before
 

@@ -101,17 +101,20 @@ class Waiting:
         self._measured = np.zeros((ROOM, len(problem.limits)))
         self._targets: Sequence[FloatArray] | None = None
         self._value = np.empty(0)
-        self._entered = 0
+        self._new = self._looked_at = 0  # observations since :meth:`worth_a_look` was true, and before
 
     @property
     def n(self) -> int:
         """How many wait."""
         return len(self._seen)
 
-    @property
-    def many(self) -> bool:
-        """True when they may have changed what is known by a few percent."""
-        return SHARE * len(self._seen) >= min(self._entered, SHARE * ROOM)
+    def worth_a_look(self) -> bool:
+        """True when those that came since this was last so, entered or not, may have changed what is known by a few
+        percent."""
+        many = SHARE * self._new >= min(self._looked_at, SHARE * ROOM)
+        if many:
+            self._new, self._looked_at = 0, self._looked_at + self._new
+        return many
 
     @property
     def full(self) -> bool:
@@ -124,6 +127,7 @@ class Waiting:
         else:
             self._measured[len(self._seen)] = cost  # a copy: the caller's array may change
         self._seen.append((step, row, first, end, edge))
+        self._new += 1
 
     def enter(self, targets: Sequence[FloatArray]) -> None:
         """Count them; ``targets``: H of (S,), the values that transitions are learned from."""
@@ -131,6 +135,5 @@ class Waiting:
             self._targets, self._value = targets, np.concatenate(targets)
         seen = np.array(self._seen, np.int64)
         self._seen.clear()
-        self._entered += len(seen)
         states = self._costs.state, self._transitions.state
         enter(seen, self._measured, self._tables, self._value, *states)
