@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -170,6 +171,11 @@ class Throttled(Lookup):
         for name in _KEPT:  # tolerances, and what counts as a violation, are those of the declaration
             made.__dict__[name] = getattr(self, name)
         return made
+
+    @cached_property
+    def ray_rows(self) -> dict[tuple[int, ...], Any]:
+        """What plans keep of the rays of some steps (:class:`surefoot.plan.rays.RayRows`)."""
+        return {}
 
     def is_ray(self, h: int, pair: int) -> bool:
         """True for an action with an intensity."""

@@ -23,13 +23,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from surefoot.estimate.costs import CostBounds, CostData, bound_costs, split
 from surefoot.estimate.ellipsoids import CostConfidence, CostEllipsoids
-from surefoot.model.graph import Anchors, FloatArray, Layer, Rays
+from surefoot.model.graph import Anchors, FloatArray, IntArray, LayeredGraph, freeze
 from surefoot.model.problem import Problem
 from surefoot.model.rays import FULL, NO_CENTER, Intensities, mixed, pair_at
 from surefoot.plan.ray_kernels import RayBalls, RayEnd, furthest
@@ -127,25 +128,77 @@ def _balls(anchors: Anchors | None, known: CostEllipsoids) -> RayBalls:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class RayRows:
+    """The cost rows of all rays of some steps, at both ends: equal ones once."""
+
+    steps: tuple[int, ...]
+    x0: FloatArray  # (n, dc)
+    x1: FloatArray
+    index: IntArray  # (rows,) which of them each row is, pair after pair, step after step
+    ptr: IntArray  # (pairs,) the first row of each pair
+
+    def by_pair(self, graph: LayeredGraph, found: FloatArray) -> list[FloatArray]:
+        """Per step (N,) of every ray the least of what was found (n,) for its rows; 1 for pairs that are none."""
+        least = np.minimum.reduceat(found[self.index], self.ptr)
+        made, done = [], 0
+        for h in self.steps:
+            own = graph.rays[h].center != NO_CENTER
+            many = int(own.sum())
+            made.append(np.full(len(own), FULL))
+            made[-1][own] = least[done : done + many]
+            done += many
+        return made
+
+
+def ray_rows(problem: Problem, steps: tuple[int, ...]) -> RayRows:
+    """Of the rays of these steps, sorted out once."""
+    if steps in problem.ray_rows:
+        found: RayRows = problem.ray_rows[steps]
+        return found
+    graph = problem.graph
+    ends, sizes = [], []
+    for h in steps:
+        layer, own = graph.layers[h], graph.rays[h].center != NO_CENTER
+        of_rays = np.repeat(own, np.diff(layer.row_ptr))
+        ends.append(np.hstack([graph.rays[h].cost_features[of_rays], cast(FloatArray, layer.cost_features)[of_rays]]))
+        sizes.append(np.diff(layer.row_ptr)[own])
+    rows = np.concatenate(ends)
+    once, index = np.unique(rows, axis=0, return_inverse=True)
+    dim, many = rows.shape[1] // 2, np.concatenate(sizes)
+    x0, x1 = (freeze(np.ascontiguousarray(part)) for part in (once[:, :dim], once[:, dim:]))
+    problem.ray_rows[steps] = RayRows(steps, x0, x1, index.reshape(-1), np.cumsum(many) - many)
+    return ray_rows(problem, steps)
+
+
 # --- all rays of a problem ------------------------------------------------------------------------------
 
 
 def open_rays(problem: Problem, data: CostData, confidence: CostConfidence) -> Opened:
     """Every ray at its largest certified and at its largest hopeful intensity; what may follow is not looked at yet."""
+    graph, keys, groups = problem.graph, list[tuple[object, ...]](), dict[tuple[object, ...], list[int]]()
     found: dict[tuple[object, ...], tuple[FloatArray, FloatArray]] = {}
-    known: dict[int, list[CostEllipsoids]] = {}
-    keys = []
-    graph = problem.graph
     for h, (layer, rays) in enumerate(zip(graph.layers, graph.rays, strict=True)):
-        r, limits, anchors = data.regression(h), problem.bounds[h], graph.anchors[h]
-        keys.append((r, *map(id, (layer.cost_features, layer.row_ptr, rays, anchors)), limits.tobytes()))
-        if r not in known:
-            known[r] = [data.ellipsoids(h, confidence, f) for f in range(len(data.families))]
-        if keys[-1] not in found:
-            found[keys[-1]] = _by_pair(layer, rays, anchors, known[r], limits)
+        anchors = graph.anchors[h]
+        beside = () if anchors is None else tuple(array.tobytes() for array in vars(anchors).values())
+        group = (data.regression(h), problem.bounds[h].tobytes(), *beside)
+        keys.append((*group, *map(id, (layer.cost_features, layer.row_ptr, rays))))
+        if not (rays.center != NO_CENTER).any():
+            found[keys[-1]] = (np.full(layer.n_pairs, FULL),) * 2
+        elif keys[-1] not in keys[:-1]:
+            groups.setdefault(group, []).append(h)
+    for steps in groups.values():
+        h = steps[0]
+        known = [data.ellipsoids(h, confidence, f) for f in range(len(data.families))]
+        rows = ray_rows(problem, tuple(steps))
+        both = open_rows(rows.x0, rows.x1, graph.anchors[h], known, problem.bounds[h])
+        opened = zip(steps, *(rows.by_pair(graph, np.maximum(each, 0.0)) for each in both), strict=True)
+        found.update({keys[step]: (certified, hopeful) for step, certified, hopeful in opened})
     at, bounds, intensities = _lowered(problem, data, confidence, tuple(found[key][0] for key in keys))
     up = {(id(own), key): np.maximum(own, found[key][1]) for own, key in zip(intensities, keys, strict=True)}
     hoped_for = tuple(up[id(own), key] for own, key in zip(intensities, keys, strict=True))
+    if all(map(np.array_equal, hoped_for, intensities)):
+        return Opened(problem, at, bounds, intensities, at, bounds, intensities)
     hoped = problem.at(hoped_for)
     return Opened(problem, at, bounds, intensities, hoped, bound_costs(hoped, data, confidence), hoped_for)
 
@@ -180,20 +233,6 @@ def opening_in_words(found: Mapping[str, Any] | None, bounds: Mapping[str, float
 
 def _digits(intensity: float) -> int:
     return 2 if intensity >= 0.01 else 6
-
-
-def _by_pair(
-    layer: Layer, rays: Rays, anchors: Anchors | None, known: Sequence[CostEllipsoids], limits: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """(N,) of every pair the least over its rows, 0 without any; 1 for pairs without an intensity."""
-    rows = np.flatnonzero(np.repeat(rays.center != NO_CENTER, np.diff(layer.row_ptr)))
-    x1 = np.asarray(layer.cost_features[rows], np.float64)
-    found = []
-    for per_row in open_rows(rays.cost_features[rows], x1, anchors, known, limits):
-        of_rows = np.full(layer.n_rows, FULL)
-        of_rows[rows] = np.maximum(per_row, 0.0)
-        found.append(np.minimum.reduceat(of_rows, layer.row_ptr[:-1]))
-    return found[0], found[1]
 
 
 def _lowered(
