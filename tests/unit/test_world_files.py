@@ -63,12 +63,12 @@ def test_a_truth_by_hand_is_a_few_numbers(tmp_path: Path) -> None:
     assert sf.World.load(path, world.problem).digest == world.digest
     with pytest.raises(UnreadableFile, match="a truth without its problem"):
         sf.World.load(path)
-    with pytest.raises(UnreadableFile, match="the truth is of another problem"):
+    with pytest.raises(UnreadableFile, match="the truth belongs to another problem"):
         sf.World.load(world.save(tmp_path / "whole.json"), sf.worlds.make("figure1").problem)
 
 
 LIES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
-    "another format": (lambda d: d.update(format="surefoot-problem"), "a problem, and no world"),
+    "another format": (lambda d: d.update(format="surefoot-problem"), "a problem, not a world"),
     "a newer version": (lambda d: d.update(version=2), "written by a newer version"),
     "another truth": (lambda d: d.update(noise="uniform"), "does not match its digest"),
     "a truth that is excluded": (lambda d: d["cost"][0][0].__setitem__(0, 99.0), "norm|anchor"),

@@ -1,10 +1,10 @@
-"""The truth: worlds to try a learner on, by name or of your own making.
+"""The truth: worlds to try a learner on, named ones or your own.
 
 Examples:
     >>> sf.worlds.make("thermal/testing").problem
     Problem(horizon=6, triplets=149, cost_dim=5, transition_dim=3, limits=[temperature])
 
-Nothing heavy is imported before it is used; Gymnasium only by ``world.env()`` and :func:`register_all`.
+Nothing heavy is imported before it is used; only ``world.env()`` and :func:`register_all` import Gymnasium.
 """
 
 from __future__ import annotations

@@ -1,27 +1,27 @@
-"""Bring a Gymnasium environment along: one that has a transition table becomes a World.
+"""Turns a Gymnasium environment that has a transition table into a World.
 
     world = surefoot.worlds.from_gymnasium(env, horizon=20, cost=lambda s, a, s2, reward: …, limit=…)
 
 A table lists what can happen: ``env.unwrapped.P[state][action] = [(probability, next state, reward, terminated), …]``.
 
-**State.** That of the table. What an arrival pays is paid in the state arrived at, so that rewards are known although
-probabilities are not; where one state can be arrived at with different rewards, there are several here, named
+**State.** The table's. The reward of an arrival is paid in the state arrived at, so rewards are known although
+probabilities are not; if a state can be reached with different rewards, it becomes several states here, named
 ``(state, reward)``. After ``terminated`` the episode is ``"over"``: nothing happens until the last step.
-**Action.** That of the table; once it has ended, ``"wait"``.
+**Action.** The table's; once the episode is over, ``"wait"``.
 
-**Known.** The support: every row that the table lists, even one of probability 0. The rewards, moved and stretched into
-[0, 1]: the least that a row within the limit pays becomes 0, the most becomes 1, and being over pays what 0 becomes.
-(What rows beyond the limit pay is cut off; a safe policy never meets it.) And features x of the cost.
+**Known.** The support: every row that the table lists, even one of probability 0. The rewards, shifted and scaled to
+[0, 1]: the smallest reward of a row within the limit becomes 0, the largest becomes 1, and being over pays what 0
+becomes. (Rewards of rows beyond the limit are clipped; a safe policy never meets them.) And features x of the cost.
 
-**Hidden.** The probabilities, as weights μ of known kernels. Where all lists are of one kind (their first row has
-probability μ_1, their second μ_2, …; a single row fits any kind), kernel i is "row i happens": which is what slipping
-means in these environments. Any other table is declared as a mixture of itself and the uniform distribution on
-its support; the weights to be found are then (1, 0). And hidden is γ with cost = ⟨γ, x⟩. Neither changes from step to
+**Hidden.** The probabilities, as weights μ of known kernels. If all lists are of one kind (their first row has
+probability μ_1, their second μ_2, …; a single row fits any kind), kernel i is "row i happens", which is what slipping
+means in these environments. Any other table is declared as a mixture of itself and the uniform distribution on its
+support; the weights to be found are then (1, 0). Also hidden is γ with cost = ⟨γ, x⟩. Neither changes from step to
 step, and the problem says so.
 
-**Fallback.** Given, or found: the most cautious policy, which keeps the limit in every state it may reach, and always
-takes the action whose highest possible cost is lowest. Where there is none, the environment is refused with
-the state and the reason: no policy could start safely there.
+**Fallback.** Given, or found: the most cautious policy, which keeps the limit in every state it may reach and always
+takes the action whose highest possible cost is lowest. If there is none, the environment is refused with the state and
+the reason: no policy could start safely there.
 """
 
 from __future__ import annotations
@@ -72,15 +72,15 @@ def from_gymnasium(
     reward_range: tuple[float, float] | None = None,
     noise: str | None = None,
 ) -> World:
-    """A world from an environment with a transition table.
+    """Make a world from an environment with a transition table.
 
     Args:
         env: the environment, or any object with a table ``P``.
         horizon: number of steps H; an episode has H-1 actions.
         cost: ``cost(state, action, next_state, reward)``, the true cost of a row of the table.
-        limit: the limit on it, and what else is known of it.
+        limit: the limit on it, and what else is known about it.
         cost_features: ``cost_features(state, action, next_state, reward)``, the vector x in which the cost is linear.
-            By default (1, cost): how costs compare is known, their offset and scale are not.
+            By default (1, cost): the costs are known up to an offset and a scale.
         fallback: ``fallback(h, state)``, a safe action in a state of the table; by default the most cautious one.
         start: a state of the table or a list of several; by default where ``env.unwrapped.initial_state_distrib`` is
             positive.
@@ -221,7 +221,7 @@ def _linear(priced: dict[Key, PricedTriplet]) -> FloatArray:
             "cost is not linear in cost_features",
             where=_place(*list(priced)[worst]),
             got=f"cost {costs[worst]:g}, the nearest linear one gives {x[worst] @ gamma:g}",
-            fix="Give features that the cost is a weighted sum of.",
+            fix="Give features whose weighted sum is the cost.",
         )
     return gamma
 
@@ -267,7 +267,7 @@ def _cautious(
 def _refuse_doomed(
     table: Table, priced: dict[Key, PricedTriplet], choice: dict[Label, Label], safe: set[Label], bound: float
 ) -> None:
-    """A start without a safe action is an error that tells, for every action, what may happen.
+    """Refuse a start without a safe action; the error says for every action what may happen.
 
     ``safe`` holds the states of the next step from which an episode can continue safely.
     """
@@ -291,5 +291,5 @@ def _refuse_doomed(
             "no policy is safe from the start",
             where=f"state {start!r}, limit {bound:g}",
             got="; ".join(reasons),
-            fix="There is no fallback to begin with: choose another start, a shorter horizon or another limit.",
+            fix="There is no fallback to start from: choose another start, a shorter horizon or another limit.",
         )

@@ -3,32 +3,33 @@
     env = gymnasium.make("surefoot/thermal-small-v0", observation="features")
 
 **Observation.** ``"index"`` (the default), ``"onehot"`` or ``"features"``: :mod:`surefoot.worlds.observing`.
-**Action.** An index into the state's own actions, in declaration order. One that does not exist plays the fallback's
-action (where it has none, the first), or, with ``unknown_action="error"``, is an error. With rays (spec 9) an action is
-a pair ``(index, intensity)``, of a ``Tuple(Discrete, Box(0, 1))``; of an action without an intensity it is not read.
+**Action.** An index into the state's own actions, in declaration order. An index that does not exist plays the
+fallback's action (or the first, if there is none), or, with ``unknown_action="error"``, is an error. With rays (spec 9)
+an action is a pair ``(index, intensity)`` of a ``Tuple(Discrete, Box(0, 1))``; for an action without an intensity, the
+second number is ignored.
 
 ``info`` holds what a learner may know, never the truth:
 
     state          label of the state                      limits        (m,) bounds: safe means cost ≤ bound
     step           0 … H-1                                 action_mask   (n,) int8, 1 where the action exists
     index          number of the state in its step         measured      (m,) measured costs, noise included
-    action         label of the action that was played     cost          what ``cost`` asks for, see below
+    action         label of the action that was played     cost          as chosen by ``cost``, see below
     played         index of the action that was played     terminal_cost (m,) measured, where the last state has a cost
-    forbidden      the state must not be entered; that it was is a violation
+    forbidden      the state is forbidden: entering it was a violation
     invalid_action the index did not exist; another action was played
     intensity      at which the action was played, in worlds with rays
 
 ``reset`` gives state, step, index, forbidden, limits and action_mask. The last step adds the terminal reward.
 
-``cost`` is ``"vector"`` (the default; then ``info["cost"]`` is ``info["measured"]``), or, for libraries that want one
-number which is 0 where all is well, ``"excess"`` or ``"sum"``: with e_j = max(0, cost_j − bound_j) / |bound_j| (or / 1
-for a bound of 0), the largest e_j, or their sum. The last step's number counts the cost of the last state, too; a
+``cost`` is ``"vector"`` (the default; ``info["cost"]`` is then ``info["measured"]``) or, for libraries that expect one
+number which is 0 if all is well, ``"excess"`` or ``"sum"``: with e_j = max(0, cost_j − bound_j) / |bound_j| (or / 1
+for a bound of 0), the largest e_j, or their sum. The last step's number also counts the cost of the last state; a
 forbidden state counts as an excess of 1.
 
-Pass a seed to the first ``reset`` only. Gymnasium asks that the same seed gives the same episode, so ``reset(seed=0)``
-before every episode draws the same noise each time: the bounds of a learner that counts it as new evidence do not hold,
-and an environment cannot detect that. For the same reason, give :func:`surefoot.run` a seed that no environment was
-reset with if its agent has played here.
+Pass a seed only to the first ``reset``. Gymnasium requires that the same seed gives the same episode, so
+``reset(seed=0)`` before every episode draws the same noise each time: the bounds of a learner that counts it as new
+evidence do not hold, and an environment cannot detect that. For the same reason, if an agent has played here, give
+:func:`surefoot.run` a seed that no environment was reset with.
 """
 
 from __future__ import annotations
@@ -162,7 +163,7 @@ class SurefootEnv(gymnasium.Env[Observation, Any]):
         return self._observer.see(self._layer, self._state), reward, terminated, False, self._info() | result
 
     def _chosen(self, action: Action) -> tuple[int, float, bool]:
-        """The pair to play, at which intensity, and whether it is the requested one."""
+        """The pair to play, its intensity, and whether it is the requested one."""
         problem = self._world.problem
         if not problem.has_rays:
             pair, valid = self._pair(action)
@@ -238,7 +239,7 @@ class SurefootEnv(gymnasium.Env[Observation, Any]):
         return self._painter.frame(self._walked)
 
     def close(self) -> None:
-        """Close the window, where there is one."""
+        """Close the window, if there is one."""
         if self._painter is not None:
             self._painter.close()
             self._painter = None
@@ -254,7 +255,7 @@ class _Real(float):
 
 
 def stackable(kinds: set[type]) -> Callable[[Label], Label]:
-    """What makes a label fit for a vector environment's infos, where a problem has labels of these types."""
+    """Makes labels of these types fit for a vector environment's infos."""
     if len(kinds) == 1:
         return lambda label: label
     special: dict[type, Callable[[Label], Label]] = {int: _Whole, float: _Real}
@@ -269,6 +270,6 @@ def make_env(
     unknown_action: str = "fallback",
     **options: Any,
 ) -> SurefootEnv:
-    """The environment of a named world; what ``gymnasium.make`` calls. Further ``options`` are those of the world."""
+    """The environment of a named world, as ``gymnasium.make`` calls it. Further ``options`` are those of the world."""
     world = registry.make(name, **options)
     return SurefootEnv(world, render_mode, observation=observation, cost=cost, unknown_action=unknown_action)

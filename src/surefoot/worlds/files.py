@@ -1,4 +1,4 @@
-"""A world as a file: the truth, and the problem that it is the truth of. JSON for small ones, ``.npz`` for large ones.
+"""A world as a file: a problem and its truth. JSON for small ones, ``.npz`` for large ones.
 
 ::
 
@@ -10,7 +10,7 @@
      "digest": "…",                 of the world; may be left out in a file written by hand
      "problem": {…}}                the document of :mod:`surefoot.model.files`
 
-A truth that is written by hand may leave ``problem`` out; it is then given when the file is read
+A truth written by hand may leave ``problem`` out; it is then given when the file is read
 (``sf.World.load("truth.json", problem)``, ``surefoot run problem.json --world truth.json``). Round trips are exact, a
 write replaces the file at once or not at all, and what is read is checked as if it were new: nothing in it is run.
 """
@@ -64,7 +64,7 @@ def save_world(world: World, path: Path, layer: FileLayer | None = None) -> Path
 
 
 def load_world(path: Path, problem: Problem | None = None) -> World:
-    """Read a world; with ``problem``, which a file without one needs, and which must be the file's own otherwise."""
+    """Read a world. A file without a problem needs ``problem``; otherwise ``problem`` must be the file's own."""
     with files.reading(path, _check) as (document, stored, size):
         top = checked.mapping(document, "$", _NEEDED, _OPTIONAL)
         reader = _Reader(stored)
@@ -86,7 +86,7 @@ def load_world(path: Path, problem: Problem | None = None) -> World:
 def _check(document: object) -> Document:
     if isinstance(document, dict) and document.get("format") == problems.FORMAT:
         fix = "Give its truth too: surefoot run problem.json --world truth.json, or sf.World(problem, …).save(path)."
-        raise UnreadableFile("a problem, and no world", where="$.format", got=repr(problems.FORMAT), fix=fix)
+        raise UnreadableFile("a problem, not a world", where="$.format", got=repr(problems.FORMAT), fix=fix)
     if isinstance(document, dict) and "format" not in document and "cost" in document:
         fix = f'A truth that is written by hand begins with {{"format": "{FORMAT}", "version": {VERSION}, …'
         raise UnreadableFile("not marked as a world", where="$.format", got="no format", fix=fix)
@@ -107,18 +107,20 @@ def _problem(top: Document, stored: Mapping[str, object], size: int, given: Prob
         raise UnreadableFile(error.rule, where=f"$.problem: {error.where}", got=error.got, fix=error.fix) from error
     if given is not None and given.digest != found.digest:
         got = f"problem {found.digest[:12]}… in the file, {given.digest[:12]}… was given"
-        raise InvalidInput("the truth is of another problem", got=got, fix="Leave the problem out, or give its own.")
+        raise InvalidInput(
+            "the truth belongs to another problem", got=got, fix="Leave the problem out, or give its own."
+        )
     return found if given is None else given
 
 
 class _Reader:
-    """Numbers of a document, in place or stored beside it; knows which of the stored arrays it gave out."""
+    """Numbers of a document, in place or stored separately; knows which of the stored arrays it has used."""
 
     def __init__(self, stored: Mapping[str, object]) -> None:
         self._stored, self._used = stored, set[str]()
 
     def numbers(self, value: object, at: str) -> NDArray[Any]:
-        """An array of one to three axes, as nested lists; or lists of arrays that are stored beside the document."""
+        """An array of one to three axes, as nested lists, or lists of arrays that are stored separately."""
         if isinstance(value, dict):
             return self._array(value, at)
         rows = checked.sequence(value, at)

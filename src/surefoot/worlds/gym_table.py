@@ -1,4 +1,4 @@
-"""A transition table as Gymnasium's toy-text environments have it, read and checked.
+"""Reads and checks a transition table like those of Gymnasium's toy-text environments.
 
     env.unwrapped.P[state][action] = [(probability, next state, reward, terminated), …]
 
@@ -22,7 +22,7 @@ from surefoot.tolerances import PROBABILITY_SUM
 
 
 class Arrival(NamedTuple):
-    """A state of the table, what it paid to arrive there, and whether that was the end."""
+    """A state of the table, the reward for arriving there, and whether that was the end."""
 
     state: Label
     reward: float
@@ -51,7 +51,7 @@ class Table:
 
     @cached_property
     def weights(self) -> tuple[float, ...]:
-        """μ: the probabilities of the first row, the second, …, where all lists agree on them; else (1, 0)."""
+        """μ: the probabilities of the first row, the second, …, if all lists agree on them; otherwise (1, 0)."""
         return self._common or (1.0, 0.0)
 
     @cached_property
@@ -75,9 +75,9 @@ class Table:
 
     @cached_property
     def names(self) -> dict[Arrival, Label]:
-        """An arrival is named after its state; where that says too little, ``(state, reward)``, and so on.
+        """An arrival is named after its state or, if that is ambiguous, ``(state, reward)``, and so on.
 
-        A start state has its own name, and shares it with the arrival there if both continue alike.
+        A start state has its own name, and shares it with the arrival there if both continue in the same way.
         """
         every = dict.fromkeys(arrival for _, _, rows in self.lists() for _, arrival in rows)
         of_state = Counter(arrival.state for arrival in every)
@@ -160,5 +160,5 @@ def _rows(given: Any, state: Label, action: Label) -> tuple[Row, ...]:
 
 
 def _plain(label: Any) -> Label:
-    """Tables hold numpy's numbers among Python's; labels are Python's."""
+    """Tables mix numpy's numbers with Python's; labels are Python's."""
     return label.item() if isinstance(label, np.generic) else label

@@ -6,9 +6,9 @@
 ``"features"``  Box [0, 1], (1 + d,): the step as a fraction of the horizon, then the coordinates of the state.
 
 Coordinates come from the states' own names. A number, or a tuple of numbers (gap, own speed, speed in front), gives one
-coordinate per number, moved and stretched so that the least of all states becomes 0 and the greatest 1. A part that is
-no number gives one coordinate per value, which is 1 for this value and else 0. States whose names have another form
-than most (``"over"`` among cells of a grid) have a coordinate of their own each, and 0 in all others.
+coordinate per number, scaled so that the smallest of all states becomes 0 and the largest 1. A part that is not a
+number gives one coordinate per value, which is 1 for this value and 0 otherwise. States whose names differ in form from
+most (``"over"`` among cells of a grid) have their own coordinate each, and 0 in all others.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where an environment's pictures come from: a room above this one, loaded by name, as Gymnasium loads environments.
 
-Worlds know nothing of drawing. ``PAINTER`` names a class with two methods, and nothing is imported before a picture is
-asked for.
+Worlds know nothing about drawing. ``PAINTER`` names a class with two methods, and nothing is imported before a picture
+is needed.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Painter(Protocol):
         """(height, width, 3) uint8: the world with the way walked so far."""
 
     def close(self) -> None:
-        """Close the window, where there is one."""
+        """Close the window, if there is one."""
 
 
 def painter(world: World, window: bool) -> Painter:
-    """Of a world; with ``window`` every frame is shown, too."""
+    """The painter of a world; with ``window`` every frame is also shown."""
     module, _, name = PAINTER.partition(":")
     made: Painter = getattr(importlib.import_module(module), name)(world, window)
     return made

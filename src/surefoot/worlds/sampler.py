@@ -13,7 +13,7 @@ Two streams of one seed: ``transitions`` and ``noise`` (:func:`surefoot.streams.
    rademacher   ``random()``          cost − σ if draw < ½ else cost + σ
    ============ ===================== ============================
 
-In a terminal state with a cost, step 2 once more. Nothing else is ever drawn, and a scale of zero draws too:
+In a terminal state with a cost, step 2 is repeated. Nothing else is ever drawn, and a scale of zero draws too, so
 neither the order nor the number of draws depends on the numbers of the world.
 Each of the three is sub-Gaussian with scale σ and has variance σ².
 """
@@ -48,7 +48,7 @@ class Sampler:
             raise InvalidInput(
                 "costs cannot be sampled where actions have several cost rows",
                 got="some action has several: what is measured lies between them, and the world does not say where",
-                fix="Simulate the plant itself, and tell agent.observe(…, features=…) what was measured where.",
+                fix="Simulate the plant itself, and use agent.observe(…, features=…) to say where a cost was measured.",
             )
         seed = int(seed)
         self._world = world
@@ -66,11 +66,11 @@ class Sampler:
         self._draw = draws[world.noise]
 
     def follow(self, world: World) -> None:
-        """Draw from now on from the same world with its rays at other intensities; the streams go on."""
+        """From now on, draw from the same world with its rays at other intensities; the streams continue."""
         self._world = world
 
     def begin_episode(self) -> None:
-        """Draw the offsets that all measurements of the next episode share; where none are declared, nothing."""
+        """Draw the offsets that all measurements of the next episode share, if any are declared."""
         if self._shared.any():
             self.offsets[:] = [self._draw(scale) for scale in self._shared.tolist()]
 

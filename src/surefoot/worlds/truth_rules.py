@@ -1,8 +1,8 @@
 """Does the truth fit what was declared? Each rule is checked once and names its culprit.
 
 A world that breaks its own problem's declarations would make every guarantee look false, so it is
-refused here. Only a deviation from linearity may exceed its declaration: to measure what happens then
-is a use of its own.
+refused here. Only a deviation from linearity may exceed its declaration, so that one can measure what
+happens then.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def check_fallback(
 ) -> None:
     """The fallback keeps every limit in every state it can reach by the declared successors (ass:knownseedsubgraph).
 
-    Declared rather than true ones: agents take all of these pairs for certified (spec 4), and may reach
+    Declared rather than true successors: agents take all of these pairs as certified (spec 4), and may reach
     such a state by another way than the fallback's.
     """
     for h, layer in enumerate(problem.graph.layers):

@@ -1,7 +1,7 @@
 """From hidden parameters to tables: probabilities and costs of every triplet, and the rules they keep.
 
-Steps that hold the same feature arrays and the same parameters get the very same tables: a template of
-1e7 triplets is evaluated once, however many steps it has. Letters in the shapes as in
+Steps with the same feature arrays and the same parameters share their tables: a template of 1e7 triplets
+is evaluated once, however many steps it has. Letters in the shapes as in
 :mod:`surefoot.model.graph`: N pairs, E edges, S states, m limits, dc and dp feature lengths, H steps.
 """
 
@@ -136,7 +136,7 @@ def cost_tables(
 
 
 class AtZero(NamedTuple):
-    """The truth of one layer at intensity 0 (spec 9); of actions without an intensity their own."""
+    """The truth of one layer at intensity 0 (spec 9); for actions without an intensity, their own."""
 
     probabilities: FloatArray  # (E,)
     costs: FloatArray  # (R, m)
@@ -183,7 +183,7 @@ def cumulative_at(zero: AtZero, full: FloatArray, first: int, end: int, intensit
 
 def arrival_costs(problem: Problem, costs: Sequence[FloatArray]) -> tuple[FloatArray, ...]:
     """Per decision step (E, m): by what an edge is judged (spec 9). The cost of its row, or the largest of its pair's
-    rows; ∞, beyond every bound, where it enters a forbidden state. The cost tables themselves where these are no news.
+    rows; ∞, beyond every bound, if it enters a forbidden state. The cost tables themselves if nothing differs.
     """
     graph = problem.graph
     known: dict[tuple[int, ...], FloatArray] = {}  # steps may share arrays
@@ -213,7 +213,8 @@ def rounding_deviations(
 ) -> tuple[FloatArray, ...]:
     """Per step with a cost: the deviation as it was, plus ⟨γ, x − fl(x)⟩ of the exact and the rounded features.
 
-    From the differences themselves, which float64 holds exactly: of the difference of two costs little would be left.
+    Computed from the differences of features, which float64 holds exactly; subtracting two costs would lose most
+    digits.
     """
     known: dict[tuple[int, int, bytes], FloatArray] = {}
     tables = []

@@ -2,7 +2,7 @@
 
 All four are one machine that can be loaded with v ≥ 0, and each is small enough to follow on paper.
 
-**State.** A named place; what places there are, each world's own page says.
+**State.** A named place; each world's own docstring lists the places.
 **Action.** Named, with a reward and a load v. In all four worlds
 
     idle  v = 0        trial  v = 3/4        full  v = 2        overload  v = 4
@@ -77,7 +77,8 @@ def look_ahead(*, mismatch: float = 0.0, declared: bool = True) -> World:
         step 2   works    idle 0.2, trial 0.3, full 0.9, overload 1.0 → end
                   gorge    climb 0.5 (v = 4), swim 0.0 (v = 5) → end
 
-    **Known, hidden, limit.** As for all (the module's page); transitions are certain. **Fallback.** road, walk, idle.
+    **Known, hidden, limit.** As for all (see the module docstring); transitions are certain. **Fallback.** road, walk,
+    idle.
 
     **With Idea I.** Nothing is ever certified in the gorge: climb strains by 1.2 and swim by 1.5, and an upper bound
     is no less. So the bridge has no certified action, and the shortcut, which strains by nothing, is not certified
@@ -117,7 +118,7 @@ def transition(*, mismatch: float = 0.0, declared: bool = True) -> World:
         step 0   start    walk 0.0 → works (v = 0)
         step 1   works    idle 0.40, trial 0.25, full 0.90, overload 1.00 → end
 
-    **Known, hidden, limit.** As for all (the module's page); transitions are certain. **Fallback.** walk, idle.
+    **Known, hidden, limit.** As for all (see the module docstring); transitions are certain. **Fallback.** walk, idle.
 
     The decision is at step 1, where Idea IV adds nothing, and nothing follows it, so that Idea III is zero there.
     The expected next value is exactly 0 after every action (the clip of S7 to a single successor).
@@ -154,7 +155,7 @@ def future(*, mismatch: float = 0.0, declared: bool = True) -> World:
                            full 0.95, overload 1.00 → hall
         step 1   hall     idle 1.0 → end (v = 0)   bench: trial 1.0 → end
 
-    **Known.** Besides what the module's page says: g is the same at every step, so that the bench teaches what
+    **Known.** Besides what the module docstring says: g is the same at every step, so that the bench teaches what
     full does at step 0; and a visit finds the bench free with probability 0.1 on a busy day, 0.5 on a quiet one.
     **Hidden.** Besides g: three days in four are busy, so P(bench | visit) = 0.2. **Limit.** As for all.
     **Fallback.** idle, idle.
@@ -173,7 +174,7 @@ def future(*, mismatch: float = 0.0, declared: bool = True) -> World:
 
     A small probability alone, without the clip, would not do with the default optimism: until the transitions are
     known well, the expected next value leans to the best successor's, and II's bonus sends the learner there for
-    thousands of episodes (11,520 where hall and bench earn 0.3 in place of 2 and idling earns 0.05 more than a visit).
+    thousands of episodes (11,520 where hall and bench earn 0.3 instead of 2 and idling earns 0.05 more than a visit).
     """
     return _world(
         mismatch=mismatch,
@@ -203,7 +204,7 @@ def past(*, mismatch: float = 0.0, declared: bool = True) -> World:
 
         step 0   works    idle 0.40, trial 0.07, full 0.90, overload 1.00 → end
 
-    **Known, hidden, limit.** As for all (the module's page); transitions are certain. **Fallback.** idle.
+    **Known, hidden, limit.** As for all (see the module docstring); transitions are certain. **Fallback.** idle.
 
     Idling earns 0.33 more than a trial. Before the first trial Idea II is worth w₂·R_0·ω = 0.1·2·1.5 = 0.30, and
     Idea IV another w₄·R_0·ω = 0.02·2·1.5 = 0.06: the difference lies between 0.30 and 0.36.

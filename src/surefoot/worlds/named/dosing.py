@@ -1,11 +1,11 @@
-"""dosing: one continuous dose per step, a response that nobody has measured, and a trap two steps later.
+"""dosing: one continuous dose per step, an unmeasured response, and a trap two steps later.
 
 **State.** How much of the drug the patient carries, the burden, on an even grid from 0 to 1.
 **Action.** Rest, or a dose: a ray from rest, whose intensity α in [0, 1] is the dose.
 
 **Known.** At rest the burden falls by a level, or stays; a full dose adds one level or two. A dose α acts like a full
-one with probability α and like rest otherwise, so that what follows is affine in α. From two levels below the highest
-on, the body no longer clears the drug: the burden rises by itself, whatever is done. How likely each level is, is known
+one with probability α and like rest otherwise, so the transitions are affine in α. From two levels below the highest
+on, the body no longer clears the drug: the burden rises by itself, whatever is done. The probabilities are known
 for fast and for slow patients. A step pays 0.2 + 0.6·α + 0.2·burden. At rest without a burden the marker reads
 0.10 (the anchor).
 
@@ -54,12 +54,12 @@ def dosing(
     noise: str | None = None,
     patient: tuple[float, float] = (0.6, 0.4),
 ) -> World:
-    """The dosing world; the module's page says what it is.
+    """The dosing world; the module docstring describes it.
 
     Args:
         size: ``"testing"``, ``"small"`` or ``"medium"``: the usual grid and horizon.
-        levels: the number of the highest level, in place of the usual one.
-        horizon: number of steps, in place of the usual one.
+        levels: the number of the highest level, instead of the usual one.
+        horizon: number of steps, instead of the usual one.
         bound: the highest toxicity allowed.
         noise_scale: σ of the marker.
         noise: the kind of its noise, see :class:`~surefoot.World`.

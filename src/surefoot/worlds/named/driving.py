@@ -7,11 +7,11 @@ with 2.5 m/s² at most; the car in front can do 5.
 
 **Known.** Speeds change first, then both drive on: gap' = gap + 2 s · (lead' − v'). A gap of 0 or less is a collision,
 one beyond the radar's range reads as the last that it sees. The driver in front changes speed by −10, −5, 0 or +5 m/s;
-how likely each is, is known for three types: calm, hurried, nervous. A step pays v' in parts of the top speed: freight
+the probabilities are known for three types: calm, hurried, nervous. A step pays v' as a share of the top speed: freight
 earns by the kilometre. At 5 m/s, 50 m behind and not closing in, the risk is known (the anchor).
 
-**Hidden.** With which weights the types mix (μ), and how the risk that the warning system reports follows from headway
-(γ), which depends on the load, the brakes and the road:
+**Hidden.** The weights with which the types mix (μ), and how the risk that the warning system reports follows from
+headway (γ), which depends on the load, the brakes and the road:
 
     risk = ⟨γ, (1, v', closing', −gap')⟩    closing' = max(0, v' − lead')    P(s'|s,a) = Σ_i μ_i P_i(lead'|lead)
 
@@ -134,7 +134,7 @@ def driving(
     noise: str | None = None,
     drivers: tuple[float, float, float] = (0.5, 0.3, 0.2),
 ) -> World:
-    """The driving world; the module's page says what it is.
+    """The driving world; the module docstring describes it.
 
     Args:
         size: ``"testing"``, ``"small"`` or ``"medium"``.

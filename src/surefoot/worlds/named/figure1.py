@@ -65,7 +65,7 @@ SQUARES: dict[tuple[int, int], tuple[tuple[int, ...], tuple[int, ...]]] = {
 
 
 def figure1(*, mismatch: float = 0.0, declared: bool = True) -> World:
-    """The sketch as a world of horizon 6; the module's page says what it is.
+    """The sketch as a world of horizon 6; the module docstring describes it.
 
     ``mismatch``: by how much the strain misses the line, where it hurts (:mod:`surefoot.worlds.world`);
     ``declared``: whether the limit says so.

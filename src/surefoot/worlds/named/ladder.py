@@ -1,14 +1,14 @@
-"""ladder: a generated world of any size, star-convex and full of traps; what speed is measured on.
+"""ladder: a generated world of any size, star-convex and full of traps; used to measure speed.
 
 **State.** One of S places, the same in every step: most are landings, every eighth is a trap.
 **Action.** A rung k = 0 … A−1 of the ladder there, of height α = k/(A−1).
 
-**Known.** Rung k of a landing leads to one of b landings; the highest rung to one of b−1 landings, or to a trap. How
-likely each is, four known kernels say. A landing pays 0.1 + 0.5·α·w, w ∈ [1/2, 1] its own, the highest rung 0.4 more;
+**Known.** Rung k of a landing leads to one of b landings; the highest rung to one of b−1 landings, or to a trap. Four
+known kernels give the probabilities. A landing pays 0.1 + 0.5·α·w, w ∈ [1/2, 1] its own, the highest rung 0.4 more;
 a trap pays 0.5 whatever is done. Standing on rung 0 strains by exactly 0.1 (the anchor).
 
-**Hidden.** With which weights the kernels mix, P(s'|s,k) = Σ_i μ_i P_i(s'|s,k); and γ, d numbers, of which the strain
-follows. Each triplet has a direction y ∈ R^{d−1} of length one, and
+**Hidden.** The weights with which the kernels mix, P(s'|s,k) = Σ_i μ_i P_i(s'|s,k); and γ, d numbers, of which the
+strain follows. Each triplet has a direction y ∈ R^{d−1} of length one, and
 
     strain = ⟨γ, (1, α·y)⟩ on a landing        ⟨γ, (1, (2+α)·y)⟩ in a trap        γ = (0.1, 0.6·g),  ‖g‖ = 1
 
@@ -103,11 +103,11 @@ def ladder(
     mismatch: float = 0.0,
     declared: bool = True,
 ) -> World:
-    """The ladder; the module's page says what it is.
+    """The ladder; the module docstring describes it.
 
     Args:
         size: ``"testing"``, ``"1e4"``, ``"1e5"`` or ``"1e6"``: the usual numbers.
-        triplets: per step, in place of the usual number, up to a state more or less.
+        triplets: per step, instead of the usual number, up to a state more or less.
         features: d, the length of the cost features, at least 3.
         horizon: number of steps.
         branching: b, successors of each action.

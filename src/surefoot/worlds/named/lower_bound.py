@@ -85,7 +85,7 @@ def theorem3(
     mismatch: float = 0.0,
     declared: bool = True,
 ) -> World:
-    """One of the two instances; the module's page says what they are.
+    """One of the two instances; the module docstring describes them.
 
     Args:
         instance: ``"1"``, where a(4) is unsafe, or ``"2"``, where it is safe.

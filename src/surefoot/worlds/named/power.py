@@ -15,7 +15,7 @@ of the bill that can be avoided:
 
 Charge that is left at midnight pays what discharging it would have paid.
 
-**Hidden.** With which weights the day types mix (μ), and how the network spreads power over its lines (γ):
+**Hidden.** The weights with which the day types mix (μ), and how the network spreads power over its lines (γ):
 
     loading = flow / rating = ⟨γ, x⟩    x = (constant generation, demand, local generation, storage output) / 100 MW
     P(level'|level) = Σ_i μ_i P_i(level'|level)
@@ -242,11 +242,11 @@ def power(
     noise: str | None = None,
     day: tuple[float, float, float] = (0.5, 0.3, 0.2),
 ) -> World:
-    """The power world; the module's page says what it is.
+    """The power world; the module docstring describes it.
 
     Args:
         size: ``"testing"``, ``"case9"``, ``"case30"``, or one of these with ``-ac`` behind it.
-        truth: ``"dc"`` or ``"ac"`` flow, in place of the size's usual one.
+        truth: ``"dc"`` or ``"ac"`` flow, instead of the size's usual one.
         mismatch: by how much the truth deviates besides, where it hurts.
         declared: whether the limits declare how far the truth deviates; if not, no guarantee holds.
         bound: the highest loading allowed, in parts of the rating.

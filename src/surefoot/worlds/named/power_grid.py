@@ -109,7 +109,7 @@ def read_grid(case: str, *, local: str, storage: str) -> PowerGrid:
 
 
 def _ptdf(ends: IntArray, susceptance: FloatArray, n: int, reference: int) -> FloatArray:
-    """(L, n): see the module's page. ``susceptance`` (L,) in MW per radian."""
+    """(L, n): see the module docstring. ``susceptance`` (L,) in MW per radian."""
     incidence = np.zeros((len(ends), n))
     rows = np.arange(len(ends))
     incidence[rows, ends[:, 0]], incidence[rows, ends[:, 1]] = 1.0, -1.0

@@ -1,17 +1,17 @@
 """rover: a rover on a real elevation map, whose best rock stands on slopes that slide into ravines.
 
 **State.** The cell (row, column) of the map, 93 m from north to south and 74 m from west to east.
-**Action.** ("stay", 0.0), or a direction with a throttle: ("north", 0.5), ("north", 1.0) and so on. One decision a sol.
+**Action.** ("stay", 0.0), or a direction with a throttle: ("north", 0.5), ("north", 1.0) and so on. One decision per sol.
 
 **Known.** The map: every cell's elevation, its slope, its *roughness* (how far it lies above or below the mean of its
 eight neighbours) and which of its neighbours to the north, south, west and east lies lowest along the way. Where the
 way down there is steeper than 20°, the ground may give way: the rover slides there, whatever it does. Otherwise it
-arrives where it drove, or the wheels spin and it stays; a climb makes that likelier, throttle less likely. How likely,
-is known for three soils: bedrock, crust, sand. A sol pays 0.1 + 0.9·interest, half the interest while driving. Slopes
-expose rock: interest is the tangent of the cell's slope in units of 30°, at most 1. At rest in the first cell, the
-strain is known (the anchor).
+arrives where it drove, or the wheels spin and it stays; a climb makes that likelier, throttle less likely. The
+probabilities are known for three soils: bedrock, crust, sand. A sol pays 0.1 + 0.9·interest, half the interest while
+driving. Slopes expose rock: interest is the tangent of the cell's slope in units of 30°, at most 1. At rest in the
+first cell, the strain is known (the anchor).
 
-**Hidden.** With which weights the soils mix (μ), and how the strain on the wheels follows from the map (γ):
+**Hidden.** The weights with which the soils mix (μ), and how the strain on the wheels follows from the map (γ):
 
     strain = ⟨γ, (1, u·climb, roughness', u·roughness')⟩    P(s'|s,a) = Σ_i μ_i P_i(s'|s,a)
 
@@ -226,7 +226,7 @@ def rover(
     noise: str | None = None,
     soils: tuple[float, float, float] = (0.5, 0.3, 0.2),
 ) -> World:
-    """The rover world; the module's page says what it is.
+    """The rover world; the module docstring describes it.
 
     Args:
         size: ``"testing"``, ``"small"`` or ``"medium"``.

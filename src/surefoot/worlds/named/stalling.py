@@ -1,4 +1,4 @@
-"""ablation/stall and ablation/stall-deep: two worlds in which bonuses for uncertainty fall asleep (spec 5).
+"""ablation/stall and ablation/stall-deep: two worlds in which bonuses for uncertainty stop working (spec 5).
 
 One machine, run at a load v ≥ 0, whose strain is 0.2 + 0.3·v.
 
@@ -9,10 +9,10 @@ with noise of scale σ = 0.1. **Fallback.** Idles, and so measures nothing: z = 
     idle  v = 0, strain 0.20        trial  v = 0.3, strain 0.29        best  v = 0.9, strain 0.47
 
 A trial is certified before any data (0.2 + L·0.3 = 0.5 ≤ 0.6), best is not (0.2 + L·0.9 = 1.1). After n trials the
-slope is known to about ± σ√18/(0.3·√n), so that some hundred of them certify best. Each costs more than idling, and
+slope is known to about ± σ√18/(0.3·√n), so some hundred of them certify best. Each costs more than idling, and
 tells less than the one before: the bonus w₂·R_h·ω of Idea II outbids the cost of the first few at most. Then nothing
 is measured any more, no log-determinant grows, no plan is made again, and each episode loses what best would add:
-linear regret. Directed exploration counts what waiting has cost, and pays for the trials at last.
+linear regret. Directed exploration counts what waiting has cost, and finally pays for the trials.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""thermal: a machine that earns by running hot, and cannot be cooled once it is too hot.
+"""thermal: a machine that earns more when it runs hot, and cannot be cooled once it is too hot.
 
 **State.** The machine's heat, on an even grid from 0 (ambient) to 1.
 **Action.** Its power u, on an even grid from 0 (idle) to 1 (full).
 
-**Known.** One step adds 2/7·u of heat and takes 1/7 away, as far as there is any. From heat 4/7 on,
-the process feeds itself with 1/7 a step, and cooling no longer wins. The weather adds between nothing
-and 1/7 more; how likely each amount is, is known for three climates. A step pays
-0.2 + 0.2·u + 0.6·heat. Idle at ambient heat the sensor reads 0.10 (the anchor).
+**Known.** One step adds 2/7·u of heat and removes 1/7, as far as there is any. From heat 4/7 on,
+the process heats itself by 1/7 per step, and cooling can no longer keep up. The weather adds between
+nothing and 1/7 more; the probability of each amount is known for three climates. A step pays
+0.2 + 0.2·u + 0.6·heat. Idling at ambient heat, the sensor reads 0.10 (the anchor).
 
-**Hidden.** With which weights the climates mix (μ), and how the temperature of the hottest part
+**Hidden.** The weights with which the climates mix (μ), and how the temperature of the hottest part
 follows from the heat before, the power, the heat after, and the last two together, since a hot winding
 resists more (γ):
 
@@ -110,12 +110,12 @@ def thermal(
     mismatch: float = 0.0,
     declared: bool = True,
 ) -> World:
-    """The thermal world; the module's page says what it is.
+    """The thermal world; the module docstring describes it.
 
     Args:
         size: ``"testing"``, ``"small"`` or ``"medium"``: the usual resolution and horizon.
-        resolution: how fine the grid is, in place of the usual one.
-        horizon: number of steps, in place of the usual one.
+        resolution: how fine the grid is, instead of the usual one.
+        horizon: number of steps, instead of the usual one.
         bound: the highest temperature allowed.
         noise_scale: σ of the temperature sensor.
         noise: the kind of sensor noise, see :class:`~surefoot.World`.

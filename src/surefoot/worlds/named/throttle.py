@@ -8,7 +8,7 @@ what follows is affine in α; it pays 0.2 + 0.2·α + 0.6·heat. **Hidden**, as 
 
     temperature = ⟨γ, (1, heat, α, heat', α·heat')⟩ ≤ 0.60
 
-**Against a grid.** With ``levels=64`` the same machine has 64 fixed openings in place of the ray: actions without an
+**Against a grid.** With ``levels=64`` the same machine has 64 fixed openings instead of the ray: actions without an
 intensity, the ordinary way. The ray has two actions in every state, and reaches intensities that lie between those.
 """
 
@@ -39,13 +39,13 @@ def throttle(
     noise: str | None = None,
     climate: tuple[float, float, float] = (0.5, 0.3, 0.2),
 ) -> World:
-    """The throttle world; the module's page says what it is.
+    """The throttle world; the module docstring describes it.
 
     Args:
         size: ``"testing"``, ``"small"`` or ``"medium"``: resolution and horizon of the thermal world of that size.
-        levels: None: a continuous throttle, a ray. Else so many fixed openings, evenly from idle to full.
-        resolution: how fine the grid of heats is, in place of the usual one.
-        horizon: number of steps, in place of the usual one.
+        levels: None for a continuous throttle, a ray; otherwise the number of fixed openings, evenly from idle to full.
+        resolution: how fine the grid of heats is, instead of the usual one.
+        horizon: number of steps, instead of the usual one.
         bound: the highest temperature allowed.
         noise_scale: σ of the temperature sensor.
         noise: the kind of sensor noise, see :class:`~surefoot.World`.

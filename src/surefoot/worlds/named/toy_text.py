@@ -1,7 +1,7 @@
 """toy-text: Gymnasium's small grids, with holes, cliffs and wrong stops as limits instead of penalties.
 
-All are made from the environment's own transition table by :func:`surefoot.worlds.from_gymnasium`, whose page says what
-becomes of states, rewards and probabilities. One cost is watched in each, linear in three features:
+All are made from the environment's own transition table by :func:`surefoot.worlds.from_gymnasium`, which explains what
+happens to states, rewards and probabilities. Each watches one cost, linear in three features:
 
 ======================== ============================================ ================ ============ =======
 world                    features x of a step                         γ, hidden        limit, norm  horizon
@@ -94,14 +94,14 @@ def toy_text(
     mismatch: float = 0.0,
     declared: bool = True,
 ) -> World:
-    """One of Gymnasium's toy-text environments; the module's page says what becomes of it.
+    """One of Gymnasium's toy-text environments, turned into a world as the module docstring describes.
 
     Args:
         size: which: ``"frozen-lake-4x4"``, ``"frozen-lake-8x8"``, ``"cliff-walking"``, ``"cliff-walking-slippery"`` or
             ``"taxi"``.
-        horizon: number of steps, in place of the usual one.
-        slippery: whether moves can slip to a side, in place of the usual.
-        start: a state of the environment or a list of them, in place of the usual one.
+        horizon: number of steps, instead of the usual one.
+        slippery: whether moves can slip to a side, instead of the usual.
+        start: a state of the environment or a list of them, instead of the usual one.
         noise_scale: σ of what measures the cost.
         noise: the kind of its noise, see :class:`~surefoot.World`.
         mismatch: by how much the cost misses the line, where it hurts; see :mod:`surefoot.worlds.world`.

@@ -1,4 +1,4 @@
-"""walk: a sled on an endless track, pushed on by gusts. Its places never end, so its graph grows (spec 9).
+"""walk: a sled on an endless track, pushed on by gusts. The track never ends, so the graph grows (spec 9).
 
 **State.** (place, speed): whole numbers from 0, as large as may be. **Action.** Brake, roll or push: the speed changes
 by −1, 0 or 1, and by 1 more in a gust; it is never negative. Then the place grows by the speed. **Known.** The track, a
@@ -10,8 +10,8 @@ sled comes to, of which the first number, at rest, is known (the anchor). **Limi
 scale 0.05. **Fallback.** Brakes: from rest it stays where it is.
 
 **Look-ahead.** At speed 5 the flat track is smooth (0.43), but a bump is not (1.05), and the sled slows down by 1 a
-step at most, in a gust not at all: who is fast must know where the next bumps are. Most of the places and speeds that
-some sequence of actions could lead to lie beyond what a safe sled ever comes to: a graph that grows leaves them out.
+step at most, in a gust not at all: a fast sled must know where the next bumps are. Most of the places and speeds that
+some sequence of actions could reach are never reached by a safe sled: a graph that grows leaves them out.
 
 ``walk/testing`` is small enough to be built whole, and is. The others grow, from one state per step.
 """
@@ -58,7 +58,7 @@ def walk(
 
     Args:
         size: "testing" (6 steps, the whole graph), "small" (12 steps) or "long" (40 steps).
-        horizon: number of steps, in place of the size's.
+        horizon: number of steps, instead of the size's.
         bound: the limit on jolts.
         grows: False builds the whole graph, which ends with the horizon.
         most_states: of a graph that grows.
