@@ -1,7 +1,7 @@
 """rover: a rover on a real elevation map, whose best rock stands on slopes that slide into ravines.
 
 **State.** The cell (row, column) of the map, 93 m from north to south and 74 m from west to east.
-**Action.** ("stay", 0.0), or a direction with a throttle: ("north", 0.5), ("north", 1.0) and so on. One decision per sol.
+**Action.** ("stay", 0.0), or a direction with a throttle: ("north", 0.5), ("north", 1.0) and so on. A decision per sol.
 
 **Known.** The map: every cell's elevation, its slope, its *roughness* (how far it lies above or below the mean of its
 eight neighbours) and which of its neighbours to the north, south, west and east lies lowest along the way. Where the
