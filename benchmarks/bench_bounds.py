@@ -59,7 +59,7 @@ class Told(sf.LsviNew):
         self._safe = Certified(pairs, states)
         super().__init__(world.problem, explore=(0.0, 0.0, 0.0))
 
-    def _certify(self, bounds: CostBounds) -> tuple[Certified, Certified]:
+    def _certify(self, problem: Problem, bounds: CostBounds) -> tuple[Certified, Certified]:
         return self._safe, self._safe
 
 
