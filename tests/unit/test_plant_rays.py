@@ -12,8 +12,10 @@ import pytest
 import surefoot as sf
 from surefoot.errors import InvalidInput
 from surefoot.model.rays import mixed
+from surefoot.plan import point
 from surefoot.plan.centres import CentreValues
 from surefoot.plan.point import at_point
+from surefoot.plan.rays import open_rows
 from tests.forgery import Record, forge
 from tests.plants import random_plant
 from tests.studies import Quick
@@ -125,6 +127,22 @@ def test_whatever_is_proved_along_a_ray_is_safe_for_every_possible_truth(of_next
             assert plan.certified_sets.states[h + 1][plant.cell(after)]
         between += int((point.proved & (point.choices.intensity < 1.0)).sum())
     assert between > 0
+
+
+def test_rays_within_the_box_of_a_prior_need_no_code_that_is_not_compiled_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows in one piece, as everywhere: bounds of others would be compiled anew, in the middle of an ask."""
+    whole: list[bool] = []
+
+    def opened(zero: Any, one: Any, *rest: Any) -> Any:
+        whole.append(zero.flags.c_contiguous and one.flags.c_contiguous)
+        return open_rows(zero, one, *rest)
+
+    monkeypatch.setattr(point, "open_rows", opened)
+    plant = tank(limits=[sf.Limit("foam", bound=0.5, noise=0.02, prior=[(0.0, 0.2), (0.2, 0.6), (0.5, 2.0)])])
+    run = sf.run(sf.PlantAgent(plant), plant.simulate(step), episodes=2, seed=0)
+    assert run.violations.sum() == 0
+    assert whole
+    assert all(whole)
 
 
 def test_a_ray_is_opened_as_far_as_the_exact_state_allows() -> None:

@@ -45,7 +45,8 @@ def constant(what: str, value: object, where: str = "") -> float:
         raise InvalidInput(f"{what} must be a number", where=where, got=repr(value), fix=_NUMBER)
     number = real(what, value, where)
     if not math.isfinite(number):
-        raise InvalidInput(f"{what} is not finite", where=where, got=shown(value), fix=_FINITE)
+        fix = "Give the limit itself, in the unit of the cost." if what == "bound" else _FINITE
+        raise InvalidInput(f"{what} is not finite", where=where, got=shown(value), fix=fix)
     return number
 
 

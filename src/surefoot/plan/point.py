@@ -258,7 +258,7 @@ def _by_costs(point: Point, centre: int, rays: IntArray) -> FloatArray:
     assert known is not None
     features = np.stack([point.plant.features(h, point.x, u) for u in point.plant.inputs.values])
     one = features[rays]
-    zero = np.broadcast_to(features[centre], one.shape)
+    zero = np.repeat(features[centre : centre + 1], len(one), axis=0)
     furthest, _ = open_rows(zero, one, bounds.anchors[h], known, point.plan.problem.bounds[h])
     return np.where(furthest < FULL, np.maximum(furthest - _SHORT, 0.0), furthest)
 
