@@ -9,18 +9,17 @@ Examples:
     0.0
 
 Steps h = 0 … H-1; actions are taken before the last one, which only has a reward r(s) and perhaps a
-cost (spec 1). With P_h(s'|s,a) and the costs of the world, and "within" meaning cost_j ≤ bound_j + 10⁻⁹ of
-the limit's scale for every limit j (spec 8), and no arrival in a forbidden state being "within" (spec 9), an action is
-*truly safe* when every successor that has P > 0 is reached
-within all bounds and is itself a truly safe state; a state is, when one of its actions is:
+cost (spec 1). P_h(s'|s,a) and the costs are those of the world. "Within" means cost_j ≤ bound_j + 10⁻⁹ of the limit's
+scale for every limit j (spec 8); no arrival in a forbidden state is within (spec 9). An action is *truly safe* if every
+successor with P > 0 is reached within all bounds and is itself a truly safe state; a state is truly safe if one of its
+actions is:
 
     A_h(s)  = { a : for all s' with P_h(s'|s,a) > 0:  cost_h(s,a,s') within,  s' ∈ S_{h+1} }
     S_h     = { s : A_h(s) is not empty },        S_{H-1} = { s : cost(s) within },      no forbidden s in either
     V_h(s)  = max over a ∈ A_h(s) of  r_h(s,a) + Σ_{s'} P_h(s'|s,a) V_{h+1}(s'),      V_{H-1} = r
 
-All sums run in declaration order, in every function here. Rounding is monotone, so the computed value
-of a policy made of truly safe actions never exceeds the computed best value, not even by a last digit:
-regret is never negative.
+All sums run in declaration order, in every function here. Rounding is monotone, so the computed value of a policy
+made of truly safe actions never exceeds the computed best value, not even in the last digit: regret is never negative.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Solution:
 
 
 def terminal_within(world: World) -> BoolArray:
-    """(S,) terminal states whose cost is within all bounds, as those without a cost are; forbidden ones too."""
+    """(S,) terminal states whose cost is within all bounds, including those without a cost and forbidden ones."""
     if world.terminal_costs is None:
         return np.ones(world.problem.graph.terminal.n_states, bool)
     within: BoolArray = np.all(world.terminal_costs <= world.problem.violation_thresholds[-1], axis=1)
@@ -59,8 +59,8 @@ def terminal_safe(world: World) -> BoolArray:
 def solve(world: World) -> Solution:
     """Truly safe states and actions, and the best policy among them (eq;defoptimalvvalue); ties go to the lowest pair.
 
-    A start state from which no policy is truly safe is an error that names it. Of a world with rays: the best over the
-    largest truly safe intensity of each, and its centre (:mod:`surefoot.exact.rays`).
+    If no policy is truly safe from a start state, the error names it. In a world with rays, each is played at its
+    largest truly safe intensity or at its centre, whichever is better (:mod:`surefoot.exact.rays`).
 
     Examples:
         >>> world = sf.worlds.make("thermal/testing")
@@ -126,8 +126,8 @@ def solve(world: World) -> Solution:
 
 
 def solve_whole(world: World, most: int = MOST_WHOLE) -> tuple[Solution, bool]:
-    """:func:`solve`, of a problem that grows for the whole graph where it has no more than so many states; else, and
-    then the second answer is False, for what is expanded so far: nothing better is known."""
+    """:func:`solve`; for a problem that grows, on the whole graph if that is small enough. Otherwise the solution is
+    for what is expanded so far, since nothing better is known, and the second answer is False."""
     problem = world.problem
     if problem.growth is None:
         return solve(world), True

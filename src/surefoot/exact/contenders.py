@@ -1,6 +1,6 @@
 """Who can be compared on a world: every agent of the registry, and the oracle shield, which no problem can make.
 
-Sweeps and commands choose agents here; whoever has a Problem and no World uses :mod:`surefoot.agents.registry`.
+Sweeps and commands choose agents here; without a World, use :mod:`surefoot.agents.registry`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def plans_on_clusters(name: str) -> bool:
 
 
 def agent_for(name: str, world: World, **options: Any) -> Agent:
-    """An agent for a world, with its options; all but the oracle shield are handed the problem alone."""
+    """An agent for a world, with its options; all but the oracle shield get only the problem."""
     made: Any = CONTENDERS.kind(name)
     agent: Agent = made(world if name == ORACLE else world.problem, **options)
     return agent

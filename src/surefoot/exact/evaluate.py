@@ -34,9 +34,9 @@ class Violations(NamedTuple):
 def evaluate(world: World, policy: AnyPolicy, start: Label | None = None) -> float:
     """The expected total reward, terminal reward included, from ``start`` (the first start if None).
 
-    V_h(s) = Σ_a π_h(a|s) (r_h(s,a) + Σ_{s'} P_h(s'|s,a) V_{h+1}(s')), eq:defvvaluestandard; what is in brackets is
-    Q_h(s,a), eq:defqvaluestandard. What a policy may be:
-    :mod:`surefoot.exact.policies`. A reached state without an action is an error that names it.
+    V_h(s) = Σ_a π_h(a|s) (r_h(s,a) + Σ_{s'} P_h(s'|s,a) V_{h+1}(s')), eq:defvvaluestandard; the bracket is
+    Q_h(s,a), eq:defqvaluestandard. :mod:`surefoot.exact.policies` lists what a policy may be. If the policy reaches a
+    state without an action, the error names it.
 
     Examples:
         >>> world = sf.worlds.make("thermal/testing")
@@ -76,8 +76,8 @@ def fallback_value(world: World, start: Label | None = None) -> float:
 
 
 def violations(world: World, policy: AnyPolicy, start: Label | None = None) -> Violations:
-    """Violating steps of an episode; the arrival in the last step counts too (spec 8), and so does a step that enters
-    a forbidden state (spec 9).
+    """Violating steps of an episode, including the arrival in the last step (spec 8) and steps that enter a forbidden
+    state (spec 9).
 
     With ν(s,a) = Σ P [the edge violates]: the expected number has ν for its reward; the probability of
     at least one has ν for its reward as well, but continues only along edges that do not violate.
@@ -188,8 +188,8 @@ def refuse_idle(world: World, h: int, state: int) -> None:
 class Evaluator:
     """Lays a world out once; then :meth:`value` is one compiled call over what the policy reaches (eq:defalgvfunction).
 
-    The numbers are the same, bit by bit, as those of :func:`surefoot.exact.evaluate`. Scratch space is
-    reused between calls, so an Evaluator serves one thread.
+    The numbers are bit for bit those of :func:`surefoot.exact.evaluate`. Scratch space is reused between calls, so an
+    Evaluator serves one thread.
 
     Examples:
         >>> world = sf.worlds.make("thermal/testing")
@@ -232,7 +232,7 @@ class Evaluator:
     def value(self, pairs: Sequence[NDArray[np.integer[Any]]], start: Label | None = None) -> float:
         """V_0(start) of the policy that plays ``pairs``: H-1 integer arrays (S,), -1 for no action.
 
-        Only states that are reached matter; one without an action is an error that names it.
+        Only reached states matter; if one has no action, the error names it.
         """
         from surefoot.exact import kernels
 

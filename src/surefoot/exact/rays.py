@@ -1,11 +1,12 @@
-"""Rays under the truth: how far each may really be opened, and at which intensities a policy plays (spec 9).
+"""Rays under the truth: how far each may really be opened, and the intensities of a policy (spec 9).
 
 True costs are affine in the intensity, so the largest one that keeps every limit is a quotient:
 
     α = min over rows and limits of  (c̄ + tolerance − cost at 0) / (cost at 1 − cost at 0),   where it rises beyond c̄
 
-Q is affine in α as well: on what is safe it is largest at 0, which is the centre's own pair, or at that α. Where the
-centre itself keeps the limits no other intensity can be better, and the best policy over these is the best of all.
+Q is affine in α as well: over the safe intensities it is largest at 0, which is the centre's own pair, or at that α. If
+the centre itself keeps the limits, no other intensity can be better, and the best policy over these two is the best of
+all.
 """
 
 from __future__ import annotations
@@ -53,14 +54,14 @@ def _largest(layer: Layer, rays: Rays, zero: AtZero, costs: FloatArray, limits: 
 
 
 def at_truly_safe(world: World) -> World:
-    """The world with every ray at its largest truly safe intensity; an ordinary world as it is."""
+    """The world with every ray at its largest truly safe intensity; an ordinary world unchanged."""
     return world.at(true_intensities(world)) if world.problem.has_rays else world
 
 
 def as_played(world: World, policy: Any) -> World:
-    """The world with every ray at the intensity that a policy plays it at; an ordinary world as it is.
+    """The world with every ray at the intensity that a policy plays; an ordinary world unchanged.
 
-    A policy says it by ``intensities``, H-1 of (N,): a plan has them, and so has what :func:`solve` returns.
+    A policy gives them as ``intensities``, H-1 arrays (N,); plans and the result of :func:`solve` have them.
     """
     if not world.problem.has_rays:
         return world

@@ -1,4 +1,4 @@
-"""Truly safe states and pairs alone, without values and policy: once, or many times from a prepared layout."""
+"""Only truly safe states and pairs, without values and policy: once, or many times from a prepared layout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Sets = tuple[tuple[BoolArray, ...], tuple[BoolArray, ...]]
 def safe_sets(world: World) -> Sets:
     """(safe_states, safe_actions) of :func:`solve`, without policy and values: H arrays (S,), H-1 arrays (N,).
 
-    With rays each is at the largest intensity that its own cost rows really allow. One backward sweep; building a
+    Each ray is at the largest intensity that its own cost rows truly allow. One backward sweep; building a
     :class:`SafeSets` takes several times as long.
 
     Examples:
@@ -47,7 +47,7 @@ def safe_sets(world: World) -> Sets:
 class SafeSets:
     """The same sets for many calls: prepares once which pairs keep all limits and where they lead (P > 0).
 
-    Then :meth:`sets` only spreads unsafety backward: it visits only transitions into unsafe states.
+    :meth:`sets` then only spreads unsafety backward, visiting only transitions into unsafe states.
 
     Examples:
         >>> sets = sf.exact.SafeSets(sf.worlds.make("thermal/testing"))

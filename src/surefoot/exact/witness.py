@@ -1,7 +1,7 @@
-"""An environment's silent witness: what truly happened, for whoever compares learners, and never for the learner.
+"""A silent witness of an environment: it records what truly happened, for comparing learners, never for the learner.
 
-It stands directly around one of our environments, inside any shield, and changes nothing that passes through. An agent
-may not see the truth, so it lives here.
+It wraps one of our environments directly, inside any shield, and changes nothing that passes through. An agent may not
+see the truth, so the witness is here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Witness(gymnasium.Wrapper[Any, Any, Any, Any]):
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env)
         if not isinstance(env, SurefootEnv):
-            raise InvalidInput("a witness stands directly around one of our environments", got=repr(env))
+            raise InvalidInput("a witness must wrap one of our environments directly", got=repr(env))
         self._world = env._world
         refuse_rays(self._world.problem, "a witness")
         self._within_last = terminal_within(self._world)

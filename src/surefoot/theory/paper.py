@@ -157,7 +157,7 @@ def _above_kappa(user: str, name: str, value: float, kappa: float, denominator: 
         raise InvalidInput(
             f"{user} needs {name} > kappa, a positive denominator",
             got=f"{name} = {value:.6g}, kappa = {kappa:.6g}, denominator = {denominator:.6g}",
-            fix="Run more episodes or take a larger lambda_0 (each lowers kappa), or give more "
+            fix="Run more episodes or use a larger lambda_0 (each lowers kappa), or give more "
             "slack or a smaller spread.",
         )
 
@@ -182,7 +182,7 @@ def regret_bound(
     """The right-hand side of eq:regret at K = episodes; ε₂, ε₃ have one entry per decision layer.
 
     [ε₁ + ε₄ + max_h(ε₂ + ε₃)]·√(2dHT·log(1+T)) + 2H·√(T·log(2dT/p)) + H·K′ + (D/λ₀)·(K/K′ − 1)
-    As printed, so vacuous where K′ ≥ K. A curve to draw, never a test oracle (spec 7.16).
+    As printed, so vacuous if K′ ≥ K. A curve to draw, never a test oracle (spec 7.16).
     """
     count(episodes=episodes, horizon=horizon, dimension=dimension, initial_episodes=initial_episodes)
     positive(feature_bound=feature_bound, lambda_0=lambda_0)
@@ -204,7 +204,7 @@ def regret_bound(
 
 
 class LowerBound(NamedTuple):
-    """What eq:lowerbound claims. Its safety term lacks a valid proof (spec 7.17): show it so."""
+    """What eq:lowerbound claims. Its safety term lacks a valid proof (spec 7.17), so show it as a claim."""
 
     value: float
     """R̲ = max(learning_term, safety_term)."""
@@ -217,7 +217,7 @@ class LowerBound(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The word that must stand beside the number wherever it is shown."""
+        """The word that must accompany the number wherever it is shown."""
         return "claimed"
 
 

@@ -12,7 +12,7 @@ from surefoot.tolerances import LOG_DET
 def self_normalised_radius(
     log_det_ratio: float, *, noise: float, norm: float, ridge: float, log_inverse_probability: float
 ) -> float:
-    """The radius of a self-normalised ellipsoid, (S3): what lemma:safetyparameteraccuracy has β₁ for.
+    """The radius of a self-normalised ellipsoid, (S3), in the place of β₁ in lemma:safetyparameteraccuracy.
 
     radius = σ·√(logdet(A) − d·log λ + 2·log(1/p')) + √λ·L,  log_det_ratio = logdet(A) − d·log λ.
     """
@@ -47,7 +47,7 @@ def cost_log_term(*, limits: int, regressions: int, n_ridges: int, failure_proba
 
 
 def value_log_term(horizon: int, failure_probability: float) -> float:
-    """log(H / p) over all steps, (S6): the value event has a p of its own, which safety never uses."""
+    """log(H / p) over all steps, (S6): the value event has its own p, which safety never uses."""
     count(horizon=horizon)
     probabilities(failure_probability=failure_probability)
     return math.log(horizon / failure_probability)

@@ -17,7 +17,7 @@ MOST_EPISODES = 10**18
 
 @dataclass(frozen=True)
 class Setting:
-    """What the theorem is told of a problem: all but K. m limits, an anchor per step."""
+    """What the theorem knows about a problem: everything but K. m limits, an anchor per step."""
 
     horizon: int
     bounds: Sequence[float]
@@ -154,7 +154,7 @@ class PaperConstants:
         return reasons
 
     def cap_warning(self) -> str | None:
-        """Says K′ and K where K′ ≥ K, so that only the fallback is ever played; else None."""
+        """A sentence with K′ and K if K′ ≥ K, so that only the fallback is ever played; otherwise None."""
         if self.initial_episodes < self.episodes:
             return None
         return (
@@ -163,7 +163,7 @@ class PaperConstants:
         )
 
     def regret_bound(self) -> float:
-        """eq:regret at this K; raises where an ε does."""
+        """eq:regret at this K; raises if an ε does."""
         return paper.regret_bound(
             self.episodes,
             horizon=self.setting.horizon,
@@ -212,7 +212,7 @@ class PaperConstants:
 
 @contextmanager
 def _layer(h: int) -> Iterator[None]:
-    """Adds the layer to whatever is refused inside."""
+    """Adds the layer to any error raised inside."""
     try:
         yield
     except InvalidInput as error:

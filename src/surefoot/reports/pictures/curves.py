@@ -14,7 +14,7 @@ from surefoot.runs.ledger import Ledger
 
 
 def chart_figure(plt: Any, chart: Chart, paper: Paper) -> Any:
-    """One chart. Made for the width of a phone, so that its text can be read there."""
+    """One chart, sized so that its text can be read on a phone."""
     result, axes = plt.subplots(figsize=(5.6, 3.7), layout="constrained")
     for n, line in enumerate(chart.lines):
         _draw(axes, line, n, paper)

@@ -1,14 +1,12 @@
 """Pictures of worlds: ``sf.draw(world, plan)`` shows what is certified, what could be, and what never will be.
 
-Each family of worlds has its own picture, in the module of its name. With
-``coordinates`` a world of your own is a map; any other is drawn as a graph, step by step, or, when that is too large to
-read, as counts per step.
-Nothing relies on colour alone: squares that are certified are plain, those that could be are hatched, unsafe ones
-crossed out.
+Each family of worlds has its own picture, in the module of its name. With ``coordinates``, a world of your own is drawn
+as a map; any other is drawn as a graph, step by step, or, if that is too large to read, as counts per step. Nothing
+relies on colour alone: certified squares are plain, those that could be certified are hatched, unsafe ones crossed out.
 
-:class:`FramePainter` is what an environment renders: the same picture, with the way that an episode has walked. The
-environment loads it by name (:mod:`surefoot.worlds.painting`): it is below this room, and knows nothing of drawing. The
-picture shows the truth; it is for people, and no observation holds any of it.
+:class:`FramePainter` renders environments: the same picture, with the path of an episode. The environment loads it by
+name (:mod:`surefoot.worlds.painting`), because it is in a lower room that knows nothing about drawing. The picture
+shows the truth; it is for people, and no observation contains any of it.
 """
 
 from __future__ import annotations
@@ -54,15 +52,15 @@ def draw(
     """Draw a world or a plant, with a plan or with its fallback alone.
 
     Args:
-        world: any world; those of the registry have pictures of their own. Or a plant: its certified cells over two
-            coordinates, step by step; of further coordinates the cell of the start.
+        world: any world; registered ones have their own pictures. Or a plant: its certified cells over two
+            coordinates, step by step, at the start's cell in all other coordinates.
         plan: an agent's plan; without one, the picture shows the fallback and the truth.
         path: where to write it, ``.png`` or ``.svg``; without one, nothing is written.
         paper: light or dark.
-        coordinates: where a state stands, ``lambda state: (x, y)``; then the picture is a map. Of a plant, the names
-            of the two to show; by default the first two.
-        steps: of a plant, which to show; by default four.
-        paths: of a plant, trajectories to draw over the cells, such as ``run.paths[-1:]``.
+        coordinates: where to put a state, ``lambda state: (x, y)``; the picture is then a map. For a plant, the names
+            of the two coordinates to show; by default the first two.
+        steps: for a plant, which steps to show; by default four.
+        paths: for a plant, trajectories to draw over the cells, such as ``run.paths[-1:]``.
 
     Returns the path, or, without one, the matplotlib figure. Needs the extra ``plot``.
 
@@ -75,7 +73,7 @@ def draw(
     if isinstance(world, Plant):
         if callable(coordinates):
             fix = "Give the names of two of its coordinates."
-            raise InvalidInput("the states of a plant have coordinates already", got="a function", fix=fix)
+            raise InvalidInput("the states of a plant already have coordinates", got="a function", fix=fix)
         return _draw_plant(world, plan, path, paper, coordinates, steps, paths)
     if coordinates is not None and not callable(coordinates):
         fix = "Give lambda state: (x, y)."
@@ -115,7 +113,7 @@ def _draw_plant(
 
 
 def figure_of(plt: Any, view: View, paper: Paper) -> Any:
-    """The picture of a world: its own, a map where its states are places, else a graph."""
+    """The picture of a world: its own, a map if its states are places, otherwise a graph."""
     family = (view.world.name or "").partition("/")[0]
     place = wording_of(view.world.problem, view.world.name).place
     if place is not None and family not in _OWN:
@@ -151,7 +149,7 @@ class FramePainter:
         self._window = _Window(world.name or "surefoot") if window else None
 
     def frame(self, walked: Walked) -> NDArray[np.uint8]:
-        """(height, width, 3): the world with the way so far; before the first step, with the fallback's."""
+        """(height, width, 3): the world with the path so far; before the first step, with the fallback's."""
         plt, context = pyplot(LIGHT)
         with context:
             figure = figure_of(plt, self._with(walked), LIGHT)
@@ -178,7 +176,7 @@ class FramePainter:
 
 
 class _Window:
-    """A window of the standard library's; where there is no screen, said once, and nothing is shown."""
+    """A window from the standard library; without a screen it says so once and shows nothing."""
 
     def __init__(self, title: str) -> None:
         self._root: Any = None

@@ -11,7 +11,7 @@ from surefoot.worlds.named.driving import CELL, CRASH, GRADE, collision_is_inevi
 
 
 def driving_figure(plt: Any, view: View, paper: Paper) -> Any:
-    """A square per gap and own speed, at the first step at which it can occur; there, most lies ahead of it."""
+    """A square per gap and own speed, at the first step at which it can occur, when most lies ahead."""
     from matplotlib.lines import Line2D
 
     problem, kinds = view.world.problem, view.at_first_sight()

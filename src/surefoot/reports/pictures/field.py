@@ -83,7 +83,7 @@ def _together(rows: Sequence[Overall]) -> list[tuple[str, Overall]]:
 
 
 def _names(axes: Axes, points: Sequence[tuple[str, Overall]]) -> None:
-    """A name beside every point, moved up or down where another one, a point or a line is in its way."""
+    """A name next to every point, moved up or down if another name, a point or a line is in its way."""
 
     def on_paper(x: float, y: float) -> tuple[float, float]:
         at = 72.0 / axes.figure.dpi * axes.transData.transform((x, y))
@@ -115,12 +115,12 @@ def _names(axes: Axes, points: Sequence[tuple[str, Overall]]) -> None:
 
 
 def _reach(at: float, low: float, high: float) -> list[list[float]]:
-    """How far an interval reaches to both sides; the mean of equal numbers may lie outside it by a rounding."""
+    """How far an interval reaches to both sides; rounding may put the mean of equal numbers outside it."""
     return [[max(0.0, at - low)], [max(0.0, high - at)]]
 
 
 def _profiles(field: Field) -> Any:
-    """A row per agent, the darker the more of its runs earned at least so much."""
+    """A row per agent; darker where more of its runs earned at least that much."""
     figure, both = _figure(10.5, 1.2 + 0.22 * len(field.labels), 2)
     ranked = sorted(field.labels, key=lambda name: tuple(-field.profile(name, safe).mean() for safe in (True, False)))
     titles = "Runs that broke no limit", "All runs, whatever they broke"

@@ -1,4 +1,4 @@
-"""Any world: the layered graph when it can be read, else counts per step."""
+"""Any world: the layered graph if it is readable, otherwise counts per step."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _graph(plt: Any, view: View, paper: Paper) -> Any:
 
 
 def _close_together(rows: list[list[float]]) -> list[list[float]]:
-    """Without the rows that only a state which stands alone in its step would have: those stand in the middle."""
+    """Leave out rows that only a state alone in its step would use; such states go to the middle."""
     used = sorted({row for column in rows if len(column) > 1 for row in column}) or [0.0]
     if any(row != int(row) for row in used):
         return rows

@@ -19,7 +19,7 @@ NAMED = 60  #: states, at most, that are named in the picture
 def map_figure(
     plt: Any, view: View, paper: Paper, coordinates: Coordinates, labels: tuple[str, str] = ("x", "y")
 ) -> Any:
-    """A square per state at its place (x, y), by how one may get there at any step.
+    """A square per state at its place (x, y), coloured by how it can be reached at any step.
 
     ``labels``: of the axes; a "row" is counted downward, from y = 0.
     """
@@ -70,7 +70,7 @@ def map_figure(
 
 
 def place(coordinates: Coordinates, label: Label) -> tuple[float, float]:
-    """Where a state stands; anything but two finite numbers is an error that names the state."""
+    """The place of a state; anything but two finite numbers is an error that names the state."""
     found = coordinates(label)
     try:
         x, y = (float(part) for part in found)

@@ -23,7 +23,7 @@ PATH = "#009E73"  # bluish green
 def box(axes: Any, x: float, y: float, width: float, height: float, kind: int, wash: float | None = None) -> Any:
     """A rectangle around (x, y), coloured and hatched by its class; ``wash``: how opaque its colour is.
 
-    Colour and hatching are two rectangles: one that has both is drawn differently in SVG and in PNG.
+    Colour and hatching are separate rectangles, because SVG and PNG draw one that has both differently.
     """
     from matplotlib.colors import to_rgba
     from matplotlib.patches import Rectangle
@@ -62,7 +62,7 @@ def legend(
     shown: Iterable[int] | None = None,
     names: Mapping[Class, str] | None = None,
 ) -> None:
-    """The classes in the picture, and whatever else is there. ``shown``: these classes; else all that occur."""
+    """The classes in the picture, and whatever else it shows. ``shown``: these classes; by default all that occur."""
     from matplotlib.patches import Patch
 
     present = view.present if shown is None else {int(kind) for kind in shown}

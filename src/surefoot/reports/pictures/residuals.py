@@ -1,4 +1,4 @@
-"""The residuals of a calibration: against the fit, by episode, and beside the quantiles of Gaussian noise."""
+"""The residuals of a calibration: against the fit, by episode, and against the quantiles of Gaussian noise."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from surefoot.worlds.named.rover import craters, relief
 
 
 def rover_figure(plt: Any, view: View, paper: Paper) -> Any:
-    """Cells at the first sol at which they can be reached, over the elevation; there, most lies ahead of them."""
+    """Cells at the first sol at which they can be reached, when most lies ahead, over the elevation."""
     from matplotlib.colors import LightSource
     from matplotlib.lines import Line2D
 

@@ -1,6 +1,6 @@
-"""A chart as a small SVG, drawn at once and without matplotlib: for the page of a study, which a plant may wait for.
+"""A chart as a small SVG, drawn quickly and without matplotlib, for the page of a study, which a plant may wait for.
 
-Everything has a class, so that the page's style sheet gives it its colours in light and dark.
+Everything has a class, so that the page's style sheet can colour it for light and dark mode.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _y(value: float, low: float, high: float) -> float:
 
 
 def _room(low: float, high: float, floor: float | None) -> tuple[float, float]:
-    """What the axis holds, with some air; never nothing, and never more than a float can tell apart."""
+    """The range of the axis, with some margin; never empty, and never finer than a float can resolve."""
     low = low if floor is None else min(low, floor)
     air = 0.06 * (high - low) or 0.1 * abs(high) or 1.0
     return (low if floor is not None and low == floor else low - air), high + air

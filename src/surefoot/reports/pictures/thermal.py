@@ -12,7 +12,7 @@ from surefoot.reports.pictures.style import Paper
 
 
 def thermal_figure(plt: Any, view: View, paper: Paper) -> Any:
-    """A square per step and heat; the number is the largest certified power, in parts of full power."""
+    """A square per step and heat; the number is the largest certified power, as a share of full power."""
     problem = view.world.problem
     horizon, strongest = problem.horizon, len(problem.actions(0, problem.starts[0])) - 1
     hottest = strongest * 7 // 2

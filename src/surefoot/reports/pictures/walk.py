@@ -12,8 +12,8 @@ from surefoot.worlds.named.walk import bump
 
 
 def walk_figure(plt: Any, view: View, paper: Paper) -> Any:
-    """A square per place and speed, at the first step at which the sled can be there; the track below. What is blank
-    is not in the graph."""
+    """A square per place and speed, at the first step at which the sled can be there, with the track below. Blank
+    squares are not in the graph."""
     kinds = {label: kind for label, kind in view.at_first_sight().items() if label != NOT_EXPANDED}
     far, fast = (max(part) for part in zip(*kinds, strict=True))
     result, (axes, track) = plt.subplots(
