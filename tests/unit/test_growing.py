@@ -235,3 +235,30 @@ def test_a_picture_of_walk_shows_the_truth_of_the_whole_graph(seed: int, tmp_pat
         assert np.array_equal(view.pairs[h] < Class.UNSAFE, safe)
     assert int(Class.FORBIDDEN) not in view.present
     assert sf.draw(world, plan, tmp_path / "walk.png").exists()
+
+
+def test_plans_of_a_run_that_grew_are_kept_and_shown_on_its_last_graph(tmp_path: Any, seed: int) -> None:
+    """In memory and on disk: what came later is certified in none of the plans before."""
+    from surefoot.reports.data import read_runs, read_sweep
+    from surefoot.sweeps.sweep import Contender, Spec, sweep
+
+    world = sf.worlds.make("walk/small", horizon=6)
+    run = sf.run(sf.LsviNew(world.problem), world, 60, seed)
+    sizes = [plan.problem.graph.n_all_states for plan, _ in run.kept]
+    assert len(sizes) > 2
+    assert sizes[0] < sizes[-1]
+    spec = Spec("walk/small", [Contender("lsvi-new")], seeds=[seed], episodes=60, world_options={"horizon": 6})
+    sweep(spec, tmp_path / "sweep", jobs=1, progress=False)
+    for report in (read_runs(run), read_sweep(tmp_path / "sweep")):
+        graph = report.world.problem.graph
+        assert graph.n_all_states == sizes[-1]
+        for kept, (plan, before) in zip(report.explored.plans, run.kept, strict=True):
+            assert (kept.number, kept.first_episode) == (plan.number, before)
+            for h, mine in enumerate(plan.certified_sets.pairs):
+                assert np.array_equal(
+                    kept.certified_pairs[h], [*mine, *[False] * (graph.layers[h].n_pairs - len(mine))]
+                )
+                rows = plan.bounds.upper[h]
+                assert np.array_equal(kept.upper[h][: len(rows)], rows)
+                assert (kept.upper[h][len(rows) :] == world.problem.largest_costs).all()
+    assert sf.report(run, tmp_path / "walk.html").stat().st_size > 10_000

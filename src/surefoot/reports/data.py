@@ -86,7 +86,7 @@ def read_sweep(directory: str | Path) -> Report:
     manifest, total = folder.manifest, len(folder.places())
     missing = total - sum(map(len, done.values()))
     options = {each["label"]: (each["agent"], each["options"]) for each in manifest["agents"]}
-    world = folder.world()
+    explored, world = _kept_plans(folder, folder.world(), done)
     return _summed_up(
         done,
         world,
@@ -96,18 +96,22 @@ def read_sweep(directory: str | Path) -> Report:
         world_options=manifest["world"]["options"],
         versions=manifest["versions"],
         seeds=tuple(manifest["seeds"]),
-        explored=_kept_plans(folder, world, done),
+        explored=explored,
         notes=(f"{missing} of {total} runs are not finished and are left out.",) if missing else (),
     )
 
 
-def _kept_plans(folder: Folder, world: World, done: Mapping[str, Sequence[_Course]]) -> Explored:
-    """The plans to explore: those of the first agent with a guarantee, otherwise of the first that kept any."""
+def _kept_plans(folder: Folder, world: World, done: Mapping[str, Sequence[_Course]]) -> tuple[Explored, World]:
+    """The plans to explore: of the first agent with a guarantee, otherwise of the first that kept any; and the world,
+    as large as it is in the last of them."""
     found = [place for place in folder.finished() if any((place.folder / "snapshots").glob("plan-*.npz"))]
     if not found:
-        return Explored(why_none=str(folder.manifest["snapshots"].get("note") or Explored.why_none))
+        return Explored(why_none=str(folder.manifest["snapshots"].get("note") or Explored.why_none)), world
     place = min(found, key=lambda place: not done[place.label][0].ledger.manifest["guaranteed"])
-    return Explored(place.label, place.seed, plans_kept.load_all(place.folder / "snapshots", world.problem))
+    kept = place.folder / "snapshots"
+    problem = plans_kept.grown_in(kept, world.problem)
+    world = world if problem is world.problem else world.on(problem)
+    return Explored(place.label, place.seed, plans_kept.load_all(kept, problem)), world
 
 
 # --- runs in memory -------------------------------------------------------------------------------------
@@ -132,6 +136,7 @@ def read_runs(runs: Runs) -> Report:
     first = every[0].manifest
     options = {label: (group[0].manifest["agent"], _different(group[0], every)) for label, group in groups.items()}
     name = world.name or "your own world"
+    explored, world = _kept_in_memory(groups, world)
     return _summed_up(
         done,
         world,
@@ -141,7 +146,7 @@ def read_runs(runs: Runs) -> Report:
         world_options={},
         versions=first["versions"],
         seeds=tuple(dict.fromkeys(run.manifest["seed"] for run in every)),
-        explored=_kept_in_memory(groups, world),
+        explored=explored,
         notes=(),
     )
 
@@ -173,14 +178,14 @@ def _different(run: Run, every: Sequence[Run]) -> dict[str, Any]:
     return {name: value for name, value in mine.items() if any(other.get(name) != value for other in others)}
 
 
-def _kept_in_memory(groups: Mapping[str, Sequence[Run]], world: World) -> Explored:
+def _kept_in_memory(groups: Mapping[str, Sequence[Run]], world: World) -> tuple[Explored, World]:
     found = [(not run.guaranteed, n, label, run) for n, (label, group) in enumerate(groups.items())
              for run in group if run.kept]  # fmt: skip
     if not found:
-        return Explored(why_none=plans_kept.why_not_kept(world.problem) or "no agent here makes plans")
+        return Explored(why_none=plans_kept.why_not_kept(world.problem) or "no agent here makes plans"), world
     _, _, label, run = min(found, key=lambda entry: entry[:2])
-    plans = [plans_kept.snapshot_of(plan, before) for plan, before in run.kept]
-    return Explored(label, run.manifest["seed"], plans)
+    plans = [plans_kept.snapshot_of(plan, before).on(run.world.problem) for plan, before in run.kept]
+    return Explored(label, run.manifest["seed"], plans), run.world
 
 
 # --- both -----------------------------------------------------------------------------------------------

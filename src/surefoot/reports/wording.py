@@ -81,7 +81,10 @@ def _rover(problem: Problem) -> Wording:
 
 
 def _walk(problem: Problem) -> Wording:
-    return Wording(place=lambda state: (state[0], -state[1]), axes=("place", "speed, highest on top"))
+    def place(state: Label) -> tuple[float, float]:
+        return (-1.0, 1.0) if isinstance(state, str) else (state[0], -state[1])  # a name: all that is not expanded
+
+    return Wording(place=place, axes=("place", "speed, highest on top"))
 
 
 def _grid(columns: int, actions: tuple[str, ...]) -> Wording:

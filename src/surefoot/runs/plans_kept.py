@@ -29,7 +29,8 @@ dropped. The choice depends only on the run's table of plans, so a resumed run k
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,10 @@ from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.model import checked
-from surefoot.model.graph import BoolArray, FloatArray, IntArray, LayeredGraph
+from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray, LayeredGraph
+from surefoot.model.growing import grown_as_saved, saved_growth
 from surefoot.model.problem import Problem
+from surefoot.model.rays import FULL
 from surefoot.plan.plan import Plan
 from surefoot.plan.purpose import NOT_EXPLORING, purposes
 from surefoot.runs.record import PlanTable
@@ -52,8 +55,6 @@ MOST_TRIPLETS = 20_000  #: of a problem, all layers together; larger ones keep n
 
 def why_not_kept(problem: Problem) -> str:
     """Why runs of this problem keep no snapshots; empty if they do."""
-    if problem.growth is not None:
-        return "no snapshots of plans: the graph grows, and each plan has its own"
     triplets = sum(layer.n_edges for layer in problem.graph.layers)
     if triplets <= MOST_TRIPLETS:
         return ""
@@ -88,36 +89,83 @@ class Snapshot:
     terminal_lower: FloatArray | None
     intensity: tuple[FloatArray, ...] | None = None  # H-1 of (N,), with rays (spec 9)
 
+    def on(self, problem: Problem) -> Snapshot:
+        """The same on a graph that has grown since: of what came later nothing is certified, nothing is worth anything,
+        and of costs is known what was known before any data."""
+        states, pairs, rows = _sizes(problem.graph, None)
+        if problem.growth is None or [len(part) for part in self.certified_states] == states:
+            return self
+        far = problem.largest_costs
+        last = None if self.terminal_upper is None else [self.terminal_upper, self.terminal_lower]
+        return replace(
+            self,
+            certified_pairs=_longer(self.certified_pairs, pairs, False),
+            certified_states=_longer(self.certified_states, states, False),
+            upper=_longer(self.upper, rows, far),
+            lower=_longer(self.lower, rows, -far),
+            q=_longer(self.q, pairs, 0.0),
+            value=_longer(self.value, states, 0.0),
+            action=_longer(self.action, states[:-1], NO_ACTION),
+            purpose=_longer(self.purpose, states[:-1], NOT_EXPLORING),
+            terminal_upper=None if last is None else _longer(last[:1], states[-1:], far)[0],
+            terminal_lower=None if last is None else _longer(last[1:], states[-1:], -far)[0],
+            intensity=None if self.intensity is None else _longer(self.intensity, pairs, FULL),
+        )
+
+
+def _longer(parts: Sequence[Any], sizes: Sequence[int], rest: Any) -> tuple[Any, ...]:
+    """Each part, followed by as many rows of the rest as it takes."""
+    more = (np.broadcast_to(rest, (n - len(part), *part.shape[1:])) for part, n in zip(parts, sizes, strict=True))
+    return tuple(np.concatenate([part, add.astype(part.dtype)]) for part, add in zip(parts, more, strict=True))
+
 
 def load_all(folder: Path, problem: Problem) -> list[Snapshot]:
-    """The snapshots in a folder, by plan number; an empty list if there is no folder."""
+    """The snapshots in a folder, by plan number; an empty list where there is no folder."""
     return [load_snapshot(path, problem) for path in sorted(folder.glob("plan-*.npz"))]
 
 
+def grown_in(folder: Path, problem: Problem) -> Problem:
+    """The problem, of one that grows as large as it is in the last snapshot of a folder."""
+    paths = sorted(folder.glob("plan-*.npz"))
+    if problem.growth is None or not paths:
+        return problem
+    arrays = _read(paths[-1], problem)[1]
+    return grown_as_saved(problem, {name.replace("growth_", "growth/"): array for name, array in arrays.items()})
+
+
 def load_snapshot(path: Path, problem: Problem) -> Snapshot:
-    """Read a snapshot of the given problem's plan."""
+    """Read a snapshot of the given problem's plan, or of the plan of a smaller graph that the problem has grown out of:
+    nothing is certified of what came later."""
+    header, arrays = _read(path, problem)
+    try:
+        return _cut(header, arrays, problem)
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        got = str(error) if isinstance(error, UnreadableFile) else repr(error)
+        raise UnreadableFile("the snapshot cannot be read", where=str(path), got=got) from error
+
+
+def _read(path: Path, problem: Problem) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     try:
         with npz.opened(path) as (header, open_members):
             arrays = dict(open_members())
         checked.of_format(header, "a plan", "surefoot-plan", _version(problem), "Run anew.")
-        if header["problem"] != problem.digest:
+        if header["problem"] != problem.first.digest:
             raise UnreadableFile("the snapshot is of another problem")
-        return _cut(header, arrays, problem.graph)
+        return header, arrays
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         got = str(error) if isinstance(error, UnreadableFile) else repr(error)
         raise UnreadableFile("the snapshot cannot be read", where=str(path), got=got) from error
 
 
-def _cut(header: dict[str, Any], arrays: dict[str, NDArray[Any]], graph: LayeredGraph) -> Snapshot:
-    states = [graph.n_states(h) for h in range(graph.horizon)]
-    pairs, rows = [layer.n_pairs for layer in graph.layers], [layer.n_rows for layer in graph.layers]
+def _cut(header: dict[str, Any], arrays: dict[str, NDArray[Any]], problem: Problem) -> Snapshot:
+    states, pairs, rows = _sizes(problem.graph, arrays.get("growth_states"))
 
     def cut(name: str, sizes: list[int]) -> tuple[Any, ...]:
         if len(arrays[name]) != sum(sizes):
             raise InvalidInput(f"{name} has the wrong length", got=str(len(arrays[name])))
         return tuple(np.split(arrays[name], np.cumsum(sizes)[:-1]))
 
-    return Snapshot(
+    found = Snapshot(
         number=int(header["number"]),
         first_episode=int(header["first_episode"]),
         consistent=bool(header["consistent"]),
@@ -133,8 +181,17 @@ def _cut(header: dict[str, Any], arrays: dict[str, NDArray[Any]], graph: Layered
         hope=checked.string(header["hope"], "$.hope"),
         terminal_upper=arrays.get("terminal_upper"),
         terminal_lower=arrays.get("terminal_lower"),
-        intensity=cut("intensity", pairs) if graph.rays else None,
+        intensity=cut("intensity", pairs) if problem.has_rays else None,
     )
+    return found.on(problem)
+
+
+def _sizes(graph: LayeredGraph, states: Any) -> tuple[list[int], list[int], list[int]]:
+    """How many states each layer has, or its first so many; and how many pairs and cost rows these have."""
+    most = [graph.n_states(h) for h in range(graph.horizon)]
+    own = most if states is None else [min(int(n), most[h]) for h, n in enumerate(states)]
+    pairs = [int(layer.state_ptr[n]) for layer, n in zip(graph.layers, own, strict=False)]
+    return own, pairs, [int(layer.row_ptr[n]) for layer, n in zip(graph.layers, pairs, strict=True)]
 
 
 def _version(problem: Problem) -> int:
@@ -180,7 +237,7 @@ def save_snapshot(plan: Plan, first_episode: int, path: Path) -> None:
     header = {
         "format": "surefoot-plan",
         "version": _version(plan.declared),
-        "problem": plan.declared.digest,
+        "problem": plan.declared.first.digest,
         "number": kept.number,
         "first_episode": first_episode,
         "consistent": kept.consistent,
@@ -195,6 +252,9 @@ def save_snapshot(plan: Plan, first_episode: int, path: Path) -> None:
     for name in ("terminal_upper", "terminal_lower"):
         if (table := getattr(kept, name)) is not None:
             arrays[name] = table
+    if plan.declared.growth is not None:
+        arrays["growth_states"] = np.array(list(map(len, kept.certified_states)))
+        arrays |= {name.replace("/", "_"): array for name, array in saved_growth(plan.declared).items()}
     npz.save_archive(path, header, arrays)
 
 
@@ -225,7 +285,9 @@ class Recorder:
 
     def __call__(self, plan: Plan, first_episode: int) -> None:
         """The runner's hook: a new plan."""
-        if not self._kept or self._kept[-1].number != plan.number:
+        if why_not_kept(plan.problem):  # its graph has grown beyond what is kept
+            self._kept = []
+        elif not self._kept or self._kept[-1].number != plan.number:
             self._add(_Kept(plan.number, first_episode, plan.n_certified(), plan))
 
     def replay(self, plans: PlanTable) -> None:

@@ -333,10 +333,10 @@ class Session:
         )
 
     def _kept(self, plan: Plan | None) -> tuple[tuple[Plan, int], ...]:
-        """Some of the run's plans; if the graph grows, the last one."""
-        if plan is not None and self.world.problem.growth is not None:
-            return ((plan, self.done),)
-        return () if self.recorder is None or plan is None else self.recorder.in_memory(plan, self.done)
+        """Some of the run's plans; of a graph that has grown too large for that the last one."""
+        kept = () if self.recorder is None or plan is None else self.recorder.in_memory(plan, self.done)
+        alone = plan is not None and self.world.problem.growth is not None and not kept
+        return ((plan, self.done),) if alone and plan is not None else kept
 
     def _compare_with_expanded(self) -> None:
         """If the whole graph is too large, regret is against the best policy on the graph grown so far."""
