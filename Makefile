@@ -27,13 +27,13 @@ demo: $(VENV)/.plot  ## watch it learn on a small world
 	$(BIN)/surefoot demo $(ARGS)
 
 test: export OPENBLAS_NUM_THREADS := 1
-test: $(VENV)/.test  ## run the tests (SEED=3 for another seed, ARGS='-k ridge' for pytest, ARGS=--thorough for ten seeds a claim)
+test: $(VENV)/.test  ## run the tests (SEED=3 for another seed, ARGS='-k ridge' for pytest, ARGS=--thorough for ten seeds per claim)
 	@echo "test: two processes, seed $(SEED), one BLAS thread each"
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 10 --seed=$(SEED) $(ARGS)
 
 # Learners of other libraries bring torch, which is no part of ours: they have an environment of their own.
 rl: export OPENBLAS_NUM_THREADS := 1
-rl: $(VENV)-rl/.made  ## train learners of other libraries inside the shield (ARGS='-k dqn' for pytest)
+rl: $(VENV)-rl/.made  ## train learners from other libraries inside the shield (ARGS='-k dqn' for pytest)
 	@echo "rl: Stable-Baselines3, sb3-contrib and a single-file learner, seed $(SEED)"
 	$(VENV)-rl/bin/python -m pytest --durations 10 --seed=$(SEED) tests/rl $(ARGS)
 
@@ -44,12 +44,12 @@ $(VENV)-rl/.made: pyproject.toml constraints.txt examples/rl/requirements.txt
 	  -r examples/rl/requirements.txt -e '.[plot,power]' pytest hypothesis
 	@touch $@
 
-soak: $(VENV)/.test  ## crash studies and workers by the hundred and see that nothing is lost (ARGS='--kills 50')
+soak: $(VENV)/.test  ## crash studies and workers hundreds of times and check that nothing is lost (ARGS='--kills 50')
 	@echo "soak: kill -9 and power cuts during studies and a sweep, seed $(SEED)"
 	$(BIN)/python -m tests.soak --seed $(SEED) $(ARGS)
 
 # The tool has an environment of its own, which is thrown away: it is no part of ours.
-mutants: $(VENV)/.test  ## put mistakes into the safety code, list those that no test notices (ARGS='audit --mutants 9')
+mutants: $(VENV)/.test  ## make mistakes in the safety code and list those that no test notices (ARGS='audit --mutants 9')
 	@set -eu; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
 	"$(PYTHON)" -m venv "$$dir"; \
 	"$$dir/bin/python" -m pip install --quiet --disable-pip-version-check 'cosmic-ray>=8.4,<9'; \
@@ -76,7 +76,7 @@ bench: $(VENV)/.test  ## measure against floors and aims, about ten minutes (ARG
 	$(BIN)/python -m benchmarks $(ARGS)
 
 # Simulators that others wrote, in an environment of their own; what they give is recorded in cases/ and docs/images.
-cases: cases/.env/.made  ## run the case studies on simulators of others, some minutes each (ARGS=reactor for one)
+cases: cases/.env/.made  ## run the case studies on other people's simulators, a few minutes each (ARGS=reactor for one)
 	OPENBLAS_NUM_THREADS=1 cases/.env/bin/python -W ignore -m cases $(ARGS)
 
 cases/.env/.made: pyproject.toml cases/requirements.txt cases/simulators.txt

@@ -1,6 +1,6 @@
 """Run the case studies: ``python -m cases`` all of them, ``python -m cases reactor`` one; see ``make cases``.
 
-Each has ``main(seed)``, which gives what is recorded in ``cases/NAME.json`` and the figures of ``docs/images``.
+Each has ``main(seed)``, which returns what is recorded in ``cases/NAME.json`` and the figures in ``docs/images``.
 """
 
 from __future__ import annotations

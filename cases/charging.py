@@ -1,7 +1,7 @@
-"""Fast charging in PyBaMM (SPMe with lumped heat, Chen2020): a cell that nobody here wrote.
+"""Fast charging in PyBaMM (SPMe with lumped heat, Chen2020): a cell model that is not ours.
 
 State: charge and temperature. Limits: the anode's surface potential must stay above 0 V (below it lithium plates), the
-voltage below 4.2 V, the temperature below 45 °C (known). Fallback: C/5. Run it in an environment of its own:
+voltage below 4.2 V, the temperature below 45 °C (known). Fallback: C/5. Run it in its own environment:
 ``make cases``; it writes ``cases/charging.json``, which the page and the tests read.
 """
 

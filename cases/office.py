@@ -1,9 +1,9 @@
-"""An office in summer: sustaingym's small office in Tucson, six zones under real weather, which nobody here wrote.
+"""An office in summer: sustaingym's small office in Tucson, six zones in real weather; the model is not ours.
 
 State: the mean indoor and the outdoor temperature. Input: the cooling power of all zones, hour by hour. Limit: the
-hottest zone at the end of the hour, at most 26 °C. Reward: the energy that is saved. Fallback: full cooling. Played are
-the even days of July and August; what is declared of the weather comes from the odd ones. Run it in an environment of
-its own: ``make cases``; it writes ``cases/office.json``, which the page and the tests read.
+hottest zone at the end of the hour, at most 26 °C. Reward: the energy that is saved. Fallback: full cooling. It
+plays the even days of July and August; what is declared about the weather comes from the odd ones. Run it in its own
+environment: ``make cases``; it writes ``cases/office.json``, which the page and the tests read.
 """
 
 from __future__ import annotations

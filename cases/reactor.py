@@ -1,8 +1,8 @@
-"""An exothermic reactor: pcgym's stirred tank, which nobody here wrote, and which runs away when it is run too hot.
+"""An exothermic reactor: pcgym's stirred tank (the model is not ours), which runs away if it gets too hot.
 
 State: concentration and temperature. Input: the coolant's temperature. Limit: the heat of reaction, measured by
 calorimetry, must not exceed what the jacket can remove; above it no cooling helps. The temperature must stay below
-350 K (known). Fallback: the coldest coolant of the published environment. Run it in an environment of its own:
+350 K (known). Fallback: the coldest coolant of the published environment. Run it in its own environment:
 ``make cases``; it writes ``cases/reactor.json``, which the page and the tests read.
 """
 

@@ -2,7 +2,7 @@
 
     python examples/ask_tell.py
 
-Kill it at any moment and start it again: it continues where it was. The plant is simulated here; in your program
+Kill it at any moment and start it again: it continues where it stopped. The plant is simulated here; in your program,
 ``apply`` talks to the machine.
 """
 

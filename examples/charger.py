@@ -1,8 +1,8 @@
-"""Charge a battery as fast as its hidden plating stress and its temperature allow, from a state that is continuous.
+"""Charge a battery as fast as its hidden plating stress and its temperature allow, with a continuous state.
 
-State of charge and temperature, five charging rates, twelve steps of three minutes. That the cell warms with the square
-of the rate is known, up to half a degree; that it must stay below 45 °C, too. How much each rate stresses the anode, at
-which charge and temperature, is learned, from measurements with noise, without ever exceeding the limit.
+State of charge and temperature, five charging rates, twelve steps of three minutes. It is known, up to half a degree,
+that the cell warms with the square of the rate, and that it must stay below 45 °C. How much each rate stresses the
+anode at which charge and temperature is learned from noisy measurements, without ever exceeding the limit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Gymnasium's FrozenLake as it is: a random walker on slippery ice, first without a shield, then inside one."""
+"""Gymnasium's unmodified FrozenLake: a random walker on slippery ice, first without a shield, then inside one."""
 
 import gymnasium
 

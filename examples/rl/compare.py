@@ -3,9 +3,9 @@
     .venv-rl/bin/python examples/rl/compare.py            # train what is missing in compared.json, then draw
     .venv-rl/bin/python examples/rl/compare.py --draw     # draw only
 
-*bare*: Stable-Baselines3's PPO, which sees no limits. *penalised*: the same, whose reward loses 1 for every step whose
-measured cost exceeds a limit. *shielded*: sb3-contrib's MaskablePPO inside ``sf.shield``, the same settings.
-*LSVI-NEW*: ours, which plans by itself. What is counted is the truth, by a witness that no learner sees.
+*bare*: Stable-Baselines3's PPO, which sees no limits. *penalised*: the same, but its reward loses 1 at every step whose
+measured cost exceeds a limit. *shielded*: sb3-contrib's MaskablePPO inside ``sf.shield``, with the same settings.
+*LSVI-NEW*: ours, which plans by itself. A witness that no learner sees counts the true violations.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Stable-Baselines3's PPO as it is, with one line more: sf.shield. What is not certified is overruled.
+"""Stable-Baselines3's unmodified PPO with one more line: sf.shield. Actions that are not certified are overruled.
 
 make rl        # once: the environment with its packages
 .venv-rl/bin/python examples/rl/ppo.py

@@ -1,7 +1,7 @@
-"""A learner of another kind: one file, no library but torch, eight environments at a time. In the style of CleanRL.
+"""Another kind of learner: one file, no library but torch, eight environments at a time. In the style of CleanRL.
 
-Actor and critic are two small networks. The masks of the vector shield go into the policy itself, as −∞ among its
-logits, so that what is sampled is what is played.
+Actor and critic are two small networks. The vector shield's masks go into the policy itself, as −∞ among its logits, so
+the sampled action is the one that is played.
 """
 
 import sys

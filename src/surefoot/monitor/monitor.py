@@ -90,8 +90,8 @@ and the sum over all t ≥ 1 is α/2. (The past may decide whether there is a me
 **σ_j = 0.** Then D ≤ Σb² surely, for every window and step, and a larger D is an alarm at once; nothing of α is spent.
 The smallest ridge is (10⁻⁹·max‖x‖)², so that contradictions of about 10⁻⁹ of the largest possible cost are seen.
 
-After an alarm the promise is spent: begin anew with another Monitor and a fresh share of α. Until then the limit test
-alone goes on (``beyond``), so that no measurement escapes it.
+After an alarm the promise is spent: start again with another Monitor and a fresh share of α. Until then only the limit
+test continues (``beyond``), so that no measurement escapes it.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Monitor:
     """Watches every measured cost of a study; the module's docstring says what is tested and proves it."""
 
     def __init__(self, problem: Problem, false_alarm: float) -> None:
-        """``false_alarm``: α, the probability that a plant as declared ever raises an alarm."""
+        """``false_alarm``: α, the probability of ever raising an alarm although the plant is as declared."""
         self.problem = problem
         self.false_alarm = probability("false_alarm", false_alarm)
         self.measurements = 0
@@ -161,7 +161,7 @@ class Monitor:
     # --- what is told -----------------------------------------------------------------------------------
 
     def observe(self, h: int, edge_index: int, cost: FloatArray) -> Alarm | None:
-        """The measured cost (m,) of an edge of decision step h; an alarm, or None when nothing is wrong."""
+        """The measured cost (m,) of an edge of decision step h; an alarm, or None if nothing is wrong."""
         layer = self.problem.graph.layers[h]
         row = layer.row_of(edge_index)
         if row == NO_ROW:
@@ -182,11 +182,11 @@ class Monitor:
         return self._observe(self.problem.horizon - 1, last.cost_features[state_index], cost)
 
     def follow(self, problem: Problem) -> None:
-        """Go on with a graph that has grown (spec 9): all that is tested stays as it was declared."""
+        """Continue with a graph that has grown (spec 9): everything that is tested stays as declared."""
         self.problem = problem
 
     def beyond(self, h: int, cost: FloatArray) -> Alarm | None:
-        """Count one measurement of step h by the limit test alone: in safe mode, when the model is in doubt already."""
+        """Count one measurement of step h in the limit test alone: in safe mode, when the model is already in doubt."""
         values = self._checked(h, cost)
         self._begin_window()  # which sees the measurements after it, whether or not it sees this one
         self.measurements += 1
@@ -285,7 +285,7 @@ class Monitor:
         scatter = self._scatter(w, r, j)
         return Alarm(
             "residual",
-            f"measurements of limit {limit.name!r} contradict the declared model: it has no noise, yet {rows} of them"
+            f"measurements of limit {limit.name!r} contradict the declared model: it has no noise, but {rows} of them"
             f"{self._place(r)} lie {scatter:g} (root mean square) from every fit within {self._known_of(j)}",
             {**self._window_details(j, w, r), "test": "contradiction", "scatter": scatter},
         )
@@ -301,7 +301,7 @@ class Monitor:
         what = "follow other costs than those before"
         if not shift:
             fit = f"the best fit within {self._known_of(found.limit)}"
-            what = f"scatter by {scatter:g} around {fit}, noise {self._declared.noises[found.limit]:g} is declared"
+            what = f"scatter by {scatter:g} around {fit}; the declared noise is {self._declared.noises[found.limit]:g}"
         return Alarm(
             "residual",
             f"measurements of limit {limit.name!r} no longer fit the declared model: the last {details['rows']} of them"
@@ -348,7 +348,7 @@ class Monitor:
         return kernels.no_windows(n, ridges, 1 if self.problem.stationary_costs else self.problem.horizon, dim, m)
 
     def _begin_window(self) -> None:
-        """The window that starts here, if one does; those of a power of two are needed from that number on."""
+        """The window that starts here, if any; those of a power of two are needed from that number on."""
         if self.measurements % (1 << FIRST_LEVEL):
             return
         n = max(1, self.measurements.bit_length() - FIRST_LEVEL + 1)
@@ -372,7 +372,7 @@ class Monitor:
         return state
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from the :meth:`arrays` of a monitor of the same problem; ones that do not fit change nothing."""
+        """Continue from the :meth:`arrays` of a monitor of the same problem; if they do not fit, nothing changes."""
         try:
             empty = self._room(len(arrays["start"]))
             for name, array in empty._asdict().items():
