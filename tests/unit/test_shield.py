@@ -222,6 +222,8 @@ def test_refusals() -> None:
         sf.shield(world.env(), outside="random")
     with pytest.raises(InvalidInput, match="are for foreign environments"):
         sf.shield(world.env(), cost=lambda step: 0.0)
+    with pytest.raises(InvalidInput, match="a shield needs the whole graph"):
+        foreign(learner=sf.LsviNew(sf.worlds.make("walk/testing").problem))
     env = sf.shield(world.env())
     with pytest.raises(OutOfOrder, match="step before reset"):
         env.step(0)

@@ -34,6 +34,7 @@ from surefoot.agents.lsvi_new import LsviNew
 from surefoot.checks import one_of
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.model.graph import BoolArray
+from surefoot.model.growing import refuse_growing
 from surefoot.model.labels import Label
 from surefoot.model.measured import Cost
 from surefoot.model.problem import Problem
@@ -147,6 +148,7 @@ def _learner(learner: Any, known: Problem | None) -> Learner:
         raise InvalidInput("a shield needs a learner", got=repr(learner), fix=fix)
     found: Learner = learner
     refuse_rays(found.problem, "a shield")
+    refuse_growing(found.problem, "a shield")  # which numbers transitions as they were when it was made
     if known is not None and known is not found.problem and known.digest != found.problem.digest:
         fix = "Make it with sf.LsviNew(env.unwrapped.problem)."
         raise InvalidInput("the learner was made for a different problem from the environment's", fix=fix)
