@@ -223,7 +223,7 @@ def test_refusals() -> None:
     with pytest.raises(InvalidInput, match="are for foreign environments"):
         sf.shield(world.env(), cost=lambda step: 0.0)
     with pytest.raises(InvalidInput, match="a shield needs the whole graph"):
-        foreign(learner=sf.LsviNew(sf.worlds.make("walk/testing").problem))
+        foreign(learner=sf.LsviNew(sf.worlds.make("walk/small").problem))
     env = sf.shield(world.env())
     with pytest.raises(OutOfOrder, match="step before reset"):
         env.step(0)
