@@ -1,12 +1,11 @@
-"""What bounds are made of before any data (spec 3): a known part, and what norm or prior leave open beside it.
+"""What bounds consist of before any data (spec 3): a known part, and what norm or prior leave open.
 
-What no data can certify, because the graph forces it (and whether the fallback itself is among it).
+Also: what no data can certify, because the graph forces it, and whether that includes the fallback itself.
 
 Before any data a cost is at least  lower = k − L‖z‖ − ζ(1 + |ρ|)  (spec 3), for every truth that the declaration
-allows. A cost row with lower > c̄ for some limit is over it in all of them. Backward from the last step, an action
-is lost when one of its rows is over a limit or it may lead to a lost state, and a state when it is forbidden or all its
-actions are lost.
-The fallback's are never lost (spec 4).
+allows. A cost row with lower > c̄ for some limit is over it in all of them. Backward from the last step, an action is
+lost if one of its rows is over a limit or it may lead to a lost state, and a state is lost if it is forbidden or all
+its actions are lost. The fallback's actions are never lost (spec 4).
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ Tables = list[FloatArray]
 class Before:
     """upper ≤ fixed + width·(size + rounding) before any data.
 
-    A limit's ``width`` is its norm; with a prior it is 1, by what the half-widths are multiplied.
+    A limit's ``width`` is its norm; with a prior it is 1, the factor on the half-widths.
     """
 
     families: tuple[Family, ...]
@@ -117,7 +116,7 @@ _EXAMPLES = 5
 
 
 def surely_over(lower: FloatArray, problem: Problem, h: int) -> BoolArray:
-    """(rows, m) True where even the lower bound of rows of step h is a violation (spec 8)."""
+    """(rows, m) True if even the lower bound of a row of step h is a violation (spec 8)."""
     result: BoolArray = lower > problem.violation_thresholds[h]
     return result
 
@@ -144,7 +143,7 @@ def lost_sets(problem: Problem, bounds: CostBounds) -> Certified:
 
 
 def describe_forced(problem: Problem, lost: Certified) -> Forced:
-    """Totals over reachable states, and a few of them by name, latest steps last."""
+    """Totals over reachable states, and a few of them by name, the latest steps last."""
     reachable = problem.graph.reachable
     states = [mask & reached for mask, reached in zip(lost.states, reachable, strict=True)]
     actions = sum(lost_actions(problem, lost, h) for h in range(problem.horizon - 1))

@@ -1,22 +1,22 @@
 """Can the first plan, made before any data, leave the fallback? If not, what is nearest, and what would help?
 
 Before any data (spec 3)   upper_j = k_j + ζ_j(1 + |ρ|) + L_j‖z‖,   and certification (spec 4) asks upper_j ≤ c̄_j
-of every cost row that may follow. Both are monotone in c̄_j and in L_j, so one backward sweep finds what it takes:
+of every cost row that may follow. Both are monotone in c̄_j and in L_j, so one backward sweep finds what is needed:
 
     need(s,a) = max over s' of max( need(s,a,s'), need(s') ),   need(s) = min over a of need(s,a),   −∞ for the fallback
 
 With need(s,a,s') = upper_j this is the smallest c̄_j that certifies (s,a); with −(c̄_j − k_j − ζ_j(1+|ρ|))/‖z‖ it is
-minus the largest such L_j. The first step off the fallback is taken where the fallback comes: the least need there
-decides.
+minus the largest such L_j. The first step off the fallback is taken in a state that the fallback reaches, so the least
+need there decides.
 
-**After the fallback's data.** Until it moves, all data are the fallback's. Their z span a subspace W, and say nothing
-of γ across it: with γ, on the event of (S3), every γ' of the same part γ_W in W and of length L or less is possible
-too. Every bound is one over a set that contains these, so with z = z_W + z_⊥
+**After the fallback's data.** Until the learner moves, all data are the fallback's. Their z span a subspace W, and say
+nothing about γ orthogonal to it: with γ, on the event of (S3), every γ' of the same part γ_W in W and of length L or
+less is possible too. Every bound is one over a set that contains these, so with z = z_W + z_⊥
 
     upper_j ≥ k_j + ζ_j(1+|ρ|) + ⟨γ_W,z_W⟩ + ‖z_⊥‖ √(L_j² − ‖γ_W‖²) ≥ k_j + ζ_j(1+|ρ|) − L_j‖z_W‖
 
-where the last is reached by a γ that lies in W and is as long as can be: data that show that leave nothing of the norm
-for what the fallback never measures. Where W is empty there are no data, and the prior bound stays. If even these
+where the last is reached by a γ in W of the largest possible length: data that show it leave nothing of the norm for
+what the fallback never measures. If W is empty there are no data, and the prior bound stays. If even these bounds
 certify nothing, no amount of fallback data will, with probability at least 1 − p.
 """
 
@@ -52,7 +52,7 @@ from surefoot.plan.segments import segment_max
 
 @dataclass(frozen=True, eq=False)
 class Needs:
-    """What it takes to certify each pair and state; −∞ where nothing is needed, ∞ where nothing helps."""
+    """What is needed to certify each pair and state; −∞ if nothing is needed, ∞ if nothing helps."""
 
     pairs: tuple[FloatArray, ...]  # H-1 of (N,)
     states: tuple[FloatArray, ...]  # H of (S,)
@@ -192,8 +192,8 @@ class Remedies:
         self._roofs = [roofs[key] for key in keys]
 
     def smallest_bound(self, j: int) -> float | None:
-        """The least c̄_j, all else kept; None if no c̄_j would do. Of a bound per step, its largest when all are raised
-        alike."""
+        """The least c̄_j with everything else unchanged; None if no c̄_j is enough. For a bound per step, its largest when
+        all are raised equally."""
         own = self.bounds[:, j]
         steps = [0.0] * len(own) if (own == own[0]).all() else (own - own.max()).tolist()
         scores = [upper[:, j] - step for upper, step in zip(self.upper, steps, strict=True)]
@@ -206,14 +206,14 @@ class Remedies:
         return None if found == np.inf else max([found, *lowest])
 
     def largest_norm(self, j: int) -> float | None:
-        """The largest L_j, or factor on the half-widths of a prior, all else kept; None if none would do that the
-        anchors leave possible."""
+        """The largest L_j, or factor on the half-widths of a prior, with everything else unchanged; None if none that the
+        anchors leave possible is enough."""
         scores = [-roof[:, j] for roof in self._roofs]
         found = -least_need(self.graph, backward(self.graph, self._unless_others_block(j, scores)))
         return found + 0.0 if found >= self.least_norm(j) else None  # + 0.0: no −0
 
     def least_norm(self, j: int) -> float:
-        """A known cost c⁰ of x⁰ asks for ‖γ‖ ≥ (|c⁰| − ζ − t)/‖x⁰‖; likewise of the half-widths of a prior."""
+        """A known cost c⁰ of x⁰ requires ‖γ‖ ≥ (|c⁰| − ζ − t)/‖x⁰‖; likewise for the half-widths of a prior."""
         prior, asked = self.problem.priors[j], [0.0]
         for anchors in self.graph.anchors:
             if anchors is None:
@@ -231,7 +231,7 @@ class Remedies:
         return backward(self.graph, excess)
 
     def common_factor(self) -> float | None:
-        """The largest factor on all norms together; None if none would do."""
+        """The largest factor on all norms together; None if none is enough."""
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = [np.where(np.isnan(roof / self.norms), np.inf, roof / self.norms) for roof in self._roofs]
         found = -least_need(self.graph, backward(self.graph, [-share.min(axis=1) for share in shares]))
@@ -239,7 +239,7 @@ class Remedies:
         return found if found > 0 and kept else None
 
     def _unless_others_block(self, j: int, scores: Tables) -> Tables:
-        """∞ where another limit fails its own test: changing limit j cannot help there."""
+        """∞ if another limit fails its own test: changing limit j cannot help there."""
         return [
             np.where(over.sum(axis=1) > over[:, j], np.inf, score)
             for over, score in zip(self._over, scores, strict=True)
@@ -247,7 +247,7 @@ class Remedies:
 
 
 def _largest_norms(room: FloatArray, size: FloatArray) -> FloatArray:
-    """(rows, m) the largest L with L·size ≤ room: ∞ where size is 0 and there is room, −∞ where there is none."""
+    """(rows, m) the largest L with L·size ≤ room: ∞ if size is 0 and there is room, −∞ if there is none."""
     with np.errstate(divide="ignore", invalid="ignore"):
         roof = np.maximum(room, 0.0) / size
     result: FloatArray = np.where(room < 0.0, -np.inf, np.where(size == 0, np.inf, roof))
@@ -286,7 +286,7 @@ def describe_cold_start(problem: Problem, bounds: CostBounds, certified: Certifi
 
 
 def fallback_data_may_help(problem: Problem, bounds: CostBounds, known: Before) -> bool:
-    """False: no amount of fallback data certifies an action beyond the fallback's (see the module's text).
+    """False: no amount of fallback data certifies an action beyond the fallback's (see the module docstring).
 
     With a prior a cost may be as low as the box allows, whatever direction was learned.
     """
@@ -310,7 +310,7 @@ def _some(basis: Span) -> bool:
 
 
 def _closest(problem: Problem, remedies: Remedies, needs: Needs) -> Blocked:
-    """The alternative of least need, and the cost row or last state that it stumbles over."""
+    """The alternative of least need, and the cost row or last state that blocks it."""
     graph, naming = problem.graph, problem.naming
     best = least_need(graph, needs)
     tied = [alternatives(layer) & (needs.pairs[h] == best) for h, layer in enumerate(graph.layers)]

@@ -1,23 +1,24 @@
-"""Is any truth possible under the declaration? Conditions that γ or μ must keep, and the shortest vector that does.
+"""Is any truth possible under the declaration? Conditions that γ or μ must meet, and the shortest vector that does.
 
-**Transitions.** One μ of a regression makes probabilities of all its pairs: ⟨μ, φ(s,a,s′)⟩ ≥ 0, and their sum over s′
-is 1. If the shortest such μ is longer than the declared `transition_norm`, or there is none, the declaration is wrong,
-whatever the plant.
+**Transitions.** One μ of a regression gives the probabilities of all its pairs: ⟨μ, φ(s,a,s′)⟩ ≥ 0, and their sum over
+s′ is 1. If the shortest such μ is longer than the declared `transition_norm`, or there is none, the declaration is
+wrong, whatever the plant.
 
 **The fallback.** It is declared safe in every state that it can reach within the declared support. So for each limit
-there must be a γ with ⟨γ, x⟩ ≤ c̄ + ζ for all of its triplets and ⟨γ, x⁰⟩ = c⁰, up to ζ and the anchor's tolerance, in
-its prior and of length at most L.
+there must be a γ, in its prior and of length at most L, with ⟨γ, x⟩ ≤ c̄ + ζ for all of its triplets and ⟨γ, x⁰⟩ = c⁰,
+up to ζ and the anchor's tolerance.
 
-Large problems are sampled, evenly: what a sample contradicts, the whole contradicts.
+Large problems are sampled evenly: if a sample contradicts the declaration, so does the whole.
 
-The shortest vector that keeps linear conditions: does a declaration leave any truth possible?
+The shortest vector that meets linear conditions:
 
     least ‖v‖   with   A v = b   and   G v ≥ h
 
 v = v₀ + N y, v₀ the shortest solution of the equations and N a basis of what they leave free, has
 ‖v‖² = ‖v₀‖² + ‖y‖². What is left is a least-distance problem, which one non-negative least-squares problem solves
 exactly (Lawson and Hanson, 1974, chapter 23): with E = [Gᵀ; hᵀ] and u ≥ 0 of least ‖Eu − e‖, e the last unit vector,
-y = −r/r_last of the residual r = Eu − e. Where r is zero nothing keeps the conditions, and u > 0 names those at odds.
+y = −r/r_last of the residual r = Eu − e. If r is zero, nothing meets the conditions, and u > 0 names the conflicting
+ones.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _ROUNDING = 1e-9  # of a cost or a coefficient: a contradiction by less than thi
 
 
 def no_probabilities(problem: Problem) -> NoProbabilities | None:
-    """The first regression whose features no declared μ turns into probabilities; None where each has one."""
+    """The first regression whose features no declared μ turns into probabilities; None if each has one."""
     graph = problem.graph
     if graph.transition_dim > _MOST_COLUMNS:
         return None
@@ -95,7 +96,7 @@ def _no_weights(problem: Problem, steps: Sequence[int]) -> NoProbabilities | Non
 
 
 def _distinct(rows: FloatArray) -> IntArray:
-    """The numbers of rows that differ from all before them."""
+    """The numbers of rows that differ from all earlier ones."""
     return np.sort(np.unique(rows, axis=0, return_index=True)[1])
 
 
@@ -119,7 +120,7 @@ def _dense(x: Features, rows: slice | IntArray | BoolArray) -> FloatArray:
 
 
 def no_fallback(problem: Problem) -> NoFallback | None:
-    """The first limit that no declared γ lets the fallback keep everywhere; None where each has one."""
+    """The first limit that no declared γ lets the fallback keep everywhere; None if each has one."""
     graph = problem.graph
     if graph.cost_dim > _MOST_COLUMNS:
         return None
@@ -186,7 +187,7 @@ def _fallback_rows(problem: Problem, h: int) -> FloatArray:
 
 
 def is_none(length: float) -> bool:
-    """Is there no vector at all, or only one so long that rounding made it?"""
+    """Is there no vector at all, or only one so long that it comes from rounding?"""
     return not math.isfinite(length) or length > 1e8
 
 
@@ -196,7 +197,7 @@ _LOST = 1e-7  # of an equation, rows being of length 1: what least squares loses
 
 @dataclass(frozen=True)
 class Shortest:
-    """The length of the shortest vector, ∞ where nothing keeps the conditions; then those that are at odds."""
+    """The length of the shortest vector, or ∞ if nothing meets the conditions, with those that conflict."""
 
     length: float
     equations: tuple[int, ...] = ()

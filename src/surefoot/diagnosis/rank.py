@@ -1,6 +1,6 @@
 """Length and rank of the features: how many directions there are to learn.
 
-Rows are compressed in slices by QR: of a table X with many rows only R with RᵀR = XᵀX is kept, which has the same
+Rows are compressed in slices by QR: for a table X with many rows only R with RᵀR = XᵀX is kept, which has the same
 singular values and, unlike XᵀX itself, does not square their ratios.
 """
 
@@ -97,14 +97,14 @@ def span(r: FloatArray, scale: float) -> FloatArray:
 
 
 def slices(x: FeatureArray) -> Iterator[slice]:
-    """Pieces of a table that are large enough to be fast and small enough to be copied."""
+    """Pieces of a table, large enough to be fast and small enough to be copied."""
     step = max(4 * x.shape[1], (1 << 20) // x.shape[1])
     for first in range(0, len(x), step):
         yield slice(first, first + step)
 
 
 def column_scales(problem: Problem) -> FloatArray:
-    """(dc,) the largest entry, without its sign, of every column of the cost features."""
+    """(dc,) the largest absolute entry of every column of the cost features."""
     graph = problem.graph
     tables = {id(layer.cost_features): layer.cost_features for layer in graph.layers}
     if graph.terminal.cost_features is not None:

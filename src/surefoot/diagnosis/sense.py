@@ -1,4 +1,4 @@
-"""Does a limit make sense? Signs of a wrong unit, of swapped arguments, of a bound that says nothing or forbids all."""
+"""Does a limit make sense? Signs of a wrong unit, swapped arguments, or a bound that says nothing or forbids all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_VISITS = 1e15
 def describe_sense(
     problem: Problem, bounds: CostBounds, failure_probability: float, ridges: tuple[float, ...]
 ) -> tuple[Sense, ...]:
-    """Per limit what the declaration leaves possible before any data."""
+    """For each limit, what the declaration leaves possible before any data."""
     low, high, vacuous = _range(problem, bounds)
     own = {j: family for family in families(problem) for j in family.members}
     return tuple(
@@ -57,7 +57,7 @@ def _tables(problem: Problem, bounds: CostBounds) -> Iterator[tuple[int, FloatAr
 
 
 def _range(problem: Problem, bounds: CostBounds) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """(m,) the least and the largest cost that the declaration leaves possible; do all of them keep their bounds?"""
+    """(m,) the smallest and largest cost that the declaration leaves possible; do all of them keep their bounds?"""
     m = len(problem.limits)
     low, high, vacuous = np.full(m, np.inf), np.full(m, -np.inf), np.ones(m, bool)
     for h, lower, upper in _tables(problem, bounds):
@@ -69,7 +69,7 @@ def _range(problem: Problem, bounds: CostBounds) -> tuple[FloatArray, FloatArray
 
 
 def _only_fallback(problem: Problem, bounds: CostBounds, j: int) -> bool:
-    """Is limit j alone enough to rule out, for every truth, each action beyond the fallback's where it comes?"""
+    """Does limit j alone rule out, for every truth, each other action in every state the fallback reaches?"""
     some = False
     for h, layer in enumerate(problem.graph.layers):
         beyond = alternatives(layer)
@@ -83,7 +83,7 @@ def _only_fallback(problem: Problem, bounds: CostBounds, j: int) -> bool:
 def _episodes(
     problem: Problem, j: int, family: Family, failure_probability: float, ridges: tuple[float, ...]
 ) -> float | None:
-    """About how many episodes until (S3) tells costs apart that differ by the room below the bound; None: not at all.
+    """About how many episodes until (S3) can tell apart costs that differ by the room below the bound; None: never.
 
     A direction of length X that every episode shows once (in a stationary problem: at every step) has, after n visits,
     bounds 2R/√n apart, R² = σ²(d·log(1 + nX²/(dλ)) + 2 log(m·n_reg·|Λ|/p)); d counts coefficients that are not known.
@@ -117,7 +117,7 @@ def _episodes(
 
 
 def room_below(problem: Problem, j: int) -> float:
-    """What there is to tell apart: bound − the fallback's anchor, else the smaller of |bound| and the largest cost."""
+    """The difference to resolve: bound − the fallback's anchor, or else the smaller of |bound| and the largest cost."""
     own, anchors = problem.bounds[:, j], problem.graph.anchors
     known = [float(own[h] - each.cost[0, j]) for h, each in enumerate(anchors) if each is not None]
     if known:
