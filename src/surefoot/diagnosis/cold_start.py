@@ -192,8 +192,8 @@ class Remedies:
         self._roofs = [roofs[key] for key in keys]
 
     def smallest_bound(self, j: int) -> float | None:
-        """The least c̄_j with everything else unchanged; None if no c̄_j is enough. For a bound per step, its largest when
-        all are raised equally."""
+        """The least c̄_j with everything else unchanged; None if no c̄_j is enough. For a bound per step, its largest
+        when all are raised equally."""
         own = self.bounds[:, j]
         steps = [0.0] * len(own) if (own == own[0]).all() else (own - own.max()).tolist()
         scores = [upper[:, j] - step for upper, step in zip(self.upper, steps, strict=True)]
@@ -206,8 +206,8 @@ class Remedies:
         return None if found == np.inf else max([found, *lowest])
 
     def largest_norm(self, j: int) -> float | None:
-        """The largest L_j, or factor on the half-widths of a prior, with everything else unchanged; None if none that the
-        anchors leave possible is enough."""
+        """The largest L_j, or factor on the half-widths of a prior, with everything else unchanged; None if none that
+        the anchors leave possible is enough."""
         scores = [-roof[:, j] for roof in self._roofs]
         found = -least_need(self.graph, backward(self.graph, self._unless_others_block(j, scores)))
         return found + 0.0 if found >= self.least_norm(j) else None  # + 0.0: no −0
