@@ -1,4 +1,5 @@
-"""Plants: how long a million cells take to build and in how much memory, and the charger after 1,000 episodes."""
+"""Plants: how long a million cells take to build and in how much memory, the charger after 1,000 episodes, and a sled
+on a track without an end, which grows."""
 
 from __future__ import annotations
 
@@ -60,6 +61,63 @@ def run(cells: int = 100, episodes: int = 1000) -> list[dict[str, Any]]:
             "better": "lower",
         },
         *charger(episodes),
+        *sled(40, 15_000),
+    ]
+
+
+def bump(place: Any) -> Any:
+    return abs(place % 8 - 4) / 4
+
+
+def sled(horizon: int, most_states: int) -> list[dict[str, Any]]:
+    """The plant without an edge of docs/plants.md, with more steps: time to its first input, and its budget."""
+    began = time.process_time()
+    plant = sf.Plant(
+        state={"place": (None, None, 1.0), "speed": (None, None, 0.1)},
+        inputs={"push": [0.0, 0.05, 0.1, 0.2, 0.4]},
+        horizon=horizon,
+        start=[0.5, 0.0],
+        models=[lambda h, x, u: [x[0] + x[1], 0.7 * x[1] + u]],
+        disturbance=[0.05, 0.02],
+        measures=lambda h, x, u: [1.0, x[1], bump(x[0]) * x[1]],
+        limits=[sf.Limit("jolt", bound=0.55, noise=0.05, norm=1.0)],
+        reward=lambda h, x, u: np.clip(0.1 + 0.6 * x[1], 0, 1),
+        fallback=0.0,
+        same_at_every_step=True,
+        longest_row=50.0,
+        most_states=most_states,
+    )
+    agent, held = sf.PlantAgent(plant), list[int]()
+    agent.begin_episode([0.5, 0.0])
+    agent.act(0, [0.5, 0.0])
+    seconds = time.process_time() - began
+    agent.abort_episode()
+
+    def slide(h: int, x: Any, u: float, rng: np.random.Generator) -> Any:
+        after = np.array([x[0] + x[1], 0.7 * x[1] + u]) + rng.uniform(-1, 1, 2) * [0.05, 0.02]
+        return after, 0.05 + 0.2 * x[1] + 0.5 * bump(x[0]) * x[1]
+
+    def look(plan: Any, episode: int) -> None:
+        held.append(plan.problem.graph.n_all_states)
+
+    played = sf.run(agent, plant.simulate(slide), 40, 1, on_plan=look)
+    return [
+        {
+            "name": f"a sled without an edge, {horizon} steps: processor seconds until its first input",
+            "value": seconds,
+            "target": 10.0,
+            "better": "lower",
+            "states": held[0],
+        },
+        {
+            "name": f"a sled without an edge, {horizon} steps: most states held, of {most_states:,} allowed",
+            "value": max(held) / most_states,
+            "target": 1.0,
+            "better": "lower",
+            "violations": int(played.violations.sum()),
+            "reward": [float(played.reward[0]), float(played.last_value(10))],
+            "processor_seconds": time.process_time() - began,
+        },
     ]
 
 
