@@ -127,7 +127,7 @@ def measure(path: Path, limit: float, mapped: bool, workers: int, rounds: int) -
         "plan_over_reading_once": round(planned["undisturbed"] / once["undisturbed"], 2),
         f"plan_over_reading_{steps}_times": round(planned["undisturbed"] / as_often["undisturbed"], 2),
         "certified": plan.n_certified(),
-        "own_memory_peak": _peak(),
+        "own_memory_between_plans": _own_memory(),
         "questions": {} if agent.team is None else {name: _told(cost) for name, cost in agent.team.costs.items()},
         "digest": told.hexdigest(),
     }
@@ -178,8 +178,8 @@ def _told(cost: Cost) -> dict[str, float]:
     return {name: round(number, 4) for name, number in asdict(cost).items()}
 
 
-def _peak() -> int:
-    """Bytes of memory of its own that this process has had at most, as far as the system tells: data and stack now."""
+def _own_memory() -> int:
+    """Bytes that count against the limit, now; the system does not tell how many it were at most."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmData"):
             return int(line.split()[1]) << 10

@@ -34,7 +34,6 @@ from surefoot.plan import kernels as sweeps
 from surefoot.plan.certify import Certified, certified_by, certify
 from surefoot.plan.directed import Directed, Shares
 from surefoot.plan.hope import Hope, NextStates, hope, hope_of, last_ahead
-from surefoot.plan.segments import spread
 from surefoot.plan.values import Values, most_to_come, without_q
 from surefoot.storage.raw_arrays import expect
 
@@ -61,7 +60,6 @@ class StepSweep:
         self.q = np.full(layer.n_pairs, np.nan)
         self.value, self.action = np.empty(layer.n_states), np.empty(layer.n_states, np.int64)
         self.low = None if low is None else np.zeros(layer.n_states)
-        self._least = np.empty(0 if low is None else layer.n_pairs)
         self._pairs = self._states = self._worth = 0  # so far: with Q, with an action, evaluated
 
     def advance(self, pairs: int, same: StepSweep | None = None) -> None:
@@ -77,8 +75,6 @@ class StepSweep:
             self.q[own] = layer.reward[own] + self.q[own] + self._bonus[own]
         self._pairs = end
         self._choose()
-        if self.low is not None and self._next_low is not None:
-            self._evaluate(self._next_low, self.low)
 
     def _whole(self, pairs: int) -> int:
         """How many of the first pairs are in whole chunks."""
@@ -94,16 +90,19 @@ class StepSweep:
         sweeps.greedy(edges, *words)
         self._states = end
 
-    def _evaluate(self, following: FloatArray, low: FloatArray) -> None:
-        """As :func:`surefoot.plan.hope.step_worth` of the greedy pairs, in whole chunks of which all are known."""
+    def evaluate(self) -> None:
+        """As :func:`surefoot.plan.hope.step_worth` of the greedy pairs, in whole chunks of which all are known. Their Q
+        is not needed any more, and its place is used."""
+        assert self.low is not None
+        assert self._next_low is not None
         layer, first = self._layer, self._worth
         end = self._whole(int(layer.state_ptr[self._states]))
         state = int(np.searchsorted(layer.state_ptr, first, side="right")) - 1
         chosen = self.action[state : self._states]
         states = np.flatnonzero((chosen >= first) & (chosen < end)) + state
         wanted, least = self.action[states], replace(self._known, optimism=-self._known.optimism)
-        fill_expected(layer, following, least, wanted, self._least)
-        low[states] = layer.reward[wanted] + self._least[wanted]
+        fill_expected(layer, self._next_low, least, wanted, self.q)
+        self.low[states] = layer.reward[wanted] + self.q[wanted]
         self._worth = end
 
 
@@ -113,20 +112,23 @@ class FewRows:
     def __init__(self, layer: Layer) -> None:
         dense = not isinstance(layer.transition_features, SparseRows)
         self._layer, self._left = layer, FEW * layer.n_edges if dense else -1.0
-        self._pairs = list[BoolArray]()
-        self._successors = list[IntArray]()
+        self._pairs, self._sizes, self._successors = list[IntArray](), list[IntArray](), list[IntArray]()
         self._rows = list[NDArray[Any]]()
 
-    def add(self, part: Layer, pairs: BoolArray) -> None:
-        """The next part of the step, and which of its pairs (n,)."""
+    def add(self, part: Layer, pairs: BoolArray, first: int) -> None:
+        """The next part of the step, which of its pairs (n,), and the number of the first of them in the step."""
         if self._left < 0:
             return
-        edges = np.flatnonzero(spread(pairs, part.pair_ptr))
-        self._left -= len(edges)
+        chosen = np.flatnonzero(pairs)
+        begin, end = part.pair_ptr[chosen], part.pair_ptr[chosen + 1]
+        sizes = end - begin
+        self._left -= int(sizes.sum())
         if self._left < 0:
             self._rows.clear()
             return
-        self._pairs.append(pairs)
+        edges = np.repeat(end - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
+        self._pairs.append(chosen + first)
+        self._sizes.append(sizes)
         self._successors.append(part.successor[edges])
         self._rows.append(np.asarray(part.transition_features[edges]))
 
@@ -134,10 +136,11 @@ class FewRows:
         """The step, in which all other pairs lead nowhere; pairs have their numbers. None where they were not few."""
         if self._left < 0:
             return None
-        sizes = np.diff(self._layer.pair_ptr) * np.concatenate(self._pairs)
+        pointer = np.zeros(self._layer.n_pairs + 1, np.int64)
+        pointer[np.concatenate(self._pairs) + 1] = np.concatenate(self._sizes)
         return replace(
             self._layer,
-            pair_ptr=freeze(np.concatenate([[0], np.cumsum(sizes)])),
+            pair_ptr=freeze(np.cumsum(pointer, out=pointer)),
             successor=freeze(np.concatenate(self._successors)),
             transition_features=freeze(np.concatenate(self._rows)),
         )
@@ -207,7 +210,8 @@ class Mapped:
             either[its] |= pairs[its]
             sure.advance(its.stop)
             best.advance(its.stop, sure if alike else None)
-            few.add(part, pairs[its])
+            sure.evaluate()
+            few.add(part, pairs[its], its.start)
         assert sure.low is not None
         return _Step(
             NextStates(states, hopeful, sure.value, best.value, sure.low), pairs, either, sure.action, best.action
@@ -223,6 +227,7 @@ class Mapped:
         assert self._last is not None
         _, pairs, either, action, best_action = zip(*self._steps, strict=True)
         steps = [*(step.ahead for step in self._steps), self._last]
+        self._steps.clear()  # the plan keeps less than is there
         return hope_of(problem, bounds, steps, pairs, either, action, best_action)
 
     shares = staticmethod(directed.shares)
@@ -252,16 +257,23 @@ class Mapped:
         ends = graph.terminal.reward
         value, low, action = [np.where(allowed.states[-1], ends + last_bonus, 0.0)], ends, list[IntArray]()
         for h in reversed(range(len(graph.layers))):
-            few = self._few[h].layer() if self._few else None
-            layer = graph.layers[h] if few is None else few
-            step = StepSweep(layer, allowed.pairs[h], bonus[h], known[h], caps[h], value[0], low)
-            for end in _pieces(layer) if few is None else [layer.n_pairs]:
-                step.advance(end)
-            assert step.low is not None
-            value.insert(0, step.value)
-            action.insert(0, step.action)
-            low = step.low
+            words = allowed.pairs[h], bonus[h], known[h], caps[h], value[0], low
+            here, chosen, low = self._exploring_step(h, graph.layers[h], words)
+            value.insert(0, here)
+            action.insert(0, chosen)
         return without_q(graph, Values((), tuple(bonus), tuple(value), tuple(action), low))
+
+    def _exploring_step(
+        self, h: int, layer: Layer, words: tuple[BoolArray, FloatArray, ValueEllipsoid, float, FloatArray, FloatArray]
+    ) -> tuple[FloatArray, IntArray, FloatArray]:
+        """One step of these; all else that it needs is let go before the next one needs as much."""
+        few = self._few[h].layer() if self._few else None
+        step = StepSweep(layer if few is None else few, *words)
+        for end in _pieces(layer) if few is None else [layer.n_pairs]:
+            step.advance(end)
+            step.evaluate()
+        assert step.low is not None
+        return step.value, step.action, step.low
 
 
 def _pieces(layer: Layer) -> Iterator[int]:
