@@ -121,14 +121,20 @@ def sled(horizon: int, most_states: int) -> list[dict[str, Any]]:
     ]
 
 
-def charger(episodes: int) -> list[dict[str, Any]]:
-    """The example at 10 × 10 cells: what is certified of what is safe, and its value beside a grid of 24 × 24."""
+def charger_example() -> Any:
+    """The module ``examples/charger.py``."""
     path = Path(__file__).parents[1] / "examples" / "charger.py"
     spec = importlib.util.spec_from_file_location("charger", path)
     assert spec is not None
     assert spec.loader is not None
     example: Any = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
+    return example
+
+
+def charger(episodes: int) -> list[dict[str, Any]]:
+    """The example at 10 × 10 cells: what is certified of what is safe, and its value beside a grid of 24 × 24."""
+    example = charger_example()
     plant, fine = example.charger(10), example.charger(24)
     agent = sf.PlantAgent(plant)
     played = sf.run(agent, plant.simulate(example.truth), episodes, 0)

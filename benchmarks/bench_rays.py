@@ -1,24 +1,27 @@
-"""A continuous throttle against a grid of 64 fixed openings of the same machine: plan time, and what is earned.
+"""A continuous throttle against a grid of 64 fixed openings of the same machine: plan time, and what is earned; and a
+charger of any rate against grids of 5 and 17 rates.
 
 ``python -m benchmarks.bench_rays [--seeds 10 …] [--episodes 5000]``. Plans of both are made in turn, in one process,
-from as much data; values are exact.
+from as much data, and their processor time is compared; the throttle's values are exact.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 from typing import Any
 
 import numpy as np
 
 import surefoot as sf
+from benchmarks.bench_plants import charger_example
 from benchmarks.timing import best_of, show
 
 LEVELS = 64
 
 
 def run(seeds: tuple[int, ...] = (10, 11, 12, 13), episodes: int = 5000, size: str = "medium") -> list[dict[str, Any]]:
-    return [plan_time(size), *earned(seeds, episodes)]
+    return [plan_time(size), *earned(seeds, episodes), *charged(seeds, episodes // 10)]
 
 
 def plan_time(size: str, episodes: int = 300) -> dict[str, Any]:
@@ -28,7 +31,7 @@ def plan_time(size: str, episodes: int = 300) -> dict[str, Any]:
         world = sf.worlds.make(f"throttle/{size}", levels=levels)
         agents.append(sf.LsviNew(world.problem))
         sf.run(agents[-1], world, episodes, 0)
-    ray, grid = best_of(20, *(agent.replan for agent in agents))
+    ray, grid = best_of(20, *(agent.replan for agent in agents), clock=time.process_time)
     return {
         "name": f"a plan of throttle/{size} as a ray, over one with {LEVELS} fixed openings",
         "value": ray / grid,
@@ -65,6 +68,45 @@ def earned(seeds: tuple[int, ...], episodes: int) -> list[dict[str, Any]]:
             "violations": broken,
         }
     ]
+
+
+def charged(seeds: tuple[int, ...], episodes: int) -> list[dict[str, Any]]:
+    """The charger of the examples with any rate, against grids of 5 and 17: reward at the end, certificates, plan time,
+    true violations; and those of a control, whose declared norm is a third of the truth's."""
+    example, fine = charger_example(), np.linspace(0.0, 2.0, 17)
+    rates = {"any rate": ([0.0, 0.5, 2.0], True), "5 rates": (fine[::4], False), "17 rates": (fine, False)}
+    ended, pairs, agents, broken = {}, {}, {}, dict.fromkeys(rates, 0)
+    for name, (levels, rays) in rates.items():
+        plant = example.charger(rates=levels, rays=rays)
+        runs = []
+        for seed in seeds:
+            agents[name] = sf.PlantAgent(plant)
+            runs.append(sf.run(agents[name], plant.simulate(example.truth), episodes, seed))
+        ended[name] = float(np.mean([run.last_value() for run in runs]))
+        pairs[name] = int(np.mean([run.certified[-1] for run in runs]))
+        broken[name] = sum(int(run.violations.sum()) for run in runs)
+    plans = best_of(20, *(agent.learner.replan for agent in agents.values()), clock=time.process_time)
+    return [
+        {
+            "name": f"charger after {episodes:,} episodes: reward with any rate, over that with 17 rates",
+            "value": ended["any rate"] / ended["17 rates"],
+            "target": 1.0,
+            "better": "higher",
+            "rewards": ended,
+            "certificates": pairs,
+            "plan_milliseconds": dict(zip(agents, (1e3 * t for t in plans), strict=True)),
+            "violations": broken,
+            "violations_of_the_control": careless(seeds, episodes),
+        }
+    ]
+
+
+def careless(seeds: tuple[int, ...], episodes: int) -> int:
+    """True violations with any rate when the declaration is wrong: a count of 0 above would say little otherwise."""
+    example = charger_example()
+    plant = example.charger(rates=[0.0, 0.5, 2.0], rays=True, norm=np.linalg.norm(example.STRESS) / 3)
+    runs = [sf.run(sf.PlantAgent(plant), plant.simulate(example.truth), episodes // 5, seed) for seed in seeds]
+    return sum(int(run.violations.sum()) for run in runs)
 
 
 if __name__ == "__main__":

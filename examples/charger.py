@@ -31,10 +31,11 @@ def gained(h: int, x: Any, rate: float) -> Any:
     return np.minimum(rate * HOURS, 1.0 - x[0]) / (2 * HOURS)
 
 
-def charger(cells: int = 10) -> sf.Plant:
+def charger(cells: int = 10, rates: Any = (0.0, 0.5, 1.0, 1.5, 2.0), rays: bool = False, norm: float = 0.5) -> sf.Plant:
+    """With ``rays`` any rate between those given may be chosen: ``charger(rates=[0.0, 0.5, 2.0], rays=True)``."""
     return sf.Plant(
         state={"charge": (0.0, 1.0, cells), "temperature": (20.0, 50.0, cells)},
-        inputs={"rate": [0.0, 0.5, 1.0, 1.5, 2.0]},
+        inputs={"rate": list(rates)},
         horizon=13,
         start={"charge": 0.1, "temperature": 25.0},
         models=[heats],
@@ -43,8 +44,9 @@ def charger(cells: int = 10) -> sf.Plant:
         reward=gained,
         fallback=0.5,
         forbidden={"temperature": (45.0, None)},
-        limits=[sf.Limit("stress", bound=0.6, noise=0.05, norm=0.5)],
+        limits=[sf.Limit("stress", bound=0.6, noise=0.05, norm=norm)],
         same_at_every_step=True,
+        rays=rays,
     )
 
 

@@ -16,6 +16,8 @@ from surefoot.plan import point
 from surefoot.plan.centres import CentreValues
 from surefoot.plan.point import at_point
 from surefoot.plan.rays import open_rows
+from surefoot.reports.study_page import write_study_page
+from surefoot.study.status import as_text
 from tests.forgery import Record, forge
 from tests.plants import random_plant
 from tests.studies import Quick
@@ -186,6 +188,22 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.raises(InvalidInput):
         sf.Study.open(path, tank(rays=False), files=Quick())
     return path
+
+
+def test_logs_pictures_and_pages_take_inputs_between_two(path: Path, tmp_path: Path) -> None:
+    plant = tank()
+    rows = plant.simulate(step).log(lambda h, x: 0.07, 6)
+    found = sf.calibrate(plant, rows)
+    assert found.disturbance is not None
+    assert found.disturbance["level"] <= 0.01
+    assert sf.draw(plant, sf.PlantAgent(plant).plan, path=tmp_path / "tank.png").exists()
+    shutil.copytree(path, tmp_path / "tank.study")
+    assert "Last played" not in write_study_page(tmp_path / "tank.study").read_text()
+    with sf.Study.open(tmp_path / "tank.study", plant, files=Quick()) as study:
+        study.begin([0.45])
+        offer = study.ask()
+        assert offer.intensity == 1.0  # the input is what to apply
+        assert f"offered: {offer.action!r} (ask" in as_text(study.status())
 
 
 def between(records: list[Record]) -> list[Record]:

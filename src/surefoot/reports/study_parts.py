@@ -87,7 +87,9 @@ def alarms(status: dict[str, Any]) -> str:
 
 def offer(status: dict[str, Any], problem: Problem, history: History) -> str:
     """The action offered now, with its certificate; for rays, how far it may be opened and last was (spec 9)."""
-    return _offered(status, problem) + (_last_opened(history.told) if problem.has_rays and history.told else "")
+    told = history.told if problem.has_rays else None
+    last = "" if told is None or told["point"] is not None else _last_opened(told)  # of a plant the input says all
+    return _offered(status, problem) + last
 
 
 def _last_opened(told: dict[str, Any]) -> str:

@@ -74,7 +74,7 @@ class Offer:
     state: Label  # of a plant the exact one, a tuple
     action: Label  # of a plant the input
     certificate: dict[str, Any]
-    intensity: float = FULL  # at which to play the action (spec 9)
+    intensity: float = FULL  # at which to play the action (spec 9); of a plant 1: the input is what to apply
 
     @classmethod
     def of(cls, record: Record) -> Offer:
@@ -87,7 +87,7 @@ class Offer:
             state=label_of(point["state"]),
             action=label_of(point["input"]),
             certificate=record["certificate"],
-            intensity=FULL if record["intensity"] is None else record["intensity"],
+            intensity=FULL if record["intensity"] is None or record["point"] else record["intensity"],
         )
 
     def to_dict(self) -> dict[str, Any]:

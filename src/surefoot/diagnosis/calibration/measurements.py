@@ -34,6 +34,7 @@ from surefoot.model.graph import FloatArray
 from surefoot.model.growing import refuse_growing
 from surefoot.model.plant.plant import Plant
 from surefoot.model.problem import Problem
+from surefoot.model.rays import FULL
 from surefoot.model.sparse_rows import SparseRows
 
 Log = str | Path | Iterable[Mapping[str, Any]] | Mapping[str, Sequence[Any] | ArrayLike]
@@ -214,8 +215,9 @@ def plant_measurements(plant: Plant, log: Log) -> tuple[Measurements, FloatArray
         if type(h) is not int or not 0 <= h < plant.horizon - 1:
             raise InvalidInput("no such step", got=f"{h!r}, steps are 0 … {plant.horizon - 2}")
         x, after = (plant.cells.point(f"column {name!r}", readings(entry(row, name))[0]) for name in _STATES)
-        number = plant.inputs.index(_input(readings(entry(row, "action"))[0]))
-        u, cell = plant.inputs.values[number], plant.cell(x)
+        given, cell = _input(readings(entry(row, "action"))[0]), plant.cell(x)
+        number, intensity = plant.placed(h, x, given)
+        u = plant.inputs.values[number] if intensity == FULL else given
         pair, layer = cell * len(plant.inputs) + number, plant.problem.graph.layers[h]
         cost, partly = reader.cost(row)
         apart.append(_nearest(plant, h, x, u, after))

@@ -101,7 +101,7 @@ def _draw_plant(
     steps: Sequence[int] | None,
     paths: Sequence[FloatArray],
 ) -> Any:
-    if isinstance(plan, Snapshot) or (plan is not None and plan.problem.first is not plant.problem):
+    if isinstance(plan, Snapshot) or (plan is not None and plan.declared.first is not plant.problem):
         raise InvalidInput("the plan is of another plant", got=repr(plan), fix="Draw it with its own plant.")
     plt, context = pyplot(paper)
     with context:
