@@ -95,7 +95,9 @@ def test_every_edit_of_one_field_is_refused_clearly_or_works(
     reader: str, file: Path, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(html, "write_figure", lambda draw, name, folder: SVG)  # what is drawn was read before
-    monkeypatch.setattr(data, "_kept_plans", lambda folder, world, done: data.Explored())  # archives of their own
+    monkeypatch.setattr(
+        data, "_kept_plans", lambda folder, world, done: (data.Explored(), world)
+    )  # archives of their own
     monkeypatch.setattr(os, "fsync", lambda handle: None)
     root = tmp_path / "runs"
     shutil.copytree(runs, root)
