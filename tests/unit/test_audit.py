@@ -766,10 +766,14 @@ def test_content_that_makes_no_sense_stops_the_audit_there(path: Path) -> None:
         found(path, "cannot be understood", at=n)
 
 
-@pytest.mark.parametrize("damage", ["no folder", "no journal", "empty", "version", "no problem", "not a problem"])
+@pytest.mark.parametrize(
+    "damage", ["no folder", "no path", "no journal", "empty", "version", "no problem", "not a problem"]
+)
 def test_what_cannot_be_audited(path: Path, damage: str) -> None:
     if damage == "no folder":
         path = path / "nowhere"
+    elif damage == "no path":
+        path = path / "a\0b"
     elif damage == "no journal":
         (path / JOURNAL).unlink()
     elif damage == "empty":

@@ -12,7 +12,7 @@ import surefoot as sf
 from surefoot.estimate.costs import CostBounds
 from surefoot.plan import kernels
 from surefoot.plan.certify import Certified, certify, certify_one_step, last_states, margins, with_least_worst
-from surefoot.plan.segments import first_marked
+from surefoot.plan.segments import first_marked, likeliest_pair
 from tests.hand_made import bounds_of, corridor, maze, tell
 
 # Layer 3 has a trap; "leap" leads towards it two steps before, harmlessly so far. The fallback stays on the road.
@@ -354,3 +354,9 @@ def test_threads_that_share_the_states_leave_none_out(n_states: int, seed: int) 
     assert not any(999 in array for array in whole)
     for ranges in (2, 3, kernels.RANGES, 40):
         assert swept(ranges) == whole
+
+
+def test_the_likeliest_pair_of_a_state() -> None:
+    """The first of equal ones, and none where no pair has a chance."""
+    chances, pointer = np.array([0.2, 0.4, 0.4, 0.0, 0.0, 1.0]), np.array([0, 3, 5, 6])
+    assert likeliest_pair(chances, pointer).tolist() == [1, -1, 5]
