@@ -377,6 +377,23 @@ def test_a_plan_is_due_when_others_have_played_enough(growth: float) -> None:
     assert len(made) == 40 if growth == 0.0 else 1 < len(made) < 20
 
 
+def test_a_second_plan_that_cannot_be_made_leaves_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = sf.LsviNew(small(), replan_growth=0.0)
+    first = agent.plan
+
+    def fails() -> sf.Plan:
+        raise ArithmeticError("no digit is left")
+
+    monkeypatch.setattr(agent, "_make_plan", fails)
+    tell(agent, [("other", 0.1)])
+    assert agent.plan is first
+    assert (agent.replans, agent.failed_replans) == (1, 1)
+    assert agent.plan_failure.endswith("stays in force: no digit is left")
+    monkeypatch.undo()
+    tell(agent, [("other", 0.1)])
+    assert (agent.replans, agent.failed_replans, agent.plan_failure) == (2, 1, "")
+
+
 def test_what_a_compiled_roll_out_has_seen_is_told_again() -> None:
     """Each step with its own cost, and the last state only where it has one that was told."""
 

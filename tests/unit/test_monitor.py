@@ -193,6 +193,26 @@ def test_beyond_is_the_limit_test_alone() -> None:
     assert list(again.details["noise_needed"]) == ["a", "b"]
 
 
+@pytest.mark.parametrize(("shared", "beyond"), [(0.0, 2.0), (0.1, 2.0), (0.3, 3.0)])
+def test_the_noise_that_would_explain_it_is_beside_what_an_episode_shares(shared: float, beyond: float) -> None:
+    limit = Limit("a", bound=1.0, noise=0.1, norm=5.0, episode_noise=shared)
+    monitor = Monitor(chain(np.ones((1, 1)), limit, horizon=2), ALPHA)
+    alarm = monitor.beyond(0, np.array([1.0 + beyond]))
+    assert alarm is not None
+    needed = alarm.details["noise_needed"]["a"]
+    assert math.hypot(needed, shared) * monitor.quantile(1) == pytest.approx(beyond)
+
+
+def test_of_an_episode_with_an_offset_one_row_is_told_and_every_step_has_its_turn() -> None:
+    limit = Limit("a", bound=1.0, noise=0.1, norm=5.0, episode_noise=0.1)
+    for terminal, steps in ((None, 3), (np.ones((1, 1)), 4)):
+        monitor = Monitor(chain(np.ones((1, 1)), limit, horizon=4, terminal=terminal), ALPHA)
+        taken = [[h for h in range(steps) if monitor._in_model_test(h)] for _ in range(2 * steps)]
+        assert [len(each) for each in taken] == [1] * 2 * steps
+        assert sorted(each[0] for each in taken[:steps]) == list(range(steps))
+        assert taken[:steps] == taken[steps:]
+
+
 def test_quantiles_spend_half_the_level() -> None:
     """Σ_t m·exp(−q_t²/2) = α/2; the tail beyond T is below α/2·6/(π²T)."""
     problem = chain(np.ones((1, 1)), [Limit(name, bound=0.5, noise=0.1, norm=5.0) for name in "abc"], horizon=2)
