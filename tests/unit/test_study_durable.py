@@ -214,6 +214,9 @@ def test_a_monitor_that_cannot_begin_is_refused_before_the_acknowledgement_is_wr
         ({"ridges": [1e-308]}, "ridges too small to compute with: 1e-308"),
         ({"ridges": [1.0, 5e-324]}, "ridges too small to compute with: 5e-324"),
         ({"value_ridge": 1e-308}, "value_ridge too small to compute with: 1e-308"),
+        ({"ridge_ratios": [1e-320]}, "ridges times ridge_ratios too small to compute with"),
+        ({"ridges": "1"}, "ridges of lsvi-new must be a list of numbers"),  # the audit could not read it
+        ({"ridge_ratios": ["1"]}, "ridge_ratios of lsvi-new must be a list of numbers"),
         ({"ridges": [10**400]}, "ridges must be a number"),
         ({"false_alarm": 5e-324}, "false_alarm must be above 0"),
         ({"failure_probability": 5e-324}, "failure_probability must be above 0"),

@@ -29,7 +29,7 @@ def checked_ridge(value: float) -> float:
     return at_least("ridges", value, 0.0, strictly=True)
 
 
-def _refuse_tiny(name: str, ridge: float, longest: float) -> None:
+def refuse_tiny(name: str, ridge: float, longest: float) -> None:
     least = USABLE_RIDGE * longest**2
     if ridge < least:
         got = f"{ridge!r}, where rows are up to {longest:g} long"
@@ -59,7 +59,7 @@ def cost_confidence(
     grid = default_ridges(problem) if ridges is None else tuple(checked_ridge(value) for value in ridges)
     if not grid:
         raise InvalidInput("ridges must not be empty", got=repr(ridges))
-    _refuse_tiny("ridges", min(grid), problem.graph.largest_cost_norm())
+    refuse_tiny("ridges", min(grid), problem.graph.largest_cost_norm())
     log_term = theory.cost_log_term(
         limits=len(problem.limits),
         regressions=1 if problem.stationary_costs else problem.horizon,
@@ -81,7 +81,7 @@ def value_confidence(
 ) -> ValueConfidence:
     """(S6): an ellipsoid around θ̂, of which the share ``optimism`` is used."""
     lam = at_least("value_ridge", value_ridge, 0.0, strictly=True)
-    _refuse_tiny("value_ridge", lam, problem.horizon * problem.graph.largest_feature_sum())
+    refuse_tiny("value_ridge", lam, problem.horizon * problem.graph.largest_feature_sum())
     log_term = theory.value_log_term(problem.horizon, failure_probability)
 
     def radius(h: int, log_det_ratio: float) -> float:

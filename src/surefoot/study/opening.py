@@ -15,7 +15,7 @@ from surefoot.agents.agent import Agent
 from surefoot.agents.blocks.look_ahead import LookAhead
 from surefoot.agents.lsvi_new import LsviNew
 from surefoot.agents.registry import AGENTS
-from surefoot.checks import probability
+from surefoot.checks import check_options, options_of, probability
 from surefoot.diagnosis import check
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile, UnwritableFile
 from surefoot.model import files
@@ -159,6 +159,9 @@ def first_record(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorF
     alpha = probability("false_alarm", _or(wishes.false_alarm, FALSE_ALARM))
     options = plain_options(wishes.options)
     agent = wishes.agent or LsviNew.name
+    kind, own = AGENTS.kind(agent), ("problem", "failure_probability")
+    known = options_of(kind, own)
+    check_options(agent, kind, {name: value for name, value in options.items() if name in known}, own)
     promised: Record = {"failure_probability": p, "false_alarm": alpha, "agent": agent, "options": options}
     declared: Record = {"problem": problem.digest, "problem_file": files.file_for(problem, "problem")}
     despite = examined(problem, share(p, 0), wishes.despite)
