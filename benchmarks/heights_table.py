@@ -20,11 +20,10 @@ from typing import Any
 import numpy as np
 
 import surefoot as sf
-from surefoot.sweeps.field import PROVED
 
 AGENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "sno-mdp": ("sno-mdp", {}),
-    "sno-mdp-proved": ("sno-mdp", PROVED),
+    "sno-mdp-proved": ("sno-mdp", {"confidence": "proved", "successors": "all"}),
     "safe-exp-opt": ("safe-exp-opt", {}),
     "mase": ("mase", {"stop": 0}),  # staying is always safe
     "slucb-qvi": ("slucb-qvi", {}),

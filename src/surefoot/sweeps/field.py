@@ -18,8 +18,6 @@ WORLDS: dict[str, str] = {
 }
 """Each world, and what it asks of a learner."""
 
-PROVED = {"confidence": "proved", "successors": "all", "settle": "steps"}  #: SNO-MDP as a hard limit needs it
-
 
 def contenders(episodes: int) -> list[Contender]:
     """The learners: with published constants, unless these would play the fallback for ever; labels say so."""
@@ -36,7 +34,7 @@ def contenders(episodes: int) -> list[Contender]:
         Contender("lsvi-ucb", {"episodes": episodes, "scale": 0.01}, "lsvi-ucb-tuned"),
         Contender("safe-mdp"),
         Contender("sno-mdp"),
-        Contender("sno-mdp", PROVED, "sno-mdp-proved"),
+        Contender("sno-mdp", {"confidence": "proved", "successors": "all"}, "sno-mdp-proved"),
         Contender("safe-exp-opt"),
         Contender("mase"),
         Contender("lsvi-ae"),
