@@ -163,7 +163,15 @@ def played(layer: Layer, chosen: IntArray) -> BoolArray:
 
 def same_play(graph: LayeredGraph, one: Sequence[IntArray], other: Sequence[IntArray]) -> bool:
     """True when two policies do the same wherever the first one may come."""
-    return all(np.array_equal(a, b) for a, b in zip(reached_by(graph, one), reached_by(graph, other), strict=True))
+    here = np.zeros(graph.n_states(0), bool)
+    here[graph.starts] = True
+    for h, layer in enumerate(graph.layers):
+        if not np.array_equal(one[h][here], other[h][here]):
+            return False
+        _, here = followed(layer, played(layer, one[h]), here, graph.n_states(h + 1))
+        if graph.beyond is not None:
+            here[OUTSIDE] = False
+    return True
 
 
 def worth_at_least(

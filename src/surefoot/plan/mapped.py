@@ -261,6 +261,7 @@ class Mapped:
             here, chosen, low = self._exploring_step(h, graph.layers[h], words)
             value.insert(0, here)
             action.insert(0, chosen)
+        self._few.clear()
         return without_q(graph, Values((), tuple(bonus), tuple(value), tuple(action), low))
 
     def _exploring_step(
