@@ -189,11 +189,15 @@ class Problem:
 
     def beyond_noise(self, h: int, cost: list[float], t: int, alpha: float) -> bool:
         """Does measurement number t exceed a limit by more than its noise explains at the level α/2, and rounding?"""
-        reach = math.sqrt(2 * math.log(math.pi**2 * t**2 * len(self.limits) / (3 * alpha))) * (1 + 1e-9)
+        reach = self.noise_reach(t, alpha) * (1 + 1e-9)
         return any(
             value > bound + self.noise(j, 1) * reach + 2 * BEYOND * scale
             for j, (value, bound, scale) in enumerate(zip(cost, self.bounds[h], self.scales, strict=True))
         )
+
+    def noise_reach(self, t: int, alpha: float) -> float:
+        """By how many noise scales measurement number t may be off, at the level α/2 over all of them."""
+        return math.sqrt(2 * math.log(math.pi**2 * t**2 * len(self.limits) / (3 * alpha)))
 
     @property
     def dim(self) -> int:
@@ -202,6 +206,13 @@ class Problem:
     def state(self, h: int, label: Any) -> int | None:
         """The index of a state, None for one that does not exist."""
         return self.states[h].index(label)
+
+    def acting_state(self, h: Any, name: Any) -> int:
+        """The index of a state in which an action is chosen, from a record; any other raises."""
+        found = self.state(h, label(name)) if type(h) is int and 0 <= h < self.horizon - 1 else None
+        if found is None:
+            raise ValueError(f"there is no step {h!r} with a state {name!r}")
+        return found
 
     def pair(self, h: int, state: int, label: Any) -> int | None:
         layer = self.layers[h]

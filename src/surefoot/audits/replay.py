@@ -105,8 +105,7 @@ class Replay:
             "acknowledge": self._on_acknowledge,
             "import": self._on_import,
             "grow": self._on_grow,
-            "snapshot": lambda n, record: None,
-            "clock": lambda n, record: None,
+            **dict.fromkeys(("snapshot", "clock"), lambda n, record: None),
             "open": lambda n, record: self._wrong(n, "a second opening"),
         }
         step[kind](n, record)
@@ -161,7 +160,7 @@ class Replay:
         self._ask = record, pair
         plan = self._plan(self._epoch.plan[1]).with_pair_at(self._problem, here.step, pair, record["intensity"])
         proof = None if self._points is None else self._points.ask(n, record, here.state, pair, plan)
-        self._judge(n, here, pair, plan, proof)
+        self._judge(n, here, pair, label(record["action"]), plan, proof)
         certificate = Certificate(self._problem, plan, self._wrong, n, record["certificate"])
         certificate.check(here.step, here.state, pair, self._facts(), proof)
         certificate.check_opening(here.step, pair, record["intensity"], proof is not None)
@@ -183,7 +182,7 @@ class Replay:
             "narrowed": bool(self._epoch.constants.get("skip_hopeless")),
         }
 
-    def _judge(self, n: int, here: Position, pair: int, plan: Plan, proof: Proof | None) -> None:
+    def _judge(self, n: int, here: Position, pair: int, action: Any, plan: Plan, proof: Proof | None) -> None:
         """Was this action certified when it was offered?"""
         h, epoch = here.step, self._epoch
         sure, possible = plan.sure.pairs[h][pair], plan.possible.pairs[h][pair]
@@ -191,12 +190,10 @@ class Replay:
             self.counts["offers at an exact state"] += 1
             sure, possible = proof.sure, proof.possible
         fallback = self._problem.layers[h].fallback[here.state]
-        if self._alarms:
-            self._expect(n, fallback in (pair, NONE), "in safe mode another action than the fallback's is offered")
-        elif epoch.finished < epoch.constants["initial_episodes"]:
-            self._expect(
-                n, fallback in (pair, NONE), "in an initial episode another action than the fallback's is offered"
-            )
+        initial = epoch.finished < epoch.constants["initial_episodes"]
+        if self._alarms or initial:
+            when = "in safe mode" if self._alarms else "in an initial episode"
+            self._expect(n, fallback in (pair, NONE), f"{when} another action than the fallback's is offered")
         if pair == fallback:
             self.counts["offers of the fallback"] += 1
         elif self._alarms and self.guaranteed and possible:
@@ -208,13 +205,10 @@ class Replay:
             self.counts["offers opened to a limit" if of_ray else "offers within rounding"] += 1
         elif self.guaranteed:
             state = self._problem.states[h][here.state]
-            place = f"step {h}, state {state!r}, action {self._ask_label()!r}"
+            place = f"step {h}, state {state!r}, action {action!r}"
             self._wrong(n, f"the action offered was not certified: {place}, plan of record {epoch.plan[1]}")
         else:
             self.counts["offers without a guarantee"] += 1
-
-    def _ask_label(self) -> Any:
-        return None if self._ask is None else label(self._ask[0]["action"])
 
     def _on_tell(self, n: int, record: Record) -> None:
         here = self._here(n, record)
@@ -384,8 +378,7 @@ class Replay:
         self._measured += 1
         alpha = math.ldexp(self._opened["false_alarm"], -(self._monitor + 1))
         lost = any(alarm["alarm"] == "computation" for _, alarm in self._alarms)  # then the monitor may be lost, too
-        q = math.sqrt(2 * math.log(math.pi**2 * self._measured**2 * len(self._problem.limits) / (3 * alpha)))
-        self._declared.measured(n, h, cost, q, certified)
+        self._declared.measured(n, h, cost, self._problem.noise_reach(self._measured, alpha), certified)
         if self._problem.beyond_noise(h, cost, self._measured, alpha) and not self._due and not lost:
             self._due.append((n, ("limit", "residual", "computation")))
         return alike
@@ -394,19 +387,13 @@ class Replay:
 
     def _here(self, n: int, record: Record) -> Position:
         """The episode, where the record says; where that is not where it is, it is said and believed."""
-        h, state = record["step"], None
-        if type(h) is int and 0 <= h < self._problem.horizon - 1:
-            state = self._problem.state(h, label(record["state"]))
-        if state is None:
-            raise ValueError(f"there is no step {h!r} with a state {record['state']!r}")
-        here = self._episode
+        h, here = record["step"], self._episode
+        state = self._problem.acting_state(h, record["state"])
         if here is None or here.lost or (here.step, here.state) != (h, state):
-            where = "over" if here is None else f"at step {here.step}, state {self._name(here)!r}"
+            states = self._problem.states
+            where = "over" if here is None else f"at step {here.step}, state {states[here.step][here.state]!r}"
             self._wrong(n, f"it is of step {h}, state {record['state']!r}, the episode is {where}: records are missing")
             here = self._episode = Position(self.counts["begin"], h, state)
         if "episode" in record:
             self._expect(n, record["episode"] == here.number, f"the episode under way is {here.number}")
         return here
-
-    def _name(self, here: Position) -> Any:
-        return self._problem.states[here.step][here.state]
