@@ -310,7 +310,7 @@ def test_where_no_policy_is_safe_the_state_and_the_reason_are_told() -> None:
         world_of(table, cost=lambda s, a, s2, r: 0.3 * s2)
     assert str(refused.value) == (
         "no policy is safe from the start: state 0, limit 0.5: 'cheap' can lead to 1, from which no policy is safe; "
-        "'bad' can lead to 3 at cost 0.9. There is no fallback to begin with: choose another start, a shorter horizon "
+        "'bad' can lead to 3 at cost 0.9. There is no fallback to start from: choose another start, a shorter horizon "
         "or another limit."
     )
 

@@ -300,6 +300,8 @@ def _centre_edges(layer: Layer, center: IntArray, h: int, naming: Naming) -> Int
     order = np.argsort(own, kind="stable")
     at = order[np.minimum(np.searchsorted(own, from_centre, sorter=order), layer.n_edges - 1)]
     found = np.where(own[at] == from_centre, at, -1)
+    plain = np.repeat(center == NO_CENTER, sizes)  # one that is not expanded has several edges to the outside
+    found[plain] = np.flatnonzero(plain)
     few = np.flatnonzero(np.add.reduceat((found >= 0).astype(np.int64), layer.pair_ptr[:-1]) < sizes[start])
     if len(few):
         pair = int(few[0])
