@@ -86,13 +86,13 @@ class LsviNew(LookAhead):
     Args:
         problem: what is known.
         failure_probability: p; all steps of all episodes are safe with probability at least 1 − p.
-        exploration: ``"directed"``, towards what would open the way to more reward, or ``"ideas"``, the paper's bonuses
-            for all that is uncertain (spec 5). By default directed, unless one of ``explore``, ``ideas`` and
-            ``literal_future`` is given, which are about the bonuses.
-        curiosity: of directed exploration, the weight of information at first.
-        patience: of directed exploration, the reward foregone after which that weight begins to grow; by default
-            10, or 100 where a limit declares an error of the model, for a hope may then be one that no data settle.
-        budget: of directed exploration, at most this times √k of the first k episodes are given to it.
+        exploration: ``"directed"``, towards whatever would certify more reward, or ``"ideas"``, the paper's bonuses
+            for everything uncertain (spec 5). Directed by default, unless ``explore``, ``ideas`` or
+            ``literal_future`` is given; these are about the bonuses.
+        curiosity: the initial weight of information in directed exploration.
+        patience: the reward foregone after which that weight starts to grow; by default 10, or 100 if a limit
+            declares a model error, because no amount of data may then settle what is hoped for.
+        budget: directed exploration may use at most this times √k of the first k episodes.
         explore: (w₂, w₃, w₄), the weights of Ideas II, III and IV (spec 5); by default (0.1, 0.02, 0.02).
         ridges: the grid Λ of cost ridges (spec 3); by default the mean ‖z‖² of the features times 0.1, 1 and 10.
         ridge_ratios: for each limit what its ridges are multiplied by (spec 3); by default its rows' mean ‖z‖² over
@@ -106,12 +106,13 @@ class LsviNew(LookAhead):
         initial_episodes: K′, episodes that play the fallback first.
         ideas: which of the paper's four ideas to use. Without ``"I"`` there is no safety guarantee.
         safety_radius_scale: multiplies the safety radius; below 1 there is no safety guarantee.
-        literal_future: let Idea III look over uncertified actions too, as the paper prints it.
-        skip_hopeless: leave out pairs that are proved unsafe and what only they lead to. With ``"ideas"`` nothing else
-            changes; what directed exploration hopes for then forgets no proof.
+        literal_future: let Idea III consider uncertified actions too, as the paper prints it.
+        skip_hopeless: skip pairs that are proved unsafe, and whatever only they lead to. With ``"ideas"`` nothing else
+            changes; directed exploration then never forgets such a proof.
         on: make plans on a Dask cluster: ``"dask"`` for one on this machine, a scheduler's address, or a TOML file
-            that describes one (:mod:`surefoot.clusters`). Each worker keeps some of the states of every step; the plans
-            are the same, bit for bit. For problems that one machine cannot plan in time, with directed exploration.
+            that describes one (:mod:`surefoot.clusters`). Each worker keeps some of the states of every step. The plans
+            are the same, bit for bit. Meant for problems that one machine cannot plan in time; needs directed
+            exploration.
 
     Examples:
         >>> agent = sf.LsviNew(sf.worlds.make("thermal/testing").problem, failure_probability=0.01)

@@ -1,17 +1,17 @@
-"""The audit: from the journal alone, was every action that a study offered certified at its time, is nothing altered?
+"""The audit: was every action that a study offered certified at the time, and has nothing been altered since?
 
-A separate, small, slow program. It shares no code with the study, the agent or the planner: it reads the journal
-(``audit_journal``) and the problem (``audit_problem``) by itself, has its own transcription of spec 3 and 4
-(``audit_spec``), and goes through the records one by one (``audit_replay``). From these it finds, among others, a
-record that was changed, dropped, added or moved, a data row that was changed together with all later hashes (the bounds
-in later certificates are then not reproducible), an offer that was not certified, an alarm that did not follow, a plan
-or an acknowledgement out of turn, a problem file that was exchanged.
+A small, slow program of its own. It shares no code with the study, the agent or the planner: it reads the journal
+(``chain``) and the problem (``declaration``) itself, has its own transcription of spec 3, 4 and 9 (``bounds``,
+``certified``, ``rays``, ``points``), and goes through the records one by one (``replay``). It detects, among other
+things, a record that was changed, removed, inserted or moved; a data row that was changed together with all later
+hashes, because the bounds in later certificates can then not be reproduced; an offer that was not certified; a missing
+alarm; a plan or an acknowledgement out of turn; and a replaced problem file.
 
-What it cannot find from a journal alone: that its newest records were cut off, unless a snapshot names them. Keep the
-last hash that a report prints at another place, and compare.
+It cannot tell from the journal alone that the newest records were cut off, unless a snapshot names them. Keep the last
+hash that a report prints somewhere else, and compare.
 
-The fallback's actions are safe by the user's assumption; they are counted apart. Where a bound is so close to its limit
-that rounding decides, the offer is counted as "within rounding" and is no exception (spec 3).
+The fallback's actions are safe by assumption and are counted separately. If a bound is so close to its limit that
+rounding decides, the offer is counted as "within rounding" and is not an exception (spec 3).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _SNAPSHOT = re.compile(r"(\d{12,18})\.npz\Z")
 
 @dataclass(frozen=True)
 class Breach:
-    """Something that must not be."""
+    """A record that breaks a rule."""
 
     record: int  # its number, from 0; the line in the journal is one more
     kind: str  # of the record

@@ -80,25 +80,26 @@ class Study(Held):
         """Begin a study in a new folder, or continue one exactly where it was, including a pending ask.
 
         Args:
-            path: the folder, ``plant.study`` say.
-            problem: what is known about the plant. It may be left out for an existing study; another one is refused.
-                With a :class:`surefoot.Plant` states are exact: ``begin`` and ``tell`` take them, ``ask`` gives an
-                input that is certified at the exact state (spec 9). To go on with it the plant must be given again.
+            path: the folder, such as ``plant.study``.
+            problem: what is known about the plant. Leave it out to continue an existing study; a different one is
+                refused. With a :class:`surefoot.Plant`, ``begin`` and ``tell`` take exact states, and ``ask`` returns
+                an input that is certified at the exact state (spec 9); pass the plant again to continue.
             agent: ``"lsvi-new"``, the default, or ``"lsvi-new-paper"``; or the class.
-            failure_probability: p; all steps of the whole study, all epochs together, are safe with probability at
-                least 1 − p. 0.05 unless given. Epoch k works with p·2^-(k+1), see ``acknowledge``.
-            false_alarm: α; a plant that is as declared ever raises an alarm with at most this probability. 0.01 unless
-                given. Monitor i, after i acknowledgements, works with α·2^-(i+1).
-            read_only: without the lock, to read while another process runs the study; nothing can be told.
-            clock: seconds since 1970. One that goes back is noted in the journal and stops nothing.
+            failure_probability: p; with probability at least 1 − p, all steps of the whole study are safe, over all
+                epochs together. 0.05 by default. Epoch k works with p·2^-(k+1), see ``acknowledge``.
+            false_alarm: α; the probability that a plant which is as declared ever raises an alarm is at most this.
+                0.01 by default. Monitor i, after i acknowledgements, works with α·2^-(i+1).
+            read_only: open without the lock, to read while another process runs the study; nothing can be told.
+            clock: seconds since 1970. If it goes back, the journal notes it and the study continues.
             snapshot_every: rows, told or imported, between two snapshots; by default as many as keep their cost small.
-            despite: why to begin although :func:`surefoot.check` finds errors in the problem, refused otherwise.
-                The reason is journalled; status, certificates and audit show it. An existing study ignores it.
-            files, monitor_factory: in place of the disk and of :class:`surefoot.monitor.monitor.Monitor`, for tests.
-            progress: say on standard error when compiling takes long; by default on a terminal. All that the study will
-                need is compiled here, so that no tell waits for it.
-            agent_options: of :class:`surefoot.LsviNew` or :class:`surefoot.LsviNewPaper`. On an existing study leave
-                them all out, or give the same.
+            despite: your reason to begin although :func:`surefoot.check` finds errors in the problem; without one, the
+                study is refused. The reason is journalled and shown by status, certificates and audit. An existing
+                study ignores it.
+            files, monitor_factory: replace the disk and :class:`surefoot.monitor.monitor.Monitor` in tests.
+            progress: report long compilations on standard error; by default on a terminal. Everything that the study
+                will need is compiled here, so that no tell has to wait for it.
+            agent_options: options of :class:`surefoot.LsviNew` or :class:`surefoot.LsviNewPaper`. For an existing
+                study, leave them out or repeat the same.
         """
         path, layer = Path(path), files or FileLayer()
         plant, problem = (problem, problem.problem) if isinstance(problem, Plant) else (None, problem)
