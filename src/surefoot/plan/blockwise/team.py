@@ -26,6 +26,7 @@ from surefoot.plan.blockwise.extent import Extent, Range, extents
 
 PIECE = 1 << 26  # bytes that are sent at a time
 PATIENCE = 60.0  # seconds for a first worker
+NOTICE = 0.2  # seconds for the scheduler to notice a death, doubled each time
 
 Answer = TypeVar("Answer")
 
@@ -132,6 +133,7 @@ class Team:
         for deaths in range(MOST_DEATHS + 1):
             try:
                 if deaths:
+                    time.sleep(NOTICE * 2**deaths)  # or blocks would be sent to the dead, one try after the other
                     self._build()
                 return work()
             except BlockLost as error:
