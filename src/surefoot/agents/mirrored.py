@@ -19,7 +19,7 @@ from surefoot.checks import at_least, whole
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.counts import bernstein
 from surefoot.estimate.model import expected
-from surefoot.estimate.weighted import WeightedData, arrays_of, by_edge
+from surefoot.estimate.weighted import WeightedData, by_edge, prefixed_arrays
 from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.plan.mirror import averaged, dual_step, mirror_step, most_actions, uniform
@@ -185,7 +185,7 @@ class Opdop(Mirrored):
         return self._scale * (n - h) * math.sqrt(d * log)
 
     def _data(self) -> dict[str, NDArray[Any]]:
-        return {**super()._data(), **arrays_of("function", self.functions)}
+        return {**super()._data(), **prefixed_arrays("function", self.functions)}
 
 
 class Hoped(NamedTuple):

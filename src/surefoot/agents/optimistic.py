@@ -14,7 +14,7 @@ from surefoot.agents.blocks.baseline import Baseline, Paced
 from surefoot.checks import whole
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.values import ValueEllipsoid
-from surefoot.estimate.weighted import Row, WeightedData, arrays_of, by_edge
+from surefoot.estimate.weighted import Row, WeightedData, by_edge, prefixed_arrays
 from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, certify, not_refuted, with_least_worst
@@ -267,4 +267,4 @@ class HfUcrlVtrPlus(Paced):
         self._begun = -1
 
     def _data(self) -> dict[str, NDArray[Any]]:
-        return {**super()._data(), **arrays_of("moment", self.moments)}
+        return {**super()._data(), **prefixed_arrays("moment", self.moments)}

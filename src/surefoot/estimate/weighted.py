@@ -109,7 +109,7 @@ class WeightedData:
         return {f"{prefix}/{name}": array for name, array in self.bank.arrays().items()}
 
 
-def arrays_of(prefix: str, many: Sequence[WeightedData]) -> dict[str, Any]:
+def prefixed_arrays(prefix: str, many: Sequence[WeightedData]) -> dict[str, Any]:
     """Everything that a checkpoint must keep of several."""
     return {name: array for i, data in enumerate(many) for name, array in data.arrays(f"{prefix}{i}").items()}
 

@@ -26,7 +26,7 @@ from surefoot.errors import AssumptionBroken
 from surefoot.model.graph import NO_ACTION, OUTSIDE, BoolArray, FloatArray, IntArray
 from surefoot.model.plant.cellwise import states_of
 from surefoot.model.plant.choices import Choices, chosen_along
-from surefoot.model.plant.plant import Ahead, Plant
+from surefoot.model.plant.plant import Plant, PointAhead
 from surefoot.model.rays import FULL
 from surefoot.plan.centres import between, optimistic, share_of_bonus
 from surefoot.plan.certify import within_limits
@@ -71,7 +71,7 @@ class Point:
         return np.asarray(upper.max(axis=1))
 
     @cached_property
-    def ahead(self) -> Ahead:
+    def ahead(self) -> PointAhead:
         """What may follow each input."""
         return self.plant.ahead(self.step, self.x, self.choices.inputs)
 

@@ -183,7 +183,7 @@ class Follower:
 
 
 @contextmanager
-def followed(*followers: Follower) -> Iterator[None]:
+def one_step_of(*followers: Follower) -> Iterator[None]:
     """A step of their environments. If it fails, nobody knows where they are any more, and only a reset helps."""
     try:
         yield

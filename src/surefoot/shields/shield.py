@@ -39,7 +39,7 @@ from surefoot.model.labels import Label
 from surefoot.model.measured import Cost
 from surefoot.model.problem import Problem
 from surefoot.model.rays import refuse_rays
-from surefoot.shields.following import OUTSIDE, Follower, check_action, followed
+from surefoot.shields.following import OUTSIDE, Follower, check_action, one_step_of
 from surefoot.shields.reading import Foreign, Own, Reader, Transition
 from surefoot.worlds.env import SurefootEnv
 
@@ -236,7 +236,7 @@ class Shield(gymnasium.Wrapper[Any, Any, Any, Any]):
         if follower.place is None:
             raise OutOfOrder("step before reset, or after the end of the episode", fix="Call reset first.")
         played = follower.choose(check_action(action))
-        with followed(follower):
+        with one_step_of(follower):
             observation, reward, terminated, truncated, info = self.env.step(played)
             seen = Transition(self._seen, played, observation, float(reward), terminated, truncated, info)
             done = follower.arrive(seen)

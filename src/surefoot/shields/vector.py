@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from surefoot.agents.learner import Learner
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.model.graph import BoolArray
-from surefoot.shields.following import Follower, followed
+from surefoot.shields.following import Follower, one_step_of
 from surefoot.shields.reading import Transition
 from surefoot.shields.shield import may_count
 
@@ -79,7 +79,7 @@ class VectorShield(gymnasium.vector.VectorWrapper):
                 played[i] = follower.choose(int(played[i]))
         ended = 0
         self._resetting = [False] * self.num_envs
-        with followed(*self._followers):
+        with one_step_of(*self._followers):
             observations, rewards, terminated, truncated, infos = self.env.step(played)
             for i, follower in enumerate(self._followers):
                 if resetting[i]:  # this step was the reset, and its action was ignored

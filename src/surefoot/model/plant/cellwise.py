@@ -29,7 +29,7 @@ _FEW = 32  # cells that are looked up one by one
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
+class CellTables:
     """What a cell has, for each input."""
 
     successors: list[list[int]]  # cells, the outside last
@@ -64,23 +64,23 @@ class Cellwise:
             "fallback": lambda h, cell: 0 if cell == outside else self._plant.fallback_at(h, self._centre(cell)),
         }
 
-    def at(self, h: int, cell: int) -> Cell:
+    def at(self, h: int, cell: int) -> CellTables:
         return self._made(0 if self._plant.same_at_every_step else h, cell)
 
     def _centre(self, cell: int) -> FloatArray:
         low, high = self._plant.cells.bounds(np.array([cell]))
         return np.asarray(0.5 * (low + high)[:, 0])
 
-    def _make(self, h: int, cell: int) -> Cell:
+    def _make(self, h: int, cell: int) -> CellTables:
         plant, (low, high) = self._plant, self._plant.cells.bounds(np.array([cell]))
-        middle, found = 0.5 * (low + high)[:, 0], Cell([], [], [], [])
+        middle, found = 0.5 * (low + high)[:, 0], CellTables([], [], [], [])
         for u in plant.inputs.values:
             boxes = plant.reach.over(h, low, high, u)
             following = successors(plant.cells, boxes)[1]
             found.successors.append(following.tolist())
             found.rows.append(self._rows(h, low, high, boxes, u))
             x = low + self._nodes[0] * (high - low)
-            landing = chances(plant.cells, plant.reach, h, x, self._nodes[1], u, following)
+            landing = cell_chances(plant.cells, plant.reach, h, x, self._nodes[1], u, following)
             found.chances.append(dict(zip(following.tolist(), landing, strict=True)))
             found.reward.append(plant.reward(h, middle, u))
         return found
@@ -115,7 +115,7 @@ def growing_problem(plant: Plant, most_states: int | None, longest_row: float | 
     )
 
 
-def chances(
+def cell_chances(
     cells: Cells, reach: Reach, h: int, x: FloatArray, weights: FloatArray, u: Any, following: IntArray
 ) -> FloatArray:
     """(E, models) of points x (n, Q) of a cell, with weights: the chance to land in each of the cells that follow, with

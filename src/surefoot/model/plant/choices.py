@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -47,7 +48,7 @@ def choices_of(inputs: Inputs, centre: int | None) -> Choices:
     return plain + chosen_along(inputs, centre, np.repeat(rays, len(at)), np.tile(at, len(rays)))
 
 
-class Chooser:
+class Chooser(ABC):
     """A plant, as far as its inputs are chosen from."""
 
     inputs: Inputs
@@ -55,8 +56,9 @@ class Chooser:
     _centres: list[IntArray]  # per step (cells,) the fallback's input
     _choices: dict[int | None, Choices]
 
+    @abstractmethod
     def cell(self, x: Any) -> int:
-        raise NotImplementedError
+        """The number of the cell that a state is in."""
 
     def centre(self, h: int, cell: int) -> int | None:
         """The number of the input from which the rays of a cell begin; None where inputs are taken in full."""

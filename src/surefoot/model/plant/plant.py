@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from surefoot.model.plant.simulation import Simulation
 
 
-class Ahead(NamedTuple):
+class PointAhead(NamedTuple):
     """What may follow an exact state, for each of U inputs."""
 
     boxes: tuple[tuple[FloatArray, FloatArray], ...]  # per model (n, U) low and high ends
@@ -226,13 +226,13 @@ class Plant(Chooser):
             bool((low - guard <= after).all() and (after <= high + guard).all()) for low, high in self.boxes(h, x, u)
         )
 
-    def ahead(self, h: int, x: Any, inputs: Sequence[Any]) -> Ahead:
+    def ahead(self, h: int, x: Any, inputs: Sequence[Any]) -> PointAhead:
         """What may follow state x, for each of some inputs."""
         point = self.cells.point("a state", x)[:, None]
         images = [np.concatenate([model.at(h, point, u) for u in inputs], axis=1) for model in self.reach.models]
         half = self.reach.disturbance[:, None]
         boxes = tuple((image - half, image + half) for image in images)
-        return Ahead(boxes, *successors(self.cells, boxes), tuple(around(self.cells, image) for image in images))
+        return PointAhead(boxes, *successors(self.cells, boxes), tuple(around(self.cells, image) for image in images))
 
     def reward(self, h: int, x: Any, u: Any) -> float:
         return float(self._reward.one(h, self.cells.point("a state", x), u)[0])
