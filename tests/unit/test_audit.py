@@ -310,7 +310,7 @@ def test_bounds_and_sets_agree_with_the_engine(case: int, tmp_path: Path, seed: 
             edge = sampler.step(h, pair)
             cost = sampler.measure(h, edge)
             agent._record(h, pair, edge, cost)
-            data.add(h, layer.cost_features[edge], cost)
+            data.add(h, layer.cost_features[edge], cost, True)
             state = int(layer.successor[edge])
         agent._finish()
     agent.replan()

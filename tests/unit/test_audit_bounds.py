@@ -43,7 +43,7 @@ def test_bounds_within_priors_agree_with_the_engine(case: int, tmp_path: Path, s
     for _ in range((3, 40, 300)[case]):
         edge = int(rng.integers(6))
         x, cost = np.array(rows[str(edge)]), true @ rows[str(edge)] + 0.05 * rng.standard_normal(3)
-        data.add(0, x, cost)
+        data.add(0, x, cost, True)
         agent.costs.add(0, x, cost)
     agent.replan()
     constants = (tuple(agent.constants[key]) for key in ("ridges", "ridge_ratios", "multipliers"))

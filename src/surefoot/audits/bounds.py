@@ -54,7 +54,7 @@ class Data:
         self.visits: dict[tuple[int, int], dict[tuple[float, ...], Visit]] = {}  # by regression and limit
         self.rest = np.zeros((n, m))  # Σ e² of rows that are not among these
 
-    def add(self, h: int, x: Any, cost: Any, one_by_one: bool = True) -> None:
+    def add(self, h: int, x: Any, cost: Any, one_by_one: bool) -> None:
         """Count a measured cost (m,) of a feature x (d,) at layer h; ``one_by_one``: its visits are counted."""
         r = 0 if self._problem.stationary else h
         for j, value in enumerate(cost):

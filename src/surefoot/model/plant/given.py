@@ -74,9 +74,7 @@ def make_fallback(given: Any, index: Callable[[Any], int]) -> Function:
     return lambda h, x: given
 
 
-def make_reach(
-    cells: Cells, models: Any, disturbance: Any, reach: Function | None, slopes: Any, rays: bool = False
-) -> Reach:
+def make_reach(cells: Cells, models: Any, disturbance: Any, reach: Function | None, slopes: Any, rays: bool) -> Reach:
     """Where the plant may go; ``models`` is one function or several."""
     n, names = cells.dim, cells.names
     functions = list(models) if isinstance(models, (list, tuple)) else [models]

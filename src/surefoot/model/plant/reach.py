@@ -32,7 +32,7 @@ class Reach:
     disturbance: FloatArray  # (n,)
     reach: Call | None  # (h, low over high, u) → the ends of the image of a box, of all models; of rays (…, u, to)
     slopes: tuple[FloatArray, ...] | None  # per model (n, n): |∂f_k/∂x_d| is at most this
-    rays: bool = False
+    rays: bool  # ``reach`` is asked for whole rays
 
     def at_points(self, h: int, x: FloatArray, u: Any) -> Boxes:
         """Per model the boxes (n, P) of what may follow points (n, P)."""
