@@ -10,7 +10,7 @@ import math
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import ROUND_CEILING, Context, Decimal
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin
 
 import numpy as np
 
@@ -103,48 +103,28 @@ def all_finite(**values: float) -> None:
 
 
 def options_of(function: Callable[..., Any], without: Collection[str]) -> dict[str, inspect.Parameter]:
-    """The options that a function takes, by name; those in ``without`` are left out.
-
-    If a class's constructor ends in ``**``, it passes these to its parent, so the parent's options are its own as well.
-    """
+    """The options that a function or a class takes, by name; those in ``without`` are left out."""
     kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    found: dict[str, inspect.Parameter] = {}
-    for constructor in _handed_on(function):
-        for name, p in inspect.signature(constructor).parameters.items():
-            if p.kind in kinds and name not in without and name != "self":
-                found.setdefault(name, p)
-    return found
-
-
-def _handed_on(function: Callable[..., Any]) -> list[Callable[..., Any]]:
-    """The function; for a class, the constructors that its keywords reach, its own first."""
-    if not inspect.isclass(function):
-        return [function]
-    found: list[Callable[..., Any]] = []
-    for constructor in (vars(kind)["__init__"] for kind in function.__mro__ if "__init__" in vars(kind)):
-        found.append(constructor)
-        if not any(p.kind is p.VAR_KEYWORD for p in inspect.signature(constructor).parameters.values()):
-            break
-    return found
+    found = inspect.signature(function).parameters.items()
+    return {name: p for name, p in found if p.kind in kinds and name not in without}
 
 
 def check_options(
     what: str, function: Callable[..., Any], given: Mapping[str, Any], without: Collection[str] = ()
 ) -> None:
     """Refuse an option that the function does not take, with the nearest ones, and a value of the wrong type."""
-    known, reached = options_of(function, without), _handed_on(function)
-    every = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(reached[-1]).parameters.values())
-    hints: dict[str, Any] = {}
-    for constructor in reversed(reached):
-        with contextlib.suppress(NameError):  # annotated with names that only a type checker imports
-            hints.update(get_type_hints(constructor))
+    known, taken = options_of(function, without), inspect.signature(function).parameters
+    every = any(p.kind is p.VAR_KEYWORD for p in taken.values())
+    with contextlib.suppress(NameError):  # annotated with names that only a type checker imports
+        taken = inspect.signature(function, eval_str=True).parameters
     for name, value in given.items():
         if name not in known:
             if every and name not in without:
                 continue
             raise InvalidInput(f"{what} has no option {name!r}", fix=nearest(name, known, "Its options are"))
-        if name in hints and not _fits(value, hints[name]):
-            raise InvalidInput(f"{name} of {what} must be {_said(hints[name])}", got=repr(value))
+        hint = taken[name].annotation
+        if not _fits(value, hint):
+            raise InvalidInput(f"{name} of {what} must be {_said(hint)}", got=repr(value))
 
 
 def nearest(name: str, known: Collection[str], otherwise: str) -> str:

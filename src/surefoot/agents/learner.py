@@ -48,8 +48,6 @@ class LearnerOptions:
     """What decides a learner beside its problem; the fields are what manifests, journals and audits store."""
 
     failure_probability: float
-    ridges: tuple[float, ...]
-    value_ridge: float
     replan_growth: float
 
 
@@ -57,7 +55,6 @@ class Learner(Agent):
     """Costs and transitions as ridge statistics; a new plan between episodes, when it is due (spec 6)."""
 
     options: LearnerOptions
-    own: ClassVar[tuple[str, ...]] = ()  #: options beyond those, which a single learner has: `_name` holds `name`
     _plan: Plan
     traced: ClassVar[bool] = False  #: learns more from an observation than the two regressions: :meth:`_note`
 
@@ -82,8 +79,8 @@ class Learner(Agent):
 
     @property
     def constants(self) -> dict[str, Any]:
-        stored = {**asdict(self.options), **{name: getattr(self, f"_{name}") for name in self.own}}
-        found: dict[str, Any] = json.loads(json.dumps(stored, default=np.ndarray.tolist))  # as files give them back
+        stored = json.dumps(asdict(self.options), default=np.ndarray.tolist)
+        found: dict[str, Any] = json.loads(stored)  # as files give them back
         return found
 
     @property

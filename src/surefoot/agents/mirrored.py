@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.agents.agent import check_problem
 from surefoot.agents.blocks.baseline import Paced, earliest
-from surefoot.agents.tabular import Tabular, budgets, on_model, total_slack
+from surefoot.agents.blocks.options import BaselineOptions, Slack, option, worked_out
+from surefoot.agents.tabular import Tabular, TabularOptions, budgets, on_model, total_slack
 from surefoot.checks import at_least, whole
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.counts import bernstein
@@ -27,20 +28,24 @@ from surefoot.plan.plan import Plan
 from surefoot.plan.values import most_to_come
 
 
+@dataclass(frozen=True, kw_only=True)
+class MirroredOptions(BaselineOptions):
+    stride: int = option(10, whole, 1)
+
+
 class Mirrored(Paced):
     """Keeps a randomised policy, from one plan to the next."""
 
-    own: ClassVar[tuple[str, ...]] = ("stride",)
+    options: MirroredOptions
     _seen: Any = None  # what the policy in force was found to be worth when it was planned: the next step is made of it
 
-    def __init__(self, problem: Problem, failure_probability: float = 0.05, *, stride: int = 10, **shared: Any) -> None:
-        self._stride = whole("stride", stride, 1)
-        self.mirror = tuple(uniform(layer) for layer in check_problem(problem).graph.layers)
+    def _prepare(self, problem: Problem) -> None:
+        super()._prepare(problem)
+        self.mirror = tuple(uniform(layer) for layer in problem.graph.layers)
         self.prices = np.zeros(len(problem.limits))
-        super().__init__(problem, failure_probability, **shared)
 
     def _due_at(self) -> int | None:
-        stride = self._planned_at + self._stride if math.isfinite(self.replan_growth) else None
+        stride = self._planned_at + self.options.stride if math.isfinite(self.replan_growth) else None
         return earliest(super()._due_at(), stride)
 
     @property
@@ -79,6 +84,15 @@ class Evaluated(NamedTuple):
     value: tuple[FloatArray, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class OpdopOptions(MirroredOptions):
+    value_ridge: float = worked_out(1.0)
+    optimism: float = worked_out(1.0)
+    episodes: int = option(1000, whole, 1)
+    scale: float = option(1.0, at_least, 0.0)
+    slack: Slack = None  # (m,) ξ once worked out
+
+
 class Opdop(Mirrored):
     """OPDOP (Ding, Wei, Yang, Wang, Jovanović 2021): optimistic policy optimisation with a price on each budget.
 
@@ -102,27 +116,16 @@ class Opdop(Mirrored):
     """
 
     name: ClassVar[str] = "opdop"
-    own = ("episodes", "scale", "stride", "slack")
     traced: ClassVar[bool] = True
+    options: OpdopOptions
     _seen: Evaluated | None
 
-    def __init__(
-        self,
-        problem: Problem,
-        failure_probability: float = 0.05,
-        *,
-        episodes: int = 1000,
-        scale: float = 1.0,
-        stride: int = 10,
-        slack: float | Sequence[float] | None = None,
-        ridges: Sequence[float] | None = None,
-        replan_growth: float = 0.1,
-    ) -> None:
-        self._episodes, self._scale = whole("episodes", episodes, 1), at_least("scale", scale, 0.0)
-        self._slack = total_slack(check_problem(problem), slack)  # (m,) ξ
+    def _prepare(self, problem: Problem) -> None:
+        super()._prepare(problem)
+        self._slack = total_slack(problem, self.options.slack)  # (m,) ξ
         # of rewards, then of each limit's costs
         self.functions = tuple(WeightedData(problem, 1.0) for _ in range(1 + len(problem.limits)))
-        super().__init__(problem, failure_probability, stride=stride, ridges=ridges, replan_growth=replan_growth)
+        self._store(slack=self._slack)
 
     def _note(self, episode: int, h: int, edge: int, cost: FloatArray | None) -> None:
         assert self._seen is not None
@@ -141,7 +144,7 @@ class Opdop(Mirrored):
 
     def _step(self, seen: Evaluated, times: int) -> None:
         """So many steps of mirror ascent and of the prices, with what the policy in force was seen to be worth."""
-        graph, k, n = self.problem.graph, self._episodes, self.problem.horizon - 1
+        graph, k, n = self.problem.graph, self.options.episodes, self.problem.horizon - 1
         rates = [times * math.sqrt(math.log(most_actions(layer))) / (n * n * math.sqrt(k)) for layer in graph.layers]
         gains = [rate * gain for rate, gain in zip(rates, seen.gains, strict=True)]
         self._climb(gains, explore=1.0 - (1.0 - 1.0 / k) ** times)
@@ -181,8 +184,8 @@ class Opdop(Mirrored):
 
     def _beta(self, h: int) -> float:
         d, n = self.problem.graph.transition_dim, self.problem.horizon - 1
-        log = math.log(max(d, 2) * n * self._episodes / self.options.failure_probability)
-        return self._scale * (n - h) * math.sqrt(d * log)
+        log = math.log(max(d, 2) * n * self.options.episodes / self.options.failure_probability)
+        return self.options.scale * (n - h) * math.sqrt(d * log)
 
     def _data(self) -> dict[str, NDArray[Any]]:
         return {**super()._data(), **prefixed_arrays("function", self.functions)}
@@ -193,6 +196,12 @@ class Hoped(NamedTuple):
 
     gains: tuple[FloatArray, ...]  # H-1 of (N,)  Q_r − Σ Y_j Q_j
     spent: FloatArray  # (m,)  V_j of the start, of several the mean
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptPrimalDualOptions(TabularOptions, MirroredOptions):
+    step: float = option(1.0, at_least, 0.0)
+    slack: Slack = None  # (m,) ξ once worked out
 
 
 class OptPrimalDual(Mirrored, Tabular):
@@ -218,22 +227,13 @@ class OptPrimalDual(Mirrored, Tabular):
     """
 
     name: ClassVar[str] = "opt-primal-dual"
-    own = (*Tabular.own, *Mirrored.own, "step", "slack")
+    options: OptPrimalDualOptions
     _seen: Hoped | None
 
-    def __init__(
-        self,
-        problem: Problem,
-        failure_probability: float = 0.05,
-        *,
-        step: float = 1.0,
-        slack: float | Sequence[float] | None = None,
-        **shared: Any,
-    ) -> None:
-        self._step = at_least("step", step, 0.0)
-        self._largest = np.maximum(check_problem(problem).largest_costs, 1e-300)
-        self._slack = total_slack(problem, slack) / self._largest  # (m,) ξ
-        super().__init__(problem, failure_probability, **shared)
+    def _prepare(self, problem: Problem) -> None:
+        super()._prepare(problem)
+        self._slack = total_slack(problem, self.options.slack) / self._largest  # (m,) ξ
+        self._store(slack=self._slack)
 
     def _make_plan(self) -> Plan:
         if self._seen is not None and self._steps_due > 0:
@@ -242,9 +242,9 @@ class OptPrimalDual(Mirrored, Tabular):
         return self._counted_plan(self._policy_now())
 
     def _ascend(self, seen: Hoped, times: int) -> None:
-        n, k = self.problem.horizon - 1, self._episodes
+        n, k = self.problem.horizon - 1, self.options.episodes
         rho = n / float(self._slack.min())
-        size = times * self._step / (n * (1.0 + rho)) * math.sqrt(2.0 / k)
+        size = times * self.options.step / (n * (1.0 + rho)) * math.sqrt(2.0 / k)
         layers = self.problem.graph.layers
         rates = [size * math.sqrt(math.log(most_actions(layer))) for layer in layers]
         self._climb([rate * gain for rate, gain in zip(rates, seen.gains, strict=True)])
@@ -255,7 +255,7 @@ class OptPrimalDual(Mirrored, Tabular):
     def _hope(self) -> Hoped:
         graph, n = self.problem.graph, self.problem.horizon - 1
         model, most = self._model(), most_to_come(graph)
-        inside = [bernstein(self.counts, h, self.log_term, self._scale) for h in range(n)]
+        inside = [bernstein(self.counts, h, self.log_term, self.options.scale) for h in range(n)]
         doubt = [n * np.add.reduceat(inside[h].width, z.pair_ptr[:-1]) for h, z in enumerate(graph.layers)]
         rewards = [*(layer.reward + doubt[h] for h, layer in enumerate(graph.layers)), graph.terminal.reward]
         gains, _ = on_model(graph, model, self.mirror, rewards, [(0.0, cap) for cap in most])
@@ -280,6 +280,11 @@ class Evaluation(NamedTuple):
     spent: FloatArray  # (m,)  V_j/C_j of the start, of several the mean
 
 
+@dataclass(frozen=True, kw_only=True)
+class CrpoOptions(TabularOptions, MirroredOptions):
+    tolerance: float | None = option(None, at_least, 0.0)
+
+
 class Crpo(Mirrored, Tabular):
     """CRPO (Xu, Liang, Lan 2021): one objective at a time, the reward while budgets are kept, else what is overspent.
 
@@ -302,21 +307,16 @@ class Crpo(Mirrored, Tabular):
     """
 
     name: ClassVar[str] = "crpo"
-    own = (*Tabular.own, *Mirrored.own, "tolerance")
+    options: CrpoOptions
     _seen: Evaluation | None
 
-    def __init__(
-        self, problem: Problem, failure_probability: float = 0.05, *, tolerance: float | None = None, **shared: Any
-    ) -> None:
-        self._given = None if tolerance is None else at_least("tolerance", tolerance, 0.0)
-        self._largest = np.maximum(check_problem(problem).largest_costs, 1e-300)
+    def _prepare(self, problem: Problem) -> None:
+        super()._prepare(problem)
         # n³·S·A, of the step with the most states and actions
         self._size = (problem.horizon - 1) ** 3 * max(layer.n_pairs for layer in problem.graph.layers)
-        super().__init__(problem, failure_probability, **shared)
-
-    @property
-    def _tolerance(self) -> float:
-        return math.sqrt(self._size / self._episodes) if self._given is None else self._given
+        given, published = self.options.tolerance, math.sqrt(self._size / self.options.episodes)
+        self._tolerance = published if given is None else given
+        self._store(tolerance=self._tolerance)
 
     def _make_plan(self) -> Plan:
         if self._seen is not None and self._steps_due > 0:
@@ -326,7 +326,7 @@ class Crpo(Mirrored, Tabular):
 
     def _direction(self, seen: Evaluation, times: int) -> list[FloatArray]:
         """Per decision layer (N,): what so many steps add to the logarithms of the policy."""
-        alpha = times * self._scale / math.sqrt(self._size * self._episodes)
+        alpha = times * self.options.scale / math.sqrt(self._size * self.options.episodes)
         excess = seen.spent - budgets(self.problem) / self._largest
         worst = int(np.argmax(excess))
         if excess[worst] <= self._tolerance:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
-from surefoot.agents.agent import check_problem
 from surefoot.agents.blocks.baseline import Baseline, Paced, certified_now, no_bonus
+from surefoot.agents.blocks.options import BaselineOptions, Slack, option
 from surefoot.checks import at_least, whole
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds
@@ -25,6 +25,12 @@ from surefoot.plan.plan import Plan
 from surefoot.plan.segments import first_marked
 from surefoot.plan.successors import assumed_excess
 from surefoot.plan.values import Values, greedy, most_to_come
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlucbQviOptions(BaselineOptions):
+    bonus: float = option(1.0, at_least, 0.0)
+    slack: Slack = None  # (H, m) once worked out
 
 
 class SlucbQvi(Baseline):
@@ -47,20 +53,11 @@ class SlucbQvi(Baseline):
     """
 
     name: ClassVar[str] = "slucb-qvi"
-    own = ("bonus", "slack")
+    options: SlucbQviOptions
 
-    def __init__(
-        self,
-        problem: Problem,
-        failure_probability: float = 0.05,
-        *,
-        bonus: float = 1.0,
-        slack: float | Sequence[float] | None = None,
-        **shared: Any,
-    ) -> None:
-        self._bonus = at_least("bonus", bonus, 0.0)
-        self._slack = slacks(check_problem(problem), slack)  # (H, m)
-        super().__init__(problem, failure_probability, **shared)
+    def _prepare(self, problem: Problem) -> None:
+        self._slack = slacks(problem, self.options.slack)  # (H, m)
+        self._store(slack=self._slack)
 
     def _certify(self, bounds: CostBounds) -> tuple[Certified, Certified]:
         return certified_now(self.problem, bounds)
@@ -68,7 +65,7 @@ class SlucbQvi(Baseline):
     def _bonuses(self, bounds: CostBounds) -> Sequence[FloatArray]:
         """(2H/slack)·(upper − lower)/2 = H·ω, ω the relative width of spec 5."""
         graph = self.problem.graph
-        return [self._bonus * graph.horizon * width for width in pair_uncertainty(graph, bounds, self._slack)]
+        return [self.options.bonus * graph.horizon * width for width in pair_uncertainty(graph, bounds, self._slack)]
 
 
 class RslucbQvi(SlucbQvi):
@@ -132,7 +129,7 @@ class Oplb(SlucbQvi):
     def _bonuses(self, bounds: CostBounds) -> Sequence[FloatArray]:
         """α·(upper − lower)/2 = (1 + 2/slack)·(slack·ω)/2 = ω·(slack/2 + 1), ω the relative width of spec 5."""
         widths = pair_uncertainty(self.problem.graph, bounds, self._slack)
-        return [self._bonus * w * (self._slack[h].min() / 2.0 + 1.0) for h, w in enumerate(widths)]
+        return [self.options.bonus * w * (self._slack[h].min() / 2.0 + 1.0) for h, w in enumerate(widths)]
 
     def _make_plan(self) -> Plan:
         graph, bounds = self.problem.graph, self._bounds()
@@ -144,6 +141,12 @@ class Oplb(SlucbQvi):
         value = [*(np.clip(worth, 0.0, 1.0) for _, worth in mixed), graph.terminal.reward]
         chances = tuple(each for each, _ in mixed)
         return self._drawn_plan(bounds, self._certify(bounds)[0], chances, q, value, bonus)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SafeLucbOptions(BaselineOptions):
+    episodes: int = option(1000, whole, 1)
+    initial_episodes: int | None = option(None, whole, 0)
 
 
 class SafeLucb(Paced):
@@ -166,21 +169,10 @@ class SafeLucb(Paced):
     """
 
     name: ClassVar[str] = "safe-lucb"
-    own = ("episodes", "initial_episodes")
+    options: SafeLucbOptions
 
-    def __init__(
-        self,
-        problem: Problem,
-        failure_probability: float = 0.05,
-        *,
-        episodes: int = 1000,
-        initial_episodes: int | None = None,
-        **shared: Any,
-    ) -> None:
-        self._episodes = whole("episodes", episodes, 1)
-        first = math.ceil(self._episodes ** (2.0 / 3.0) - 1e-9) if initial_episodes is None else initial_episodes
-        self._initial_episodes = whole("initial_episodes", first, 0)
-        super().__init__(problem, failure_probability, **shared)
+    def _prepare(self, problem: Problem) -> None:
+        self._begin_with_fallback(self.options.initial_episodes, math.ceil(self.options.episodes ** (2.0 / 3.0) - 1e-9))
 
     def _make_plan(self) -> Plan:
         graph, bounds = self.problem.graph, self._bounds()
@@ -192,6 +184,12 @@ class SafeLucb(Paced):
         q, worth = tuple(layer.reward for layer in graph.layers), (*(worth for worth, _ in now), graph.terminal.reward)
         values = Values(q, no_bonus(graph), worth, tuple(action))
         return Plan(self.problem, bounds, certified, values, self._known(), self.replans)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaseOptions(BaselineOptions):
+    punishment: float = option(1.0, at_least, 0.0)
+    stop: Label = None
 
 
 class Mase(Baseline):
@@ -215,20 +213,10 @@ class Mase(Baseline):
     """
 
     name: ClassVar[str] = "mase"
-    own = ("punishment", "stop")
+    options: MaseOptions
 
-    def __init__(
-        self,
-        problem: Problem,
-        failure_probability: float = 0.05,
-        *,
-        punishment: float = 1.0,
-        stop: Label = None,
-        **shared: Any,
-    ) -> None:
-        self._punishment, self._stop = at_least("punishment", punishment, 0.0), stop
-        self._stops = None if stop is None else stops(check_problem(problem), stop)
-        super().__init__(problem, failure_probability, **shared)
+    def _prepare(self, problem: Problem) -> None:
+        self._stops = None if self.options.stop is None else stops(problem, self.options.stop)
 
     def _make_plan(self) -> Plan:
         bounds, known = self._bounds(), self._known()
@@ -249,7 +237,7 @@ class Mase(Baseline):
             q.insert(0, layer.reward + expected_next_value(layer, worth, known[h]))
             best, chosen = greedy(layer, q[0], passes.pairs[h], most[h])
             least = np.minimum.reduceat(widths[h], layer.state_ptr[:-1])
-            worth = np.where(chosen == NO_ACTION, -self._punishment / np.maximum(least, 1e-9), best)
+            worth = np.where(chosen == NO_ACTION, -self.options.punishment / np.maximum(least, 1e-9), best)
             value.insert(0, np.maximum(worth, 0.0))  # what transitions are learned from lies in [0, R_h]
             action.insert(0, chosen)
         return Values(tuple(q), no_bonus(graph), tuple(value), tuple(action))

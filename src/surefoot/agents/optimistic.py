@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from surefoot.agents.agent import check_problem
 from surefoot.agents.blocks.baseline import Baseline, Paced
+from surefoot.agents.blocks.options import BaselineOptions, option, worked_out
 from surefoot.checks import whole
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.values import ValueEllipsoid
@@ -80,6 +80,11 @@ def variance(hat: Row, tilde: Row, *, reach: float, d: int, b_v: float, b_t: flo
     return max(reach**2 / d, second - first**2 + doubt)
 
 
+@dataclass(frozen=True, kw_only=True)
+class WeightedOptions(BaselineOptions):
+    value_ridge: float = worked_out(1.0)  # λ
+
+
 class UcrlVtrPlus(Paced):
     """UCRL-VTR+ (Zhou, Gu, Szepesvári 2021, arXiv 2012.08507): UCRL-VTR with rows weighted by their estimated variance.
 
@@ -108,23 +113,14 @@ class UcrlVtrPlus(Paced):
 
     name: ClassVar[str] = "ucrl-vtr-plus"
     traced: ClassVar[bool] = True
+    options: WeightedOptions
 
-    def __init__(
-        self,
-        problem: Problem,
-        failure_probability: float = 0.05,
-        *,
-        ridges: Sequence[float] | None = None,
-        optimism: float = 1.0,
-        replan_growth: float = 0.1,
-    ) -> None:
-        self._norm = max(check_problem(problem).transition_norm, 1e-9)
+    def _prepare(self, problem: Problem) -> None:
+        self._norm = max(problem.transition_norm, 1e-9)
         self._most = problem.graph.largest_feature_sum()
         lam = 1.0 / self._norm**2
         self.hat, self.tilde = (WeightedData(problem, lam) for _ in range(2))
-        super().__init__(
-            problem, failure_probability, ridges=ridges, value_ridge=lam, optimism=optimism, replan_growth=replan_growth
-        )
+        self._store(value_ridge=lam)
 
     def _radii(self, h: int) -> tuple[float, ...]:
         return radii(
@@ -183,6 +179,11 @@ def row_variances(before: Sequence[Row], now: Sequence[Row], b: float, *, a: flo
     return found
 
 
+@dataclass(frozen=True, kw_only=True)
+class HfUcrlVtrPlusOptions(WeightedOptions):
+    episodes: int = option(1000, whole, 1)
+
+
 class HfUcrlVtrPlus(Paced):
     """HF-UCRL-VTR+ (Zhou, Gu 2022, arXiv 2205.11507): UCRL-VTR with variances of variances, regret without the horizon.
 
@@ -212,28 +213,17 @@ class HfUcrlVtrPlus(Paced):
     """
 
     name: ClassVar[str] = "hf-ucrl-vtr-plus"
-    own = ("episodes",)
     traced: ClassVar[bool] = True
+    options: HfUcrlVtrPlusOptions
 
-    def __init__(
-        self,
-        problem: Problem,
-        failure_probability: float = 0.05,
-        *,
-        episodes: int = 1000,
-        ridges: Sequence[float] | None = None,
-        optimism: float = 1.0,
-        replan_growth: float = 0.1,
-    ) -> None:
-        self._norm, self._episodes = max(check_problem(problem).transition_norm, 1e-9), whole("episodes", episodes, 1)
+    def _prepare(self, problem: Problem) -> None:
+        self._norm = max(problem.transition_norm, 1e-9)
         self._most = problem.graph.largest_feature_sum()
         steps, lam = problem.horizon - 1, problem.graph.transition_dim / self._norm**2
-        moments = range(math.ceil(math.log2(7 * self._episodes * steps)))
+        moments = range(math.ceil(math.log2(7 * self.options.episodes * steps)))
         self.moments, self._before = ([WeightedData(problem, lam) for _ in moments] for _ in range(2))
         self._begun = -1  # the episode at whose begin self._before was taken
-        super().__init__(
-            problem, failure_probability, ridges=ridges, value_ridge=lam, optimism=optimism, replan_growth=replan_growth
-        )
+        self._store(value_ridge=lam)
 
     def _radius(self, k: int) -> float:
         d, steps, p = self.problem.graph.transition_dim, self.problem.horizon - 1, self.options.failure_probability

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.agents.agent import Chances, check_problem
+from surefoot.agents.agent import Chances
 from surefoot.agents.blocks.baseline import Paced
+from surefoot.agents.blocks.options import BaselineOptions, Slack, option, worked_out
 from surefoot.checks import at_least, whole
 from surefoot.estimate.counts import Counts, Intervals, bernstein, empirical
 from surefoot.model.graph import NO_ACTION, FloatArray, IntArray, LayeredGraph
@@ -27,24 +29,25 @@ from surefoot.plan.plan import Plan
 from surefoot.plan.values import Values, greedy, most_to_come
 
 
+@dataclass(frozen=True, kw_only=True)
+class TabularOptions(BaselineOptions):
+    ridges: Sequence[float] | None = worked_out(None)  # of bounds for the record only, as the two below
+    value_ridge: float = worked_out(1.0)
+    optimism: float = worked_out(1.0)
+    episodes: int = option(1000, whole, 1)
+    scale: float = option(1.0, at_least, 0.0)
+
+
 class Tabular(Paced):
     """Counts visits and costs, and knows nothing else. ``episodes`` is K, for which constants are computed."""
 
-    own: ClassVar[tuple[str, ...]] = ("episodes", "scale")
+    options: TabularOptions
     traced: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        problem: Problem,
-        failure_probability: float = 0.05,
-        *,
-        episodes: int = 1000,
-        scale: float = 1.0,
-        replan_growth: float = 0.1,
-    ) -> None:
-        self._episodes, self._scale = whole("episodes", episodes, 1), at_least("scale", scale, 0.0)
-        self.counts = Counts(check_problem(problem))
-        super().__init__(problem, failure_probability, replan_growth=replan_growth)
+    def _prepare(self, problem: Problem) -> None:
+        super()._prepare(problem)
+        self.counts = Counts(problem)
+        self._largest = np.maximum(problem.largest_costs, 1e-300)  # (m,) C_j
 
     def _note(self, episode: int, h: int, edge: int, cost: FloatArray | None) -> None:
         self.counts.add(h, edge, cost)
@@ -59,7 +62,7 @@ class Tabular(Paced):
     def log_term(self) -> float:
         """log(6·pairs·K/p), all steps' pairs together: the paper's log(6SAHK/p)."""
         pairs = sum(layer.n_pairs for layer in self.problem.graph.layers)
-        return math.log(6.0 * pairs * self._episodes / self.options.failure_probability)
+        return math.log(6.0 * pairs * self.options.episodes / self.options.failure_probability)
 
     def _model(self) -> list[FloatArray]:
         """Per decision layer (E,) P̂."""
@@ -68,7 +71,7 @@ class Tabular(Paced):
     def _cost_width(self, h: int) -> FloatArray:
         """(N, m) σ_j√(l/n), n at least 1, of a layer's pairs; of the last layer's states likewise."""
         n = np.maximum(self.counts.measured[h], 1)[:, None]
-        width: FloatArray = self._scale * self.problem.noise_of(1) * math.sqrt(self.log_term) / np.sqrt(n)
+        width: FloatArray = self.options.scale * self.problem.noise_of(1) * math.sqrt(self.log_term) / np.sqrt(n)
         return width
 
     def _hoped_costs(self, h: int) -> FloatArray:
@@ -126,7 +129,7 @@ def costed_steps(problem: Problem) -> int:
     return problem.horizon - 1 + bool(problem.graph.terminal.has_cost.any())
 
 
-def total_slack(problem: Problem, slack: float | Sequence[float] | None) -> FloatArray:
+def total_slack(problem: Problem, slack: Slack) -> FloatArray:
     """(m,) how far the fallback stays below each budget: the slacks of spec 5 over all steps that have a cost."""
     result: FloatArray = slacks(problem, slack)[: costed_steps(problem)].sum(axis=0)
     return result
@@ -174,9 +177,16 @@ class OptCmdp(Tabular):
 
     def _make_plan(self) -> Plan:
         layers = self.problem.graph.layers
-        inside = [bernstein(self.counts, h, self.log_term, self._scale) for h in range(len(layers))]
+        inside = [bernstein(self.counts, h, self.log_term, self.options.scale) for h in range(len(layers))]
         costs = [self._hoped_costs(h) for h in range(self.problem.horizon)]
         return self._within_budget(inside, [layer.reward for layer in layers], costs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DopeOptions(TabularOptions):
+    bonus: float = option(1.0, at_least, 0.0)
+    initial_episodes: int | None = option(None, whole, 0)
+    slack: Slack = None  # (m,) ξ once worked out
 
 
 class Dope(Tabular):
@@ -200,38 +210,27 @@ class Dope(Tabular):
     """
 
     name: ClassVar[str] = "dope"
-    own = (*Tabular.own, "bonus", "initial_episodes", "slack")
+    options: DopeOptions
 
-    def __init__(
-        self,
-        problem: Problem,
-        failure_probability: float = 0.05,
-        *,
-        bonus: float = 1.0,
-        initial_episodes: int | None = None,
-        slack: float | Sequence[float] | None = None,
-        **shared: Any,
-    ) -> None:
-        self._bonus = at_least("bonus", bonus, 0.0)
-        self._largest = np.maximum(check_problem(problem).largest_costs, 1e-300)
-        self._slack = total_slack(problem, slack) / self._largest  # (m,) ξ
+    def _prepare(self, problem: Problem) -> None:
+        super()._prepare(problem)
+        self._slack = total_slack(problem, self.options.slack) / self._largest  # (m,) ξ
         states, decisions = max(layer.n_states for layer in problem.graph.layers), problem.horizon - 1
         first = math.ceil((states * decisions) ** 3 / float(self._slack.min()) ** 2)  # K₀, S of the largest step
-        first = first if initial_episodes is None else initial_episodes
-        self._initial_episodes = whole("initial_episodes", first, 0)
-        super().__init__(problem, failure_probability, **shared)
+        self._begin_with_fallback(self.options.initial_episodes, first)
+        self._store(slack=self._slack)
 
     def _make_plan(self) -> Plan:
         graph, steps = self.problem.graph, self.problem.horizon - 1
         if self.playing_fallback:
             return self._counted_plan(fallback_chances(graph))
-        inside = [empirical(self.counts, h, self.log_term, self._scale) for h in range(steps)]
+        inside = [empirical(self.counts, h, self.log_term, self.options.scale) for h in range(steps)]
         doubt = [np.add.reduceat(inside[h].width, layer.pair_ptr[:-1]) for h, layer in enumerate(graph.layers)]
         costs = [self._feared(h) for h in range(steps + 1)]
         for h in range(steps):
             costs[h] = costs[h] + self._largest * steps * doubt[h][:, None]
         costs[-1] = np.where(graph.terminal.has_cost[:, None], costs[-1], 0.0)
-        extra = self._bonus * 3.0 * steps / float(self._slack.min())
+        extra = self.options.bonus * 3.0 * steps / float(self._slack.min())
         rewards = [layer.reward + extra * doubt[h] for h, layer in enumerate(graph.layers)]
         return self._within_budget(inside, rewards, costs)
 
@@ -276,8 +275,8 @@ class LsviUcb(Tabular):
 
     def _beta(self, d: int) -> float:
         steps = self.problem.horizon - 1
-        log = math.log(2.0 * d * self._episodes * steps / self.options.failure_probability)
-        return self._scale * d * steps * math.sqrt(log)
+        log = math.log(2.0 * d * self.options.episodes * steps / self.options.failure_probability)
+        return self.options.scale * d * steps * math.sqrt(log)
 
 
 class Priced(NamedTuple):
@@ -285,6 +284,13 @@ class Priced(NamedTuple):
 
     chances: Chances
     utilities: FloatArray  # (m,)  V_j of the start, of several the mean
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpseLcmdpOptions(TabularOptions):
+    episodes: int = worked_out(1000)  # it needs none
+    largest_price: float = option(300.0, at_least, 0.0)
+    temperature: float = option(0.1, at_least, 0.0, strictly=True)
 
 
 class OpseLcmdp(Tabular):
@@ -312,32 +318,17 @@ class OpseLcmdp(Tabular):
     """
 
     name: ClassVar[str] = "opse-lcmdp"
-    own = ("scale", "largest_price", "temperature")
-
-    def __init__(
-        self,
-        problem: Problem,
-        failure_probability: float = 0.05,
-        *,
-        scale: float = 1.0,
-        largest_price: float = 300.0,
-        temperature: float = 0.1,
-        replan_growth: float = 0.1,
-    ) -> None:
-        self._largest_price = at_least("largest_price", largest_price, 0.0)
-        self._temperature = at_least("temperature", temperature, 0.0, strictly=True)
-        super().__init__(problem, failure_probability, scale=scale, replan_growth=replan_growth)
+    options: OpseLcmdpOptions
 
     def _make_plan(self) -> Plan:
         problem = self.problem
-        largest = np.maximum(problem.largest_costs, 1e-300)
-        needed = 0.5 * costed_steps(problem) - budgets(problem) / (2.0 * largest)
-        dear = self._priced(self._largest_price)
+        needed = 0.5 * costed_steps(problem) - budgets(problem) / (2.0 * self._largest)
+        dear = self._priced(self.options.largest_price)
         if not np.all(dear.utilities >= needed):
             return self._counted_plan(fallback_chances(problem.graph))
         found = self._priced(0.0)
         if not np.all(found.utilities >= needed):
-            low, high, found = 0.0, self._largest_price, dear
+            low, high, found = 0.0, self.options.largest_price, dear
             for _ in range(20):
                 middle = 0.5 * (low + high)
                 tried = self._priced(middle)
@@ -349,7 +340,7 @@ class OpseLcmdp(Tabular):
 
     def _priced(self, price: float) -> Priced:
         """The softmax policy of a price, built backward together with what it is worth."""
-        graph, c = self.problem.graph, self._scale
+        graph, c = self.problem.graph, self.options.scale
         value_r, value_u = graph.terminal.reward, self._last_utilities()
         value_plus = np.zeros(graph.terminal.n_states)
         chances = list[FloatArray]()
@@ -362,12 +353,12 @@ class OpseLcmdp(Tabular):
                 np.add.reduceat(visits * value[layer.successor], layer.pair_ptr[:-1]) / seen  # P̂V of every pair
                 for value in (value_r, value_plus, *value_u.T)
             ]
-            most = left * (1.0 + self._temperature * np.log(np.repeat(actions, actions)))
+            most = left * (1.0 + self.options.temperature * np.log(np.repeat(actions, actions)))
             q_r = layer.reward + np.clip(c * beta + after[0], 0.0, most)
             q_plus = c * beta + np.clip(c * beta + after[1], 0.0, c * left)
             q_u = self._utilities(h, beta) + np.clip(np.array(after[2:]).T - c * beta[:, None], 0.0, left)
-            pi = softmax(layer, (q_plus + q_r + price * q_u.sum(axis=1)) / self._temperature)
-            entropy = -self._temperature * np.log(np.maximum(pi, np.finfo(np.float64).tiny))
+            pi = softmax(layer, (q_plus + q_r + price * q_u.sum(axis=1)) / self.options.temperature)
+            entropy = -self.options.temperature * np.log(np.maximum(pi, np.finfo(np.float64).tiny))
             value_r, value_plus = averaged(layer, pi, q_r + entropy), averaged(layer, pi, q_plus)
             value_u = np.array([averaged(layer, pi, each) for each in q_u.T]).T
             chances.insert(0, pi)
@@ -375,11 +366,10 @@ class OpseLcmdp(Tabular):
 
     def _utilities(self, h: int, beta: FloatArray) -> FloatArray:
         """(N, m) Σu_j/(1 + n) of a layer's pairs, less what the noise of so many measurements may hide."""
-        largest = np.maximum(self.problem.largest_costs, 1e-300)
-        noise = self.problem.noise_of(1)
+        noise, largest = self.problem.noise_of(1), self._largest
         n = self.counts.measured[h][:, None]
         mean = (0.5 * n - self.counts.cost_sums[h] / (2.0 * largest)) / (1.0 + n)
-        return np.clip(mean - self._scale * noise * beta[:, None] / (2.0 * largest), 0.0, 1.0)
+        return np.clip(mean - self.options.scale * noise * beta[:, None] / (2.0 * largest), 0.0, 1.0)
 
     def _last_utilities(self) -> FloatArray:
         """(S, m) of the last states; those without a cost have the utility of a cost of 0, if any other has one."""

@@ -17,15 +17,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.agents.agent import check_problem
 from surefoot.agents.blocks.baseline import Paced, no_bonus
-from surefoot.checks import at_least, one_of, whole
+from surefoot.agents.blocks.options import BaselineOptions, option, word
+from surefoot.checks import at_least, whole
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.ellipsoids import CostConfidence
@@ -54,47 +54,41 @@ class Sets(NamedTuple):
     playable: Certified  # the first, and the least bad action where an outcome that was left out may lead
 
 
+@dataclass(frozen=True, kw_only=True)
+class TwoSetsOptions(BaselineOptions):
+    confidence: str = option("published", word, CONFIDENCES)
+    successors: str = option("one", word, SUCCESSORS)
+    beta: float = option(2.0, at_least, 0.0)
+
+
 class TwoSets(Paced):
     """Keeps a set that it takes to be safe, and one that may yet be."""
 
-    own: ClassVar[tuple[str, ...]] = ("confidence", "successors", "beta")
+    options: TwoSetsOptions
 
-    def __init__(
-        self,
-        problem: Problem,
-        failure_probability: float = 0.05,
-        *,
-        confidence: str = "published",
-        successors: str = "one",
-        beta: float = 2.0,
-        **shared: Any,
-    ) -> None:
-        check_problem(problem)
-        self._confidence = one_of("confidence", CONFIDENCES, confidence)
-        self._successors = one_of("successors", SUCCESSORS, successors)
-        self._beta = at_least("beta", beta, 0.0)
+    def _prepare(self, problem: Problem) -> None:
         exact = tuple(replace(limit, misspecification=0.0) for limit in problem.limits)
-        self._believed = problem if confidence == "proved" else replace(problem, limits=exact)
-        super().__init__(problem, failure_probability, **shared)
+        self._believed = problem if self.options.confidence == "proved" else replace(problem, limits=exact)
 
-    def _confidence_in_costs(self, problem: Problem, p: float, ridges: Sequence[float] | None) -> CostConfidence:
-        if self._confidence == "proved":
-            return super()._confidence_in_costs(problem, p, ridges)
+    def _confidence_in_costs(self, problem: Problem) -> CostConfidence:
+        if self.options.confidence == "proved":
+            return super()._confidence_in_costs(problem)
+        ridges, beta = self.options.ridges, self.options.beta
         if ridges is not None and len(tuple(ridges)) != 1:
             raise InvalidInput("the published confidence has one ridge", got=repr(ridges))
         lam = prior_ridge(problem) if ridges is None else checked_ridge(next(iter(ridges)))
 
         def radius(log_det_ratio: float, ridge: float, noise: float, norm: float) -> float:
-            return self._beta * noise
+            return beta * noise
 
         return CostConfidence((lam,), (), radius, dual=False, prior=False, scale=1.0, guard=False)
 
     @property
     def guaranteed(self) -> bool:
-        return (self._confidence, self._successors) == ("proved", "all")
+        return (self.options.confidence, self.options.successors) == ("proved", "all")
 
     def _families(self) -> tuple[Family, ...]:
-        return of_norms(self._believed) if self._confidence == "published" else families(self._believed)
+        return of_norms(self._believed) if self.options.confidence == "published" else families(self._believed)
 
     def _make_plan(self) -> Plan:
         bounds, known = self._bounds(), self._known()
@@ -107,14 +101,14 @@ class TwoSets(Paced):
 
     def _sets(self, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> Sets:
         limits, graph, seen = self.problem.bounds, self.problem.graph, bounds
-        if self._successors == "one":
+        if self.options.successors == "one":
             graph, seen = with_one_successor(graph, bounds, known)
         sure, hoped = certify(graph, seen, limits), not_refuted(graph, seen, limits)
         either = Certified(
             tuple(a | b for a, b in zip(sure.pairs, hoped.pairs, strict=True)),
             tuple(a | b for a, b in zip(sure.states, hoped.states, strict=True)),
         )
-        every = self._successors == "all"
+        every = self.options.successors == "all"
         return Sets(graph, sure, either, sure if every else with_least_worst(self.problem.graph, sure, bounds, limits))
 
 
@@ -237,6 +231,13 @@ def towards(graph: LayeredGraph, allowed: Certified, aim: tuple[int, int]) -> Va
     return Values(tuple(q), no_bonus(graph), tuple(value), tuple(action))
 
 
+@dataclass(frozen=True, kw_only=True)
+class SnoMdpOptions(TwoSetsOptions):
+    trips: int = option(100, whole, 0)
+    tolerance: float = option(0.005, at_least, 0.0)
+    settle: str = option("states", word, SETTLE)
+
+
 class SnoMdp(TwoSets):
     """SNO-MDP (Wachi, Sui 2020): first explore the safe set, then earn in it.
 
@@ -258,30 +259,18 @@ class SnoMdp(TwoSets):
     """
 
     name: ClassVar[str] = "sno-mdp"
-    own = (*TwoSets.own, "trips", "tolerance", "settle")
+    options: SnoMdpOptions
 
-    def __init__(
-        self,
-        problem: Problem,
-        failure_probability: float = 0.05,
-        *,
-        trips: int = 100,
-        tolerance: float = 0.005,
-        settle: str = "states",
-        **shared: Any,
-    ) -> None:
-        self._settle = one_of("settle", SETTLE, settle)
-        self._trips = whole("trips", trips, 0)
-        self._tolerance = at_least("tolerance", tolerance, 0.0)
+    def _prepare(self, problem: Problem) -> None:
+        super()._prepare(problem)
         self.settled = np.zeros(1, bool)  # in phase 2
-        super().__init__(problem, failure_probability, **shared)
 
     def _values(self, sets: Sets, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> Values:
-        problem = self.problem
+        problem, options = self.problem, self.options
         if not self.settled[0]:
             h, pair, width = target(problem, bounds, sets.sure)
-            done = self.episodes >= self._trips or width < self._tolerance
-            dream, by_steps = self._optimistic(sets.hoped, known), self._settle == "steps"
+            done = self.episodes >= options.trips or width < options.tolerance
+            dream, by_steps = self._optimistic(sets.hoped, known), options.settle == "steps"
             self.settled[0] = done or stays(sets.graph, sets.sure, dream, by_steps)
         if self.settled[0]:
             return self._optimistic(sets.playable, known)
@@ -306,6 +295,17 @@ def stays(graph: LayeredGraph, sure: Certified, dream: Values, by_steps: bool = 
     return True
 
 
+def share(name: str, value: float) -> float:
+    if at_least(name, value, 0.0) > 1.0:
+        raise InvalidInput(f"{name} must be at most 1", got=repr(value))
+    return float(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SafeExpOptOptions(TwoSetsOptions):
+    hope: float = option(0.6, share)
+
+
 class SafeExpOpt(TwoSets):
     """SafeExpOpt-MDP (Wachi et al. 2018): between what is safe now and what may yet be.
 
@@ -327,18 +327,10 @@ class SafeExpOpt(TwoSets):
     """
 
     name: ClassVar[str] = "safe-exp-opt"
-    own = (*TwoSets.own, "hope")
-
-    def __init__(
-        self, problem: Problem, failure_probability: float = 0.05, *, hope: float = 0.6, **shared: Any
-    ) -> None:
-        self._hope = at_least("hope", hope, 0.0)
-        if self._hope > 1.0:
-            raise InvalidInput("hope must be at most 1", got=repr(hope))
-        super().__init__(problem, failure_probability, **shared)
+    options: SafeExpOptOptions
 
     def _values(self, sets: Sets, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> Values:
-        graph, allowed, eta = self.problem.graph, sets.playable, self._hope
+        graph, allowed, eta = self.problem.graph, sets.playable, self.options.hope
         pess, opti = self._optimistic(allowed, known), self._optimistic(sets.hoped, known)
         most, actions = most_to_come(graph), []
         for h, layer in enumerate(graph.layers):

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from copy import copy
+from inspect import Signature, signature
+from typing import Any, ClassVar, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.agents.agent import Chances, check_problem
-from surefoot.agents.learner import Learner, LearnerOptions
-from surefoot.checks import at_least, probability
+from surefoot.agents.blocks.options import BaselineOptions
+from surefoot.agents.learner import Learner
 from surefoot.estimate.costs import CostBounds, bound_costs
 from surefoot.estimate.ellipsoids import MULTIPLIERS, CostConfidence
 from surefoot.estimate.values import ValueEllipsoid
@@ -30,41 +31,51 @@ from surefoot.plan.segments import likeliest_pair
 from surefoot.plan.values import Values, most_to_come, optimistic_values
 
 
-@dataclass(frozen=True, kw_only=True)
-class BaselineOptions(LearnerOptions):
-    optimism: float
-
-
 class Baseline(Learner):
-    """A learner with the confidence sets of spec 3 and 6. Who has options of its own hands the others on."""
+    """A learner with the confidence sets of spec 3 and 6.
+
+    All baselines share this constructor. One with options of its own annotates ``options`` with their dataclass, and
+    works out in :meth:`_prepare` what depends on the problem.
+    """
 
     options: BaselineOptions
+    _takes: ClassVar[type[BaselineOptions]] = BaselineOptions
+    __signature__: ClassVar[Signature]
 
-    def __init__(
-        self,
-        problem: Problem,
-        failure_probability: float = 0.05,
-        *,
-        ridges: Sequence[float] | None = None,
-        value_ridge: float = 1.0,
-        optimism: float = 1.0,
-        replan_growth: float = 0.1,
-    ) -> None:
+    def __init_subclass__(cls) -> None:
+        """Let the signature name every option, for ``help`` and for options that come from a file."""
+        cls._takes = get_type_hints(cls)["options"]
+        given, hints = signature(cls.__init__).parameters, get_type_hints(cls._takes)
+        named = [p for p in given.values() if p.name != "self" and p.kind != p.VAR_KEYWORD]
+        others = [p for p in signature(cls._takes).parameters.values() if p.name not in given]
+        cls.__signature__ = Signature([p.replace(annotation=hints.get(p.name, Any)) for p in (*named, *others)])
+
+    def __init__(self, problem: Problem, failure_probability: float = 0.05, **options: Any) -> None:
         check_problem(problem)
-        p = probability("failure_probability", failure_probability)
-        costs = self._confidence_in_costs(problem, p, ridges)
-        values = value_confidence(problem, failure_probability=p, value_ridge=value_ridge, optimism=optimism)
-        options = BaselineOptions(
-            failure_probability=p,
-            ridges=costs.ridges,
-            value_ridge=values.ridge,
-            replan_growth=at_least("replan_growth", replan_growth, 0.0),
-            optimism=values.optimism,
+        self.options = self._takes(failure_probability=failure_probability, **options)
+        self._prepare(problem)
+        given, costs = self.options, self._confidence_in_costs(problem)
+        values = value_confidence(
+            problem,
+            failure_probability=given.failure_probability,
+            value_ridge=given.value_ridge,
+            optimism=given.optimism,
         )
-        super().__init__(problem, options, costs, values)
+        self._store(ridges=costs.ridges, value_ridge=values.ridge, optimism=values.optimism)
+        super().__init__(problem, self.options, costs, values)
 
-    def _confidence_in_costs(self, problem: Problem, p: float, ridges: Sequence[float] | None) -> CostConfidence:
+    def _prepare(self, problem: Problem) -> None:
+        """Make what the first plan needs, and work out the options that were left open."""
+
+    def _store(self, **found: Any) -> None:
+        """Keep, as options, what was worked out."""
+        self.options = copy(self.options)
+        for name, value in found.items():
+            object.__setattr__(self.options, name, value)
+
+    def _confidence_in_costs(self, problem: Problem) -> CostConfidence:
         """What the cost bounds rest on: the proved ones, but for who has others."""
+        p, ridges = self.options.failure_probability, self.options.ridges
         return cost_confidence(problem, failure_probability=p, ridges=ridges, multipliers=MULTIPLIERS, scale=1.0)
 
     @property
@@ -136,6 +147,11 @@ class Paced(Baseline):
 
     _initial_episodes = 0  # episodes that play the fallback before all others
     _planned_at = 0  # episodes, when the plan in force was made
+
+    def _begin_with_fallback(self, given: int | None, published: int) -> None:
+        """For so many episodes, or as published where the option is left open."""
+        self._initial_episodes = published if given is None else given
+        self._store(initial_episodes=self._initial_episodes)
 
     @property
     def playing_fallback(self) -> bool:

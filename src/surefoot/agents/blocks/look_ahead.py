@@ -27,6 +27,8 @@ def check_ideas(ideas: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class LookAheadOptions(LearnerOptions):
+    ridges: tuple[float, ...]
+    value_ridge: float
     ideas: tuple[str, ...]
     initial_episodes: int
     safety_radius_scale: float
