@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -126,17 +127,21 @@ def make_remainder(given: Any, limits: int) -> FloatArray:
 def with_remainders(limits: tuple[Limit, ...], remainder: FloatArray, dim: int) -> tuple[Limit, ...]:
     """The limits with a known coefficient for each column of remainders, the last of dim: 1 for one's own, else 0.
 
-    So a cell's rows cost the remainder more, and exact ones do not.
+    So a cell's rows cost the remainder more, and exact ones do not. A norm is of the coefficients that are learned: beside
+    a known 1 the whole vector may be longer.
     """
     if not remainder.any():
         return limits
     first, found = dim - len(limits), []
     for j, limit in enumerate(limits):
         known = {first + k: 1.0 if k == j else 0.0 for k in range(len(limits))}
-        prior: Any = known if limit.prior is None else {**_by_column(limit), **known}
+        own = range(first) if limit.features is None else limit.features
+        learned: dict[Any, Any] = {} if limit.norm is None else dict.fromkeys(own, (-limit.norm, limit.norm))
+        kept = {name: getattr(limit, name) for name in ("bound", "noise", "misspecification", "episode_noise")}
+        norm = None if limit.norm is None else math.nextafter(math.hypot(limit.norm, 1.0), math.inf)
+        prior = {**learned, **_by_column(limit), **known}
         uses = None if limit.features is None else [*limit.features, *known]
-        kept = {name: getattr(limit, name) for name in ("bound", "noise", "norm", "misspecification", "episode_noise")}
-        found.append(Limit(limit.name, **kept, prior=prior, features=uses))
+        found.append(Limit(limit.name, **kept, norm=norm, prior=prior, features=uses))
     return tuple(found)
 
 
