@@ -121,6 +121,21 @@ def test_a_next_state_outside_its_box_is_an_alarm(tmp_path: Path) -> None:
     assert any("outside the support as before" in str(each) for each in sf.audit(tmp_path / "tank.study").exceptions)
 
 
+def test_a_declaration_with_other_rows_of_cells_is_refused(tmp_path: Path) -> None:
+    """Cells have several cost rows, and none of them may change."""
+    noisy = sf.Limit("foam", bound=0.9, noise=30.0, norm=2.0)
+    with sf.Study.open(tmp_path / "tank.study", tank()) as study:
+        with study.episode([0.45]) as episode:
+            offer = episode.ask()
+            episode.tell([0.75 * 0.45 + offer.action], 50.0)
+            episode.abort()
+        other = tank(limits=[noisy], measures=lambda h, x, u: [1.0, 0.01 * x[0], u])
+        with pytest.raises(InvalidInput, match="other cost_features"):
+            study.acknowledge("a rougher sensor", problem=other.problem)
+        study.acknowledge("a rougher sensor", problem=tank(limits=[noisy]).problem)
+    assert sf.audit(tmp_path / "tank.study").clean
+
+
 def test_a_forbidden_state_after_an_offer_is_an_alarm_of_its_own(tmp_path: Path) -> None:
     path = tmp_path / "tank.study"
     with sf.Study.open(path, tank(forbidden={"level": (0.8, None)})) as study:

@@ -84,13 +84,17 @@ class Layer:
         """True when some pair has several cost rows of its own: then a measured cost needs its exact features."""
         return not self.per_triplet and self.n_rows > self.n_pairs
 
+    def rows_of(self, edge: int) -> slice:
+        """The cost rows of an edge: that of the triplet, or all of its pair."""
+        if self.per_triplet:
+            return slice(edge, edge + 1)
+        pair = int(np.searchsorted(self.pair_ptr, edge, side="right")) - 1
+        return slice(int(self.row_ptr[pair]), int(self.row_ptr[pair + 1]))
+
     def row_of(self, edge: int) -> int:
         """The cost row of what is measured on an edge: that of the triplet, or the pair's only one, else NO_ROW."""
-        if self.per_triplet:
-            return edge
-        pair = int(np.searchsorted(self.pair_ptr, edge, side="right")) - 1
-        first, end = int(self.row_ptr[pair]), int(self.row_ptr[pair + 1])
-        return first if end - first == 1 else NO_ROW
+        own = self.rows_of(edge)
+        return own.start if own.stop - own.start == 1 else NO_ROW
 
     def row_pair(self) -> IntArray:
         """(R,) the pair that each cost row belongs to."""

@@ -251,7 +251,7 @@ def _other_layers(old: Problem, new: Problem) -> str:
                 for edge in range(ends[pair], ends[pair + 1]):
                     after = old.naming.states[h + 1][int(layer.successor[edge])]
                     same = new.edge_index(h, states[i], action, after)
-                    costs = layer.cost_features[layer.row_of(edge)], later.cost_features[later.row_of(same)]
+                    costs = layer.cost_features[layer.rows_of(edge)], later.cost_features[later.rows_of(same)]
                     chances = layer.transition_features[edge], later.transition_features[same]
                     for table, rows in (("cost_features", costs), ("transition_features", chances)):
                         if not np.array_equal(*rows):
