@@ -15,7 +15,7 @@ import surefoot as sf
 from surefoot.errors import AssumptionBroken, InvalidInput, OutOfOrder
 from surefoot.shields.shield import Transition
 from tests.shielded import POLICIES, Random, Watched, play
-from tests.tank import cell
+from tests.tank import cell, tank_world
 
 # ---------------------------------------------------------------- the promise
 
@@ -625,6 +625,17 @@ def test_plans_keep_pace_with_data_that_never_wait() -> None:
             env.step(0)
     assert learner.costs.bank.rows.sum() == 400
     assert not learner.costs.bank.has_grown(learner.planned_cost_log_det, math.log(1.7))
+
+
+def test_parts_of_a_vector_environment_declare_the_same_problem() -> None:
+    worlds = [tank_world(forbidden=forbidden) for forbidden in (False, True)]
+    for other, refused in ((worlds[0], False), (worlds[1], True)):
+        envs = gymnasium.vector.SyncVectorEnv([worlds[0].env, other.env])
+        if refused:
+            with pytest.raises(InvalidInput, match="different problems"):
+                sf.shield(envs)
+        else:
+            sf.shield(envs)
 
 
 def test_longer_episodes_of_a_foreign_vector_environment() -> None:

@@ -124,17 +124,23 @@ def shield(
 
 
 def _problem_of(env: Any, vector: bool) -> Problem:
-    """What one of our environments declares."""
+    """What one of our environments declares; the parts of a vector environment must declare the same."""
     try:
-        found = env.get_attr("problem")[0] if vector else env.unwrapped.problem
+        parts = env.get_attr("problem") if vector else [env.unwrapped.problem]
     except AttributeError:
-        found = None
-    if not isinstance(found, Problem) or not (vector or isinstance(env.unwrapped, SurefootEnv)):
+        parts = []
+    ours = parts and all(isinstance(part, Problem) for part in parts)
+    if not ours or not (vector or isinstance(env.unwrapped, SurefootEnv)):
         raise InvalidInput(
             "a foreign environment needs a function from observations to states",
             got=repr(env),
             fix="Give state=lambda observation: …, and a learner that was made with your Problem.",
         )
+    found: Problem = parts[0]
+    for i, part in enumerate(parts):
+        if part is not found and part.digest != found.digest:
+            fix = "Give each its own shield and learner."
+            raise InvalidInput("environments of different problems cannot share a shield", got=f"0 and {i}", fix=fix)
     return found
 
 
