@@ -56,6 +56,15 @@ def test_all_cells_that_a_box_meets_are_found() -> None:
     assert both[1].tolist() == [2]
 
 
+def test_boxes_of_many_inputs_on_endless_cells_are_not_mixed_up() -> None:
+    """Numbers of cells go up to 2⁵³: one number for a box and its cell would not fit."""
+    cells = make_cells({"x": (0.0, None, 0.5), "y": (0.0, 1.0, 8)})
+    low = np.stack([np.arange(3000.0), np.full(3000, 0.5)])
+    ptr, met = successors(cells, [(low + 0.1, low + 0.1), (low + 0.6, low + 0.6)])
+    assert np.array_equal(ptr, 2 * np.arange(3001))
+    assert np.array_equal(met.reshape(-1, 2).T, [cells.of(low + 0.1), cells.of(low + 0.6)])
+
+
 def test_supports_and_corner_rows_are_those_worked_out_by_hand() -> None:
     plant = tank()
     problem, layer = plant.problem, plant.problem.graph.layers[0]

@@ -130,9 +130,11 @@ def successors(cells: Cells, boxes: Sequence[tuple[FloatArray, FloatArray]]) -> 
     if len(found) == 1:
         return found[0]
     whose = np.concatenate([np.repeat(np.arange(len(ptr) - 1), np.diff(ptr)) for ptr, _ in found])
-    key = np.unique(whose * (cells.number + 1) + np.concatenate([met for _, met in found]))
-    counts = np.bincount(key // (cells.number + 1), minlength=len(found[0][0]) - 1)
-    return _pointer(counts), key % (cells.number + 1)
+    cell = np.concatenate([met for _, met in found])
+    order = np.lexsort((cell, whose))
+    whose, cell = whose[order], cell[order]
+    new = np.append(True, (np.diff(whose) != 0) | (np.diff(cell) != 0))[: len(cell)]  # each once
+    return _pointer(np.bincount(whose[new], minlength=len(found[0][0]) - 1)), cell[new]
 
 
 def _met(cells: Cells, low: FloatArray, high: FloatArray) -> tuple[IntArray, IntArray]:
