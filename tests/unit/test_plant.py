@@ -233,7 +233,7 @@ def test_a_remainder_is_paid_by_cells_and_not_by_points() -> None:
 
 @pytest.mark.parametrize("norm", [0.5, 1.0])
 def test_a_remainder_is_paid_beside_a_norm_that_is_tight(norm: float) -> None:
-    """The truth inside a cell may be norm + 0.2; a norm says nothing of the known coefficient that adds the remainder."""
+    """Inside a cell the truth may be norm + 0.2: a norm says nothing of the known coefficient that adds the 0.2."""
     limit = sf.Limit("foam", bound=norm + 0.1, noise=0.05, norm=norm)
     plant = tank(measures=lambda h, x, u: [x[0] ** 0 * (u > 0.1)], remainder=0.2, limits=[limit])
     plan, full = sf.LsviNew(plant.problem).plan, len(plant.inputs) - 1

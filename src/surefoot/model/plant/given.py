@@ -127,8 +127,8 @@ def make_remainder(given: Any, limits: int) -> FloatArray:
 def with_remainders(limits: tuple[Limit, ...], remainder: FloatArray, dim: int) -> tuple[Limit, ...]:
     """The limits with a known coefficient for each column of remainders, the last of dim: 1 for one's own, else 0.
 
-    So a cell's rows cost the remainder more, and exact ones do not. A norm is of the coefficients that are learned: beside
-    a known 1 the whole vector may be longer.
+    So a cell's rows cost the remainder more, and exact ones do not. A norm is of the coefficients that are learned:
+    beside a known 1 the whole vector may be longer.
     """
     if not remainder.any():
         return limits
