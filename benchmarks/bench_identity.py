@@ -25,7 +25,7 @@ def run() -> list[dict[str, Any]]:
 def threads() -> dict[str, Any]:
     """A plan large enough that its kernels do use the threads they are given."""
     name = "the same plan made by 1 thread and by 2: arrays that differ"
-    if numba.config.NUMBA_NUM_THREADS < 2:
+    if numba.get_num_threads() < 2:
         return not_measured(name, "there is one core")
     agent = learned(random_problem(200_000, 16, horizon=4), rows=500)
     before, plans = numba.get_num_threads(), []

@@ -65,7 +65,7 @@ def product_rate(rows: int, dim: int) -> float:
     rng = np.random.default_rng(0)
     x, square, out = rng.normal(size=(rows, dim)), rng.normal(size=(dim, dim)), np.empty((rows, dim))
     work, best = 2.0 * rows * dim * dim, 0.0
-    for threads in {1, numba.config.NUMBA_NUM_THREADS}:
+    for threads in {1, numba.get_num_threads()}:
         with threadpool_limits(threads, user_api="blas"):
             (seconds,) = best_of(max(5, int(1e9 / work)), lambda: np.dot(x, square, out=out))
         best = max(best, work / seconds)

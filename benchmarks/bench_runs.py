@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import fields
 from typing import Any
 
 import surefoot as sf
@@ -54,7 +55,7 @@ def tables_of(world: sf.World) -> Tables:
         terminal_x=None,
         fallback=fallback,
         anchors={h: None if a is None else (a.features[0].tolist(), a.cost[0].tolist()) for h, a in enumerate(known)},
-        limits=[LimitSpec(c.name, c.bound, c.noise, c.norm, c.misspecification) for c in problem.limits],
+        limits=[LimitSpec(*(getattr(limit, field.name) for field in fields(LimitSpec))) for limit in problem.limits],
         transition_norm=problem.transition_norm,
         stationary_costs=problem.stationary_costs,
         stationary_transitions=problem.stationary_transitions,

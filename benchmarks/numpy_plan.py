@@ -41,12 +41,12 @@ def numpy_plan(agent: sf.LsviNew) -> NumpyPlan:
     problem, graph = agent.problem, agent.problem.graph
     H, limits, c = problem.horizon, problem.limits, agent.constants
     m, p = len(limits), c["failure_probability"]
-    bound = np.array([limit.bound for limit in limits])
+    bound, norms = (np.array([getattr(limit, name) for limit in limits]) for name in ("bound", "norm"))
     slack = np.array(c["slack"])
     w2, w3, w4 = c["explore"]
     n_ridges = len(c["ridges"])
 
-    def interval(h: int, x: Array) -> tuple[Array, Array]:
+    def interval(h: int, x: Any) -> tuple[Array, Array]:
         r = agent.costs.regression(h)
         gram, targets = sums(agent.costs.bank, r)
         anchor, rho, z = graph.anchors[h], np.zeros(len(x)), x
@@ -55,21 +55,20 @@ def numpy_plan(agent: sf.LsviNew) -> NumpyPlan:
             rho = x @ x0 / (x0 @ x0)
             z = x - rho[:, None] * x0
         size = np.linalg.norm(z, axis=1)[:, None]
-        norms = np.array([limit.norm for limit in limits])
         upper, lower = size * norms, -size * norms
         e, basis = np.linalg.eigh(gram)
         e, w = np.maximum(e, 0.0), z @ basis
         union = m * (1 if problem.stationary_costs else H) * n_ridges
         for ridge in c["ridges"]:
             log_det = float(np.log1p(e / ridge).sum())
-            for j, limit in enumerate(limits):
+            for j, (limit, L) in enumerate(zip(limits, norms, strict=True)):
                 b, R = targets[j] @ basis, limit.noise * math.sqrt(log_det + 2 * math.log(union / p))
                 R += limit.misspecification * math.sqrt(agent.costs.spread[r, 0])
-                R = max(R, 1e-6 * limit.norm * math.sqrt(ridge))
+                R = max(R, 1e-6 * L * math.sqrt(ridge))
                 for multiple in (0.1, 1.0, 10.0):
-                    k = multiple * (R / limit.norm) ** 2
+                    k = multiple * (R / L) ** 2
                     D = e * e + k * (e + ridge)
-                    radius = math.sqrt(R * R + k * (limit.norm**2 - float((b * b / D).sum())))
+                    radius = math.sqrt(R * R + k * (L**2 - float((b * b / D).sum())))
                     centre, width = w @ (e * b / D), radius * np.sqrt((w * w) @ ((e + ridge) / D))
                     upper[:, j] = np.minimum(upper[:, j], centre + width)
                     lower[:, j] = np.maximum(lower[:, j], centre - width)

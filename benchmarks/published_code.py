@@ -117,9 +117,11 @@ def safe_sets(folder: Path, seed: int) -> str:
         world = theirs.GridWorld(process, (SIDE, SIDE), (0.5, 0.5), 2, height, -CLIMB, safe, home, 0.0)
         world.update_sets()
         proved, mine = none.copy(), none.copy()
-        met = reached(problem.graph, agent.plan.certified_sets.pairs)
+        plan = agent.plan
+        assert plan is not None
+        met = reached(problem.graph, plan.certified_sets.pairs)
         for (s, a), s2 in moves.items():
-            upper, lower = agent.plan.upper(SIDE**2, s, a, s2)[0], agent.plan.lower(SIDE**2, s, a, s2)[0]
+            upper, lower = plan.upper(SIDE**2, s, a, s2)[0], plan.lower(SIDE**2, s, a, s2)[0]
             worst = max(worst, abs(upper + world.l[s, a]), abs(lower + world.u[s, a])) if a else worst
             proved[s, a] = upper <= CLIMB
             there = [h for h in range(problem.horizon - 1) if s in problem.states(h)]

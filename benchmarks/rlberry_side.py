@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from typing import Any
 
 import grid  # the folder of this script is on the path, the repository is not
 import numpy as np
@@ -24,7 +25,7 @@ class OneHot(FeatureMap):
         self.shape = (states * actions,)
         self.table = np.eye(states * actions).reshape(states, actions, -1)
 
-    def map(self, observation: int, action: int) -> np.ndarray:
+    def map(self, observation: int, action: int) -> Any:
         return self.table[observation, action]
 
 

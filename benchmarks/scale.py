@@ -109,7 +109,7 @@ def measure(path: Path, limit: float, mapped: bool, workers: int, rounds: int) -
     planned, once, as_often = (min(each, key=lambda one: one["undisturbed"]) for each in zip(*found, strict=True))
     plan, told = agent.plan, hashlib.sha256()
     for part in (*plan.values.value, *plan.values.action, *plan.certified_sets.pairs):
-        told.update(np.ascontiguousarray(part).view(np.uint8))
+        told.update(np.ascontiguousarray(part).tobytes())
     return {
         "mapped": mapped,
         "workers": workers,
@@ -153,7 +153,8 @@ def read(x: Any) -> float:
 
 def drop(problem: sf.Problem) -> None:
     """What is mapped of the problem leaves memory, as far as the system lets it."""
-    for table in {id(x): x for x in problem.graph.arrays()}.values():
+    tables: dict[int, Any] = {id(x): x for x in problem.graph.arrays()}
+    for table in tables.values():
         mapped = getattr(table, "_mmap", None)
         if mapped is not None:
             mapped.madvise(mmap.MADV_DONTNEED)  # pages that some process maps are not dropped

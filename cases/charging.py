@@ -26,7 +26,7 @@ def warms(h: int, x: Any, rate: float) -> list[Any]:
     return [np.minimum(charge + rate * SECONDS / 3600.0, 0.9), warmer]  # at 90 % the charger stops
 
 
-MEASURES = [
+MEASURES: list[Any] = [
     sf.hat("charge", KNOTS),
     sf.hat("charge", KNOTS) * (lambda h, x, rate: rate),
     lambda h, x, rate: (x[1] - AMBIENT) / 20.0,

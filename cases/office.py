@@ -101,20 +101,19 @@ def main(seed: int, episodes: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Calibrate on the odd days, declare, and play everyone on the same even days."""
     odd, even = (Building([day for day in range(JULY, SEPTEMBER) if day % 2 == part]) for part in (1, 0))
     drift, spread = odd.weather()
-    rng = np.random.default_rng(seed)
-    blank = office(drift, {"indoor": 0.8, "outdoor": STORM}, 0.2, 1.0)
+    rng, disturbance = np.random.default_rng(seed), {"indoor": 0.8, "outdoor": STORM}
+    blank = office(drift, disturbance, 0.2, 1.0)
     records = blank.simulate(odd.step, reset=odd.reset)
     quiet = blank.simulate(odd.step, reset=odd.reset, noise=False)
     logged = {"fallback": blank.fallback, "random power": lambda h, x: float(rng.choice(LEVELS))}
     seen = {name: sf.calibrate(blank, records.log(by, 40, seed + 1000)) for name, by in logged.items()}
     errors = {name: left(blank, quiet.log(by, 40, seed + 2000)) for name, by in logged.items()}
-    declared = {"disturbance": {"indoor": 0.8, "outdoor": STORM}, "noise": 0.2}
-    declared["misspecification"] = 1.2 * errors["random power"]
-    plant = office(drift, declared["disturbance"], 0.2, declared["misspecification"])
+    error = 1.2 * errors["random power"]
+    plant = office(drift, disturbance, 0.2, error)
     truth, agent = plant.simulate(even.step, reset=even.reset), sf.PlantAgent(plant, failure_probability=0.05)
     found: dict[str, Any] = {
         "drift": drift,
-        "declared": declared,
+        "declared": {"disturbance": disturbance, "noise": 0.2, "misspecification": error},
         "spread of the odd days": spread,
         "left": errors,
         "seen": {

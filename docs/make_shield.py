@@ -55,9 +55,8 @@ def million() -> str:
 def page() -> str:
     text = PAGE.read_text(encoding="utf-8")
     for name, table in (("compared", compared()), ("million", million())):
-        text = re.sub(
-            rf"(<!-- {name}[^\n]*-->\n).*?(\n<!-- end -->)", lambda m, t=table: m[1] + t + m[2], text, flags=re.DOTALL
-        )
+        place = re.compile(rf"(?<=<!-- {name})([^\n]*-->\n).*?(?=\n<!-- end -->)", re.DOTALL)
+        text = place.sub(lambda found: found[1] + table, text)  # noqa: B023 (called at once)
     return text
 
 

@@ -10,7 +10,7 @@ def fell(step: sf.Transition) -> float:
 
 
 env = gymnasium.make("FrozenLake-v1")
-holes = set((env.unwrapped.desc.ravel() == b"H").nonzero()[0].tolist())
+holes = set((env.get_wrapper_attr("desc").ravel() == b"H").nonzero()[0].tolist())
 falling = sf.Limit("falling", bound=0.5, noise=0.1, norm=1.5)
 lake = sf.worlds.from_gymnasium(env, horizon=30, cost=lambda s, a, s2, reward: float(s2 in holes), limit=falling)
 shielded = sf.shield(env, sf.LsviNew(lake.problem), state=int, cost=fell)  # of the lake, the declaration alone
@@ -21,5 +21,6 @@ for name, walk in (("bare", env), ("shielded", shielded)):
     for _ in range(3000):
         seen, reward, terminated, truncated, info = walk.step(walk.action_space.sample())
         if terminated or truncated:
-            falls, _ = falls + (seen in holes), walk.reset()
+            falls += seen in holes
+            walk.reset()
     print(f"{name}: {falls} falls in 3000 steps")

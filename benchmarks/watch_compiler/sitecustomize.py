@@ -21,10 +21,10 @@ def _note(kind: str, since: float, data: Any) -> None:
         log.write(f"{kind}\t{since}\t{time.monotonic()}\t{what}\n")
 
 
-def _watch(events: ModuleType) -> None:
+def _watch(events: Any) -> None:
     class Listener(events.Listener):
         def __init__(self, kind: str) -> None:
-            self.kind, self.since = kind, []
+            self.kind, self.since = kind, list[float]()
 
         def on_start(self, event: Any) -> None:
             self.since.append(time.monotonic())  # they nest: a function compiles those it calls
@@ -52,7 +52,7 @@ class _WhenLoaded:
             load(module)
             _watch(module)
 
-        spec.loader.exec_module = load_and_watch
+        setattr(spec.loader, "exec_module", load_and_watch)  # noqa: B010
         return spec
 
 

@@ -71,7 +71,9 @@ def binned(ends: Any, rewards: Any, violated: Any) -> dict[str, Any]:
 
 
 def train_missing() -> None:
-    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"steps": STEPS, "values": {}, "runs": {}}
+    found: dict[str, Any] = {"steps": STEPS, "values": {}, "runs": {}}
+    if RESULTS.exists():
+        found = json.loads(RESULTS.read_text())
     if found["steps"] != STEPS:
         raise SystemExit(f"{RESULTS} is of {found['steps']} steps; delete it first")
     for seed in SEEDS:

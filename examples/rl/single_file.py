@@ -85,4 +85,5 @@ def update(actor, critic, optimiser, rows, last) -> None:  # type: ignore[no-unt
 
 
 if __name__ == "__main__":
-    train(*map(int, sys.argv[1:3]))
+    steps, seed = sys.argv[1:3] or (8000, 0)
+    train(int(steps), int(seed))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, overload
 
 from surefoot.errors import InvalidInput, UnknownLabel
@@ -149,7 +149,7 @@ class Register:
             )
 
 
-class Names:
+class Names(Collection[Label]):
     """The labels of one step's states, in index order; without a list they are 0 … n-1.
 
     Labels are looked up by equality, as in a dictionary: two that compare equal are the same label.
@@ -164,6 +164,12 @@ class Names:
 
     def __len__(self) -> int:
         return self._size
+
+    def __iter__(self) -> Iterator[Label]:
+        return iter(self[:])
+
+    def __contains__(self, label: Label) -> bool:
+        return self.find(label) is not None
 
     @overload
     def __getitem__(self, index: int) -> Label: ...
