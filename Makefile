@@ -72,7 +72,7 @@ format: $(VENV)/.dev  ## rewrite the sources in the house format
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.test  ## measure against floors and aims, about ten minutes (ARGS=bench_plan for a part)
+bench: $(VENV)/.test  ## measure against floors and aims, about twenty minutes (ARGS=bench_plan for a part)
 	$(BIN)/python -m benchmarks $(ARGS)
 
 # Simulators that others wrote, in an environment of their own; what they give is recorded in cases/ and docs/images.

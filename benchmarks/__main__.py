@@ -2,7 +2,7 @@
 
 Prints one table, what falls short in red. What is measured goes to build/benchmarks.json part by part, so that Ctrl-C
 loses little; a whole run then becomes benchmarks/results.json, and from it come the tables and the picture of
-docs/benchmarks.md. Run it on a quiet machine.
+docs/benchmarks.md. With --update, some parts take the place of their last measurement there. Run it on a quiet machine.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ from benchmarks.table import show
 PARTS = (
     "bench_plan",
     "bench_sparse",
+    "bench_rays",
+    "bench_plants",
+    "bench_growing",
     "bench_runs",
     "bench_seeds",
     "bench_bounds",
@@ -89,10 +92,23 @@ def measure_all(parts: Sequence[str], out: Path, console: Console) -> tuple[dict
     return found, ending
 
 
+def updated(known: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """The known results with other rows for the parts that were found, and the day on which these were measured."""
+    rows = [row for row in known["rows"] if row["part"] not in found["seconds"]] + found["rows"]
+    later = known.get("later", {}) | dict.fromkeys(found["seconds"], found["machine"]["date"])
+    return {
+        "machine": known["machine"],
+        "later": {part: date for part, date in later.items() if date != known["machine"]["date"]},
+        "seconds": known["seconds"] | found["seconds"],
+        "rows": sorted(rows, key=lambda row: PARTS.index(row["part"])),
+    }
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of: {', '.join(PARTS)} (default: all)")
     parser.add_argument("--out", type=Path, help="where the numbers go, as JSON")
+    parser.add_argument("--update", action="store_true", help="put the measured parts into the committed results")
     chosen = parser.parse_args()
     parts = chosen.parts or PARTS
     if unknown := [part for part in parts if part not in PARTS]:
@@ -102,9 +118,11 @@ def main() -> int:
     show(found["rows"], console)
     aims = [row for row in found["rows"] if has_aim(row)]
     console.print(f"{sum(map(falls_short, aims))} of {len(aims)} aims missed; numbers in {out}", soft_wrap=True)
-    if ending == "whole" and set(parts) == set(PARTS) and not chosen.out:
+    whole = set(parts) == set(PARTS) and not chosen.out
+    if ending == "whole" and (whole or chosen.update):
         from benchmarks import page, picture  # which needs Matplotlib
 
+        found = found if whole else updated(page.read(), found)
         keep(found, RESULTS)
         console.print("wrote", RESULTS, page.write(found), *picture.write(found), soft_wrap=True)
     return EXIT_CODES[ending]

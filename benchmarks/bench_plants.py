@@ -34,7 +34,7 @@ def cube(cells: int) -> sf.Plant:
     )
 
 
-def run(cells: int = 100, episodes: int = 1000) -> list[dict[str, Any]]:
+def run(cells: int = 100, episodes: int = 1000, steps: int = 40) -> list[dict[str, Any]]:
     cube(6)  # compile
     began = time.perf_counter()
     plant = cube(cells)
@@ -61,7 +61,7 @@ def run(cells: int = 100, episodes: int = 1000) -> list[dict[str, Any]]:
             "better": "lower",
         },
         *charger(episodes),
-        *sled(40, 15_000),
+        *sled(steps, 15_000),
     ]
 
 

@@ -44,8 +44,13 @@ def _setting(found: dict[str, Any]) -> str:
     load = "" if machine.get("load") is None else f"; load before it began: {machine['load']:g}"
     names = ("python", "numpy", "scipy", "numba", "stormpy", "quantecon")
     versions = ", ".join(f"{name} {machine[name]}" for name in names if name in machine)
+    by_date: dict[str, list[str]] = {}
+    for part, date in sorted(found.get("later", {}).items()):
+        by_date.setdefault(date, []).append(part)
+    later = "".join(f" ({', '.join(parts)}: {date})" for date, parts in by_date.items())
     return (
-        f"Measured {machine['date']} on {machine['cores']} cores ({machine['processor']}{load}), with {versions}, "
+        f"Measured {machine['date']}{later} on {machine['cores']} cores ({machine['processor']}{load}), "
+        f"with {versions}, "
         f"in {sum(found['seconds'].values()) / 60:.0f} minutes. "
         f"**{len(aims) - sum(map(falls_short, aims))} of {len(aims)} aims are met.**"
     )

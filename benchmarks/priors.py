@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import surefoot as sf
+from benchmarks.playing import by_seed, played
 from benchmarks.timing import show
 
 SHARE = 0.5  #: an interval is as wide as ±50 % of the true coefficient
@@ -57,18 +59,21 @@ def declared_as(world: sf.World, limits: Sequence[sf.Limit]) -> sf.World:
     )
 
 
+def three_ways(name: str, episodes: int, seed: int) -> dict[str, tuple[float, int]]:
+    """Regret and violations of one seed, by what is declared."""
+    world = sf.worlds.make(name)
+    intervals = with_intervals(world, seed)
+    ways = {"norm": world, "their_norm": with_their_norm(intervals), "prior": intervals}
+    runs = {kind: played(sf.LsviNew(each.problem), each, episodes, seed) for kind, each in ways.items()}
+    return {kind: (float(run.regret.sum()), int(run.violations.sum())) for kind, run in runs.items()}
+
+
 def worth_of_intervals(worlds: dict[str, int] = WORLDS, seeds: range = SEEDS) -> list[dict[str, Any]]:
     found = []
     for name, episodes in worlds.items():
-        regret: dict[str, list[float]] = {"norm": [], "their_norm": [], "prior": []}
-        violations = 0
-        for seed in seeds:
-            world = sf.worlds.make(name)
-            intervals = with_intervals(world, seed)
-            for kind, each in zip(regret, (world, with_their_norm(intervals), intervals), strict=True):
-                played = sf.run(sf.LsviNew(each.problem), each, episodes, seed, progress=False)
-                regret[kind].append(float(played.regret.sum()))
-                violations += int(played.violations.sum())
+        runs = by_seed(partial(three_ways, name, episodes), seeds)
+        regret = {kind: [each[kind][0] for each in runs] for kind in ("norm", "their_norm", "prior")}
+        violations = sum(broken for each in runs for _, broken in each.values())
         found.append(
             {
                 "name": f"{name}: regret at {episodes:,} episodes with intervals of ±50 % over that with the norm",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import re
@@ -15,7 +16,7 @@ import pytest
 
 from benchmarks import __main__ as bench
 from benchmarks import bench_first_call, bench_rlberry, bench_seeds, grid, page, picture
-from benchmarks.rows import aim, falls_short, measured, not_measured
+from benchmarks.rows import aim, falls_short, has_aim, measured, not_measured
 
 ROOT = Path(__file__).parents[2]
 
@@ -137,6 +138,27 @@ def test_time_that_overlaps_counts_once() -> None:
 # ---------------------------------------------------------------- make bench
 
 
+@pytest.mark.parametrize("part", bench.PARTS)
+def test_every_part_can_be_loaded(part: str) -> None:
+    assert callable(importlib.import_module(f"benchmarks.{part}").run)
+
+
+@pytest.mark.parametrize(
+    ("part", "sizes"),
+    [
+        ("bench_bounds", {"worlds": {"thermal/testing": 1.0}, "seeds": range(1), "episodes": 5}),
+        ("bench_plants", {"cells": 6, "episodes": 5, "steps": 6}),
+        ("bench_seeds", {"seeds": 1, "episodes": 20}),
+        ("bench_shield", {"steps": 2}),
+    ],
+)
+def test_a_part_measures_what_its_rows_say(part: str, sizes: dict[str, Any]) -> None:
+    """On problems too small to mean anything: it runs, and its rows can be shown."""
+    found = importlib.import_module(f"benchmarks.{part}").run(**sizes)
+    assert all(math.isfinite(row["value"]) and measured(row) for row in found)
+    assert [aim(row) for row in found if has_aim(row)]
+
+
 @pytest.fixture
 def parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     """Parts by name, what each does: `make bench` with these in place of its own, its files in a scratch folder."""
@@ -194,6 +216,17 @@ def test_some_parts_leave_the_page_alone(parts: dict[str, Any], monkeypatch: pyt
     assert run_bench(parts, monkeypatch, "one") == 0
     assert bench.UNFINISHED.exists()
     assert not bench.RESULTS.exists()
+
+
+def test_some_parts_can_take_the_place_of_their_last_measurement() -> None:
+    row = {"part": "bench_plan", "name": "b", "value": 2.0}
+    known = {"machine": {"date": "2001-02-03"}, "seconds": {"bench_plan": 1.0}, "rows": [row | {"value": 1.0}]}
+    serve = {"part": "bench_serve", "name": "a", "value": 3.0}
+    known["rows"].append(serve)
+    found = bench.updated(known, {"machine": {"date": "2001-03-04"}, "seconds": {"bench_plan": 9.0}, "rows": [row]})
+    assert found["rows"] == [row, serve]
+    assert (found["machine"], found["later"]) == (known["machine"], {"bench_plan": "2001-03-04"})
+    assert found["seconds"] == {"bench_plan": 9.0}
 
 
 # ---------------------------------------------------------------- the grid of two programs
