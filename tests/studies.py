@@ -14,7 +14,7 @@ import numpy as np
 
 import surefoot as sf
 from surefoot.errors import OutOfOrder
-from surefoot.monitor.watching import AlarmLike
+from surefoot.monitor.monitor import Alarm, Monitor
 from surefoot.storage.disk import FileLayer
 from surefoot.study import journal as journals
 from surefoot.study import records
@@ -127,23 +127,23 @@ def tell_again(study: Study, attempt: Any, seen: Any) -> None:
         seen("tell", attempt)
 
 
-class Calm:
+class Calm(Monitor):
     """A monitor that never minds; it counts, so that its state can be compared."""
 
     def __init__(self, problem: sf.Problem, false_alarm: float) -> None:
         self.false_alarm, self.seen = false_alarm, 0
 
-    def observe(self, h: int, edge_index: int, cost: Any) -> AlarmLike | None:
+    def observe(self, h: int, edge_index: int, cost: Any) -> Alarm | None:
         self.seen += 1
         return None
 
-    def observe_features(self, h: int, features: Any, cost: Any) -> AlarmLike | None:
+    def observe_features(self, h: int, features: Any, cost: Any) -> Alarm | None:
         return self.observe(h, -1, cost)
 
-    def observe_terminal(self, state_index: int, cost: Any) -> AlarmLike | None:
+    def observe_terminal(self, state_index: int, cost: Any) -> Alarm | None:
         return self.observe(-1, state_index, cost)
 
-    def beyond(self, h: int, cost: Any) -> AlarmLike | None:
+    def beyond(self, h: int, cost: Any) -> Alarm | None:
         return None
 
     def arrays(self) -> dict[str, Any]:
@@ -153,19 +153,15 @@ class Calm:
         self.seen = int(arrays["seen"][0])
 
 
-class Raised:
-    def __init__(self, kind: str) -> None:
-        self.kind, self.message, self.details = kind, f"a {kind} alarm", {"why": kind}
-
-
 class Nervous(Calm):
     """Raises an alarm at chosen measurements."""
 
     at: Mapping[int, str] = {}
 
-    def observe(self, h: int, edge_index: int, cost: Any) -> AlarmLike | None:
+    def observe(self, h: int, edge_index: int, cost: Any) -> Alarm | None:
         self.seen += 1
-        return Raised(self.at[self.seen]) if self.seen in self.at else None
+        kind = self.at.get(self.seen)
+        return None if kind is None else Alarm(kind, f"a {kind} alarm", {"why": kind})
 
 
 def nervous(at: Mapping[int, str]) -> type[Nervous]:

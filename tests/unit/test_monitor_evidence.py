@@ -12,9 +12,8 @@ from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.monitor import window_kernels as kernels
 from surefoot.monitor.monitor import SHARES, Monitor
-from surefoot.monitor.ridges import ridge_grid
 from surefoot.monitor.shift_kernels import common_fit, log_shift
-from surefoot.monitor.window_kernels import FIRST_LEVEL, UNUSED
+from surefoot.monitor.window_kernels import FIRST_LEVEL, UNUSED, ridge_grid
 from tests.monitored import ALPHA, chain, told
 
 # --- RSS ------------------------------------------------------------------------------------------------

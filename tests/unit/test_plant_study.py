@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 import surefoot as sf
 from surefoot.errors import InvalidInput, OutOfOrder
 from tests.forgery import forge
-from tests.unit.test_plant import arrives, arriving, tank, truth
+from tests.unit.test_plant import LIMIT, arrives, arriving, tank, truth
 
 
 def played(path: Path, episodes: int, seed: int, plant: sf.Plant | None = None, truth: Any = truth) -> sf.Plant:
@@ -28,8 +29,12 @@ def played(path: Path, episodes: int, seed: int, plant: sf.Plant | None = None, 
     return plant
 
 
-def test_every_offer_is_certified_at_the_exact_state_and_the_audit_agrees(tmp_path: Path, seed: int) -> None:
-    played(tmp_path / "tank.study", 12, seed)
+@pytest.mark.parametrize("shared", [0.0, 0.02])
+def test_every_offer_is_certified_at_the_exact_state_and_the_audit_agrees(
+    shared: float, tmp_path: Path, seed: int
+) -> None:
+    """Also where an episode's readings share an offset: what is played at an exact state depends on none of them."""
+    played(tmp_path / "tank.study", 12, seed, tank(limits=[replace(LIMIT, episode_noise=shared)]))
     report = sf.audit(tmp_path / "tank.study")
     assert report.clean, str(report)
     assert report.counts["offers at an exact state"] == 2 * 12 * 4

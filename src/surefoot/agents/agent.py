@@ -175,7 +175,14 @@ class Agent(ABC):
         played = None if intensity is None else self.problem.intensity(h, pair, intensity, str(place))
         if told is not None and (features is not None or not self.problem.has_rays):
             x = measured_features(self.problem, self.problem.graph.layers[h], edge, features, str(place))
+        place.strayed |= self.problem.shared_offsets and self._departs(h, place.state, pair, played)
         self._record(h, pair, edge, told, x, played)
+
+    def _departs(self, h: int, state: int, pair: int, intensity: float | None) -> bool:
+        """Is this another choice than this agent's? Whoever made it may have seen a reading of this episode."""
+        planned = self.intensities()
+        opened = intensity is None or planned is None or intensity == planned[h][pair]
+        return not opened or int(self.policy()[h][state]) != pair
 
     def intensity(self, h: int, state: Label, action: Label) -> float:
         """The intensity at which this action is to be played now; 1 for one that has none (spec 9)."""

@@ -72,9 +72,7 @@ class Learner(Agent):
         self._waiting: Waiting | None = None  # what :meth:`take` was told, made when first needed
         self.environment_seeds: set[int] = set()  # of environments whose episodes :meth:`take` was told
         self.disproved = ""  #: what a shield has seen that was declared impossible
-        self.shared_offsets = any(limit.episode_noise > 0.0 for limit in problem.limits)
         self.grows_alone = True  #: False: whoever has it lets the graph grow, by :meth:`adopt`
-        self.strayed = False  #: costs of the episode under way are no longer learned from
         self.replan()
 
     @property
@@ -141,13 +139,8 @@ class Learner(Agent):
     ) -> None:
         """Count one transition in both regressions; values are those of the plan in force."""
         self._enter()
-        planned, state = self.plan.intensities, under_way(self.place).state
-        own = intensity is None or planned is None or intensity == planned[h][pair]
         layer, at, along = self.played(h, pair, edge, intensity)
-        if self.shared_offsets and not (own and int(self.policy()[h][state]) == pair):
-            # Whoever chose otherwise may have seen the offset that this episode's measurements share (spec 3).
-            self.strayed = True
-        if cost is not None and not self.strayed:
+        if cost is not None and not under_way(self.place).strayed:
             if features is None:
                 features = measured_features(self.problem, layer, along, None, self.place)
             self.costs.add(h, features, cost)
@@ -187,17 +180,13 @@ class Learner(Agent):
 
     def _record_terminal(self, cost: FloatArray | None) -> None:
         self._enter()
-        features = self.problem.graph.terminal.cost_features
-        if cost is not None and features is not None and not self.strayed:
-            state = under_way(self.place).state
+        features, place = self.problem.graph.terminal.cost_features, under_way(self.place)
+        if cost is not None and features is not None and not place.strayed:
+            state = place.state
             self.costs.add(self.problem.horizon - 1, features[state : state + 1], cost)
             self._note_last(state, cost)
             self._new_data = True
         super()._record_terminal(cost)
-
-    def _begin(self, state: int) -> None:
-        super()._begin(state)
-        self.strayed = False
 
     def skip(self, episodes: int) -> None:
         super().skip(episodes)

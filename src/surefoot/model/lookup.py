@@ -109,6 +109,11 @@ class Lookup:
         costed = len(self.graph.layers) + (self.graph.terminal.cost_features is not None)
         return freeze(self.noise_of(costed if self.stationary_costs else 1))
 
+    @cached_property
+    def shared_offsets(self) -> bool:
+        """True when measurements of one episode share an offset (``episode_noise``)."""
+        return any(limit.episode_noise > 0.0 for limit in self.limits)
+
     def noise_of(self, rows: int) -> FloatArray:
         """(m,) the scale of the noise of so many measurements of one episode, in any one direction."""
         pairs = [(limit.noise, limit.episode_noise) for limit in self.limits]

@@ -112,7 +112,6 @@ from surefoot.model.graph import NO_ROW, FloatArray
 from surefoot.model.problem import Problem
 from surefoot.monitor import window_kernels as kernels
 from surefoot.monitor.mixture_kernels import ALL, NOTHING, SHIFT, Verdict, weigh
-from surefoot.monitor.ridges import ridge_grid
 from surefoot.monitor.window_kernels import FIRST_LEVEL, UNUSED, DeclaredModel, Windows
 
 SHARES = (0.75, 0.3, 0.1, 0.03)  #: the s of item 6
@@ -142,12 +141,11 @@ class Monitor:
         longest = graph.largest_cost_norm() or 1.0
         noises, norms = problem.noise_of(1), np.array([prior.reach for prior in problem.priors])
         self._thresholds = problem.violation_thresholds
-        self._shared = any(limit.episode_noise > 0.0 for limit in limits)
         self._episodes = np.array([0, problem.horizon, 0], np.int64)  # begun, step last told, rows in the model test
         self._declared = DeclaredModel(
             noises=noises,
             norms=norms,
-            ridges=ridge_grid(noises, norms, longest),
+            ridges=kernels.ridge_grid(noises, norms, longest),
             shares=np.array(SHARES),
             prior=(longest / _SHIFT) ** 2,
         )
@@ -220,7 +218,7 @@ class Monitor:
     def _in_model_test(self, h: int) -> bool:
         """With offsets that an episode shares, one row of each is told to the model test (item 9), of a step fixed
         before it begins. Steps rise within an episode."""
-        if not self._shared:
+        if not self.problem.shared_offsets:
             return True
         begun, last, told = self._episodes.tolist()
         if h <= last:

@@ -24,6 +24,10 @@ FIRST_LEVEL = 5  #: windows start at multiples of 2^FIRST_LEVEL
 UNUSED = -1  #: the start of a window that has not begun
 EPSILON = 16.0 * float(np.finfo(np.float64).eps)  #: more than one rotation can lose, relative to its row
 
+_RIDGES = (1.0, 100.0)  # times (σ/L)², where the prior and one measurement weigh alike
+_LEAST_RIDGE = 1e-18  # times max ‖x‖²
+_LARGEST_RIDGE = 1e18
+
 
 class DeclaredModel(NamedTuple):
     """What the problem declares, and what it is tested with."""
@@ -48,6 +52,24 @@ class Windows(NamedTuple):
     spread: FloatArray  # (W, R, m)   Σ b², b = ζ(1 + Σ|ρ|) + Σ|ρ|t
     squares: FloatArray  # (W, R, m)   Σ (|cost| + |⟨m, x⟩|)²
     excess: FloatArray  # (W, R, m)   D = max(0, max_λ RSS_λ − λL²), less what rounding may have added
+
+
+def ridge_grid(noises: FloatArray, norms: FloatArray, longest: float) -> FloatArray:
+    """The ridges of item 3, any of which is valid: (σ_j/L_j)²·{1, 100} of every limit, thinned to one per decade.
+
+    Without noise, or with none to speak of, a ridge that no measurement can feel; for L = 0 one that allows no fit.
+    The smallest is at most ‖x‖² of the longest feature: the search for shifts takes it off again.
+    """
+    square = longest * longest
+    wanted = [square]
+    for noise, norm in zip(noises.tolist(), norms.tolist(), strict=True):
+        ratio = math.inf if norm == 0.0 else noise / norm
+        wanted += [c * min(max(ratio * ratio, _LEAST_RIDGE * square), _LARGEST_RIDGE * square) for c in _RIDGES]
+    kept: list[float] = []
+    for ridge in sorted(wanted):
+        if not kept or ridge > 10.0 * kept[-1]:
+            kept.append(ridge)
+    return np.array(kept)
 
 
 def no_windows(n: int, n_ridges: int, regressions: int, dim: int, limits: int) -> Windows:

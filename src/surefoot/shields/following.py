@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,20 +16,20 @@ import numpy as np
 from surefoot.agents.blocks.place import Place, refuse_inside, under_way
 from surefoot.agents.learner import Learner
 from surefoot.errors import AssumptionBroken, InvalidInput, UnknownLabel
-from surefoot.model.graph import NO_ACTION, BoolArray, freeze
+from surefoot.model.graph import NO_ACTION, BoolArray
 from surefoot.plan.plan import Plan
-from surefoot.shields.reading import Masks, Reader, Transition
+from surefoot.shields.reading import Reader, Transition
 
 OUTSIDE = ("fallback", "nearest")
 
 
 class Allowed:
-    """What one plan certifies, as masks over an environment's actions, made step by step when needed."""
+    """What one plan certifies, as masks over an environment's actions, made state by state when needed."""
 
     def __init__(self, learner: Learner, reader: Reader) -> None:
         self.plan: Plan = learner.plan
         self._reader = reader
-        self._masks: list[Masks | None] = [None] * len(learner.problem.graph.layers)
+        self._masks: dict[tuple[int, int], BoolArray] = {}
         self.certificate: dict[str, Any] = {
             "plan": self.plan.number,
             "certified_actions": self.plan.n_certified(),
@@ -40,18 +39,13 @@ class Allowed:
             "counted": True,
         }
 
-    def masks(self, h: int) -> Masks:
-        """For each state of step h, (n,) its certified actions."""
-        found = self._masks[h]
+    def mask(self, h: int, state: int) -> BoolArray:
+        """(n,) the certified actions of a state."""
+        found = self._masks.get((h, state))
         if found is None:
-            found = self._masks[h] = self._reader.masks(h, self.plan.certified_sets.pairs[h])
+            pairs = self._reader.pairs(h, state)
+            found = self._masks[h, state] = (pairs != NO_ACTION) & self.plan.certified_sets.pairs[h][pairs]
         return found
-
-    @cached_property
-    def existing(self) -> list[Masks]:
-        """For each step and state, (n,) the actions that exist."""
-        layers = self.plan.problem.graph.layers
-        return [self._reader.masks(h, np.ones(layer.n_pairs, bool)) for h, layer in enumerate(layers)]
 
 
 class Follower:
@@ -62,13 +56,11 @@ class Follower:
         self.place: Place | None = None
         self.replaced = False  # the last action
         self.replacements = 0  # all of them
-        self._nothing: BoolArray = freeze(np.zeros(n_actions, bool))
-        self.mask, self.exists = self._nothing, self._nothing  # (n,) read-only: what may be played, what there is
+        self._nothing: BoolArray = np.zeros(n_actions, bool)
+        self.mask, self.exists = self._nothing, self._nothing  # (n,) what may be played, what there is
         self._allowed = Allowed(learner, reader)
-        self._existing = self._allowed.existing
         self._layers, self._last = learner.problem.graph.layers, learner.problem.horizon - 1
         self._counts = True
-        self._strayed = False  # costs of this episode are no longer learned from
         self._lost = ""
 
     @property
@@ -90,7 +82,7 @@ class Follower:
         start = self.reader.start(observation, info)
         if learner.plan is not self._allowed.plan:
             self._allowed = Allowed(learner, self.reader)
-        self._counts, self._lost, self.replaced, self._strayed = counts, "", False, False
+        self._counts, self._lost, self.replaced = counts, "", False
         self.place = Place(learner.problem, learner.episodes + 1, 0, start)
         self._look(0, start)
 
@@ -105,7 +97,7 @@ class Follower:
     def arrive(self, step: Transition) -> bool:
         """Record what the action did; → is the episode over?"""
         place = under_way(self.place)
-        h, pair = place.step, self.reader.pair(place.step, place.state, step.action)
+        h, pair = place.step, int(self.reader.pairs(place.step, place.state)[step.action])
         try:
             state = self.reader.arrival(h + 1, step)
         except UnknownLabel as error:
@@ -123,11 +115,11 @@ class Follower:
             self._stray(h + 1, state)
         else:
             edge = first + following.index(state)
-            if self.learner.shared_offsets and int(self._allowed.plan.values.action[h][place.state]) != pair:
-                self._strayed = True  # whoever chose otherwise may have seen the offset of this episode (spec 3)
+            if place.problem.shared_offsets and int(self._allowed.plan.values.action[h][place.state]) != pair:
+                place.strayed = True  # whoever chose otherwise may have seen the offset of this episode
             place.move(edge)
             if self._counts:
-                cost, last = (None, None) if self._strayed else self.reader.costs(step)
+                cost, last = (None, None) if place.strayed else self.reader.costs(step)
                 self.learner.take(h, pair, edge, cost, self.reader.features(h, edge, step))
                 if h + 1 == self._last and place.due == "terminal":
                     self.learner.take_terminal(state, last)
@@ -144,13 +136,9 @@ class Follower:
     # --- what is certified ------------------------------------------------------------------------------
 
     def _look(self, h: int, state: int) -> None:
-        self.exists = self._existing[h][state]
-        if self._lost:
-            alone = np.zeros(self._layers[h].n_pairs, bool)
-            alone[self._fallback(h, state)] = True
-            self.mask = self.reader.masks(h, alone)[state]
-        else:
-            self.mask = self._allowed.masks(h)[state]
+        pairs = self.reader.pairs(h, state)
+        self.exists = pairs != NO_ACTION
+        self.mask = pairs == self._fallback(h, state) if self._lost else self._allowed.mask(h, state)
 
     def _instead(self, action: int) -> int:
         place = under_way(self.place)

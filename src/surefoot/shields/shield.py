@@ -163,7 +163,7 @@ def _learner(learner: Any, known: Problem | None) -> Learner:
 
 def _refuse_partial_episodes(learner: Learner, environments: int) -> None:
     """Where rows of one regression share an offset, plans may know whole episodes only (spec 3)."""
-    if environments > 1 and learner.shared_offsets and learner.problem.stationary_costs:
+    if environments > 1 and learner.problem.shared_offsets and learner.problem.stationary_costs:
         raise InvalidInput(
             "episodes are played one at a time where costs are stationary and a limit declares episode_noise",
             got=f"{environments} environments",

@@ -184,7 +184,9 @@ def _other_limits(old: Problem, new: Problem, discard: bool) -> str:
         for name in ("noise", "episode_noise", "misspecification"):
             if getattr(b, name) < getattr(a, name):
                 return f"limit {a.name!r}: {name} {getattr(b, name):g}, it was {getattr(a, name):g}"
-    if not discard and _shares(new) and not _shares(old):  # rows after an override, or of no episode, are among them
+    if (
+        not discard and new.shared_offsets and not old.shared_offsets
+    ):  # rows after an override, or of no episode, are among them
         return "episode_noise where there was none, while the data are kept"
     for a, p, q in zip(old.limits, old.priors, new.priors, strict=True):
         if _other(p, q):
@@ -196,11 +198,6 @@ def _other_limits(old: Problem, new: Problem, discard: bool) -> str:
             return f"limit {a.name!r}: norm {q.norm:g}, it was {p.norm:g}"
     smaller = new.transition_norm < old.transition_norm
     return f"transition_norm {new.transition_norm:g}, it was {old.transition_norm:g}" if smaller else ""
-
-
-def _shares(problem: Problem) -> bool:
-    """Measurements of an episode share an offset."""
-    return any(limit.episode_noise > 0.0 for limit in problem.limits)
 
 
 def _holds(wide: Prior, narrow: Prior) -> bool:

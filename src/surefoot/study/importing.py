@@ -166,7 +166,6 @@ class _Reader:
 
     def __init__(self, problem: Problem, source: str) -> None:
         self._problem, self.source, self._reader = problem, source, RowReader(problem)
-        self._offsets = any(limit.episode_noise > 0.0 for limit in problem.limits)
         self.rows: list[list[Any]] = []
         self._places: list[str] = []  # of the rows, in words
         self._ids: list[Label] = []
@@ -218,7 +217,7 @@ class _Reader:
         if (episode is None) != (not self._ids) and (self.rows or self._ids):
             raise InvalidInput("give every row its episode, or none")
         if episode is None:
-            if self._offsets:
+            if self._problem.shared_offsets:
                 fix = "Add a column 'episode': rows of one episode share an offset, and count together."
                 raise InvalidInput("a limit declares episode_noise, so every row needs its episode", fix=fix)
             return
@@ -240,9 +239,10 @@ class _Reader:
 
     def refuse_same_steps(self, known: repeats.KnownRows) -> None:
         """No episode's step is imported twice, whatever its rows say; nor an episode in parts that share an offset."""
-        found = list(known.same_steps(self._ids, self.rows, self._offsets)) if self._ids else []
+        shared = self._problem.shared_offsets
+        found = list(known.same_steps(self._ids, self.rows, shared)) if self._ids else []
         if found:
-            word = "shares the offset of" if self._offsets else "is in"
+            word = "shares the offset of" if shared else "is in"
             same = (f"episode {self._ids[i]!r}, step {self.rows[i][0]} {word} {where}" for i, where in found)
             self._refuse(
                 "these episodes were imported before",

@@ -22,7 +22,6 @@ from surefoot.model import files
 from surefoot.model.plant.plant import Plant
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
-from surefoot.monitor.watching import MonitorFactory
 from surefoot.storage.disk import FileLayer, writing
 from surefoot.storage.lock import Lock
 from surefoot.study import journal as journals
@@ -33,6 +32,7 @@ from surefoot.study.exact import check_plant_file, keep_plant
 from surefoot.study.journal import Journal, Line, Scan
 from surefoot.study.records import VERSION, Record, share
 from surefoot.study.standing import Standing
+from surefoot.study.state import MonitorFactory
 
 FAILURE_PROBABILITY = 0.05
 FALSE_ALARM = 0.01
@@ -213,12 +213,6 @@ def refuse_unaudited(constants: Mapping[str, Any]) -> None:
             got=f"left out: {', '.join(missing)}",
             fix="Keep them, or use surefoot.run, which needs no audit.",
         )
-
-
-def usual_monitor(problem: Problem, false_alarm: float) -> Any:
-    from surefoot.monitor.monitor import Monitor
-
-    return Monitor(problem, false_alarm)
 
 
 def refuse_sparse(problem: Problem, *, of_plant: bool) -> None:

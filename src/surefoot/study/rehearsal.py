@@ -21,6 +21,7 @@ from surefoot.agents.blocks.place import under_way
 from surefoot.errors import SurefootError
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
+from surefoot.monitor.monitor import Monitor
 from surefoot.study.status import progress_of
 
 EPISODES = 3
@@ -42,8 +43,6 @@ def _rehearsed(name: str, kind: tuple[str, str, str], costs: bool, transitions: 
 
 
 def _play(problem: Problem, name: str, options: dict[str, Any]) -> None:
-    from surefoot.monitor.monitor import Monitor
-
     agent = registry.make(name, problem, failure_probability=0.1, **options)
     assert isinstance(agent, LookAhead)
     monitor, cost = Monitor(problem, 0.01), np.array([0.1])

@@ -31,7 +31,7 @@ from surefoot.model.labels import label_of
 from surefoot.model.measured import finite_cost, measured_features
 from surefoot.model.problem import Problem
 from surefoot.model.rays import at_intensity
-from surefoot.monitor.watching import AlarmLike
+from surefoot.monitor.monitor import Alarm
 from surefoot.study import declaring
 from surefoot.study.declaring import Raised
 from surefoot.study.grown import other_growth
@@ -39,8 +39,8 @@ from surefoot.study.records import Record, drift
 from surefoot.study.state import State, unruffled
 
 T = TypeVar("T")
-_Observe = Callable[[FloatArray], AlarmLike | None]
-_Heard = tuple[AlarmLike | None, object]  # what the monitor says, and whether the row was certified
+_Observe = Callable[[FloatArray], Alarm | None]
+_Heard = tuple[Alarm | None, object]  # what the monitor says, and whether the row was certified
 
 
 class Standing(State):
@@ -124,7 +124,7 @@ class Standing(State):
         point, exact = record["point"], None
         if point is not None:
             self.exact, exact = point["state"], np.array([point["features"]])
-        self.agent.strayed |= self.agent.shared_offsets and (record["override"] or self.safe_mode)
+        place.strayed |= self.problem.shared_offsets and (record["override"] or self.safe_mode)
         self._compute(lambda: self.agent._record(h, pair, edge, cost, exact, played))
         if place.step == h:  # a transition that cannot be counted was made all the same
             place.move(edge)
@@ -153,7 +153,7 @@ class Standing(State):
         place.expect("terminal")
         _expect(record["episode"] == place.episode, "a last cost of another episode")
         cost = self._cost(record["cost"])
-        self.agent.strayed |= self.agent.shared_offsets and self.safe_mode
+        place.strayed |= self.problem.shared_offsets and self.safe_mode
         self._compute(lambda: self.agent._record_terminal(cost))
         certified = self.agent.plan.certified_sets.states[-1][place.state]
         self._weigh(
@@ -216,13 +216,13 @@ class Standing(State):
         elif cost is not None:
             self._heed(self._watched(h, cost, observe), record["n"], certified)
 
-    def _watched(self, h: int, cost: FloatArray, observe: _Observe) -> AlarmLike | None:
+    def _watched(self, h: int, cost: FloatArray, observe: _Observe) -> Alarm | None:
         """What the monitor says of a cost of step h; in safe mode, and where the agent does not learn from it either,
         it only looks whether a limit was exceeded."""
-        doubted = self.safe_mode or self.agent.strayed
+        doubted = self.safe_mode or (self.place is not None and self.place.strayed)
         return self._compute(lambda: self.monitor.beyond(h, cost) if doubted else observe(cost))
 
-    def _heed(self, alarm: AlarmLike | None, n: int, certified: object, at: str = "") -> None:
+    def _heed(self, alarm: Alarm | None, n: int, certified: object, at: str = "") -> None:
         """``certified``: by the plan in force. A cost of what was not certified may exceed its limit."""
         if alarm is not None:
             self._raise(alarm.kind, n, at + alarm.message, {**alarm.details, "certified": bool(certified)})

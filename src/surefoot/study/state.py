@@ -6,7 +6,7 @@ Only :class:`surefoot.study.standing.Standing` changes it, record by record.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,11 @@ from surefoot.agents.blocks.place import Place
 from surefoot.checks import promised
 from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
-from surefoot.monitor.watching import MonitorFactory, MonitorLike
+from surefoot.monitor.monitor import Monitor
 from surefoot.study.declaring import Declarations, Raised
 from surefoot.study.records import Record, share
+
+MonitorFactory = Callable[[Problem, float], Monitor]
 
 #: Numbers that overflow are dealt with where they lead to; whether numpy warns of them must change nothing.
 unruffled = np.errstate(all="ignore")
@@ -93,7 +95,7 @@ class State:
         """The constants that are fixed before any data, and stay as long as data are kept (spec 3)."""
         return {name: self.constants[name] for name in ("ridges", "ridge_ratios") if name in self.constants}
 
-    def new_monitor(self, problem: Problem, number: int) -> MonitorLike:
+    def new_monitor(self, problem: Problem, number: int) -> Monitor:
         return self._monitor_factory(problem, share(self.false_alarm, number))
 
     @unruffled

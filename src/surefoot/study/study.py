@@ -27,7 +27,7 @@ from surefoot.model.labels import Label, label_of
 from surefoot.model.measured import Cost, measured
 from surefoot.model.plant.plant import Plant
 from surefoot.model.problem import Problem
-from surefoot.monitor.watching import MonitorFactory
+from surefoot.monitor.monitor import Monitor
 from surefoot.storage.disk import FileLayer
 from surefoot.study import certificate, exporting, opening, records
 from surefoot.study import journal as journals
@@ -41,6 +41,7 @@ from surefoot.study.importing import Imported, prepare
 from surefoot.study.journal import Clock, Journal
 from surefoot.study.rehearsal import rehearse
 from surefoot.study.standing import Standing
+from surefoot.study.state import MonitorFactory
 from surefoot.study.status import next_call, progress_of, status
 from surefoot.study.telling import AS_OFFERED, Receipt, tell_entries, told_before
 
@@ -95,7 +96,7 @@ class Study(Held):
             despite: your reason to begin although :func:`surefoot.check` finds errors in the problem; without one, the
                 study is refused. The reason is journalled and shown by status, certificates and audit. An existing
                 study ignores it.
-            files, monitor_factory: replace the disk and :class:`surefoot.monitor.monitor.Monitor` in tests.
+            files, monitor_factory: replace the disk and the monitor in tests.
             progress: report long compilations on standard error; by default on a terminal. Everything that the study
                 will need is compiled here, so that no tell has to wait for it.
             agent_options: options of :class:`surefoot.LsviNew` or :class:`surefoot.LsviNewPaper`. For an existing
@@ -109,7 +110,7 @@ class Study(Held):
             opening.refuse_sparse(problem, of_plant=plant is not None)  # before there is a folder
         name = opening.agent_name(agent)
         wishes = opening.Wishes(problem, failure_probability, false_alarm, name, agent_options, plant, despite)
-        monitor = monitor_factory or opening.usual_monitor
+        monitor = monitor_factory or Monitor
         lock = opening.study_lock(path)
         if read_only:
             standing, remarks = opening.look(path, wishes, layer, monitor)

@@ -34,6 +34,7 @@ class Place:
     state: int
     told: bool = False  # the cost of the last state
     lost: bool = False  # an unknown action was applied
+    strayed: bool = False  # an action was played that may depend on an offset of this episode (spec 3)
 
     def __str__(self) -> str:
         return f"episode {self.episode}, {self.problem.naming.at_state(self.step, self.state)}"

@@ -103,7 +103,7 @@ def fitting(
         source = str(log) if isinstance(log, (str, Path)) else ""
         fix = "Correct or remove these rows and try again."
         raise InvalidInput("the log does not fit the problem", where=source, got="; ".join(faults), fix=fix)
-    if NO_EPISODE in names and any(limit.episode_noise > 0.0 for limit in problem.limits):
+    if NO_EPISODE in names and problem.shared_offsets:
         fix = "Add a column 'episode': rows of one episode share an offset, and are judged together."
         raise InvalidInput("a limit declares episode_noise, so every row needs its episode", fix=fix)
     return found, np.array(names, np.int64)
