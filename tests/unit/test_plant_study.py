@@ -126,6 +126,15 @@ def test_a_next_state_outside_its_box_is_an_alarm(tmp_path: Path) -> None:
     assert any("outside the support as before" in str(each) for each in sf.audit(tmp_path / "tank.study").exceptions)
 
 
+def test_what_samples_refute_begins_no_study(tmp_path: Path) -> None:
+    bent = tank(measures=lambda h, x, u: [1.0, x[0] * (1.1 - x[0]), u])  # higher inside a cell than at its corners
+    assert any("not affine" in error for error in sf.check(bent).errors)
+    with pytest.raises(InvalidInput, match="not affine in each coordinate"):
+        sf.Study.open(tmp_path / "bent.study", bent)
+    with sf.Study.open(tmp_path / "bent.study", bent, despite="0.0025 is nothing") as study:
+        assert "not affine" in study.status()["despite"]["findings"][0]
+
+
 def test_a_declaration_with_other_rows_of_cells_is_refused(tmp_path: Path) -> None:
     """Cells have several cost rows, and none of them may change."""
     noisy = sf.Limit("foam", bound=0.9, noise=30.0, norm=2.0)

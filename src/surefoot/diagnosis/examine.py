@@ -9,7 +9,7 @@ from surefoot import theory
 from surefoot.checks import probability, whole
 from surefoot.diagnosis.before_data import before_data, describe_forced, find_fallback_fault, lost_actions, lost_sets
 from surefoot.diagnosis.cold_start import Remedies, certified_moves, describe_cold_start
-from surefoot.diagnosis.diagnosis import Diagnosis, LayerReport, LimitReport, PaperReport, Sense
+from surefoot.diagnosis.diagnosis import Diagnosis, Finding, LayerReport, LimitReport, PaperReport, Sense
 from surefoot.diagnosis.findings import judge
 from surefoot.diagnosis.possible import no_fallback, no_probabilities
 from surefoot.diagnosis.rank import describe_features
@@ -39,7 +39,7 @@ def check(
     """Diagnose a problem before running it: what is wrong with it, whether learning can start, and what would help.
 
     Args:
-        problem: what is declared, a problem or a plant.
+        problem: what is declared, a problem or a plant; what samples of a plant refute (``plant.check``) is an error.
         failure_probability: p, the same as for the agent.
         episodes: K, the number you plan: for the warning that noise is too large for them, and the paper's constants.
         progress: called with a word or two before each part, to show progress.
@@ -107,7 +107,11 @@ def check(
     )
     findings = judge(found)
     if plant is not None:
-        findings = tuple(replace(each, text=plant.in_words(each.text)) for each in findings)
+        say("samples of the plant")
+        refuted = (
+            Finding("error", f"{each.rule}: {each.where}: {each.got}.", each.fix) for each in plant.check().refutations
+        )
+        findings = (*refuted, *(replace(each, text=plant.in_words(each.text)) for each in findings))
     return replace(found, findings=findings)
 
 

@@ -164,7 +164,7 @@ def first_record(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorF
     check_options(agent, kind, {name: value for name, value in options.items() if name in known}, own)
     promised: Record = {"failure_probability": p, "false_alarm": alpha, "agent": agent, "options": options}
     declared: Record = {"problem": problem.digest, "problem_file": files.file_for(problem, "problem")}
-    despite = examined(problem, share(p, 0), wishes.despite)
+    despite = examined(wishes.plant or problem, share(p, 0), wishes.despite)
     given = {**declared, **promised, "plant": wishes.plant, "despite": despite}
     try:
         standing = Standing(problem, given, monitor, partial(declaration, path))
@@ -187,7 +187,7 @@ def first_record(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorF
     }
 
 
-def examined(problem: Problem, failure_probability: float, despite: str | None) -> Record | None:
+def examined(problem: Problem | Plant, failure_probability: float, despite: str | None) -> Record | None:
     """Refuse a declaration in which ``check`` finds errors; with a reason, both as the opening's record has them."""
     if despite is not None and (type(despite) is not str or not despite.strip()):
         raise InvalidInput("say why the declaration is right", got=repr(despite)[:80], fix="It is kept in the journal.")
