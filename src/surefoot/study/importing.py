@@ -15,9 +15,8 @@ transitions alone); actions of any policy, the fallback's or an operator's, that
 **What is not allowed, and cannot be seen in the rows.** Whether a row or its cost is in the log must not depend on
 its noise: a log of alarms only, or a sensor that is silent when its reading is high, has noise of another mean, and
 no bound holds. When some limits' costs of a row are missing, all of that row's are left out, for the limits share one
-Gram matrix; the same condition covers that.
-Nor may these rows have chosen what scales or regularises rows, above all a prior (``sf.calibrate`` may propose one): (S3)
-wants that fixed before its data.
+Gram matrix; the same condition covers that. Nor may these rows have chosen what scales or regularises rows, above all a
+prior (``sf.calibrate`` may propose one): (S3) wants that fixed before its data.
 
 **Duplicates are refused.** Every row is compared with every other row of the import, of former imports, and with all
 that was told to this study: by episode and step where ids are given, and by content in any case (``repeats`` says
