@@ -603,6 +603,7 @@ OPENINGS: dict[str, tuple[Callable[[Record], Any], str]] = {
     "of the bounds": (lambda r: r["constants"].update(failure_probability=0.9), "its bounds work with"),
     "ridges": (lambda r: r["constants"].update(ridges=[1e-3, 1.0, 2.0]), "its ridges"),
     "radius": (lambda r: r["constants"].update(safety_radius_scale=0.5), "scaled"),
+    "narrowed": (lambda r: r["constants"].update(skip_hopeless=True), "skip_hopeless"),
     "radius and option": (
         lambda r: (r["constants"].update(safety_radius_scale=0.5), r["options"].update(safety_radius_scale=0.5)),
         "give up the guarantee",

@@ -66,6 +66,8 @@ def test_rows_around_the_next_state_are_on_record_and_audited(tmp_path: Path, se
         ("ask", lambda point: point["cells"].pop()),
         ("ask", lambda point: point.__setitem__("input", 0.2 if point["input"] != 0.2 else 0.1)),
         ("tell", lambda point: point["features"].__setitem__(0, 2.0)),
+        ("tell", lambda point: point["features"].__setitem__(1, point["features"][1] + 0.01)),
+        ("tell", lambda point: point["boxes"][0][1].__setitem__(0, point["boxes"][0][1][0] + 0.3)),
         ("tell", lambda point: point["state"].__setitem__(0, point["state"][0] + 0.3)),
     ],
 )

@@ -3,9 +3,9 @@
 Part of the audit: imports nothing of surefoot. From the plant's file come cells, start and guard, from the problem's
 the corner rows and successors of every cell, from the journal the exact states, features and boxes. What is verified of
 each offer: its state is the one told before and lies in its cell; its features lie in the range of the cell's corner
-rows; the cells that its boxes meet are the ones written, declared successors of its cell, and certified; and the bounds
-at its features keep the limits. What is not: that features and boxes are those of the user's functions, which no file
-can hold.
+rows; the cells that its boxes meet are the ones written, declared successors of its cell, and certified; the bounds
+at its features keep the limits; and boxes and features of what was told of it are its own. What is not: that features
+and boxes are those of the user's functions, which no file can hold.
 """
 
 from __future__ import annotations
@@ -119,14 +119,19 @@ class Points:
             found.append(bool(consistent and cells and keeps and all(sets.states[h + 1][i] for i in states)))
         return Proof(states, bounds, *found)
 
-    def tell(self, n: int, record: Record, pair: int | None, edge: int | None) -> tuple[int | None, Any]:
-        """(edge, features): the edge only when the next state lies in the boxes that stand there."""
+    def tell(
+        self, n: int, record: Record, pair: int | None, edge: int | None, offered: Record | None
+    ) -> tuple[int | None, Any]:
+        """(edge, features): the edge only when the next state lies in the boxes that stand there. ``offered``: the
+        point of the offer, whose boxes and features these are; None where something else was applied."""
         point = record["point"]
         after = self._point(point["state"])
         if self._cell(after) != record["next_state"]:
             self._wrong(n, f"{point['state']!r} does not lie in cell {record['next_state']!r}")
         if pair is None:
             return None, None
+        if offered is not None and point["boxes"] != offered["boxes"]:
+            self._wrong(n, "its boxes are not those of what was offered")
         guard = self._slack(after)
         may = any(
             (after >= np.array(low) - guard).all() and (after <= np.array(high) + guard).all()
@@ -135,6 +140,8 @@ class Points:
         if edge is None or not may:
             return None, None
         x = self._features(n, record["step"], pair, point["features"], record["intensity"])
+        if offered is not None and not _between(np.array(offered["features"], np.float64), x):
+            self._wrong(n, "its features are not those of what was offered")
         self._x = after
         return edge, x
 
@@ -202,10 +209,15 @@ class Points:
         x = np.array(written, np.float64)
         if x.shape != rows.shape[1:] or not np.isfinite(x).all():
             raise ValueError(f"no features of the problem: {written!r}")
-        off = _ROUNDING * np.maximum(np.abs(rows).max(), 1e-300)
-        if not ((x >= rows.min(axis=0) - off).all() and (x <= rows.max(axis=0) + off).all()):
+        if not _between(rows, x):
             self._wrong(n, "its features lie outside those of its cell's corners")
         return x
+
+
+def _between(rows: Any, x: Any) -> bool:
+    """Does x (d,) lie between rows (R, d), coordinate by coordinate?"""
+    off = _ROUNDING * np.maximum(np.abs(rows).max(), 1e-300)
+    return bool((x >= rows.min(axis=0) - off).all() and (x <= rows.max(axis=0) + off).all())
 
 
 def read_points(folder: Path, opened: Record, problem: Problem, wrong: Say) -> Points | None:

@@ -225,7 +225,7 @@ class Replay:
         edge = None if pair is None or after is None else problem.edge(h, pair, after)
         x = None if edge is None or self._points else problem.layers[h].measured(pair or 0, edge, played)
         if self._points is not None:
-            edge, x = self._points.tell(n, record, pair, edge)
+            edge, x = self._points.tell(n, record, pair, edge, None if other else ask.get("point"))
         known = pair is not None and problem.expanded(h, pair)
         edge = edge if known else None
         unused = "successor" if known and edge is None else None if known else "action"
