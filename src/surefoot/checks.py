@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections.abc
 import contextlib
 import difflib
+import importlib
 import inspect
 import math
 import types
@@ -97,6 +98,14 @@ def all_finite(**values: float) -> None:
     for name, value in values.items():
         if not math.isfinite(value):
             raise InvalidInput(f"{name} must be finite", got=repr(value))
+
+
+def needed(package: str, what: str, install: str) -> Any:
+    """An optional package, imported; if it is missing, an error says what needs it and how to get it."""
+    try:
+        return importlib.import_module(package)
+    except ImportError:
+        raise InvalidInput(f"{what} needs {package}", fix=f"Install it with: pip install {install}") from None
 
 
 # --- options that come from a file or a command line --------------------------------------------------------

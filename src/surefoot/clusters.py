@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from surefoot.checks import nearest, whole
+from surefoot.checks import nearest, needed, whole
 from surefoot.errors import InvalidInput
 from surefoot.storage.documents import read_toml
 from surefoot.threads import ONE_THREAD
@@ -70,12 +70,7 @@ class Cluster:
 
 def distributed() -> Any:
     """The package, or how to get it."""
-    try:
-        import distributed as found
-    except ImportError as error:
-        fix = "Install it with: pip install 'surefoot[dask]'."
-        raise InvalidInput("a cluster needs dask.distributed, which is not installed", fix=fix) from error
-    return found
+    return needed("distributed", "a cluster", "'surefoot[dask]'")
 
 
 def is_cluster(on: str) -> bool:
@@ -144,11 +139,7 @@ def from_file(path: str) -> Cluster:
     """The cluster that the file describes; the file is read now, the batch system asked when a client is opened."""
     kind, workers, options = read_file(Path(path))
     package = distributed()
-    try:
-        import dask_jobqueue
-    except ImportError as error:
-        fix = "Install it with: pip install dask-jobqueue."
-        raise InvalidInput("a batch system needs dask-jobqueue, which is not installed", where=path, fix=fix) from error
+    dask_jobqueue = needed("dask_jobqueue", "a batch system", "dask-jobqueue")
 
     @contextlib.contextmanager
     def connect() -> Iterator[Any]:

@@ -24,8 +24,9 @@ import surefoot as sf
 from surefoot import cli, clusters
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile, UnwritableFile
 from surefoot.plan.blockwise.team import Team
+from surefoot.runs import progress
 from surefoot.storage.disk import FileLayer
-from surefoot.sweeps import progress, sweep
+from surefoot.sweeps import sweep
 from surefoot.sweeps import task as play
 from surefoot.sweeps.engines import away, engine, local, on_dask
 from surefoot.sweeps.sweep import Contender, Spec
@@ -346,7 +347,7 @@ def test_an_engine_that_is_none(on: str, jobs: int | None, words: str, tmp_path:
 @pytest.mark.parametrize("package", ["distributed", "joblib"])
 def test_a_package_that_is_missing(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(InvalidInput, match=r"which is not installed. Install it with: pip install"):
+    with pytest.raises(InvalidInput, match=r"needs \w+\. Install it with: pip install"):
         engine.engine_of("dask" if package == "distributed" else package, 2)
 
 

@@ -164,10 +164,7 @@ def run_plant(
                     break
             number = done if learner is None else learner.episodes
             rng, noise = stream(seed, f"plant {number}"), stream(seed, f"sensor {number}")
-            if learner is not None:
-                _learn(learner, truth, table, done, rng, noise)
-            else:
-                _control(agent, truth, table, done, rng)
+            _play(agent, truth, table, done, rng, noise)
             done += 1
     except KeyboardInterrupt:
         if learner is not None and learner.learner.place is not None:
@@ -178,46 +175,43 @@ def run_plant(
     return table.first(done, promise, plan, time.perf_counter() - began)
 
 
-def _learn(
-    agent: PlantAgent, truth: Simulation, table: _Table, k: int, rng: np.random.Generator, noise: np.random.Generator
+def _play(
+    agent: PlantAgent | Controller,
+    truth: Simulation,
+    table: _Table,
+    k: int,
+    rng: np.random.Generator,
+    noise: np.random.Generator,
 ) -> None:
+    """One episode. A learner is told what it measures; a controller's ends if it leaves the box of states."""
     plant, x = truth.plant, truth.first(rng)
-    agent.begin_episode(x)
-    table.certified[k] = agent.plan.n_certified()
-    path, inputs = [x], []
+    learner = agent if isinstance(agent, PlantAgent) else None
+    if learner is not None:
+        learner.begin_episode(x)
+        table.certified[k] = learner.plan.n_certified()
+    path, inputs = [x], list[Any]()
     for h in range(plant.horizon - 1):
-        u = agent.act(h, x)
-        table.by_point[k] += agent.by_point
+        u = _applied(h, x, agent, len(plant.inputs.names)) if learner is None else learner.act(h, x)
         after, cost = truth.step(h, x, u, rng)
         table.enter(k, h, plant.reward(h, x, u), cost, after)
-        agent.observe(h, x, u, after, truth.measured(cost, noise))
+        if learner is not None:
+            table.by_point[k] += learner.by_point
+            learner.observe(h, x, u, after, truth.measured(cost, noise))
         x = after
         path.append(x)
         inputs.append(u)
-    table.reward[k] += plant.last_reward(x)
-    agent.end_episode()
-    table.keep(path, inputs)
-
-
-def _control(controller: Any, truth: Simulation, table: _Table, k: int, rng: np.random.Generator) -> None:
-    plant, x = truth.plant, truth.first(rng)
-    path, inputs = [x], []
-    for h in range(plant.horizon - 1):
-        u = _applied(h, x, controller(h, x.copy()), len(plant.inputs.names))
-        after, cost = truth.step(h, x, u, rng)
-        table.enter(k, h, plant.reward(h, x, u), cost, after)
-        x = after
-        path.append(x)
-        inputs.append(u)
-        if plant.cell(x) == plant.cells.outside:  # nothing is declared there: the episode is over
+        if learner is None and plant.cell(x) == plant.cells.outside:  # nothing is declared there
             break
     else:
         table.reward[k] += plant.last_reward(x)
+    if learner is not None:
+        learner.end_episode()
     table.keep(path, inputs)
 
 
-def _applied(h: int, x: FloatArray, given: Any, inputs: int) -> Any:
+def _applied(h: int, x: FloatArray, controller: Any, inputs: int) -> Any:
     """A controller's input, which need not be on the grid: a number, or a tuple where there are several inputs."""
+    given = controller(h, x.copy())
     try:
         numbers = np.asarray(given, np.float64)
     except (TypeError, ValueError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +14,8 @@ from numpy.typing import NDArray
 
 import surefoot
 from surefoot.agents.agent import Agent, Policy
-from surefoot.errors import InvalidInput, SurefootError
+from surefoot.checks import needed
+from surefoot.errors import InvalidInput
 from surefoot.exact import evaluate_all
 from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.labels import Label
@@ -143,12 +143,11 @@ class Run:
             >>> frame[["value", "violations", "margin_temperature"]].shape
             (50, 3)
         """
-        pandas = _needed("pandas", "pandas")
-        return pandas.DataFrame(self._table(table))
+        return needed("pandas", "to_pandas", "'surefoot[pandas]'").DataFrame(self._table(table))
 
     def to_arrow(self, table: str = "episodes") -> Any:
         """A table, "episodes" or "plans", as a pyarrow.Table; needs the extra ``parquet``."""
-        return _needed("pyarrow", "parquet").table(self._table(table))
+        return needed("pyarrow", "to_arrow", "'surefoot[parquet]'").table(self._table(table))
 
     def _table(self, name: str) -> dict[str, NDArray[Any]]:
         tables = self.tables()
@@ -209,14 +208,6 @@ class Run:
         )
 
 
-def _needed(package: str, extra: str) -> Any:
-    try:
-        return importlib.import_module(package)
-    except ImportError:
-        fix = f"Install it with: pip install 'surefoot[{extra}]'"
-        raise SurefootError(f"this needs {package}", fix=fix) from None
-
-
 def describe(agent: Agent, world: World, seed: int, episodes: int, done: int, before: dict[str, int]) -> dict[str, Any]:
     """The manifest: everything needed to repeat the run, and its guarantee.
 
@@ -244,12 +235,12 @@ def describe(agent: Agent, world: World, seed: int, episodes: int, done: int, be
         "done": int(done),
         "before": before,
         "failed_replans": agent.failed_replans,
-        "versions": dict(_versions()),
+        "versions": dict(versions()),
     }
 
 
 @cache
-def _versions() -> Mapping[str, str]:
-    """Looked up once: reading the metadata of four packages takes longer than a short run."""
+def versions() -> Mapping[str, str]:
+    """Of what a run depends on. Looked up once: reading the metadata of four packages takes longer than a short run."""
     packages = {name: version(name) for name in ("surefoot", "numpy", "scipy", "numba")}
     return {"python": platform.python_version(), **packages}

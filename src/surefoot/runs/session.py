@@ -28,7 +28,7 @@ from surefoot.model.rays import Intensities
 from surefoot.plan.plan import Plan
 from surefoot.runs import sources
 from surefoot.runs.plans_kept import Recorder, why_not_kept
-from surefoot.runs.progress import Interrupt, Progress
+from surefoot.runs.progress import Display, Interrupt
 from surefoot.runs.record import EpisodeRow, EpisodeTable, PlanTable, cost_event, value_event
 from surefoot.runs.run import Run, describe
 from surefoot.worlds.world import World
@@ -73,6 +73,7 @@ class Session:
         self.on_plan: OnPlan | None = None
         self.on_episode: OnEpisode | None = None
         self._ended = False  # by a callback
+        self._counted = 0, 0  # episodes, and the violations in them
         self.watch: Callable[[], bool] | None = None  # asked several times a second: shall the run stop here?
         if saved is not None:
             for name, column in self.table.columns().items():
@@ -107,10 +108,10 @@ class Session:
         self._follow()
         rollout = self._rollout() if compiled else None
         chunk = 64
-        bar = Progress(episodes, self.done, progress, self._headline)
-        with self._drawing(), Interrupt() as stop, compiling_said(progress), bar:
+        display = Display(1, episodes, progress)
+        with self._drawing(), Interrupt() as stop, compiling_said(progress), display:
             while self.done < episodes and not stop.requested:
-                before, started = self.done, time.perf_counter()
+                started = time.perf_counter()
                 step = chunk if self.on_episode is None else 1
                 last = min(episodes, self.done + step, self._next_save(every), self._next_policy())
                 if self._follow() and compiled:
@@ -135,7 +136,7 @@ class Session:
                 took = time.perf_counter() - started
                 if reached == last and took < CHUNK_SECONDS / 2:
                     chunk = min(2 * chunk, 1 << 20)
-                bar.advance(self.done - before)
+                display.advance("episodes", self.done, self.headline())
                 if checkpoint is not None and every is not None and self.done % every == 0:
                     self.save(Path(checkpoint))
                 if self.on_episode is not None and self.on_episode(self.table.row(self.done - 1)) is True:
@@ -305,9 +306,12 @@ class Session:
             table.to_gain[stretch] = self.plans.to_gain[-1]
         self.done = reached
 
-    def _headline(self) -> str:
-        done = max(1, self.done)
-        return f"regret {self.table.regret[done - 1]:.3g}, violations {int(self.table.violations[: self.done].sum())}"
+    def headline(self) -> str:
+        """How it goes, in a line; asked several times a second, so episodes are counted once."""
+        counted, violations = self._counted
+        violations += int(self.table.violations[counted : self.done].sum())
+        self._counted = self.done, violations
+        return f"regret {self.table.regret[self.done - 1]:.3g}, violations {violations}"
 
     def _finished(self, seconds: float) -> Run:
         self._follow()

@@ -6,8 +6,7 @@ import math
 from pathlib import Path
 from types import TracebackType
 
-from surefoot.checks import whole
-from surefoot.errors import SurefootError
+from surefoot.checks import needed, whole
 from surefoot.plan.plan import Plan
 from surefoot.runs.record import EpisodeRow
 
@@ -31,13 +30,9 @@ class TensorBoard:
     """
 
     def __init__(self, folder: str | Path, every: int = 1) -> None:
-        try:
-            from tensorboardX import SummaryWriter
-        except ImportError:
-            fix = "Install it with: pip install 'surefoot[tensorboard]'"
-            raise SurefootError("this needs tensorboardX", fix=fix) from None
+        package = needed("tensorboardX", "sf.TensorBoard", "'surefoot[tensorboard]'")
         self._every = whole("every", every, 1)
-        self._writer = SummaryWriter(str(folder))
+        self._writer = package.SummaryWriter(str(folder))
         self._regret, self._violations = 0.0, 0
         self._margin: list[float] = []
 

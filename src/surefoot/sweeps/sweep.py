@@ -45,11 +45,9 @@ was interrupted.
 
 from __future__ import annotations
 
-import platform
 import warnings
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -58,14 +56,14 @@ from surefoot.errors import InvalidInput
 from surefoot.exact.contenders import plans_on_clusters
 from surefoot.model.files import file_for
 from surefoot.runs import plans_kept as snapshots
-from surefoot.runs.progress import Interrupt
+from surefoot.runs.progress import Display, Interrupt
+from surefoot.runs.run import versions
 from surefoot.storage import disk
 from surefoot.storage.disk import writing
 from surefoot.sweeps import folder as folders
 from surefoot.sweeps.engines.engine import Engine, Lost, engine_of
 from surefoot.sweeps.engines.local import Here, Local
 from surefoot.sweeps.folder import Folder, open_folder
-from surefoot.sweeps.progress import Display
 from surefoot.sweeps.spec import Contender, Spec
 from surefoot.sweeps.task import Played, Task, make_agent
 from surefoot.worlds.world import World
@@ -218,8 +216,7 @@ def _manifest(spec: Spec, world: World) -> tuple[dict[str, Any], list[str]]:
     if spec.own_world:
         document["world"]["file"] = file_for(world.problem, "world")
     document["snapshots"] = {"seeds": kept, "note": note}
-    packages = ("surefoot", "numpy", "scipy", "numba")
-    document["versions"] = {"python": platform.python_version(), **{name: version(name) for name in packages}}
+    document["versions"] = dict(versions())
     return document, [note] if note and spec.snapshot_seeds else []
 
 

@@ -125,7 +125,6 @@ class _Watch:
         self._began = time.perf_counter()
         self._told, self._kept = 0.0, 0.0
         self._pause = self.task.checkpoint_seconds
-        self._counted, self._violations = 0, 0
 
     def seconds(self) -> float:
         return time.perf_counter() - self._began
@@ -136,7 +135,7 @@ class _Watch:
         if len(self.marks) > MOST_MARKS:
             del self.marks[1:-1:2]
         if now - self._told >= TELL_SECONDS:
-            self.tell(session.done, self._headline())
+            self.tell(session.done, session.headline())
             self._told = self.seconds()
         if now - self._kept >= self._pause and session.done < self.task.episodes:
             self.keep()
@@ -154,12 +153,6 @@ class _Watch:
                 self.recorder.tidy()
         self._kept = self.seconds()
         self._pause = max(self.task.checkpoint_seconds, SAVE_SHARE * (self._kept - began))
-
-    def _headline(self) -> str:
-        session = self.session
-        self._violations += int(session.table.violations[self._counted : session.done].sum())
-        self._counted = session.done
-        return f"regret {session.table.regret[session.done - 1]:.3g}, violations {self._violations}"
 
 
 def finish_run(run: Run, place: RunPlace, recorder: Recorder | None) -> None:

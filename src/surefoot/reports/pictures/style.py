@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from surefoot.errors import SurefootError
+from surefoot.checks import needed
 
 # Okabe and Ito's palette, with a dash pattern and a marker each, so that no plot relies on colour alone.
 LOOKS: dict[str, tuple[str, Any, str]] = {
@@ -80,11 +80,7 @@ def save_figure(plt: Any, figure: Any, path: Path) -> Path:
 
 
 def pyplot(paper: Paper) -> tuple[Any, Any]:
-    try:
-        import matplotlib
-    except ModuleNotFoundError:
-        raise SurefootError("drawing needs matplotlib", fix="Install it with: pip install 'surefoot[plot]'") from None
-    matplotlib.use("Agg")
+    needed("matplotlib", "drawing", "'surefoot[plot]'").use("Agg")
     import matplotlib.pyplot as plt
 
     settings: Any = parameters(paper)

@@ -19,9 +19,8 @@ from typing import Protocol
 from surefoot.checks import nearest
 from surefoot.clusters import cluster_of, is_cluster, jobs_of
 from surefoot.errors import InvalidInput
-from surefoot.runs.progress import Interrupt
+from surefoot.runs.progress import Display, Interrupt
 from surefoot.sweeps.folder import Folder
-from surefoot.sweeps.progress import Display
 from surefoot.sweeps.task import Played, Task
 
 

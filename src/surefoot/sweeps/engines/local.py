@@ -19,11 +19,10 @@ from typing import Any
 import numba
 
 from surefoot.clusters import MOST_DEATHS
-from surefoot.runs.progress import Interrupt
+from surefoot.runs.progress import Display, Interrupt
 from surefoot.sweeps.engines import spawned
 from surefoot.sweeps.engines.engine import Lost, Result, Results
 from surefoot.sweeps.folder import Folder, open_folder
-from surefoot.sweeps.progress import Display
 from surefoot.sweeps.task import ENDED, Task, packed, play_task, unpacked
 from surefoot.threads import one_blas_thread
 from surefoot.worlds.world import World

@@ -18,11 +18,10 @@ from typing import Any
 
 from surefoot.clusters import Cluster, distributed
 from surefoot.errors import SurefootError
-from surefoot.runs.progress import Interrupt
+from surefoot.runs.progress import Display, Interrupt
 from surefoot.sweeps.engines.away import Journey, world_file
 from surefoot.sweeps.engines.engine import Lost, Results
 from surefoot.sweeps.folder import Folder
-from surefoot.sweeps.progress import Display
 from surefoot.sweeps.task import Task
 
 PATIENCE = 60.0  # seconds for a first worker, and for a scheduler to come back

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from surefoot.checks import needed
 from surefoot.clusters import MOST_DEATHS
-from surefoot.errors import InvalidInput
-from surefoot.runs.progress import Interrupt
+from surefoot.runs.progress import Display, Interrupt
 from surefoot.sweeps.engines import away
 from surefoot.sweeps.engines.away import Files, Journey
 from surefoot.sweeps.engines.engine import Lost, Results
 from surefoot.sweeps.folder import Folder
-from surefoot.sweeps.progress import Display
 from surefoot.sweeps.task import Task, packed
 from surefoot.worlds.world import World
 
@@ -94,12 +93,7 @@ def _world(manifest: str, file: bytes | None) -> World:
 
 def joblib() -> Any:
     """The package, or how to get it."""
-    try:
-        import joblib as found
-    except ImportError as error:
-        fix = "Install it with: pip install joblib."
-        raise InvalidInput("this engine needs joblib, which is not installed", fix=fix) from error
-    return found
+    return needed("joblib", "this engine", "joblib")
 
 
 def _deadly() -> tuple[type[BaseException], ...]:
