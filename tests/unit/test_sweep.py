@@ -19,13 +19,13 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidInput, OutOfOrder, SurefootError, UnreadableFile, UnwritableFile
-from surefoot.runs import ledger
+from surefoot.runs import ledger, progress
 from surefoot.runs import plans_kept as snapshots
 from surefoot.runs.ledger import Ledger
 from surefoot.runs.run import Run
 from surefoot.storage import archive
 from surefoot.storage.disk import FileLayer
-from surefoot.sweeps import folder, progress, sweep
+from surefoot.sweeps import folder, sweep
 from surefoot.sweeps import task as play
 from surefoot.sweeps.sweep import Contender, Spec
 from tests.alike import AGENTS

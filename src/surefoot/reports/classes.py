@@ -13,10 +13,11 @@ import numpy as np
 
 from surefoot.exact import safe_sets
 from surefoot.exact.best import MOST_WHOLE
-from surefoot.model.graph import NO_ACTION, OUTSIDE, BoolArray, IntArray
+from surefoot.model.graph import NO_ACTION, OUTSIDE, BoolArray, IntArray, LayeredGraph
 from surefoot.model.growing import fully_grown
 from surefoot.model.labels import Label
 from surefoot.plan.certify import Certified, fallback_only
+from surefoot.plan.hope import followed
 from surefoot.plan.plan import Plan
 from surefoot.plan.segments import spread
 from surefoot.runs.plans_kept import Snapshot
@@ -120,13 +121,7 @@ class View:
 
     def _reached(self, by: tuple[Class, ...]) -> list[BoolArray]:
         """H of (S,) what actions of these classes may lead to from a start."""
-        graph = self.world.problem.graph
-        here = [np.zeros(graph.n_states(h), bool) for h in range(graph.horizon)]
-        here[0][graph.starts] = True
-        for h, layer in enumerate(graph.layers):
-            taken = np.isin(self.pairs[h], by) & here[h][layer.pair_state()]
-            here[h + 1][layer.successor[spread(taken, layer.pair_ptr)]] = True
-        return here
+        return states_reached(self.world.problem.graph, [np.isin(kinds, by) for kinds in self.pairs])
 
     def kinds_of_states(self) -> set[int]:
         """The classes of all states of all steps."""
@@ -157,6 +152,15 @@ class View:
         """Pairs by class, all steps together."""
         everything = np.concatenate([part[self._outside(h) is not None :] for h, part in enumerate(self.pairs)])
         return {kind: int((everything == kind).sum()) for kind in Class}
+
+
+def states_reached(graph: LayeredGraph, pairs: Sequence[BoolArray]) -> list[BoolArray]:
+    """H of (S,) where some pairs may lead from a start."""
+    here = [np.zeros(graph.n_states(0), bool)]
+    here[0][graph.starts] = True
+    for h, layer in enumerate(graph.layers):
+        here.append(followed(layer, pairs[h], here[h], graph.n_states(h + 1))[1])
+    return here
 
 
 def classify(world: World, plan: Plan | Snapshot | None = None) -> View:

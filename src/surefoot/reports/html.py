@@ -5,35 +5,89 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from surefoot.reports.charts import Chart
+from surefoot.reports.pictures.curves import chart_figure
 from surefoot.reports.pictures.style import LIGHT, Paper, pyplot
 from surefoot.storage.disk import write_text
 
 REPORT = "report.html"  #: the page of a directory of runs, or of a study
-SCRIPTED = "; script-src 'unsafe-inline'; img-src data:"  #: what a page with the explorer may do, too
+SCRIPTS = "; script-src 'unsafe-inline'; img-src data:"  #: what a page with the explorer may do, too
 
 # Colours that occur nowhere else: in the page each becomes a variable that light and dark set.
 _MARKED = Paper("page", background="#fdfcfb", ink="#010203", faint="#c9c8c7")
 _MARKS = {"background": _MARKED.background, "ink": _MARKED.ink, "faint": _MARKED.faint}
 
 
-def whole_page(body: str, name: str, what: str, lead: str, parts: dict[str, str], allowed: str = "") -> str:
-    """A shipped body with its parts, below the head that all pages share; ``allowed``: what else it may load."""
-    head = {
+class Section(NamedTuple):
+    """A part of a page that the navigation leads to."""
+
+    name: str  # its id; capitalised, what the navigation calls it
+    heading: str
+    body: str
+
+
+def sectioned(sections: Sequence[Section]) -> str:
+    """The body of a page: its navigation, and one section after the other."""
+    links = "".join(f'<a href="#{each.name}">{each.name.capitalize()}</a>' for each in sections)
+    parts = "".join(
+        f'<section id="{each.name}">\n<h2>{each.heading}</h2>\n{each.body}\n</section>\n' for each in sections
+    )
+    return f'<nav aria-label="Parts of this report">{links}</nav>\n<main>\n{parts}</main>'
+
+
+def whole_page(name: str, what: str, lead: str, body: str, script: str = "", allowed: str = "") -> str:
+    """A page; ``script``: what :func:`scripted` gives, ``allowed``: what else it may load."""
+    parts = {
         "title": escape(f"{name}: {what}"),
         "heading": f"{escape(name)} <small class='quiet'>{what}</small>",
         "lead": lead,
         "style": shipped("page.css"),
         "allowed": allowed,
+        "body": body,
+        "footer": f"Made by surefoot {escape(version('surefoot'))}; opens without a network.",
+        "script": script,
     }
-    footer = f"Made by surefoot {escape(version('surefoot'))}; opens without a network."
-    return filled("head.html", head) + filled(body, {**parts, "footer": footer})
+    return filled("page.html", parts)
+
+
+def scripted(data: Any, code: str = "") -> str:
+    """The end of a page with the explorer: its data, and its script, which is in the page unless ``code`` loads it."""
+    code = code or f"<script>\n{shipped('page.js')}\n</script>"
+    tip = '<div id="tip" role="tooltip" hidden></div>'
+    return f'{tip}\n<script type="application/json" id="data">{page_data(data)}</script>\n{code}'
+
+
+def headline_table(rows: Sequence[Mapping[str, str]], more: str = "") -> str:
+    """A line per agent or player, with what is promised to the left; ``more``: rows below."""
+
+    def left(name: str) -> str:
+        return " class=left" if name == "guarantee" else ""
+
+    head = "".join(f"<th scope=col{left(name)}>{name}</th>" for name in rows[0])
+    body = "".join(
+        f"<tr>{''.join(f'<td data-name={name!r}{left(name)}>{cell}</td>' for name, cell in row.items())}</tr>\n"
+        for row in rows
+    )
+    table = f"<table class=headline><thead><tr>{head}</tr></thead><tbody>{body}{more}</tbody></table>"
+    return f"<div class=scroll>{table}</div>"
+
+
+def stamp(guaranteed: bool, promise: str) -> str:
+    """What is promised, with a sign that needs no colour."""
+    look, sign = ("good", "✓") if guaranteed else ("bad", "✗")
+    return f'<span class="stamp {look}">{sign} {escape(promise)}</span>'
+
+
+def broken_limits(broke: bool, number: str) -> str:
+    """How often limits were broken, likewise."""
+    return f"<span class=bad>✗ {number}</span>" if broke else "<span class=good>✓ 0</span>"
 
 
 def filled(name: str, parts: dict[str, str]) -> str:
@@ -61,6 +115,10 @@ def page_data(value: Any) -> str:
 def svg_of(draw: Callable[[Any, Paper], Any], name: str) -> str:
     """A figure as part of a page."""
     return inline(_marked(draw), name)
+
+
+def chart_svg(chart: Chart) -> str:
+    return svg_of(lambda plt, paper: chart_figure(plt, chart, paper), chart.name)
 
 
 def _marked(draw: Callable[[Any, Paper], Any]) -> str:

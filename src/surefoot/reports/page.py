@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict
-from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any, cast
@@ -23,10 +22,22 @@ from surefoot.reports.charts import Chart
 from surefoot.reports.classes import classify
 from surefoot.reports.data import Explored, Headline, Report, Runs, read_runs, read_sweep
 from surefoot.reports.explorer import explorer, explorer_html
-from surefoot.reports.html import REPORT, SCRIPTED, page_data, shipped, svg_of, whole_page, write_figure
+from surefoot.reports.html import (
+    REPORT,
+    SCRIPTS,
+    Section,
+    broken_limits,
+    chart_svg,
+    headline_table,
+    scripted,
+    sectioned,
+    stamp,
+    svg_of,
+    whole_page,
+    write_figure,
+)
 from surefoot.reports.pictures.curves import chart_figure
 from surefoot.reports.pictures.draw import figure_of
-from surefoot.reports.pictures.style import Paper
 from surefoot.reports.plant_page import of_plants, write_plant_page
 from surefoot.reports.statistics import Mean
 from surefoot.runs.plants import PlantRun
@@ -71,7 +82,7 @@ def report(runs: Runs | PlantRun | Mapping[str, PlantRun], path: str | Path) -> 
         return write_plant_page(on_plant, target)
     found = read_runs(cast("Runs", runs))
     shown = [chart for chart in found.charts if chart.shown]
-    drawn = {each.name: svg_of(partial(_chart, chart=each), each.name) for each in shown}
+    drawn = {each.name: chart_svg(each) for each in shown}
     view = classify(found.world, found.explored.plans[-1] if found.explored.plans else None)
     world = svg_of(lambda plt, paper: figure_of(plt, view, paper), "world")
     with writing(target):
@@ -79,16 +90,12 @@ def report(runs: Runs | PlantRun | Mapping[str, PlantRun], path: str | Path) -> 
     return target
 
 
-def _chart(plt: Any, paper: Paper, chart: Chart) -> Any:
-    return chart_figure(plt, chart, paper)
-
-
 # --- figures --------------------------------------------------------------------------------------------
 
 
 def _write_chart(chart: Chart, folder: Path) -> str:
     write_text(folder / f"{chart.name}.csv", chart.csv())
-    return write_figure(partial(_chart, chart=chart), chart.name, folder)
+    return write_figure(lambda plt, paper: chart_figure(plt, chart, paper), chart.name, folder)
 
 
 def _write_world(report: Report, folder: Path) -> str:
@@ -106,16 +113,16 @@ def _page(report: Report, drawn: dict[str, str], world: str, files: bool) -> str
     data: dict[str, Any] = {"headlines": [asdict(each) for each in report.headlines], "explorer": None}
     if report.explored.plans:
         data["explorer"] = explorer(report.world, report.explored.plans)
-    parts = {
-        "headline": _headline(report),
-        "world": _world(report, world, files),
-        "explorer": _explorer(report.explored, data["explorer"]),
-        "charts": "\n".join(_figure(chart, drawn[chart.name], files) for chart in report.charts if chart.shown),
-        "runs": _runs(report),
-        "script": shipped("page.js"),
-        "data": page_data(data),
-    }
-    return whole_page("page.html", report.name, "surefoot report", _lead(report), parts, SCRIPTED)
+    charts = "\n".join(_figure(chart, drawn[chart.name], files) for chart in report.charts if chart.shown)
+    sections = [
+        Section("headline", "Headline", _headline(report)),
+        Section("world", "The world", _world(report, world, files)),
+        Section("explorer", "Explorer: what is certified, and why", _explorer(report.explored, data["explorer"])),
+        Section("charts", "Charts", f'<div class="grid">\n{charts}\n</div>'),
+        Section("runs", "The runs", _runs(report)),
+    ]
+    body, script = sectioned(sections), scripted(data)
+    return whole_page(report.name, "surefoot report", _lead(report), body, script, SCRIPTS)
 
 
 def _lead(report: Report) -> str:
@@ -128,13 +135,9 @@ def _lead(report: Report) -> str:
     return f"{escape(report.description[:1].upper() + report.description[1:])}. <strong>{text}</strong>"
 
 
-_HEADS = ("agent", "guarantee", "violations", "value", "gap closed", "regret", "slope", "bounds held", "runs", "time")
-
-
 def _headline(report: Report) -> str:
-    head = "".join(f"<th scope=col{' class=left' if name == 'guarantee' else ''}>{name}</th>" for name in _HEADS)
-    rows = "\n".join(_row(each) for each in report.headlines)
-    rows += "".join(_price(str(price)) for price in report.prices)
+    rows = [_row(each) for each in report.headlines]
+    prices = "".join(_price(str(price), len(rows[0])) for price in report.prices)
     notes = "".join(f"<p class=bad>{escape(note)}</p>" for note in report.notes)
     several = max(each.runs for each in report.headlines) > 1
     legend = (
@@ -146,21 +149,15 @@ def _headline(report: Report) -> str:
         "every plan (the confidence event). Price of safety: regret divided by that of the oracle shield, a learner of "
         "the same kind that is told which actions are truly safe and plays only those."
     )
-    table = f"<table class=headline><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-    return f"{notes}<div class=scroll>{table}</div><p class=quiet>{legend}</p>"
+    return f"{notes}{headline_table(rows, prices)}<p class=quiet>{legend}</p>"
 
 
-def _row(each: Headline) -> str:
-    if each.broke_a_limit:
-        where = f"<small>in {each.runs_with_violations} of {each.runs} runs</small>"
-        broken = f"<span class=bad>✗ {_number(each.violations, 1)}</span>{where}"
-    else:
-        broken = "<span class=good>✓ 0</span>"
-    stamp, sign = ("good", "✓") if each.guaranteed else ("bad", "✗")
-    cells = {
+def _row(each: Headline) -> dict[str, str]:
+    where = f"<small>in {each.runs_with_violations} of {each.runs} runs</small>" if each.broke_a_limit else ""
+    return {
         "agent": escape(each.label),
-        "guarantee": f'<span class="stamp {stamp}">{sign} {escape(each.promise)}</span>',
-        "violations": broken,
+        "guarantee": stamp(each.guaranteed, each.promise),
+        "violations": broken_limits(each.broke_a_limit, _number(each.violations, 1)) + where,
         "value": _number(each.value, 4),
         "gap closed": _number(each.gap_closed, percent=True),
         "regret": _number(each.regret, 0),
@@ -169,11 +166,6 @@ def _row(each: Headline) -> str:
         "runs": str(each.runs),
         "time": "–" if each.seconds is None else f"{each.seconds.mean:,.1f} s",
     }
-    body = "".join(
-        f"<td data-name='{name}'{' class=left' if name == 'guarantee' else ''}>{cell}</td>"
-        for name, cell in cells.items()
-    )
-    return f"<tr data-agent='{escape(each.label)}'>{body}</tr>"
 
 
 def _number(value: Mean, digits: int = 3, percent: bool = False) -> str:
@@ -182,8 +174,8 @@ def _number(value: Mean, digits: int = 3, percent: bool = False) -> str:
     return middle + (f"<small>{escape(bracket.strip() + rest)}</small>" if bracket else "")
 
 
-def _price(text: str) -> str:
-    across = f"<td class=left colspan={len(_HEADS) - 1}>{escape(text)}</td>"
+def _price(text: str, columns: int) -> str:
+    across = f"<td class=left colspan={columns - 1}>{escape(text)}</td>"
     return f"<tr class=price><td>price of safety</td>{across}</tr>"
 
 

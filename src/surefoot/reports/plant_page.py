@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,18 @@ from surefoot.errors import InvalidInput
 from surefoot.model.graph import FloatArray
 from surefoot.plan.plan import Plan
 from surefoot.reports.charts import Chart, Curve
-from surefoot.reports.html import encodable, svg_of, whole_page
-from surefoot.reports.pictures.curves import chart_figure
+from surefoot.reports.html import (
+    Section,
+    broken_limits,
+    chart_svg,
+    encodable,
+    headline_table,
+    sectioned,
+    stamp,
+    svg_of,
+    whole_page,
+)
 from surefoot.reports.pictures.plant import PlantGrid, plant_figure
-from surefoot.reports.pictures.style import Paper
 from surefoot.runs.plants import PlantRun
 from surefoot.storage.disk import write_text, writing
 
@@ -39,47 +46,35 @@ def of_plants(runs: Any) -> dict[str, PlantRun] | None:
 
 def write_plant_page(runs: Mapping[str, PlantRun], target: Path) -> Path:
     """One HTML file that opens from disk; an older one is replaced."""
-    charts = [_reward(runs), _violations(runs)]
-    parts = {
-        "headline": _headline(runs),
-        "cells": "".join(_cells(name, run) for name, run in runs.items() if run.plan is not None)
-        or "<p>None of these is a learner.</p>",
-        "charts": "".join(_chart(chart) for chart in charts),
-    }
+    cells = "".join(_cells(name, run) for name, run in runs.items() if run.plan is not None)
+    charts = "".join(_chart(chart) for chart in (_reward(runs), _violations(runs)))
+    sections = [
+        Section("headline", "Headline", _headline(runs)),
+        Section("cells", "What is certified", cells or "<p>None of these is a learner.</p>"),
+        Section("charts", "Charts", f'<div class="grid">\n{charts}\n</div>'),
+    ]
     plant = next(iter(runs.values())).plant
     with writing(target):
         lead = escape(f"{plant!r}. Limits: {', '.join(limit.name for limit in plant.limits)}.")
-        write_text(target, encodable(whole_page("plant.html", target.stem, "surefoot report", lead, parts)))
+        write_text(target, encodable(whole_page(target.stem, "surefoot report", lead, sectioned(sections))))
     return target
 
 
 def _headline(runs: Mapping[str, PlantRun]) -> str:
-    table = [_row(name, run) for name, run in runs.items()]
-    head = "".join(f"<th scope=col{_left(name)}>{name}</th>" for name in table[0])
-    rows = "".join(
-        f"<tr>{''.join(f'<td data-name={name!r}{_left(name)}>{cell}</td>' for name, cell in row.items())}</tr>"
-        for row in table
-    )
     legend = (
         "Reward: the mean of all episodes; at the end: of the last hundred. Violations are true ones, on the "
         "continuous state. All players met the same disturbances."
     )
-    whole = f"<table class=headline><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-    return f"<div class=scroll>{whole}</div><p class=quiet>{legend}</p>"
-
-
-def _left(name: str) -> str:
-    return " class=left" if name == "guarantee" else ""
+    table = headline_table([_row(name, run) for name, run in runs.items()])
+    return f"{table}<p class=quiet>{legend}</p>"
 
 
 def _row(name: str, run: PlantRun) -> dict[str, str]:
     broke = int(run.violations.sum())
-    stamp, sign = ("bad", "✗") if run.promise.startswith("no safety") else ("good", "✓")
-    violated = f"<span class=bad>✗ {broke:,}</span>" if broke else "<span class=good>✓ 0</span>"
     return {
         "player": escape(name),
-        "guarantee": f'<span class="stamp {stamp}">{sign} {escape(run.promise)}</span>',
-        "violations": f"{violated} <small>of {int(run.steps.sum()):,} steps</small>",
+        "guarantee": stamp(not run.promise.startswith("no safety"), run.promise),
+        "violations": broken_limits(broke > 0, f"{broke:,}") + f" <small>of {int(run.steps.sum()):,} steps</small>",
         "reward": f"{run.reward.mean():.4g}",
         "at the end": f"{run.last_value():.4g}",
         "nearest to a limit": f"{float(run.margin.min()):.3g}",
@@ -102,11 +97,8 @@ def cells_figure(name: str, grid: PlantGrid, plan: Plan, paths: Sequence[FloatAr
 
 
 def _chart(chart: Chart) -> str:
-    def draw(plt: Any, paper: Paper, shown: Chart) -> Any:
-        return chart_figure(plt, shown, paper)
-
-    svg = svg_of(partial(draw, shown=chart), chart.name)
-    return f"<figure><h3>{escape(chart.title)}</h3>{svg}<figcaption>{escape(chart.caption)}</figcaption></figure>"
+    caption = f"<figcaption>{escape(chart.caption)}</figcaption>"
+    return f"<figure><h3>{escape(chart.title)}</h3>{chart_svg(chart)}{caption}</figure>"
 
 
 def _reward(runs: Mapping[str, PlantRun]) -> Chart:

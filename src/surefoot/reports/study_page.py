@@ -19,7 +19,7 @@ from surefoot.errors import SurefootError
 from surefoot.model.plant.cells import make_cells
 from surefoot.reports import study_parts as parts_of
 from surefoot.reports.explorer import explorer_html, explorer_of_plan
-from surefoot.reports.html import REPORT, SCRIPTED, encodable, page_data, shipped, whole_page
+from surefoot.reports.html import REPORT, SCRIPTS, encodable, filled, scripted, whole_page
 from surefoot.reports.pictures.plant import PlantGrid
 from surefoot.reports.plant_page import cells_figure
 from surefoot.reports.study_history import History, read_history
@@ -44,12 +44,11 @@ def write_study_page(path: str | Path) -> Path:
         "audit": _audit(folder, study.recovered),
         "explorer": explorer,
         "live": "",
-        "data": page_data({"explorer": data}),
-        "script": f"<script>\n{shipped('page.js')}\n</script>",
     }
     parts["next"] += _plant_picture(study, history)
+    body, script = filled("study.html", parts), scripted({"explorer": data})
     with writing(folder):
-        page = whole_page("study.html", folder.name, "surefoot study", parts.pop("lead"), parts, SCRIPTED)
+        page = whole_page(folder.name, "surefoot study", parts["lead"], body, script, SCRIPTS)
         write_text(folder / REPORT, encodable(page))
     return folder / REPORT
 

@@ -20,10 +20,12 @@ from surefoot.plan.plan import Plan
 from surefoot.plan.rays import opening_in_words
 from surefoot.plan.why import Explanation, Kind, explain, reasons
 from surefoot.reports.charts import Chart, Curve
+from surefoot.reports.classes import states_reached
 from surefoot.reports.html import encodable
 from surefoot.reports.pictures.svg import line_chart
 from surefoot.reports.statistics import mean_over_runs
 from surefoot.reports.study_history import Course, History
+from surefoot.reports.wording import label_text
 from surefoot.study.status import in_words
 
 RECENT = 20  #: episodes that count as "now" and as "at first"
@@ -40,9 +42,7 @@ def _words(value: object) -> str:
 
 def _label(label: Label) -> str:
     """A label as a person reads it."""
-    if isinstance(label, (tuple, list)):
-        return "(" + ", ".join(map(_label, label)) + ")"
-    return _words(label)
+    return _words(label_text(label))
 
 
 def _number(value: float | None, digits: int = 4) -> str:
@@ -317,11 +317,7 @@ def closest(plan: Plan, most: int = NEAREST) -> list[Explanation]:
     problem, graph = plan.problem, plan.problem.graph
     if not plan.consistent:
         return []
-    here = [np.zeros(graph.n_states(h), bool) for h in range(graph.horizon)]
-    here[0][graph.starts] = True
-    for h, layer in enumerate(graph.layers):
-        played = plan.certified_sets.pairs[h] & here[h][layer.pair_state()]
-        here[h + 1][layer.successor[np.repeat(played, np.diff(layer.pair_ptr))]] = True
+    here = states_reached(graph, plan.certified_sets.pairs)
     found = reasons(problem, plan.bounds, plan.certified_sets)
     looked: list[tuple[float, int, Explanation]] = []
     for h, layer in enumerate(graph.layers):

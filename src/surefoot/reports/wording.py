@@ -51,7 +51,7 @@ def wording_of(problem: Problem, world: str | None) -> Wording:
 
 def label_text(label: Label) -> str:
     """A label as a page shows it."""
-    return "(" + ", ".join(map(label_text, label)) + ")" if isinstance(label, tuple) else str(label)
+    return "(" + ", ".join(map(label_text, label)) + ")" if isinstance(label, (tuple, list)) else str(label)
 
 
 def with_words(label: Label, words: str) -> str:

@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from surefoot.reports.html import shipped, whole_page
+from surefoot.reports.html import filled, scripted, shipped, whole_page
 from surefoot.serve.calls import ALLOWED, Desk
 from surefoot.serve.guard import HEADERS, Endpoint, Guard, Refused, body_of
 from surefoot.serve.live import Hub
@@ -94,10 +94,9 @@ class Server:
         parts = dict.fromkeys(_PARTS, "") | {
             "explorer": '<div id="part-explorer"></div>',
             "live": _shipped("login.html"),
-            "data": "null",
-            "script": '<script src="/page.js"></script>\n<script src="/live.js"></script>',
         }
-        page = whole_page("study.html", "Live", "surefoot study", "Not connected.", parts, _LIVE)
+        script = scripted(None, '<script src="/page.js"></script>\n<script src="/live.js"></script>')
+        page = whole_page("Live", "surefoot study", "Not connected.", filled("study.html", parts), script, _LIVE)
         return Response(page, media_type="text/html", headers=HEADERS)
 
     async def _script(self, name: str, request: Request) -> Response:
