@@ -548,4 +548,4 @@ def test_the_bar_tells_regret_and_violations(monkeypatch: pytest.MonkeyPatch) ->
     world = trail()
     session = runner.Session(Fixed(world.problem, BOLD), world, 4, 0)
     session.play(True, False, None, None)
-    assert session._headline() == "regret -1.75, violations 12"
+    assert session.headline() == "regret -1.75, violations 12"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -25,13 +24,9 @@ def check_command(
     """Check a declaration: is it possible at all, how much slack is there, can learning start? Exit 1 on errors."""
     import json as text
 
-    from surefoot import worlds
     from surefoot.diagnosis import check as diagnose
-    from surefoot.model.problem import Problem
 
-    file = Path(what).suffix in (".json", ".npz")
-    problem = Problem.load(what) if file else worlds.make(what).problem
-    diagnosis = diagnose(problem, episodes=episodes, progress=_Saying())
+    diagnosis = diagnose(options.problem_of(what), episodes=episodes, progress=_Saying())
     typer.echo(text.dumps(diagnosis.to_dict(), indent=2) if json else str(diagnosis))
     if diagnosis.errors or (strict and diagnosis.warnings):
         raise typer.Exit(1)

@@ -6,11 +6,15 @@ import json
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from surefoot.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from surefoot.model.problem import Problem
+    from surefoot.worlds.world import World
 
 
 def world_names(incomplete: str) -> list[str]:
@@ -90,6 +94,32 @@ def value_of(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
+
+
+def problem_of(what: str, world_option: Sequence[str] | None = None) -> Problem:
+    """The problem in a file, or that of a named world."""
+    from surefoot.model.problem import Problem
+
+    if Path(what).suffix in (".json", ".npz"):
+        return Problem.load(what)
+    return make_world(what, world_option).problem
+
+
+def make_world(name: str, world_option: Sequence[str] | None) -> World:
+    """The named world with its options, checked by name and by type."""
+    from surefoot import worlds
+    from surefoot.sweeps.spec import check_world_options
+
+    options = pairs_of(world_option or [], "--world-option")
+    check_world_options(name, options)
+    return worlds.make(name, **options)
+
+
+def file_stem(world: str) -> str:
+    """What files about a world are called."""
+    from surefoot.worlds.registry import is_file_name
+
+    return Path(world).stem if is_file_name(world) else world.replace("/", "-")
 
 
 def own_world(world: str, truth: Path | None) -> Any:

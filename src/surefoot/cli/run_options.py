@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.checks import check_options, nearest, options_of
+from surefoot.cli.options import file_stem
 from surefoot.errors import InvalidInput, SurefootError
 from surefoot.exact.contenders import CONTENDERS, GIVEN
 from surefoot.storage.documents import read_toml
 from surefoot.sweeps.spec import Contender, Spec
-from surefoot.worlds.registry import is_file_name
 from surefoot.worlds.world import World
 
 MOST_SEEDS = 100_000
@@ -44,8 +44,7 @@ class RunOptions:
     def folder(self) -> Path:
         if self.out is not None:
             return self.out
-        name = self.world if isinstance(self.world, str) else self.world.name or "own"
-        return Path("runs") / (Path(name).stem if is_file_name(name) else name.replace("/", "-"))
+        return Path("runs") / file_stem(self.world if isinstance(self.world, str) else self.world.name or "own")
 
 
 # --- words --------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ def show_command(
     from surefoot.exact.best import solve_whole
     from surefoot.worlds.registry import is_file_name
 
-    place = make_world(world, world_option) if truth is None else options.own_world(world, truth)
+    place = options.make_world(world, world_option) if truth is None else options.own_world(world, truth)
     (best, of_all), known = solve_whole(place), fallback_value(place)
     states = sum(int(mask.sum()) for mask in best.safe_states)
     every = sum(len(mask) for mask in best.safe_states)
@@ -41,13 +41,7 @@ def show_command(
     typer.echo(f"{states:,} of {every:,} states are truly safe{grown}.\n")
     typer.echo(str(diagnose(place.problem)))
     if draw:
-        _draw(place, out or _picture(world), dark)
-
-
-def _picture(world: str) -> Path:
-    from surefoot.worlds.registry import is_file_name
-
-    return Path(f"{Path(world).stem if is_file_name(world) else world.replace('/', '-')}.png")
+        _draw(place, out or Path(f"{options.file_stem(world)}.png"), dark)
 
 
 def _draw(world: World, path: Path, dark: bool) -> None:
@@ -58,14 +52,3 @@ def _draw(world: World, path: Path, dark: bool) -> None:
         typer.echo(f"\npicture: {drawing.draw(world, path=path, paper=DARK if dark else LIGHT) or path}")
     except SurefootError as error:
         typer.secho(f"no picture: {error}", fg="yellow", err=True)
-
-
-def make_world(name: str, world_option: list[str] | None) -> World:
-    """The named world with its options, checked by name and by type."""
-    from surefoot import worlds
-    from surefoot.cli.options import pairs_of
-    from surefoot.sweeps.spec import check_world_options
-
-    options = pairs_of(world_option or [], "--world-option")
-    check_world_options(name, options)
-    return worlds.make(name, **options)

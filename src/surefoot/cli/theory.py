@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,13 +26,10 @@ def theory_command(
     world_option: options.WorldOptions = None,
 ) -> None:
     """Print the paper's constants for a world, and the smallest K for which they are usable."""
-    from surefoot.cli.show import make_world
     from surefoot.cli.table import print_table
     from surefoot.diagnosis.examine import describe_paper
-    from surefoot.model.problem import Problem
 
-    file = Path(world).suffix in (".json", ".npz")
-    problem = Problem.load(world) if file else make_world(world, world_option).problem
+    problem = options.problem_of(world, world_option)
     constants = _constants(problem, failure_probability, episodes)
     print_table(["constant", "value", "is"], _rows(constants), left=["is"])
     enough = describe_paper(problem, failure_probability, episodes).smallest_usable_episodes

@@ -53,6 +53,13 @@ MOST = 24  #: files per run
 MOST_TRIPLETS = 20_000  #: of a problem, all layers together; larger ones keep no snapshots
 
 
+#: by array: what it has an entry for, in every layer that has any
+_OF = {
+    **{"certified_pairs": "pairs", "certified_states": "states", "upper": "rows", "lower": "rows", "q": "pairs"},
+    **{"value": "states", "action": "deciding", "purpose": "deciding", "intensity": "pairs"},
+}
+
+
 def why_not_kept(problem: Problem) -> str:
     """Why runs of this problem keep no snapshots; empty if they do."""
     triplets = sum(layer.n_edges for layer in problem.graph.layers)
@@ -92,25 +99,17 @@ class Snapshot:
     def on(self, problem: Problem) -> Snapshot:
         """The same on a graph that has grown since: of what came later nothing is certified, nothing is worth anything,
         and of costs is known what was known before any data."""
-        states, pairs, rows = _sizes(problem.graph, None)
-        if problem.growth is None or [len(part) for part in self.certified_states] == states:
+        sizes, far = _sizes(problem.graph, None), problem.largest_costs
+        if problem.growth is None or [len(part) for part in self.certified_states] == sizes["states"]:
             return self
-        far = problem.largest_costs
-        last = None if self.terminal_upper is None else [self.terminal_upper, self.terminal_lower]
-        return replace(
-            self,
-            certified_pairs=_longer(self.certified_pairs, pairs, False),
-            certified_states=_longer(self.certified_states, states, False),
-            upper=_longer(self.upper, rows, far),
-            lower=_longer(self.lower, rows, -far),
-            q=_longer(self.q, pairs, 0.0),
-            value=_longer(self.value, states, 0.0),
-            action=_longer(self.action, states[:-1], NO_ACTION),
-            purpose=_longer(self.purpose, states[:-1], NOT_EXPLORING),
-            terminal_upper=None if last is None else _longer(last[:1], states[-1:], far)[0],
-            terminal_lower=None if last is None else _longer(last[1:], states[-1:], -far)[0],
-            intensity=None if self.intensity is None else _longer(self.intensity, pairs, FULL),
-        )
+        unknown = {"q": 0.0, "value": 0.0, "action": NO_ACTION, "purpose": NOT_EXPLORING, "intensity": FULL}
+        rest = {"certified_pairs": False, "certified_states": False, "upper": far, "lower": -far, **unknown}
+        kept = {name: parts for name in rest if (parts := getattr(self, name)) is not None}
+        later: dict[str, Any] = {name: _longer(kept[name], sizes[_OF[name]], rest[name]) for name in kept}
+        for name, least in (("terminal_upper", far), ("terminal_lower", -far)):
+            if (table := getattr(self, name)) is not None:
+                later[name] = _longer([table], sizes["states"][-1:], least)[0]
+        return replace(self, **later)
 
 
 def _longer(parts: Sequence[Any], sizes: Sequence[int], rest: Any) -> tuple[Any, ...]:
@@ -158,51 +157,42 @@ def _read(path: Path, problem: Problem) -> tuple[dict[str, Any], dict[str, NDArr
 
 
 def _cut(header: dict[str, Any], arrays: dict[str, NDArray[Any]], problem: Problem) -> Snapshot:
-    states, pairs, rows = _sizes(problem.graph, arrays.get("growth_states"))
-
-    def cut(name: str, sizes: list[int]) -> tuple[Any, ...]:
-        if len(arrays[name]) != sum(sizes):
+    sizes = _sizes(problem.graph, arrays.get("growth_states"))
+    parts = dict[str, Any]()
+    for name, of in _OF.items():
+        if name == "intensity" and not problem.has_rays:
+            continue
+        if len(arrays[name]) != sum(sizes[of]):
             raise InvalidInput(f"{name} has the wrong length", got=str(len(arrays[name])))
-        return tuple(np.split(arrays[name], np.cumsum(sizes)[:-1]))
-
+        parts[name] = tuple(np.split(arrays[name], np.cumsum(sizes[of])[:-1]))
+    texts = tuple(checked.string(text, "$.purposes") for text in checked.sequence(header["purposes"], "$.purposes"))
+    if any(((part < NOT_EXPLORING) | (part >= len(texts))).any() for part in parts["purpose"]):
+        raise InvalidInput("purpose has a number without a text", got=f"{len(texts)} texts")
     found = Snapshot(
         number=int(header["number"]),
         first_episode=int(header["first_episode"]),
         consistent=bool(header["consistent"]),
-        certified_pairs=cut("certified_pairs", pairs),
-        certified_states=cut("certified_states", states),
-        upper=cut("upper", rows),
-        lower=cut("lower", rows),
-        q=cut("q", pairs),
-        value=cut("value", states),
-        action=cut("action", states[:-1]),
-        purpose=_purpose(cut("purpose", states[:-1]), len(checked.sequence(header["purposes"], "$.purposes"))),
-        purposes=tuple(checked.string(text, "$.purposes") for text in header["purposes"]),
+        purposes=texts,
         hope=checked.string(header["hope"], "$.hope"),
         terminal_upper=arrays.get("terminal_upper"),
         terminal_lower=arrays.get("terminal_lower"),
-        intensity=cut("intensity", pairs) if problem.has_rays else None,
+        **parts,
     )
     return found.on(problem)
 
 
-def _sizes(graph: LayeredGraph, states: Any) -> tuple[list[int], list[int], list[int]]:
+def _sizes(graph: LayeredGraph, states: Any) -> dict[str, list[int]]:
     """How many states each layer has, or its first so many; and how many pairs and cost rows these have."""
     most = [graph.n_states(h) for h in range(graph.horizon)]
     own = most if states is None else [min(int(n), most[h]) for h, n in enumerate(states)]
     pairs = [int(layer.state_ptr[n]) for layer, n in zip(graph.layers, own, strict=False)]
-    return own, pairs, [int(layer.row_ptr[n]) for layer, n in zip(graph.layers, pairs, strict=True)]
+    rows = [int(layer.row_ptr[n]) for layer, n in zip(graph.layers, pairs, strict=True)]
+    return {"states": own, "deciding": own[:-1], "pairs": pairs, "rows": rows}
 
 
 def _version(problem: Problem) -> int:
     """3 with rays, 2 without."""
     return 3 if problem.has_rays else 2
-
-
-def _purpose(numbers: tuple[IntArray, ...], most: int) -> tuple[IntArray, ...]:
-    if any(((part < NOT_EXPLORING) | (part >= most)).any() for part in numbers):
-        raise InvalidInput("purpose has a number without a text", got=f"{most} texts")
-    return numbers
 
 
 # --- writing --------------------------------------------------------------------------------------------
@@ -244,11 +234,8 @@ def save_snapshot(plan: Plan, first_episode: int, path: Path) -> None:
         "hope": kept.hope,
         "purposes": list(kept.purposes),
     }
-    parts = ("certified_pairs", "certified_states", "upper", "lower", "q", "value", "action", "purpose")
-    arrays = {name: np.concatenate(getattr(kept, name)) for name in parts}
+    arrays = {name: np.concatenate(parts) for name in _OF if (parts := getattr(kept, name)) is not None}
     arrays["action"] = arrays["action"].astype(np.int64)
-    if kept.intensity is not None:
-        arrays["intensity"] = np.concatenate(kept.intensity)
     for name in ("terminal_upper", "terminal_lower"):
         if (table := getattr(kept, name)) is not None:
             arrays[name] = table
