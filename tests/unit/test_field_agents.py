@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 from types import SimpleNamespace
 from typing import Any
 
@@ -625,11 +626,13 @@ def test_sparse_features_are_played_as_dense_ones(name: str, seed: int) -> None:
 
 @pytest.mark.parametrize("name", [name for name in sf.agents.names() if name != "lsvi-new-paper"])
 def test_every_option_of_an_agent_is_found_taken_and_stored(name: str, thermal: sf.World) -> None:
-    """Also those that a constructor hands on to its parent's; and no other."""
+    """What is stored are the fields of its options, and no other option is taken."""
     known = options_of(registry.AGENTS.kind(name), without=("problem",))
     given = {key: p.default for key, p in known.items()}
     agent = sf.agents.make(name, thermal.problem, **given)
-    assert set(known) - {"on"} <= set(agent.constants) or name == "fallback"  # where a plan is computed changes nothing
+    if name != "fallback":
+        assert list(agent.constants) == [each.name for each in fields(agent.options)]
+        assert set(known) - {"on"} <= set(agent.constants)  # where a plan is computed changes nothing
     with pytest.raises(TypeError):
         sf.agents.make(name, thermal.problem, **given, nonsense=1)
     with pytest.raises(InvalidInput, match="has no option 'nonsense'"):

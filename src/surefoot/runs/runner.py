@@ -60,10 +60,10 @@ def run(
     Args:
         agent: made for ``world.problem``, either fresh or after earlier runs on the same world.
         episodes: how many to play.
-        seed: for the world's transitions and noise; a fresh agent with the same seed gives the same run, to the bit.
-            By default a fresh agent uses seed 0, and one that has played continues its streams: two runs of 500
-            episodes are one of 1,000. A seed the agent has already learned from is refused, since the same noise twice
-            breaks its bounds; so is another world. After episodes entered by hand, a seed must be given.
+        seed: names the random streams of the world's transitions and noise: the same seed and a fresh agent give the
+            same run, to the bit. No agent draws the same numbers twice, which its bounds would take for new evidence:
+            leave the seed out to continue where its last run stopped (a fresh agent starts with seed 0), or give one
+            that it has not used. It learns from one world only.
         compiled: False plays step by step, as a real plant would be driven; the result is the same.
         progress: show a bar; by default on a terminal, if it takes more than two seconds.
         checkpoint: a file to keep the run in: written at the end, on Ctrl-C, and every ``checkpoint_every``

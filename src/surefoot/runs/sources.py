@@ -1,8 +1,8 @@
-"""Where a run's draws come from: never from a part of a stream that its agent has already seen.
+"""Where a run's draws come from. One rule: no agent draws the same numbers twice, as its bounds would count them twice.
 
-A fresh agent uses the streams of the given seed, 0 by default. Without a seed, an agent that has played continues its
-last streams, so that 150 runs of 10 episodes are one run of 1,500. With a seed it takes new streams; a seed it has
-drawn from before is refused, because the bounds would count the same noise twice.
+A seed names streams. Without one, an agent continues its last streams, so that 150 runs of 10 episodes are one run of
+1,500; a fresh agent begins those of seed 0. With one, it begins those of that seed, which must be new to it. If some of
+its episodes were entered by hand, nobody knows what they were drawn from, and a seed must be given.
 """
 
 from __future__ import annotations

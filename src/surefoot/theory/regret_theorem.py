@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from surefoot.checks import at_least_zero, count, decisions, positive, probabilities
 from surefoot.errors import InvalidInput
@@ -128,27 +128,25 @@ class PaperConstants:
 
     @property
     def epsilon_2(self) -> tuple[float, ...]:
-        """ε₂ per decision layer (eq:epss); raises InvalidInput naming the first unusable layer."""
-        return tuple(self._epsilon_2_at(h) for h in range(len(self.gaps)))
+        """ε₂ per decision step (eq:epss); raises InvalidInput naming the first unusable step."""
+        return tuple(self._weight(2, h) for h in range(len(self.gaps)))
 
     @property
     def epsilon_3(self) -> tuple[float, ...]:
-        """ε₃ per decision layer (eq:epsss); raises InvalidInput naming the first unusable layer."""
-        return tuple(self._epsilon_3_at(h) for h in range(len(self.gaps)))
+        """ε₃ per decision step (eq:epsss); raises InvalidInput naming the first unusable step."""
+        return tuple(self._weight(3, h) for h in range(len(self.gaps)))
 
     @property
     def epsilon_4(self) -> float:
-        """ε₄ (eq:epssss); raises InvalidInput if the gap of layer 0 is not positive."""
-        return self._epsilon_4_at(0)
+        """ε₄ (eq:epssss); raises InvalidInput if the gap of step 0 is not positive."""
+        return self._weight(4, 0)
 
     def problems(self) -> list[str]:
-        """Why ε₂, ε₃ or ε₄ cannot be used, one reason per weight and layer; empty if all can."""
-        layers = range(len(self.gaps))
-        weights = [(at, h) for h in layers for at in (self._epsilon_2_at, self._epsilon_3_at)]
+        """Why ε₂, ε₃ or ε₄ cannot be used, one reason per weight and step; empty if all can."""
         reasons: list[str] = []
-        for weight_at, h in [*weights, (self._epsilon_4_at, 0)]:
+        for h, which in [*((h, which) for h in range(len(self.gaps)) for which in (2, 3)), (0, 4)]:
             try:
-                weight_at(h)
+                self._weight(which, h)
             except InvalidInput as error:
                 reasons.append(str(error))
         return reasons
@@ -184,39 +182,20 @@ class PaperConstants:
             self.episodes, dimension=self.setting.dimension, horizon=self.setting.horizon, gap_0=self.future_gaps[0]
         )
 
-    def _epsilon_2_at(self, h: int) -> float:
-        with _layer(h):
-            return paper.epsilon_2(
-                beta=self.beta,
-                horizon=self.setting.horizon,
-                delta_tilde=self.setting.delta_tilde,
-                gap=self.gaps[h],
-                future_gap=self.future_gaps[h],
-                kappa=self.kappa,
-            )
-
-    def _epsilon_3_at(self, h: int) -> float:
-        with _layer(h):
-            return paper.epsilon_3(
-                beta=self.beta,
-                horizon=self.setting.horizon,
-                delta_tilde=self.setting.delta_tilde,
-                future_gap=self.future_gaps[h],
-                kappa=self.kappa,
-            )
-
-    def _epsilon_4_at(self, h: int) -> float:
-        with _layer(h):
-            return paper.epsilon_4(beta=self.beta, horizon=self.setting.horizon, gap_0=self.gaps[h])
-
-
-@contextmanager
-def _layer(h: int) -> Iterator[None]:
-    """Adds the layer to any error raised inside."""
-    try:
-        yield
-    except InvalidInput as error:
-        raise InvalidInput(error.rule, where=f"step {h}", got=error.got, fix=error.fix) from None
+    def _weight(self, which: int, h: int) -> float:
+        """ε₂, ε₃ or ε₄ of a step; an error names the step."""
+        scale: dict[str, Any] = {"beta": self.beta, "horizon": self.setting.horizon}
+        narrowed: dict[str, Any] = {
+            "delta_tilde": self.setting.delta_tilde,
+            "future_gap": self.future_gaps[h],
+            "kappa": self.kappa,
+        }
+        try:
+            if which == 2:
+                return paper.epsilon_2(**scale, **narrowed, gap=self.gaps[h])
+            return paper.epsilon_3(**scale, **narrowed) if which == 3 else paper.epsilon_4(**scale, gap_0=self.gaps[h])
+        except InvalidInput as error:
+            raise InvalidInput(error.rule, where=f"step {h}", got=error.got, fix=error.fix) from None
 
 
 def paper_constants(setting: Setting, episodes: int) -> PaperConstants:
