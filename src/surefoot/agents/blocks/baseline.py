@@ -122,7 +122,7 @@ class Baseline(Learner):
         value: Sequence[FloatArray],
         bonus: Sequence[FloatArray] | None = None,
     ) -> Plan:
-        """A plan that draws its actions with these chances, worth so much by its own lights."""
+        """A plan that draws its actions with these chances; q, value and bonus are the agent's own estimates."""
         graph = self.problem.graph
         action = tuple(likeliest_pair(c, layer.state_ptr) for c, layer in zip(chances, graph.layers, strict=True))
         values = Values(tuple(q), tuple(bonus or no_bonus(graph)), tuple(value), action)

@@ -1,9 +1,9 @@
 """A run that is played away from the sweep's folder, on a machine that may not see it.
 
-What is kept of the run travels out with the task and comes home with the answer, as the files that it consists of: the
-checkpoint of a run under way with its snapshots, or the folder of a finished one. A long run is played in several goes,
-of ``checkpoint_seconds`` each: so what it has done comes home from time to time, and whoever plays the next go takes
-it up there. On the way it is a run like any other, in a temporary folder (:func:`surefoot.sweeps.task.play_task`).
+What is kept of the run is sent with the task and returned with the answer, as the files that it consists of: the
+checkpoint of a run under way with its snapshots, or the folder of a finished one. A long run is played in several
+stints of ``checkpoint_seconds`` each, so that what it has done is returned from time to time, and any worker can play
+the next stint. A worker plays it like any other run, in a temporary folder (:func:`surefoot.sweeps.task.play_task`).
 """
 
 from __future__ import annotations
@@ -29,46 +29,48 @@ from surefoot.worlds.world import World
 
 Files = dict[str, bytes]  # by path below the folder that holds the run's own
 
-SHORTEST = 1.0  # seconds of a go
+SHORTEST = 1.0  # seconds of a stint
 NEVER = float("inf")
 
 
 @dataclass
-class Journey:
-    """A task, what is kept of its run, and what its goes of this session came to."""
+class RemoteRun:
+    """A task, what is kept of its run, and the result of its stints in this session."""
 
     task: Task
     files: Files
-    last: Played | None = None  # all goes of this session together
-    goes: int = 0
+    last: Played | None = None  # of all stints of this session
+    stints: int = 0
 
     @classmethod
-    def of(cls, task: Task) -> Journey:
+    def of(cls, task: Task) -> RemoteRun:
         return cls(task, files_of(task.place))
 
-    def came_home(self, answer: tuple[Any, ...]) -> Played | Exception:
-        """Write what was brought; → what became of the run so far, or the error that ended it."""
+    def take_back(self, answer: tuple[Any, ...]) -> Played | Exception:
+        """Write what was returned; → the result so far, or the error that ended the run."""
         if answer[0] != ENDED:
             return unpacked(answer)
         played, files = answer[1:]
         try:
-            write_home(self.task.place, files, played.finished)
+            write_back(self.task.place, files, played.finished)
         except SurefootError as error:
             return error
         before = self.last or Played(False, 0, 0.0, [])
         marks = before.marks + [(done, round(before.seconds + at, 4)) for done, at in played.marks]
         while len(marks) > MOST_MARKS:
             del marks[1:-1:2]
-        self.goes, self.files = self.goes + 1, files
+        self.stints, self.files = self.stints + 1, files
         self.last = Played(played.finished, played.done, before.seconds + played.seconds, marks)
         return self.last
 
 
-# --- on the other side ----------------------------------------------------------------------------------
+# --- on the worker ---------------------------------------------------------------------------------------
 
 
-def play_go(task: Task, files: Mapping[str, bytes], world: World, scratch: str | None, tell: Tell, stop: Stop) -> Any:
-    """Play until the run ends, ``stop()``, or the go's time is over. → (ENDED, Played, files), or a packed error."""
+def play_stint(
+    task: Task, files: Mapping[str, bytes], world: World, scratch: str | None, tell: Tell, stop: Stop
+) -> Any:
+    """Play until the run ends, ``stop()``, or the stint's time is over. → (ENDED, Played, files), or a packed error."""
     numba.set_num_threads(1)
     folder = Path(tempfile.mkdtemp(prefix="surefoot-", dir=scratch))
     try:
@@ -76,7 +78,7 @@ def play_go(task: Task, files: Mapping[str, bytes], world: World, scratch: str |
         with writing(folder):
             unpack(files, place.folder.parent)
         with one_blas_thread():
-            played = play_task(replace(task, place=place, checkpoint_seconds=NEVER), world, tell, _Go(task, stop))
+            played = play_task(replace(task, place=place, checkpoint_seconds=NEVER), world, tell, _Stint(task, stop))
         return (ENDED, played, files_of(place))
     except Exception as error:
         return packed(error)
@@ -84,7 +86,7 @@ def play_go(task: Task, files: Mapping[str, bytes], world: World, scratch: str |
         shutil.rmtree(folder, ignore_errors=True)
 
 
-class _Go:
+class _Stint:
     """Says stop when its time is over: at least twenty times what it took to begin."""
 
     def __init__(self, task: Task, stop: Stop) -> None:
@@ -135,8 +137,8 @@ def unpack(files: Mapping[str, bytes], parent: Path) -> None:
         path.write_bytes(data)
 
 
-def write_home(place: RunPlace, files: Files, finished: bool) -> None:
-    """Put what came home into the sweep's folder: a finished run by one rename, what is kept of another file by file.
+def write_back(place: RunPlace, files: Files, finished: bool) -> None:
+    """Write what was returned into the sweep's folder: a finished run by one rename, another file by file.
 
     Snapshots come before the checkpoint that needs them, and those that it no longer needs go after it.
     """

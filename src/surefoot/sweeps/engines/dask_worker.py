@@ -8,15 +8,15 @@ from typing import Any
 
 from distributed import WorkerPlugin, get_worker
 
-from surefoot.sweeps.engines.away import Files, play_go, world_of
+from surefoot.sweeps.engines.away import Files, play_stint, world_of
 from surefoot.sweeps.task import Task, packed
 from surefoot.worlds.world import World
 
-TELL_SECONDS = 0.5  # between two messages of a run on how it goes
+TELL_SECONDS = 0.5  # between two messages of a run on how it stints
 
 
 class Playing(WorkerPlugin):  # type: ignore[misc, unused-ignore]
-    """Given to every worker once: what the sweep is, its world once it is made, and whether all shall stop."""
+    """Given to every worker once: what the sweep is, its world once it is made, and whether to stop."""
 
     def __init__(self, name: str, manifest: dict[str, Any], file: bytes | None) -> None:
         self.name, self.manifest, self.file, self.stopped = name, manifest, file, False
@@ -33,13 +33,13 @@ class Playing(WorkerPlugin):  # type: ignore[misc, unused-ignore]
 
 
 def stop_playing(name: str, dask_worker: Any) -> None:
-    """Runs of this sweep bring home what they have, and none is begun."""
+    """Runs of this sweep return what they have, and none is begun."""
     if name in dask_worker.plugins:
         dask_worker.plugins[name].stopped = True
 
 
 def play(name: str, task: Task, files: Files) -> Any:
-    """One go of a run. → what :func:`surefoot.sweeps.engines.away.play_go` says; None when all shall stop."""
+    """One stint of a run. → what :func:`surefoot.sweeps.engines.away.play_stint` says; None after a stop."""
     here = get_worker()
     plugin: Any = here.plugins[name]
     if plugin.stopped:
@@ -55,4 +55,4 @@ def play(name: str, task: Task, files: Files) -> Any:
             told[0] = time.monotonic()
             here.log_event(name, {"run": task.place.key, "done": done, "headline": headline})
 
-    return play_go(task, files, world, here.local_directory, tell, lambda: plugin.stopped)
+    return play_stint(task, files, world, here.local_directory, tell, lambda: plugin.stopped)

@@ -1,6 +1,6 @@
 """Runs on ``dask.distributed``: a cluster on this machine, one that exists, or one that is started for the sweep.
 
-Tasks travel with what is kept of their run and come home with it (:mod:`surefoot.sweeps.engines.away`), so workers need
+Tasks are sent with what is kept of their run and return it (:mod:`surefoot.sweeps.engines.away`), so workers need
 neither our folder nor a common disk. Dask plays a task again when its worker dies; when the scheduler is gone, its
 tasks are given anew to the one that comes back at the same address. Every answer is taken once, here, whoever else may
 still be playing the same run.
@@ -19,13 +19,13 @@ from typing import Any
 from surefoot.clusters import Cluster, distributed
 from surefoot.errors import SurefootError
 from surefoot.runs.progress import Display, Interrupt
-from surefoot.sweeps.engines.away import Journey, world_file
+from surefoot.sweeps.engines.away import RemoteRun, world_file
 from surefoot.sweeps.engines.engine import Lost, Results
 from surefoot.sweeps.folder import Folder
 from surefoot.sweeps.task import Task
 
 PATIENCE = 60.0  # seconds for a first worker, and for a scheduler to come back
-GRACE = 60.0  # seconds for the runs under way to come home when all shall stop
+GRACE = 60.0  # seconds for the runs under way to be returned after a stop
 COUNT_SECONDS = 1.0  # between two looks at how many workers there are
 EMPTY_SECONDS = 20.0  # without any worker: then the cluster is taken for lost
 TRIES = 20  # to introduce a sweep to its workers
@@ -40,17 +40,17 @@ class Dask:
     cluster: Cluster
 
     def map(self, tasks: Sequence[Task], folder: Folder, display: Display, stop: Interrupt) -> Results:
-        flight = _Flight(folder, display, stop, deque(map(Journey.of, tasks)), self.cluster)
+        submitted = _Submitted(folder, display, stop, deque(map(RemoteRun.of, tasks)), self.cluster)
         with contextlib.ExitStack() as stack:
             client = self._opened(stack, None)
             while True:
-                yield from flight.fly(client)
-                if flight.landed:
+                yield from submitted.play_all(client)
+                if submitted.done:
                     break
                 display.refresh()
                 stack.pop_all().close()
                 client = self._opened(stack, stop)
-        yield from flight.left()
+        yield from submitted.left()
 
     def _opened(self, stack: contextlib.ExitStack, stop: Interrupt | None) -> Any:
         """A client; after a loss (``stop`` is given) it is tried for some time."""
@@ -63,36 +63,36 @@ class Dask:
                 return client
             except (OSError, TimeoutError) as error:
                 if stop is None or stop.requested or time.monotonic() > deadline:
-                    fix = "What is done is kept. Start scheduler and workers, and go on with: surefoot resume DIR."
+                    fix = "What is done is kept. Start scheduler and workers, and continue with: surefoot resume DIR."
                     raise SurefootError(
                         "the cluster does not answer", where=self.cluster.name, got=str(error), fix=fix
                     ) from error
                 time.sleep(0.5)
 
 
-class _Flight:
+class _Submitted:
     """The tasks that Dask has, and those that it will be given."""
 
     def __init__(
-        self, folder: Folder, display: Display, stop: Interrupt, waiting: deque[Journey], cluster: Cluster
+        self, folder: Folder, display: Display, stop: Interrupt, waiting: deque[RemoteRun], cluster: Cluster
     ) -> None:
         self._cluster = cluster
         self._folder, self._display, self._stop, self._waiting = folder, display, stop, waiting
-        self._flying: dict[Any, Journey] = {}
-        self._quit: list[Journey] = []  # begun in this session, and not gone on with
+        self._sent: dict[Any, RemoteRun] = {}
+        self._quit: list[RemoteRun] = []  # begun in this session, and not continued
         self._told_at: float | None = None
         self._counted_at, self._seen_at, self._full_at = 0.0, 0.0, 0.0
-        self.landed = False
+        self.done = False
 
-    def fly(self, client: Any) -> Results:
-        """Until all have come home or the client lost its scheduler; then those that flew wait again."""
+    def play_all(self, client: Any) -> Results:
+        """Until all are returned or the client loses its scheduler; what was sent then waits to be sent again."""
         name = f"surefoot-{id(self):x}-{time.monotonic_ns():x}"
         news: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._seen_at = self._full_at = time.monotonic()
         if not self._introduced(client, name, news):
             return
         try:
-            while self._flying or self._waiting:
+            while self._sent or self._waiting:
                 if self._stop.requested and not self._tell(client, name):
                     break
                 if not self._send(client, name, news):
@@ -100,10 +100,10 @@ class _Flight:
                 for future in self._arrived(news):
                     yield from self._receive(future)
                 self._display.refresh()
-            self.landed = True
+            self.done = True
         finally:
-            self._waiting.extendleft(self._flying.values())
-            self._flying.clear()  # Dask forgets what nobody waits for
+            self._waiting.extendleft(self._sent.values())
+            self._sent.clear()  # Dask forgets what nobody waits for
             with contextlib.suppress(Exception):
                 client.unregister_worker_plugin(name)
 
@@ -124,27 +124,27 @@ class _Flight:
 
     def left(self) -> Results:
         """Runs that were begun in this session and stopped before their end."""
-        for journey in (*self._quit, *self._waiting):
-            if journey.last is not None:
-                yield journey.task, journey.last
+        for run in (*self._quit, *self._waiting):
+            if run.last is not None:
+                yield run.task, run.last
 
     def _tell(self, client: Any, name: str) -> bool:
-        """Ask all workers, once, to bring home what they have. → is it worth waiting for them?"""
+        """Ask all workers, once, to return what they have. → is it worth waiting for them?"""
         from surefoot.sweeps.engines import dask_worker
 
         self._quit += self._waiting
         self._waiting.clear()
         if self._told_at is None:
             self._told_at = time.monotonic()
-            with contextlib.suppress(Exception):  # one that cannot be asked ends its go by itself
+            with contextlib.suppress(Exception):  # one that cannot be asked ends its stint by itself
                 client.run(dask_worker.stop_playing, name, on_error="ignore")
-        return bool(self._flying) and time.monotonic() < self._told_at + GRACE
+        return bool(self._sent) and time.monotonic() < self._told_at + GRACE
 
     def _send(self, client: Any, name: str, news: queue.SimpleQueue[Any]) -> bool:
         """Give Dask what it has room for. → False: the scheduler is gone, and with it all that it had."""
         from surefoot.sweeps.engines import dask_worker
 
-        if client.status != "running" or any(future.status in ("cancelled", "lost") for future in self._flying):
+        if client.status != "running" or any(future.status in ("cancelled", "lost") for future in self._sent):
             return False
         room = LEAST
         if time.monotonic() >= self._counted_at + COUNT_SECONDS:
@@ -162,12 +162,12 @@ class _Flight:
             if not self._cluster.workers and self._counted_at > self._seen_at + EMPTY_SECONDS:
                 return False
             room = max(LEAST, AHEAD * threads)
-        while self._waiting and len(self._flying) < room:
-            journey = self._waiting.popleft()
-            words = (name, journey.task, journey.files)
-            key = f"surefoot-{journey.task.place.key}-{journey.goes}-{time.monotonic_ns():x}"
-            future = client.submit(dask_worker.play, *words, key=key, pure=False, priority=journey.goes)
-            self._flying[future] = journey
+        while self._waiting and len(self._sent) < room:
+            run = self._waiting.popleft()
+            words = (name, run.task, run.files)
+            key = f"surefoot-{run.task.place.key}-{run.stints}-{time.monotonic_ns():x}"
+            future = client.submit(dask_worker.play, *words, key=key, pure=False, priority=run.stints)
+            self._sent[future] = run
             future.add_done_callback(news.put)
         return True
 
@@ -178,33 +178,33 @@ class _Flight:
             while True:
                 if isinstance(item, dict):
                     self._display.advance(item["run"], item["done"], item["headline"])
-                elif item in self._flying and item.status in ("finished", "error"):
+                elif item in self._sent and item.status in ("finished", "error"):
                     yield item
                 item = news.get_nowait()
 
     def _receive(self, future: Any) -> Results:
-        journey = self._flying.pop(future)
+        run = self._sent.pop(future)
         if future.status == "error":
             error = future.exception()
             killed = isinstance(error, distributed().scheduler.KilledWorker)
             died = Lost(error.allowed_failures + 1, f"worker {error.last_worker.address}") if killed else error
-            yield journey.task, died
+            yield run.task, died
             return
         try:
             answer = future.result(timeout=GRACE)
-        except Exception:  # the answer was lost with its worker, or with the scheduler: the go is played again
-            self._waiting.appendleft(journey)
+        except Exception:  # the answer was lost with its worker, or with the scheduler: the stint is played again
+            self._waiting.appendleft(run)
             return
         finally:
             future.release()
         if answer is None:  # it was told to stop before it began
-            self._quit.append(journey)
+            self._quit.append(run)
             return
-        found = journey.came_home(answer)
+        found = run.take_back(answer)
         if isinstance(found, Exception) or found.finished:
-            yield journey.task, found
+            yield run.task, found
         elif self._stop.requested:
-            self._quit.append(journey)
+            self._quit.append(run)
         else:
-            self._display.advance(journey.task.place.key, found.done, "")
-            self._waiting.appendleft(journey)
+            self._display.advance(run.task.place.key, found.done, "")
+            self._waiting.appendleft(run)
