@@ -40,37 +40,14 @@ def test_S3_radius_by_hand() -> None:
     assert radius() == 3 * 2 + 2 * 0.5  # 3·√(2 + 2·1) + √4·0.5
 
 
-def test_S3_radius_of_a_matrix_with_known_determinant() -> None:
-    # A = I + diag(e − 1, 0, e³ − 1), so logdet(A) − 3·log 1 = 1 + 0 + 3.
-    ratio = math.log(E * 1 * E**3)
-    got = theory.self_normalised_radius(ratio, noise=1.0, norm=2.0, ridge=1.0, log_inverse_probability=2.5)
-    assert close(got, 3 + 2)
-
-
-@pytest.mark.parametrize("factor", [0.0, 0.5, 2.0, 7.0])
-def test_S3_radius_is_affine_in_the_noise(factor: float) -> None:
-    assert close(radius(noise=3.0 * factor), 6.0 * factor + 1.0)
-
-
-@pytest.mark.parametrize("norm", [0.0, 0.25, 1.0, 10.0])
-def test_S3_radius_is_affine_in_the_norm(norm: float) -> None:
-    assert close(radius(norm=norm), 6.0 + 2.0 * norm)
-
-
-@pytest.mark.parametrize("ridge", [0.01, 1.0, 9.0, 400.0])
-def test_S3_radius_takes_the_root_of_the_ridge(ridge: float) -> None:
-    assert close(radius(ridge=ridge), 6.0 + 0.5 * math.sqrt(ridge))
-
-
-@pytest.mark.parametrize("ratio", [0.0, 1.0, 7.0, 1e4])
-def test_S3_radius_squared_is_affine_in_the_log_determinant(ratio: float) -> None:
-    assert close((radius(log_det_ratio=ratio) - 1.0) ** 2, 9.0 * (ratio + 2.0))
-
-
-@pytest.mark.parametrize("log_inverse", [0.0, 0.5, 3.0, 40.0])
-def test_S3_radius_squared_is_affine_in_twice_the_log_probability(log_inverse: float) -> None:
-    got = radius(log_inverse_probability=log_inverse)
-    assert close((got - 1.0) ** 2, 9.0 * (2.0 + 2.0 * log_inverse))
+def test_S3_radius_in_each_of_its_arguments() -> None:
+    """σ√(ratio + 2 log(1/p)) + √λ·L, one argument at a time."""
+    for x in (0.0, 0.01, 0.5, 7.0, 400.0):
+        assert close(radius(noise=x), 2 * x + 1)
+        assert close(radius(norm=x), 6 + 2 * x)
+        assert close(radius(log_det_ratio=x), 3 * math.sqrt(x + 2) + 1)
+        assert close(radius(log_inverse_probability=x), 3 * math.sqrt(2 + 2 * x) + 1)
+        assert x == 0 or close(radius(ridge=x), 6 + 0.5 * math.sqrt(x))
 
 
 def test_S3_rounding_below_zero_is_read_as_zero_and_more_is_refused() -> None:
@@ -171,10 +148,7 @@ def test_delta_phi_gap_and_future_gap() -> None:
     costs = (0.25, 0.375, 0.125)
     assert theory.future_gap(bound=1.0, anchor_costs_from_here=costs, delta_phi=0.5) == 0.125
     assert theory.future_gap(bound=1.0, anchor_costs_from_here=costs[2:], delta_phi=0.5) == 0.375
-
-
-def test_gaps_may_be_negative() -> None:
-    assert theory.gap(bound=0.5, anchor_cost=0.25, delta_phi=1.0) == -0.75
+    assert theory.gap(bound=0.5, anchor_cost=0.25, delta_phi=1.0) == -0.75  # it may be negative
 
 
 @pytest.mark.parametrize("costs", [(math.nan, 0.0), (0.0, math.nan), ()])
@@ -228,6 +202,8 @@ def test_eq_epsss() -> None:
 
 def test_eq_epssss() -> None:
     assert theory.epsilon_4(beta=1.0, horizon=2, gap_0=0.25) == 32.0
+    with pytest.raises(InvalidInput, match=r"epsilon_4 needs gap_0 = .*gap_0 = -1\. Give more"):
+        theory.epsilon_4(beta=1.0, horizon=2, gap_0=-1.0)
 
 
 @pytest.mark.parametrize(("call", "arguments"), [(theory.epsilon_2, EPSILON_2), (theory.epsilon_3, EPSILON_3)])
@@ -275,11 +251,6 @@ def test_eq_epss_refuses_with_words(changes: dict[str, float], words: str) -> No
 def test_eq_epsss_refuses_with_words(changes: dict[str, float], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         theory.epsilon_3(**{**EPSILON_3, **changes})
-
-
-def test_eq_epssss_refuses_with_words() -> None:
-    with pytest.raises(InvalidInput, match=r"epsilon_4 needs gap_0 = .*gap_0 = -1\. Give more"):
-        theory.epsilon_4(beta=1.0, horizon=2, gap_0=-1.0)
 
 
 # ---------------------------------------------------------------- regret
@@ -340,6 +311,8 @@ def test_eq_lowerbound() -> None:
     assert got.value == got.safety_term
     assert not got.valid  # 8 < 32/3
     assert got.label == "claimed"
+    with pytest.raises(InvalidInput, match=r"lower_bound needs gap_0"):
+        theory.lower_bound(8, dimension=1, horizon=2, gap_0=0.0)
 
 
 @pytest.mark.parametrize(("episodes", "valid"), [(7, False), (8, True), (9, True)])
@@ -347,11 +320,6 @@ def test_eq_lowerbound_holds_from_32_times_itself_on(episodes: int, valid: bool)
     got = theory.lower_bound(episodes, dimension=1, horizon=2, gap_0=1.0)
     assert got.value == got.learning_term
     assert got.valid is valid
-
-
-def test_eq_lowerbound_needs_slack() -> None:
-    with pytest.raises(InvalidInput, match=r"lower_bound needs gap_0"):
-        theory.lower_bound(8, dimension=1, horizon=2, gap_0=0.0)
 
 
 # ---------------------------------------------------------------- together
@@ -646,12 +614,3 @@ def test_thm_regret_smallest_usable_episodes_stops_where_it_says(
     assert usable_from() == found
     monkeypatch.setattr(regret_theorem, "MOST_EPISODES", found - 1)
     assert usable_from() is None
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [({"horizon": 1}, "horizon"), ({"failure_probability": 2.0}, "failure_probability")],
-)
-def test_smallest_usable_episodes_refuses(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(InvalidInput, match=words):
-        usable_from(**changes)

@@ -49,10 +49,7 @@ def _draw(outcome: Outcome, title: str) -> None:
     from surefoot.reports.pictures.curves import comparison
     from surefoot.reports.pictures.style import DARK, LIGHT
 
-    folder = outcome.folder
-    ledgers = {
-        label: [folder.ledger(place) for place in folder.places() if place.label == label] for label in folder.labels
-    }
+    folder, ledgers = outcome.folder, outcome.folder.ledgers()
     try:
         for paper in (LIGHT, DARK):
             path = comparison(ledgers, title, folder.root / f"demo-{paper.name}.png", paper)

@@ -84,11 +84,7 @@ def summaries(outcome: Outcome) -> list[Summary]:
 
 def _manifests(outcome: Outcome) -> dict[str, list[dict[str, Any]]]:
     """Of all runs, by label."""
-    folder = outcome.folder
-    return {
-        label: [folder.ledger(place).manifest for place in folder.places() if place.label == label]
-        for label in folder.labels
-    }
+    return {label: [each.manifest for each in ledgers] for label, ledgers in outcome.folder.ledgers().items()}
 
 
 def _print_prices(outcome: Outcome) -> None:

@@ -147,6 +147,13 @@ class Folder:
             raise UnreadableFile(error.rule, where=error.where, got=error.got, fix=fix) from error
         return found
 
+    def ledgers(self) -> dict[str, list[Ledger]]:
+        """Those of all finished runs, by label; a label without any is left out."""
+        found: dict[str, list[Ledger]] = {}
+        for place in self.finished():
+            found.setdefault(place.label, []).append(self.ledger(place))
+        return found
+
     # --- wall times -------------------------------------------------------------------------------------
 
     def times(self) -> dict[str, Any]:
@@ -264,7 +271,7 @@ def refuse_taken(root: Path, force: bool) -> None:
             "there are runs already",
             where=str(root),
             got=state,
-            fix=f"Go on with: surefoot resume {root}, or replace them with --force.",
+            fix=f"Continue with: surefoot resume {root}, or replace them with --force.",
         )
 
 

@@ -12,7 +12,7 @@ shows the truth; it is for people, and no observation contains any of it.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -74,7 +74,10 @@ def draw(
         if callable(coordinates):
             fix = "Give the names of two of its coordinates."
             raise InvalidInput("the states of a plant already have coordinates", got="a function", fix=fix)
-        return _draw_plant(world, plan, path, paper, coordinates, steps, paths)
+        if isinstance(plan, Snapshot) or (plan is not None and plan.declared.first is not world.problem):
+            raise InvalidInput("the plan is of another plant", got=repr(plan), fix="Draw it with its own plant.")
+        grid, known = PlantGrid(world.cells, world.problem), plan
+        return _drawn(lambda plt: plant_figure(plt, grid, known, paper, coordinates, steps, paths), path, paper)
     if coordinates is not None and not callable(coordinates):
         fix = "Give lambda state: (x, y)."
         raise InvalidInput("coordinates of a world must be a function", got=f"a {type(coordinates).__name__}", fix=fix)
@@ -82,33 +85,20 @@ def draw(
         world = world.on(plan.problem)
     if plan is not None and not isinstance(plan, Snapshot) and plan.declared.digest != world.problem.digest:
         raise InvalidInput("the plan is of another problem", got=repr(plan.declared), fix="Draw it with its own world.")
+    view, at = classify(world, plan), coordinates
+    return _drawn(
+        lambda plt: figure_of(plt, view, paper) if at is None else map_figure(plt, view, paper, at), path, paper
+    )
+
+
+def _drawn(make: Callable[[Any], Any], path: str | Path | None, paper: Paper) -> Any:
+    """The path that the figure was written to; without one, the figure itself."""
     plt, context = pyplot(paper)
     with context:
-        view = classify(world, plan)
-        figure = figure_of(plt, view, paper) if coordinates is None else map_figure(plt, view, paper, coordinates)
+        figure = make(plt)
         if path is not None:
             return save_figure(plt, figure, Path(path))
         plt.close(figure)  # the caller holds it; pyplot need not
-        return figure
-
-
-def _draw_plant(
-    plant: Plant,
-    plan: Plan | Snapshot | None,
-    path: str | Path | None,
-    paper: Paper,
-    coordinates: Sequence[str] | None,
-    steps: Sequence[int] | None,
-    paths: Sequence[FloatArray],
-) -> Any:
-    if isinstance(plan, Snapshot) or (plan is not None and plan.declared.first is not plant.problem):
-        raise InvalidInput("the plan is of another plant", got=repr(plan), fix="Draw it with its own plant.")
-    plt, context = pyplot(paper)
-    with context:
-        figure = plant_figure(plt, PlantGrid(plant.cells, plant.problem), plan, paper, coordinates, steps, paths)
-        if path is not None:
-            return save_figure(plt, figure, Path(path))
-        plt.close(figure)
         return figure
 
 
