@@ -30,6 +30,8 @@ from surefoot.plan.values import most_to_come
 
 @dataclass(frozen=True, kw_only=True)
 class MirroredOptions(BaselineOptions):
+    """``stride``: episodes from one plan to the next."""
+
     stride: int = option(10, whole, 1)
 
 
@@ -86,6 +88,8 @@ class Evaluated(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class OpdopOptions(MirroredOptions):
+    """``episodes`` is K, ``scale`` multiplies β; ``slack`` is that of spec 5, for ξ."""
+
     value_ridge: float = worked_out(1.0)
     optimism: float = worked_out(1.0)
     episodes: int = option(1000, whole, 1)
@@ -200,6 +204,8 @@ class Hoped(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class OptPrimalDualOptions(TabularOptions, MirroredOptions):
+    """``step`` multiplies the step size t; ``slack`` is that of spec 5, for ξ."""
+
     step: float = option(1.0, at_least, 0.0)
     slack: Slack = None  # (m,) ξ once worked out
 
@@ -282,6 +288,8 @@ class Evaluation(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class CrpoOptions(TabularOptions, MirroredOptions):
+    """``tolerance`` is τ in units of C; by default the published one."""
+
     tolerance: float | None = option(None, at_least, 0.0)
 
 

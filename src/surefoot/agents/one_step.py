@@ -29,6 +29,8 @@ from surefoot.plan.values import Values, greedy, most_to_come
 
 @dataclass(frozen=True, kw_only=True)
 class SlucbQviOptions(BaselineOptions):
+    """``bonus`` scales the bonus; 1 is published. ``slack`` is that of spec 5, by default bound − anchor cost."""
+
     bonus: float = option(1.0, at_least, 0.0)
     slack: Slack = None  # (H, m) once worked out
 
@@ -48,8 +50,6 @@ class SlucbQvi(Baseline):
     Guarantees: every step safe with probability 1 − p while it meets no state without an action that passes; else
     nothing.
     May violate: by entering states that have no safe action.
-
-    ``bonus`` scales the cost-width bonus; 1 is the published 2H/slack.
     """
 
     name: ClassVar[str] = "slucb-qvi"
@@ -145,6 +145,8 @@ class Oplb(SlucbQvi):
 
 @dataclass(frozen=True, kw_only=True)
 class SafeLucbOptions(BaselineOptions):
+    """``episodes`` is K, ``initial_episodes`` replaces K'."""
+
     episodes: int = option(1000, whole, 1)
     initial_episodes: int | None = option(None, whole, 0)
 
@@ -164,8 +166,6 @@ class SafeLucb(Paced):
     Assumes: that every state has a safe action, and that this step is all there is.
     Guarantees: nothing.
     May violate: by entering states that have no safe action; it does not look ahead at all.
-
-    ``episodes`` is K.
     """
 
     name: ClassVar[str] = "safe-lucb"
@@ -188,6 +188,8 @@ class SafeLucb(Paced):
 
 @dataclass(frozen=True, kw_only=True)
 class MaseOptions(BaselineOptions):
+    """``punishment`` is c, ``stop`` the action that stops."""
+
     punishment: float = option(1.0, at_least, 0.0)
     stop: Label = None
 
@@ -208,8 +210,6 @@ class Mase(Baseline):
     Assumes: that stopping is possible and safe in every state.
     Guarantees: every step safe with probability 1 − p where that is so; else nothing.
     May violate: by having to stop where stopping is not safe.
-
-    ``punishment`` is c.
     """
 
     name: ClassVar[str] = "mase"

@@ -82,6 +82,8 @@ def variance(hat: Row, tilde: Row, *, reach: float, d: int, b_v: float, b_t: flo
 
 @dataclass(frozen=True, kw_only=True)
 class WeightedOptions(BaselineOptions):
+    """λ follows from L_μ and cannot be given."""
+
     value_ridge: float = worked_out(1.0)  # λ
 
 
@@ -181,6 +183,8 @@ def row_variances(before: Sequence[Row], now: Sequence[Row], b: float, *, a: flo
 
 @dataclass(frozen=True, kw_only=True)
 class HfUcrlVtrPlusOptions(WeightedOptions):
+    """``episodes`` is K."""
+
     episodes: int = option(1000, whole, 1)
 
 
@@ -208,8 +212,6 @@ class HfUcrlVtrPlus(Paced):
     Assumes: transitions that are a linear mixture, the same at every step, and nothing about costs.
     Guarantees: nothing about limits; regret of the unconstrained problem.
     May violate: always; it does not look.
-
-    ``episodes`` is K.
     """
 
     name: ClassVar[str] = "hf-ucrl-vtr-plus"

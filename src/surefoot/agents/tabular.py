@@ -31,6 +31,8 @@ from surefoot.plan.values import Values, greedy, most_to_come
 
 @dataclass(frozen=True, kw_only=True)
 class TabularOptions(BaselineOptions):
+    """``episodes`` is K, for which constants are computed; ``scale`` multiplies all widths, 1 is published."""
+
     ridges: Sequence[float] | None = worked_out(None)  # of bounds for the record only, as the two below
     value_ridge: float = worked_out(1.0)
     optimism: float = worked_out(1.0)
@@ -39,7 +41,7 @@ class TabularOptions(BaselineOptions):
 
 
 class Tabular(Paced):
-    """Counts visits and costs, and knows nothing else. ``episodes`` is K, for which constants are computed."""
+    """Counts visits and costs, and knows nothing else."""
 
     options: TabularOptions
     traced: ClassVar[bool] = True
@@ -184,6 +186,8 @@ class OptCmdp(Tabular):
 
 @dataclass(frozen=True, kw_only=True)
 class DopeOptions(TabularOptions):
+    """``bonus`` scales the reward's bonus, ``initial_episodes`` replaces K₀; ``slack`` is that of spec 5, for ξ."""
+
     bonus: float = option(1.0, at_least, 0.0)
     initial_episodes: int | None = option(None, whole, 0)
     slack: Slack = None  # (m,) ξ once worked out
@@ -288,6 +292,8 @@ class Priced(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class OpseLcmdpOptions(TabularOptions):
+    """``largest_price`` is Y, ``temperature`` κ."""
+
     episodes: int = worked_out(1000)  # it needs none
     largest_price: float = option(300.0, at_least, 0.0)
     temperature: float = option(0.1, at_least, 0.0, strictly=True)

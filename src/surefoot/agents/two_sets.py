@@ -56,6 +56,8 @@ class Sets(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class TwoSetsOptions(BaselineOptions):
+    """``confidence`` and ``successors`` decide what is taken to be safe, as above; ``beta`` is β."""
+
     confidence: str = option("published", word, CONFIDENCES)
     successors: str = option("one", word, SUCCESSORS)
     beta: float = option(2.0, at_least, 0.0)
@@ -233,6 +235,10 @@ def towards(graph: LayeredGraph, allowed: Certified, aim: tuple[int, int]) -> Va
 
 @dataclass(frozen=True, kw_only=True)
 class SnoMdpOptions(TwoSetsOptions):
+    """``settle``: ``"states"`` is the published rule, which asks where the best policy leads; ``"steps"`` also asks
+    that it leads there by steps of the pessimistic set, which matters where several actions lead to one state.
+    """
+
     trips: int = option(100, whole, 0)
     tolerance: float = option(0.005, at_least, 0.0)
     settle: str = option("states", word, SETTLE)
@@ -253,9 +259,6 @@ class SnoMdp(TwoSets):
     (``confidence="published"``).
     Guarantees: every step safe with probability 1 − p with ``confidence="proved", successors="all"``; else nothing.
     May violate: where an action has a second outcome, and where two standard deviations are not enough.
-
-    ``settle``: ``"states"`` is the published rule, which asks where the best policy leads; ``"steps"`` also asks that
-    it leads there by steps of the pessimistic set, which matters where several actions lead to one state.
     """
 
     name: ClassVar[str] = "sno-mdp"
@@ -303,6 +306,8 @@ def share(name: str, value: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class SafeExpOptOptions(TwoSetsOptions):
+    """``hope`` is η."""
+
     hope: float = option(0.6, share)
 
 
@@ -322,8 +327,6 @@ class SafeExpOpt(TwoSets):
     (``confidence="published"``).
     Guarantees: every step safe with probability 1 − p with ``confidence="proved", successors="all"``; else nothing.
     May violate: where an action has a second outcome, and where two standard deviations are not enough.
-
-    ``hope`` is η.
     """
 
     name: ClassVar[str] = "safe-exp-opt"
