@@ -17,6 +17,7 @@ from surefoot.errors import InvalidInput
 from surefoot.model.features import Features
 from surefoot.model.graph import (
     NO_ACTION,
+    Beyond,
     BoolArray,
     FloatArray,
     IntArray,
@@ -24,13 +25,15 @@ from surefoot.model.graph import (
     LayeredGraph,
     Terminal,
     freeze,
+    made_once,
     rows_of_pairs,
 )
 from surefoot.model.labels import shown
-from surefoot.model.naming import Naming
+from surefoot.model.naming import Naming, naming_of
+from surefoot.model.outline import FallbackChoice, Outline
 from surefoot.model.rays import Centers, center_pairs
-from surefoot.model.rules import FallbackChoice
-from surefoot.model.sparse_rows import SparseRows
+from surefoot.model.seals import Seal, taken_over
+from surefoot.model.sparse_rows import SparseRows, Taker
 
 PerLayer = NDArray[Any] | Sequence[NDArray[Any]]
 Tables = Any  # of features: as PerLayer, or CSR matrices of scipy.sparse in place of the arrays
@@ -50,6 +53,29 @@ _KINDS = {
     "center_cost_features": (_NUMBER, 2),
 }
 _OF_LAYERS = ("state_ptr", "pair_ptr", "successors", "reward", "cost_features")  # one for every step, always
+_TABLES = ("cost_features", "transition_features", "terminal_cost_features")  # which may be sparse
+_OTHERS = (*_OF_LAYERS[:4], "terminal_reward", "terminal_has_cost", "row_ptr")
+
+
+def outline(
+    horizon: int, start: object, given: Mapping[str, Any], beyond: Beyond | None
+) -> tuple[Outline, tuple[Seal, ...]]:
+    """The graph that the arguments of ``from_arrays`` describe, by name, and the seals of what was not copied."""
+    take = Taker()
+    own, seals = taken_over(
+        {
+            **{name: given[name] for name in _OTHERS},
+            **{name: take.each(name, given[name]) for name in _TABLES},
+            "forbidden": per_step("forbidden", given["forbidden"], horizon),
+        }
+    )
+    layers = build_layers(horizon, own)
+    terminal = build_terminal(layers, own)
+    naming = naming_of(layers, terminal, given["state_labels"], given["action_labels"])
+    starts = start_indices(start, layers[0].n_states)
+    choice = column_choice(given["fallback"], layers, naming)
+    rays = centers(given["center"], given["center_cost_features"], layers)
+    return Outline(layers, terminal, naming, starts, choice, rays, beyond), seals
 
 
 def per_layer(name: str, value: PerLayer | Tables, n_layers: int) -> list[Any]:
@@ -97,7 +123,9 @@ def claim(graph: LayeredGraph) -> None:
             owner = freeze(owner).base
 
 
-def centers(center: PerLayer | None, cost_features: PerLayer | None, layers: Sequence[Layer]) -> list[Centers | None]:
+def centers(
+    center: PerLayer | None, cost_features: PerLayer | None, layers: Sequence[Layer]
+) -> Sequence[Centers | None]:
     """What is declared of rays, per step; ``center`` counts within each state's own actions."""
     n = len(layers)
     if center is None:
@@ -105,18 +133,16 @@ def centers(center: PerLayer | None, cost_features: PerLayer | None, layers: Seq
             raise InvalidInput("center_cost_features has no effect without center")
         return [None] * n
     tables = [None] * n if cost_features is None else per_layer("center_cost_features", cost_features, n)
-    known: dict[tuple[int, ...], Centers] = {}  # what steps share stays one object
-    made: list[Centers | None] = []
-    for h, (given, table, layer) in enumerate(zip(per_layer("center", center, n), tables, layers, strict=True)):
-        if given is None:
-            made.append(None)
-            continue
-        key = (id(given), id(table), id(layer.state_ptr))
-        if key not in known:
-            rows = None if table is None else taken("center_cost_features", table, h).copy()
-            known[key] = Centers(center_pairs(taken("center", given, h), layer, h), rows)
-        made.append(known[key])
-    return made
+    columns = list(zip(per_layer("center", center, n), tables, layers, strict=True))
+
+    def of_step(h: int) -> Centers | None:
+        number, table, layer = columns[h]
+        if number is None:
+            return None
+        rows = None if table is None else taken("center_cost_features", table, h).copy()
+        return Centers(center_pairs(taken("center", number, h), layer, h), rows)
+
+    return made_once([(id(number), id(table), id(y.state_ptr)) for number, table, y in columns], of_step)
 
 
 def build_layers(horizon: int, given: Mapping[str, Any]) -> list[Layer]:
@@ -235,15 +261,10 @@ def _check_pointer(name: str, pointer: IntArray, end: int, of: str, h: int) -> N
         raise InvalidInput(f"{name} decreases", where=f"step {h}, entry {at + 1}", got=got)
 
 
-def build_terminal(
-    layers: list[Layer],
-    rewards: FloatArray | None,
-    cost_features: Features | None,
-    has_cost: BoolArray | None,
-    forbidden: BoolArray | None,
-) -> Terminal:
-    if rewards is None:
-        rewards = np.zeros(_last_states(layers))
+def build_terminal(layers: list[Layer], given: Mapping[str, Any]) -> Terminal:
+    """The last step, from the arguments by name."""
+    cost_features, has_cost = given["terminal_cost_features"], given["terminal_has_cost"]
+    rewards = np.zeros(_last_states(layers)) if given["terminal_reward"] is None else given["terminal_reward"]
     n, first = len(taken("terminal_reward", rewards)), layers[0].cost_features
     if cost_features is not None:
         _check_kind("terminal_cost_features", taken("terminal_cost_features", cost_features), first, "last step")
@@ -254,7 +275,7 @@ def build_terminal(
         has_cost = np.full(n, cost_features is not None)
     else:
         _check_has_cost(has_cost, cost_features)
-    (marks,) = _forbidden_states([forbidden], [n], len(layers))
+    (marks,) = _forbidden_states(given["forbidden"][-1:], [n], len(layers))
     _check_length("forbidden", marks, n, "one entry per state", f"step {len(layers)}")
     return Terminal(rewards, cost_features, has_cost, np.zeros(n, bool), marks)
 

@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, Layer, Terminal, freeze, rows_of_pairs
+from surefoot.model.draft import Draft, Drafted
+from surefoot.model.graph import NO_ACTION, FloatArray, Layer, Terminal, freeze, rows_of_pairs
 from surefoot.model.labels import Label, Names, Register, same_label, shown
 from surefoot.model.naming import Naming
+from surefoot.model.outline import FallbackChoice, Outline
 from surefoot.model.rays import NO_CENTER, Centers
 from surefoot.model.reals import real, vector
-from surefoot.model.rules import FallbackChoice, check_repeatable
+from surefoot.model.rules import check_repeatable
 
 Actions = Callable[[int, Label], Iterable[Label]]
 Successors = Callable[[int, Label, Label], Iterable[Label]]
@@ -63,13 +65,10 @@ def by_pair(cost_features: CostFeatures, transition_features: Features | None) -
 
     Read from the signature; a function that may be called with four arguments is called with four.
     """
-    try:
-        signature = inspect.signature(cost_features)
-    except (TypeError, ValueError):  # some builtins have none
+    if takes(cost_features, 4, unknown=True):
         return False
-    if takes(signature, 4):
-        return False
-    if not takes(signature, 3):
+    signature = inspect.signature(cost_features)
+    if not takes(cost_features, 3):
         raise InvalidInput(
             "cost_features takes the wrong number of arguments",
             got=f"cost_features{signature}",
@@ -84,27 +83,17 @@ def by_pair(cost_features: CostFeatures, transition_features: Features | None) -
     return True
 
 
-def takes(signature: inspect.Signature, n: int) -> bool:
-    """May such a function be called with so many arguments?"""
+def takes(function: Callable[..., Any], n: int, *, unknown: bool = False) -> bool:
+    """May the function be called with so many arguments? ``unknown`` where it does not say."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some builtins
+        return unknown
     try:
         signature.bind(*range(n))
     except TypeError:
         return False
     return True
-
-
-def forbidden_mask(forbidden: Forbidden | None, names: Names, h: int) -> BoolArray:
-    """(S,) the states of step h that must not be entered."""
-    mask = np.zeros(len(names), bool)
-    if forbidden is None:
-        return freeze(mask)
-    for i in range(len(names)):
-        answer: Any = call("forbidden", forbidden, h, names[i])
-        if not isinstance(answer, (bool, np.bool_)):
-            where = f"step {h}, state {names[i]!r}"
-            raise InvalidInput("forbidden must return True or False", where=where, got=shown(answer))
-        mask[i] = answer
-    return freeze(mask)
 
 
 def call(name: str, function: Callable[..., Result], *arguments: object) -> Result:
@@ -147,12 +136,48 @@ def start_labels(start: Label | list[Label]) -> list[Label]:
     return starts
 
 
+def outline(horizon: int, start: Label | list[Label], given: Functions) -> Outline:
+    """The graph of all that the functions lead to, breadth first from the start states."""
+    starts, explorer = start_labels(start), Explorer(given)
+    found = explorer.numbers(starts, "start")
+    if len(found) < len(starts):
+        raise InvalidInput("a start state is listed twice", where="start", got=shown(starts))
+    drafts: list[Draft] = []
+    for h in range(horizon - 1):
+        here, found, draft = found, dict[Label, int](), Draft()
+        for s in here:
+            actions = explorer.actions_of(h, s)
+            pairs = [explorer.pair(h, s, a, actions) for a in actions]
+            draft.add(s, actions, pairs, explorer.forbids(h, s), _numbered_in(found))
+        drafts.append(draft)
+    last = Draft()
+    for s in found:
+        reward, x = explorer.last(horizon - 1, s)
+        last.add_last(s, reward, x, explorer.forbids(horizon - 1, s), explorer.cost_dim)
+    names = tuple(Names(len(draft.labels), draft.labels) for draft in (*drafts, last))
+    naming = Naming(names, tuple(tuple(draft.actions) for draft in drafts))
+    layers = [explorer.layer(draft) for draft in drafts]
+    check_repeatable(layers, naming, explorer.support_of, explorer.reward_of)
+    return Outline(
+        layers,
+        explorer.terminal(last),
+        naming,
+        freeze(np.arange(len(starts))),
+        policy_choice(explorer, layers, naming),
+        [explorer.centers(draft) for draft in drafts],
+    )
+
+
+def _numbered_in(found: dict[Label, int]) -> Callable[[Label], int]:
+    """Numbers states in order of appearance."""
+    return lambda label: found.setdefault(label, len(found))
+
+
 class Explorer:
-    """Walks the user's functions step by step and collects arrays."""
+    """Asks the user's functions, and checks each answer."""
 
     def __init__(self, given: Functions) -> None:
         self.given, self.by_pair = given, by_pair(given.cost_features, given.transition_features)
-        self.centers: list[Centers | None] = []  # of every step that was expanded
         self._states = Register("state")
         self._actions = Register("action")
         self._cost_dim: int | None = None
@@ -167,84 +192,105 @@ class Explorer:
     def transition_dim(self) -> int:
         return self._transition_dim or 0
 
-    def walk(self, horizon: int, starts: list[Label]) -> tuple[list[Layer], Naming]:
-        states = self._new_states(starts, "start")
-        if len(states) < len(starts):
-            raise InvalidInput("a start state is listed twice", where="start", got=shown(starts))
-        layers: list[Layer] = []
-        names = [Names(len(states), list(states))]
-        action_names: list[tuple[Label, ...]] = []
-        for h in range(horizon - 1):
-            layer, labels, states = self._expand(h, list(states))
-            layers.append(layer)
-            action_names.append(tuple(labels))
-            names.append(Names(len(states), list(states)))
-        naming = Naming(tuple(names), tuple(action_names))
-        check_repeatable(layers, naming, self.support_of, self.reward_of)
-        return layers, naming
+    # --- what a step becomes ----------------------------------------------------------------------------
 
-    def _new_states(self, labels: Iterable[Label], where: str) -> dict[Label, int]:
+    def layer(self, draft: Draft) -> Layer:
+        """The arrays of a step whose states are all drafted; it has no fallback yet."""
+        x = phi = freeze(table(draft.x, self.cost_dim))
+        if self.given.transition_features is not None:
+            phi = freeze(table(draft.phi, self.transition_dim))
+        ends = (draft.state_ptr, draft.pair_ptr, draft.row_ptr)
+        state_ptr, pair_ptr, row_ptr = (freeze(np.array([0, *each], np.int64)) for each in ends)
+        return Layer(
+            state_ptr=state_ptr,
+            pair_ptr=pair_ptr,
+            successor=freeze(np.array(draft.successor, np.int64)),
+            reward=freeze(np.array(draft.reward, np.float64)),
+            cost_features=x,
+            transition_features=phi,
+            fallback=freeze(np.full(len(draft.labels), NO_ACTION, np.int64)),
+            row_ptr=rows_of_pairs(row_ptr, pair_ptr) if self.by_pair else pair_ptr,
+            forbidden=freeze(np.array(draft.forbidden, bool)),
+        )
+
+    def terminal(self, draft: Draft) -> Terminal:
+        """The arrays of the last step."""
+        has_cost = freeze(np.array(draft.has_cost, bool))
+        return Terminal(
+            reward=freeze(np.array(draft.reward, np.float64)),
+            cost_features=freeze(table(draft.x, self.cost_dim)) if has_cost.any() else None,
+            has_cost=has_cost,
+            fallback_reached=freeze(np.zeros(len(has_cost), bool)),
+            forbidden=freeze(np.array(draft.forbidden, bool)),
+        )
+
+    def centers(self, draft: Draft) -> Centers | None:
+        """The rays of a step (spec 9)."""
+        if self.given.center is None:
+            return None
+        at_zero = None if self.by_pair else table(draft.x0, self.cost_dim)
+        return Centers(freeze(np.array(draft.center, np.int64)), at_zero)
+
+    # --- what a state has -------------------------------------------------------------------------------
+
+    def numbers(self, labels: Iterable[Label], where: str) -> dict[Label, int]:
+        """A number for each state, in order of appearance."""
         found: dict[Label, int] = {}
         for label in labels:
             self._states.add(label, where)
-            found.setdefault(label, len(found))
+            _numbered_in(found)(label)
         return found
 
-    def _expand(self, h: int, states: list[Label]) -> tuple[Layer, list[Label], dict[Label, int]]:
-        """One step: all actions of all its states, and the states of the next step."""
-        found: dict[Label, int] = {}
-        action_labels: list[Label] = []
-        state_ptr, pair_ptr, successor = [0], [0], []
-        rewards: list[float] = []
-        x_rows: list[FloatArray] = []
-        phi_rows: list[FloatArray] = []
-        base_rows: list[FloatArray] = []  # the cost features of rays at intensity 0
-        centers: list[int] = []
-        for s in states:
-            actions = self.actions_of(h, s)
-            for a in actions:
-                action_labels.append(a)
-                rewards.append(self.reward_of(h, s, a))
-                number = self.center_of(h, s, a, actions)
-                centers.append(NO_CENTER if number is None else state_ptr[-1] + number)
-                middle = a if number is None else actions[number]
-                if self.by_pair:
-                    x_rows.append(self.cost_features_of(h, s, a))
-                own = self.successors_of(h, s, a)
-                for k, s2 in enumerate(self._joined(h, s, a, middle, own)):
-                    successor.append(found.setdefault(s2, len(found)))
-                    if not self.by_pair:
-                        x_rows.append(self.cost_features_of(h, s, a, s2))
-                        if self.given.center is not None:
-                            base_rows.append(self.cost_features_of(h, s, middle, s2))
-                    if self.given.transition_features is not None:
-                        row = self.transition_features_of(h, s, a if k < len(own) else middle, s2)
-                        phi_rows.append(row if k < len(own) else np.zeros_like(row))  # at intensity 1 the chance is 0
-                pair_ptr.append(len(successor))
-            state_ptr.append(len(action_labels))
-        self.centers.append(self._declared_centers(centers, base_rows))
-        x = phi = table(x_rows, self._cost_dim)
-        if self.given.transition_features is not None:
-            phi = table(phi_rows, self._transition_dim)
-        edges_of = freeze(np.array(pair_ptr, np.int64))
-        row_ptr = rows_of_pairs(freeze(np.arange(len(edges_of))), edges_of) if self.by_pair else edges_of
-        layer = Layer(
-            state_ptr=freeze(np.array(state_ptr, np.int64)),
-            pair_ptr=edges_of,
-            successor=freeze(np.array(successor, np.int64)),
-            reward=freeze(np.array(rewards, np.float64)),
-            cost_features=freeze(x),
-            transition_features=freeze(phi),
-            fallback=freeze(np.full(len(states), NO_ACTION, np.int64)),
-            row_ptr=row_ptr,
-            forbidden=forbidden_mask(self.given.forbidden, Names(len(states), states), h),
-        )
-        return layer, action_labels, found
+    def pair(self, h: int, s: Label, a: Label, actions: list[Label]) -> Drafted:
+        """All that is declared of an action."""
+        own, number = self.successors_of(h, s, a), self.center_of(h, s, a, actions)
+        middle = a if number is None else actions[number]
+        after = self._joined(h, s, a, middle, own)
+        x = self.rows_of(h, s, a) if self.by_pair else [self.cost_features_of(h, s, a, s2) for s2 in after]
+        x0: tuple[FloatArray, ...] = ()
+        if number is not None and not self.by_pair:
+            x0 = tuple(self.cost_features_of(h, s, middle, s2) for s2 in after)
+        phi = list[FloatArray]()
+        for k, s2 in enumerate(after if self.given.transition_features is not None else ()):
+            row = self.transition_features_of(h, s, a if k < len(own) else middle, s2)
+            phi.append(row if k < len(own) else np.zeros_like(row))  # only its centre leads there: at intensity 1 never
+        return Drafted(self.reward_of(h, s, a), after, x, phi, NO_CENTER if number is None else number, x0)
 
-    def _declared_centers(self, centers: list[int], base_rows: list[FloatArray]) -> Centers | None:
-        if self.given.center is None:
-            return None
-        return Centers(freeze(np.array(centers, np.int64)), None if self.by_pair else table(base_rows, self._cost_dim))
+    def last(self, h: int, s: Label) -> tuple[float, FloatArray | None]:
+        """Reward and cost features of a state of the last step; None: it has no cost."""
+        reward, features, where = self.given.terminal_reward, self.given.terminal_cost_features, _place(h, s)
+        x = None if features is None else call("terminal_cost_features", features, s)
+        return (
+            0.0 if reward is None else real("terminal reward", call("terminal_reward", reward, s), where),
+            None if x is None else vector("terminal cost feature", x, self.cost_dim, where),
+        )
+
+    def forbids(self, h: int, s: Label) -> bool:
+        """True if the state must not be entered."""
+        if self.given.forbidden is None:
+            return False
+        answer: Any = call("forbidden", self.given.forbidden, h, s)
+        if not isinstance(answer, (bool, np.bool_)):
+            raise InvalidInput("forbidden must return True or False", where=_place(h, s), got=shown(answer))
+        return bool(answer)
+
+    def fallback_of(self, h: int, s: Label, actions: Sequence[Label]) -> int:
+        """The number of the fallback's action in a state, NO_ACTION where it has none."""
+        try:
+            action = call("fallback", self.given.fallback, h, s)
+        except LookupError:
+            return NO_ACTION  # a table without an entry here: the caller says where the fallback leaks
+        for number, candidate in enumerate(actions):
+            if same_label(candidate, action):
+                return number
+        if action is None:
+            return NO_ACTION
+        raise InvalidInput(
+            "fallback's action does not exist",
+            where=_place(h, s),
+            got=f"fallback returns {shown(action)}",
+            fix=f"Actions there: {', '.join(map(repr, actions[:12]))}.",
+        )
 
     def center_of(self, h: int, s: Label, a: Label, actions: list[Label]) -> int | None:
         """The number of the action that a is at intensity 0, None where it has no intensity."""
@@ -266,11 +312,7 @@ class Explorer:
     @cached_property
     def _by_action(self) -> bool:
         """The centre is a function of (h, s, a), not of (h, s): read from its signature."""
-        assert self.given.center is not None
-        try:
-            return takes(inspect.signature(self.given.center), 3)
-        except (TypeError, ValueError):  # some builtins have none
-            return False
+        return self.given.center is not None and takes(self.given.center, 3)
 
     def support_of(self, h: int, s: Label, a: Label) -> list[Label]:
         """What may follow an action, at whatever intensity."""
@@ -288,7 +330,7 @@ class Explorer:
         return own + [s2 for s2 in self.successors_of(h, s, middle) if s2 not in own]
 
     def actions_of(self, h: int, s: Label) -> list[Label]:
-        where = f"step {h}, state {s!r}"
+        where = _place(h, s)
         labels = call_for_list("actions", self.given.actions, where, h, s)
         for a in labels:
             self._actions.add(a, f"{where}, action")
@@ -297,11 +339,10 @@ class Explorer:
         return labels
 
     def reward_of(self, h: int, s: Label, a: Label) -> float:
-        value = call("reward", self.given.reward, h, s, a)
-        return real("reward", value, f"step {h}, state {s!r}, action {a!r}")
+        return real("reward", call("reward", self.given.reward, h, s, a), _place(h, s, a))
 
     def successors_of(self, h: int, s: Label, a: Label) -> list[Label]:
-        where = f"step {h}, state {s!r}, action {a!r}"
+        where = _place(h, s, a)
         labels = call_for_list("successors", self.given.successors, where, h, s, a)
         for s2 in labels:
             self._states.add(s2, f"{where}, successor")
@@ -334,55 +375,16 @@ def _place(*place: Label) -> str:
     return ", ".join(f"{kind} {label!r}" for kind, label in zip(kinds, place, strict=False))
 
 
-def table(rows: list[FloatArray], length: int | None) -> FloatArray:
+def table(rows: list[FloatArray], length: int) -> FloatArray:
     """(rows, length)"""
-    return np.array(rows) if rows else np.empty((0, length or 0))
+    return np.array(rows) if rows else np.empty((0, length))
 
 
-def terminal_layer(names: Names, h: int, cost_dim: int, given: Functions) -> Terminal:
-    """The last step; a state whose cost_features are None has no cost there."""
-    reward, cost_features = given.terminal_reward, given.terminal_cost_features
-    labels = [names[i] for i in range(len(names))]
-    rewards, rows, has_cost = np.zeros(len(labels)), np.zeros((len(labels), cost_dim)), np.zeros(len(labels), bool)
-    for i, s in enumerate(labels):
-        where = f"step {h}, state {s!r}"
-        if reward is not None:
-            rewards[i] = real("terminal reward", call("terminal_reward", reward, s), where)
-        x = None if cost_features is None else call("terminal_cost_features", cost_features, s)
-        if x is not None:
-            rows[i], has_cost[i] = vector("terminal cost feature", x, cost_dim, where), True
-    return Terminal(
-        reward=freeze(rewards),
-        cost_features=freeze(rows) if has_cost.any() else None,
-        has_cost=freeze(has_cost),
-        fallback_reached=freeze(np.zeros(len(labels), bool)),
-        forbidden=forbidden_mask(given.forbidden, names, h),
-    )
-
-
-def policy_choice(policy: FallbackPolicy, layers: Sequence[Layer], naming: Naming) -> FallbackChoice:
+def policy_choice(explorer: Explorer, layers: Sequence[Layer], naming: Naming) -> FallbackChoice:
     """Ask the fallback only in states that it can reach."""
 
-    return lambda h, states: [_fallback_action(policy, layers[h], h, int(i), naming) for i in states]
+    def chosen(h: int, state: int) -> int:
+        first, end = layers[h].state_ptr[state : state + 2].tolist()
+        return explorer.fallback_of(h, naming.states[h][state], (naming.actions[h] or ())[first:end])
 
-
-def _fallback_action(policy: FallbackPolicy, layer: Layer, h: int, state: int, naming: Naming) -> int:
-    label = naming.states[h][state]
-    first, end = int(layer.state_ptr[state]), int(layer.state_ptr[state + 1])
-    listed = naming.actions[h]
-    available = listed[first:end] if listed is not None else tuple(range(end - first))
-    try:
-        action = call("fallback", policy, h, label)
-    except LookupError:
-        return NO_ACTION  # a table without an entry here: the caller says where the fallback leaks
-    for number, candidate in enumerate(available):
-        if same_label(candidate, action):
-            return number
-    if action is None:
-        return NO_ACTION
-    raise InvalidInput(
-        "fallback's action does not exist",
-        where=naming.at_state(h, state),
-        got=f"fallback returns {shown(action)}",
-        fix=f"Actions there: {', '.join(map(repr, available[:12]))}.",
-    )
+    return lambda h, states: [chosen(h, int(state)) for state in states]

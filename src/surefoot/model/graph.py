@@ -18,7 +18,7 @@ Layers may hold the very same array objects; what is the same object is computed
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -35,13 +35,13 @@ BoolArray = NDArray[np.bool_]
 
 
 AnyArray = TypeVar("AnyArray", bound=NDArray[Any] | SparseRows)
+Made = TypeVar("Made")
 
 NO_ACTION = -1  #: where the fallback does not go, and where nothing is certified
 PART = 1 << 20  #: rows of a layer that is looked at part by part
 NO_ROW = -1  #: of a pair with several cost rows: none of them is the row of what was measured
-OUTSIDE = (
-    0  #: in a graph that grows, of every layer but the first: the state, and its pair, for all that is not expanded
-)
+#: in a graph that grows, of every layer but the first: the state, and its pair, for all that is not expanded
+OUTSIDE = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class Layer:
         """The cost rows of an edge: that of the triplet, or all of its pair."""
         if self.per_triplet:
             return slice(edge, edge + 1)
-        pair = int(np.searchsorted(self.pair_ptr, edge, side="right")) - 1
+        pair = owner(self.pair_ptr, edge)
         return slice(int(self.row_ptr[pair]), int(self.row_ptr[pair + 1]))
 
     def row_of(self, edge: int) -> int:
@@ -157,10 +157,16 @@ class Layer:
         played: IntArray = self.fallback[self.fallback != NO_ACTION]
         return played
 
-    def successors_of(self, states: BoolArray, n_next: int) -> BoolArray:
-        """(S',) what some action of the marked states can reach."""
+    def played_by_fallback(self) -> BoolArray:
+        """(N,) the pairs that the fallback plays."""
+        played = np.zeros(self.n_pairs, bool)
+        played[self.fallback_pairs()] = True
+        return played
+
+    def reached_by(self, pairs: BoolArray, n_next: int) -> BoolArray:
+        """(S',) what the marked pairs (N,) can reach."""
         reached = np.zeros(n_next, bool)
-        reached[self.successor[np.repeat(states, np.diff(self.edge_ptr))]] = True
+        reached[self.successor[np.repeat(pairs, np.diff(self.pair_ptr))]] = True
         return reached
 
 
@@ -301,7 +307,7 @@ class LayeredGraph:
         mask[self.starts] = True
         masks = [mask]
         for h, layer in enumerate(self.layers):
-            masks.append(layer.successors_of(masks[-1], self.n_states(h + 1)))
+            masks.append(layer.reached_by(np.repeat(masks[-1], np.diff(layer.state_ptr)), self.n_states(h + 1)))
         return tuple(map(freeze, masks))
 
     def largest_feature_distance(self) -> float:
@@ -346,6 +352,22 @@ def freeze(array: AnyArray) -> AnyArray:
     for own in arrays_of(array):
         own.flags.writeable = False
     return array
+
+
+def owner(pointer: IntArray, index: int) -> int:
+    """Whose an index is: by ``state_ptr`` the state of a pair, by ``pair_ptr`` the pair of an edge, and so on."""
+    return int(np.searchsorted(pointer, index, side="right")) - 1
+
+
+def made_once(keys: Iterable[Hashable], make: Callable[[int], Made]) -> tuple[Made, ...]:
+    """What ``make(h)`` gives for every step h; steps of one key share it, made for the first of them."""
+    known: dict[Hashable, Made] = {}
+    result = []
+    for h, key in enumerate(keys):
+        if key not in known:
+            known[key] = make(h)
+        result.append(known[key])
+    return tuple(result)
 
 
 def rows_of_pairs(row_ptr: IntArray, pair_ptr: IntArray) -> IntArray:

@@ -17,13 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from surefoot.errors import InvalidInput
 from surefoot.model import from_functions as functions
 from surefoot.model.appended import Appended
-from surefoot.model.draft import Draft, Drafted
+from surefoot.model.draft import Draft
 from surefoot.model.features import Features, row_norms
-from surefoot.model.graph import NO_ACTION, OUTSIDE, FloatArray, IntArray, Layer, LayeredGraph, Terminal, freeze
-from surefoot.model.labels import Label, Names, same_label, shown
+from surefoot.model.graph import NO_ACTION, OUTSIDE, FloatArray, IntArray, Layer, LayeredGraph, Terminal, freeze, owner
+from surefoot.model.labels import Label, Names, shown
 from surefoot.model.naming import Naming
 from surefoot.model.rays import NO_CENTER, Centers, build_rays
-from surefoot.model.reals import real, vector
 from surefoot.model.rules import check_layer, check_terminal
 
 if TYPE_CHECKING:
@@ -40,13 +39,13 @@ class Grower:
     def __init__(self, explorer: functions.Explorer, horizon: int, base: Problem | None) -> None:
         self._declared, self._explorer, self._base = explorer.given, explorer, base
         self._last = horizon - 1
-        self._drafts = [Draft(0, 0, 0, 0) for _ in range(horizon)]
+        self._drafts = [Draft() for _ in range(horizon)]
         self._record: list[tuple[int, int]] = []
         self._refused: list[tuple[int, int]] = []
         self.added = 0  # states
         if base is not None:
             self._drafts = [Draft(y.n_states, y.n_pairs, y.n_edges, y.n_rows) for y in base.graph.layers]
-            self._drafts.append(Draft(base.graph.terminal.n_states, 0, 0, 0))
+            self._drafts.append(Draft(base.graph.terminal.n_states))
 
     # --- states -----------------------------------------------------------------------------------------
 
@@ -62,64 +61,41 @@ class Grower:
         return self._drafts[h].index.get(label) if known is None else known
 
     def _add(self, h: int, label: Label) -> int:
-        draft, explorer, where = self._drafts[h], self._explorer, f"step {h}, state {label!r}"
-        forbidden = bool(functions.forbidden_mask(explorer.given.forbidden, Names(1, [label]), h)[0])
+        draft, explorer = self._drafts[h], self._explorer
+        forbidden, first = explorer.forbids(h, label), not draft.labels and self._base is None
         if h == self._last:
-            if not draft.labels and self._base is None:
-                self._end(NOT_EXPANDED, 1.0, None, True)
-            self._end(label, self._terminal_reward(label, where), self._terminal_features(label, where), forbidden)
+            if first:
+                draft.add_last(NOT_EXPANDED, 1.0, None, True, explorer.cost_dim)
+            draft.add_last(label, *explorer.last(h, label), forbidden, explorer.cost_dim)
         else:
             actions = explorer.actions_of(h, label)
             if not actions:
-                fix = "Every state before the last step needs an action; leave out states that do not exist."
-                raise InvalidInput("state without actions", where=where, fix=fix)
-            pairs = [self._pair(h, label, action, actions) for action in actions]
-            if h > 0 and not draft.labels and self._base is None:
-                like = pairs[self._fallback(h, label, actions) or 0]
+                where, fix = f"step {h}, state {label!r}", "Every state before the last step needs an action."
+                raise InvalidInput(
+                    "state without actions", where=where, fix=f"{fix} Leave out states that do not exist."
+                )
+            pairs = [explorer.pair(h, label, action, actions) for action in actions]
+            for action, pair in zip(actions, pairs, strict=True):
+                self._check_support(h, label, action, pair.after)
+            if h > 0 and first:
+                like = pairs[max(0, explorer.fallback_of(h, label, actions))]
                 outside = like._replace(reward=1.0, center=NO_CENTER, x0=())
-                draft.add(NOT_EXPANDED, [NOT_EXPANDED], [outside], True, OUTSIDE)
-            draft.add(label, actions, pairs, forbidden, OUTSIDE)
+                draft.add(NOT_EXPANDED, [NOT_EXPANDED], [outside], True, _outside)
+            draft.add(label, actions, pairs, forbidden, _outside)
         self.added += 1
         return draft.state + len(draft.labels) - 1
 
-    def _pair(self, h: int, s: Label, a: Label, actions: list[Label]) -> Drafted:
-        explorer, after = self._explorer, self.successors(h, s, a)
-        own = len(after) if explorer.given.center is None else len(explorer.successors_of(h, s, a))
-        number, by_pair = explorer.center_of(h, s, a, actions), explorer.by_pair
-        middle = a if number is None else actions[number]
-        x = explorer.rows_of(h, s, a) if by_pair else [explorer.cost_features_of(h, s, a, s2) for s2 in after]
-        x0 = () if by_pair or number is None else tuple(explorer.cost_features_of(h, s, middle, s2) for s2 in after)
-        phi = list[FloatArray]()
-        for k, s2 in enumerate(after if explorer.given.transition_features is not None else ()):
-            row = explorer.transition_features_of(h, s, a if k < own else middle, s2)
-            phi.append(row if k < own else np.zeros_like(row))  # only its centre leads there: at intensity 1 never
-        center = NO_CENTER if number is None else number
-        return Drafted(explorer.reward_of(h, s, a), len(after), x, phi, center, x0)
-
     def successors(self, h: int, s: Label, a: Label) -> list[Label]:
         after = self._explorer.support_of(h, s, a)
+        self._check_support(h, s, a, after)
+        return after
+
+    def _check_support(self, h: int, s: Label, a: Label, after: list[Label]) -> None:
         if not after or len(set(after)) < len(after):
             rule, fix = "empty support", "Declare every state that the action may lead to."
             if after:
                 rule, fix = "duplicate successors", "List each possible next state once."
             raise InvalidInput(rule, where=f"step {h}, state {s!r}, action {a!r}", got=shown(after), fix=fix)
-        return after
-
-    def _end(self, label: Label, reward: float, x: FloatArray | None, forbidden: bool) -> None:
-        draft = self._drafts[-1]
-        draft.name(label, forbidden)
-        draft.reward.append(reward)
-        draft.has_cost.append(x is not None)
-        draft.x.append(np.zeros(self._explorer.cost_dim) if x is None else x)
-
-    def _terminal_reward(self, s: Label, where: str) -> float:
-        reward = self._declared.terminal_reward
-        return 0.0 if reward is None else real("terminal reward", functions.call("terminal_reward", reward, s), where)
-
-    def _terminal_features(self, s: Label, where: str) -> FloatArray | None:
-        given = self._declared.terminal_cost_features
-        x = None if given is None else functions.call("terminal_cost_features", given, s)
-        return None if x is None else vector("terminal cost feature", x, self._explorer.cost_dim, where)
 
     # --- pairs ------------------------------------------------------------------------------------------
 
@@ -174,7 +150,7 @@ class Grower:
             return draft.labels[bisect_right(draft.state_ptr, pair)], draft.actions[new], (ends[0], ends[1])
         assert self._base is not None
         layer, naming = self._base.graph.layers[h], self._base.naming
-        state = int(np.searchsorted(layer.state_ptr, pair, side="right")) - 1
+        state = owner(layer.state_ptr, pair)
         edges = int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1])
         return naming.states[h][state], naming.action(layer, h, pair), edges
 
@@ -210,21 +186,13 @@ class Grower:
         draft, reached = self._drafts[h], dict[int, None]()
         for state in states:
             first, end = [draft.pair, *draft.state_ptr][state : state + 2]
-            chosen = self._fallback(h, draft.labels[state], draft.actions[first:end])
-            if chosen is None:
+            chosen = self._explorer.fallback_of(h, draft.labels[state], draft.actions[first:end])
+            if chosen == NO_ACTION:
                 where, fix = f"step {h}, state {draft.labels[state]!r}", "Give it one in every state that it can reach."
                 raise InvalidInput("fallback is missing", where=where, got="no action of this state", fix=fix)
             self.expand(h, first + chosen, ANY)
             reached |= dict.fromkeys(draft.successor[slice(*self._owner(h, first + chosen)[-1])])
         return list(reached)
-
-    def _fallback(self, h: int, state: Label, actions: list[Label]) -> int | None:
-        """The number of the fallback's action, None where it has none."""
-        try:
-            chosen = functions.call("fallback", self._declared.fallback, h, state)
-        except LookupError:
-            return None
-        return next((i for i, action in enumerate(actions) if same_label(action, chosen)), None)
 
     # --- what has grown ---------------------------------------------------------------------------------
 
@@ -373,6 +341,11 @@ class Grower:
         states[h] = Names(len(draft.labels), draft.labels)
         actions[h : h + 1] = [tuple(draft.actions)] if h < self._last else []
         return replace(naming, states=tuple(states), actions=tuple(actions))
+
+
+def _outside(label: Label) -> int:
+    """Where a triplet leads until its pair is expanded."""
+    return OUTSIDE
 
 
 def _joined(known: IntArray, more: list[tuple[int, int]]) -> IntArray:

@@ -30,8 +30,9 @@ from surefoot.model.grower import ANY, Grower
 from surefoot.model.labels import Label, shown
 from surefoot.model.limit import Limit
 from surefoot.model.lookup import Lookup
+from surefoot.model.outline import Declared, Outline
 from surefoot.model.reals import constant
-from surefoot.model.rules import Declared, check_number_of_layers
+from surefoot.model.rules import check_number_of_layers
 
 if TYPE_CHECKING:
     from surefoot.model.problem import Problem
@@ -203,15 +204,11 @@ class Growing(Lookup):
         tables = [layer.cost_features for layer in layers] + [each.cost_features for each in centers]
         longest = longest_found((x for x in (*tables, terminal.cost_features) if x is not None), longest_row)
         owner: Any = cls  # Problem itself
+        starts = freeze(np.arange(len(functions.start_labels(start))))
+        choice = functions.policy_choice(growth.explorer, layers, naming)
         made = owner._assemble(
-            layers,
-            terminal,
-            naming,
-            freeze(np.arange(len(functions.start_labels(start)))),
-            functions.policy_choice(growth.explorer.given.fallback, layers, naming),
+            Outline(layers, terminal, naming, starts, choice, centers, Beyond(longest, True)),
             Declared(limits, anchor, features, transition_norm, stationary_costs, stationary_transitions),
-            Beyond(longest, True),
-            centers,
         )
         grows = replace(growth, most_states=most, rooms=rooms_of(rooms, made.graph))
         result: Problem = replace(made, growth=grows)

@@ -10,7 +10,7 @@ import numpy as np
 
 from surefoot.errors import InvalidInput
 from surefoot.model.features import Features
-from surefoot.model.graph import NO_ROW, FloatArray, Layer
+from surefoot.model.graph import NO_ROW, FloatArray, Layer, owner
 from surefoot.model.labels import shown
 from surefoot.model.problem import Problem
 from surefoot.model.reals import vector
@@ -91,7 +91,7 @@ def measured_features(problem: Problem, layer: Layer, edge: int, given: Any, pla
 def _sparse(layer: Layer, edge: int, x: FloatArray, where: str) -> SparseRows:
     """The row (dc,) as a sparse table; it may only have the columns of its pair's own rows."""
     assert isinstance(layer.cost_features, SparseRows)
-    pair = int(np.searchsorted(layer.pair_ptr, edge, side="right")) - 1
+    pair = owner(layer.pair_ptr, edge)
     own = layer.cost_features[int(layer.row_ptr[pair]) : int(layer.row_ptr[pair + 1])]
     columns = np.flatnonzero(x).astype(np.int32)
     odd = np.setdiff1d(columns, own.columns)

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from surefoot.errors import InvalidInput, UnknownLabel
-from surefoot.model.graph import BoolArray, FloatArray, Layer, Terminal
+from surefoot.model.graph import BoolArray, FloatArray, Layer, Terminal, owner
 from surefoot.model.labels import Label, Names, Register, hashable, meant, position, shown
 
 Labels = Sequence[Sequence[Label] | None]  # a step whose labels are None is numbered
@@ -32,7 +32,7 @@ class Naming:
         listed = self.actions[h]
         if listed is not None:
             return listed[pair]
-        state = int(np.searchsorted(layer.state_ptr, pair, side="right")) - 1
+        state = owner(layer.state_ptr, pair)
         return pair - int(layer.state_ptr[state])
 
     def pair(self, layer: Layer, h: int, state: int, action: Label) -> int:
@@ -57,11 +57,11 @@ class Naming:
         return f"step {h}, state {self.states[h][state]!r}"
 
     def at_pair(self, layer: Layer, h: int, pair: int) -> str:
-        state = int(np.searchsorted(layer.state_ptr, pair, side="right")) - 1
+        state = owner(layer.state_ptr, pair)
         return f"{self.at_state(h, state)}, action {self.action(layer, h, pair)!r}"
 
     def at_edge(self, layer: Layer, h: int, edge: int) -> str:
-        pair = int(np.searchsorted(layer.pair_ptr, edge, side="right")) - 1
+        pair = owner(layer.pair_ptr, edge)
         successor = self.states[h + 1][int(layer.successor[edge])]
         return f"{self.at_pair(layer, h, pair)}, successor {successor!r}"
 
@@ -69,7 +69,7 @@ class Naming:
         """Where a cost row belongs: its triplet, or its pair."""
         if layer.per_triplet:
             return self.at_edge(layer, h, row)
-        pair = int(np.searchsorted(layer.row_ptr, row, side="right")) - 1
+        pair = owner(layer.row_ptr, row)
         first, end = int(layer.row_ptr[pair]), int(layer.row_ptr[pair + 1])
         which = f", cost row {row - first}" if end - first > 1 else ""
         return f"{self.at_pair(layer, h, pair)}{which}"

@@ -10,36 +10,31 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
 from surefoot.model import from_arrays as arrays
 from surefoot.model import from_functions as functions
 from surefoot.model.anchors import AnchorOf, anchors_at, check_anchors
-from surefoot.model.graph import Anchors, Beyond, BoolArray, FloatArray, Layer, LayeredGraph, Terminal, freeze
+from surefoot.model.graph import Anchors, Beyond, BoolArray, FloatArray, LayeredGraph
 from surefoot.model.growing import Growing, Growth, check_beyond
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
-from surefoot.model.naming import Labels, Naming, check_features, naming_of
-from surefoot.model.priors import canonical, check_prior, longest_scaled, with_step_bounds
-from surefoot.model.rays import Centers, Throttled, build_rays
+from surefoot.model.naming import Labels, Naming, check_features
+from surefoot.model.outline import Declared, Outline
+from surefoot.model.priors import canonical, check_prior, with_step_bounds
+from surefoot.model.rays import Throttled, build_rays
 from surefoot.model.reals import constant
 from surefoot.model.rules import (
-    Declared,
-    FallbackChoice,
     check_flag,
     check_layers,
     check_limits,
     check_number_of_layers,
-    check_scaled,
-    check_scales,
+    check_sizes,
     follow_fallback,
 )
-from surefoot.model.seals import FileSeal, Seal, check_seals, taken_over
-from surefoot.model.sparse_rows import Taker
+from surefoot.model.seals import FileSeal, Seal, check_seals
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,17 +134,8 @@ class Problem(Growing, Throttled):
             forbidden=forbidden,
             center=center,
         )
-        starts, walk = functions.start_labels(start), functions.Explorer(given)
-        layers, naming = walk.walk(horizon, starts)
-        return cls._assemble(
-            layers,
-            functions.terminal_layer(naming.states[-1], horizon - 1, walk.cost_dim, given),
-            naming,
-            freeze(np.arange(len(starts))),
-            functions.policy_choice(fallback, layers, naming),
-            Declared(limits, anchor, features, transition_norm, stationary_costs, stationary_transitions),
-            centers=walk.centers,
-        )
+        declared = Declared(limits, anchor, features, transition_norm, stationary_costs, stationary_transitions)
+        return cls._assemble(functions.outline(horizon, start, given), declared)
 
     @classmethod
     def from_arrays(
@@ -221,82 +207,63 @@ class Problem(Growing, Throttled):
         and transitions each of one kind at all steps). Regressions then keep a small matrix for each set of columns
         that ever occur together, so even one column per triplet, pair or state fits in memory.
         """
-        horizon = check_number_of_layers(horizon)
-        take = Taker()
-        own, seals = taken_over(
+        given, seals = arrays.outline(
+            check_number_of_layers(horizon),
+            start,
             {
                 "state_ptr": state_ptr,
                 "pair_ptr": pair_ptr,
                 "successors": successors,
                 "reward": reward,
-                "cost_features": take.each("cost_features", cost_features),
-                "transition_features": take.each("transition_features", transition_features),
+                "cost_features": cost_features,
+                "transition_features": transition_features,
                 "terminal_reward": terminal_reward,
-                "terminal_cost_features": take.each("terminal_cost_features", terminal_cost_features),
+                "terminal_cost_features": terminal_cost_features,
                 "terminal_has_cost": terminal_has_cost,
                 "row_ptr": row_ptr,
-                "forbidden": arrays.per_step("forbidden", forbidden, horizon),
-            }
-        )
-        last = [own.pop(f"terminal_{name}") for name in ("reward", "cost_features", "has_cost")]
-        layers = arrays.build_layers(horizon, own)
-        terminal = arrays.build_terminal(layers, *last, *own["forbidden"][-1:])
-        naming = naming_of(layers, terminal, state_labels, action_labels)
-        problem = cls._assemble(
-            layers,
-            terminal,
-            naming,
-            arrays.start_indices(start, layers[0].n_states),
-            arrays.column_choice(fallback, layers, naming),
-            Declared(limits, anchor, features, transition_norm, stationary_costs, stationary_transitions),
+                "forbidden": forbidden,
+                "fallback": fallback,
+                "center": center,
+                "center_cost_features": center_cost_features,
+                "state_labels": state_labels,
+                "action_labels": action_labels,
+            },
             beyond,
-            arrays.centers(center, center_cost_features, layers),
         )
+        declared = Declared(limits, anchor, features, transition_norm, stationary_costs, stationary_transitions)
+        problem = cls._assemble(given, declared)
         arrays.claim(problem.graph)  # last: a refused declaration changes nothing
         return replace(problem, seals=seals)
 
     @classmethod
-    def _assemble(
-        cls,
-        layers: list[Layer],
-        terminal: Terminal,
-        naming: Naming,
-        starts: Any,
-        fallback: FallbackChoice,
-        known: Declared,
-        beyond: Beyond | None = None,
-        centers: Sequence[Centers | None] = (),
-    ) -> Problem:
-        """Shared by the constructors: every rule of a problem is checked here."""
+    def _assemble(cls, given: Outline, known: Declared) -> Problem:
+        """The one way to a problem: every rule is checked here."""
         if known.anchor is not None:
             functions.check_function("anchor", known.anchor)
-        limits = tuple(with_step_bounds(limit, len(layers) + 1) for limit in check_limits(known.limits))
+        horizon, dim = len(given.layers) + 1, given.layers[0].cost_features.shape[1]
+        limits = tuple(with_step_bounds(limit, horizon) for limit in check_limits(known.limits))
         norm = constant("transition_norm", known.transition_norm)
         if norm <= 0:
             raise InvalidInput("transition_norm must be positive", got=repr(norm), fix="Give a bound on ‖μ‖.")
         same_costs = check_flag("stationary_costs", known.stationary_costs)
         same_transitions = check_flag("stationary_transitions", known.stationary_transitions)
-        dim = layers[0].cost_features.shape[1]
-        naming = replace(naming, features=check_features(known.features, dim))
-        check_layers(layers, terminal, naming, beyond is not None)
-        done, terminal = follow_fallback(layers, terminal, starts, naming, fallback)
-        costed = len(layers) + (terminal.cost_features is not None)
+        naming = replace(given.naming, features=check_features(known.features, dim))
+        check_layers(given, naming)
+        layers, terminal = follow_fallback(given, naming)
         limits = tuple(canonical(limit, dim, naming.features) for limit in limits)
         for limit in limits:
             check_prior(limit)
-        anchors: list[Anchors | None] = [None] * (len(layers) + 1)
+        anchors: list[Anchors | None] = [None] * horizon
         if known.anchor is not None:
-            for h in range(costed):
-                given = functions.call("anchor", known.anchor, h)
-                anchors[h] = anchors_at(given, h, dim, len(limits), naming.features)
-        graph = LayeredGraph(
-            done, terminal, starts, tuple(anchors), beyond, build_rays(done, centers, naming, beyond is not None)
-        )
+            for h in range(len(layers) + (terminal.cost_features is not None)):
+                found = functions.call("anchor", known.anchor, h)
+                anchors[h] = anchors_at(found, h, dim, len(limits), naming.features)
+        rays = build_rays(layers, given.centers, naming, given.beyond is not None)
+        graph = LayeredGraph(layers, terminal, given.starts, tuple(anchors), given.beyond, rays)
         made = cls(graph, naming, limits, norm, same_costs, same_transitions)
         check_beyond(graph)
         check_anchors(made)
-        check_scales(graph.largest_cost_norm(), made.largest_costs, made.bounds, limits)
-        check_scaled(np.array([longest_scaled(graph, prior.width) for prior in made.priors]), limits)
+        check_sizes(made)
         return made
 
     # --- other forms of it ------------------------------------------------------------------------------

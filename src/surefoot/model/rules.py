@@ -9,38 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from surefoot.errors import InvalidInput
-from surefoot.model.anchors import AnchorOf
 from surefoot.model.features import Features, pieces
-from surefoot.model.graph import NO_ACTION, OUTSIDE, PART, BoolArray, FloatArray, IntArray, Layer, Terminal, freeze
+from surefoot.model.graph import NO_ACTION, OUTSIDE, PART, BoolArray, FloatArray, Layer, Terminal, freeze, owner
 from surefoot.model.labels import Label, shown
 from surefoot.model.limit import Limit
+from surefoot.model.lookup import Lookup
 from surefoot.model.naming import FeatureNames, Naming, feature_name
+from surefoot.model.outline import Outline
+from surefoot.model.priors import longest_scaled
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.tolerances import SQUARES
 
 MAX_HORIZON = 1_000_000
 _FINITE = "Look for a division by zero or a missing value in the function that gives it."
 
-FallbackChoice = Callable[[int, IntArray], Sequence[int] | IntArray]
-"""(layer, states) → for each state the number of the fallback's action among the state's own, or -1."""
-
 ASKED_TWICE = 64  #: pairs whose successors and reward a user's functions are asked for once more
-
-
-class Declared(NamedTuple):
-    """What is declared beside the graph, as users give it."""
-
-    limits: Sequence[Limit] | Limit
-    anchor: AnchorOf | None
-    features: Sequence[str] | None
-    transition_norm: float
-    stationary_costs: bool
-    stationary_transitions: bool
 
 
 def refuse_first(
@@ -95,19 +83,17 @@ def check_number_of_layers(horizon: int) -> int:
     return int(horizon)
 
 
-def check_layers(layers: Sequence[Layer], terminal: Terminal, naming: Naming, grows: bool = False) -> None:
-    """Structure and content of every step; shared arrays are checked the first time only. Where the graph ``grows``,
-    several triplets of a pair may lead OUTSIDE."""
+def check_layers(given: Outline, naming: Naming) -> None:
+    """Structure and content of every step; shared arrays are checked the first time only."""
     seen: set[tuple[object, ...]] = set()
 
     def first_time(rule: str, *arrays: object) -> bool:
         key = (rule, *map(id, arrays))
         return key not in seen and not seen.add(key)  # type: ignore[func-returns-value]
 
-    for h, layer in enumerate(layers):
-        n_next = layers[h + 1].n_states if h + 1 < len(layers) else terminal.n_states
-        check_layer(layer, h, n_next, naming, grows, first_time)
-    check_terminal(terminal, len(layers), naming)
+    for h, (layer, n_next) in enumerate(zip(given.layers, given.sizes[1:], strict=True)):
+        check_layer(layer, h, n_next, naming, given.beyond is not None, first_time)
+    check_terminal(given.terminal, len(given.layers), naming)
 
 
 def check_layer(
@@ -118,7 +104,8 @@ def check_layer(
     grows: bool,
     first_time: Callable[..., bool] = lambda rule, *arrays: True,
 ) -> None:
-    """Structure and content of one step; ``first_time``: is a rule asked of some arrays for the first time?"""
+    """Structure and content of one step. Where the graph ``grows``, several triplets of a pair may lead OUTSIDE.
+    ``first_time``: is a rule asked of some arrays for the first time?"""
     if first_time("structure", layer.state_ptr, layer.pair_ptr, layer.row_ptr):
         _check_structure(layer, h, naming)
     if first_time(f"successors {n_next}", layer.successor, layer.pair_ptr):
@@ -157,7 +144,7 @@ def _check_successors(layer: Layer, h: int, n_next: int, naming: Naming, grows: 
         outside = np.flatnonzero((part.successor < 0) | (part.successor >= n_next))
         if len(outside):
             edge = int(outside[0])
-            pair = pairs.start + int(np.searchsorted(part.pair_ptr, edge, side="right")) - 1
+            pair = pairs.start + owner(part.pair_ptr, edge)
             got = f"index {int(part.successor[edge])}, but step {h + 1} has {n_next} states"
             raise InvalidInput("successor does not exist", where=naming.at_pair(layer, h, pair), got=got)
         key = part.edge_pair() * n_next + part.successor
@@ -228,32 +215,28 @@ def _check_squares(table: _Table, first: int, squares: FloatArray, least: float)
     )
 
 
-def check_scales(longest: float, largest: FloatArray, bounds: FloatArray, limits: tuple[Limit, ...]) -> None:
-    """Costs as large as declared, and their noise, can be squared: tolerances and tests are made of them (spec 8)."""
-    for limit, most, bound in zip(limits, largest.tolist(), bounds.T, strict=True):
-        scale = float(np.abs(bound).max()) + most + limit.misspecification
-        for what, size in (("cost", scale), ("noise", limit.noise), ("episode_noise", limit.episode_noise)):
+def check_sizes(declared: Lookup) -> None:
+    """Costs as large as declared, their noise, and rows scaled by the half-widths of a prior can all be squared:
+    tolerances, tests and bounds are made of them (spec 8)."""
+    graph = declared.graph
+    for j, (limit, prior) in enumerate(zip(declared.limits, declared.priors, strict=True)):
+        most = float(declared.largest_costs[j])
+        known = f"norm {limit.norm!r}" if limit.prior is None else f"costs up to {most!r} by its prior"
+        known = f"bound {limit.bound!r}, noise {limit.noise!r}, {known}"
+        for what, size, got in (
+            ("cost", float(np.abs(declared.bounds[:, j]).max()) + most + limit.misspecification, known),
+            ("noise", limit.noise, known),
+            ("episode_noise", limit.episode_noise, known),
+            ("prior", longest_scaled(graph, prior.width), "half-widths times features"),
+        ):
             if size > 0.0 and not SQUARES[0] <= size * size <= SQUARES[1]:
-                known = f"norm {limit.norm!r}" if limit.prior is None else f"costs up to {most!r} by its prior"
                 raise InvalidInput(
                     f"{what} is too {'large' if size > 1.0 else 'small'} to be squared",
                     where=f"limit {limit.name!r}",
-                    got=f"{size!r}: bound {limit.bound!r}, noise {limit.noise!r}, {known}, "
-                    f"features up to {longest!r} long",
-                    fix="Measure this cost in other units.",
+                    got=f"{size!r}: {got}, features up to {graph.largest_cost_norm()!r} long",
+                    fix="Measure this cost in other units"
+                    + (", or give the number itself where a coefficient is known." if what == "prior" else "."),
                 )
-
-
-def check_scaled(scaled: FloatArray, limits: tuple[Limit, ...]) -> None:
-    """Rows that are scaled by the half-widths of a prior can be squared too: (m,) the longest of each limit."""
-    for limit, size in zip(limits, scaled.tolist(), strict=True):
-        if size > 0.0 and not SQUARES[0] <= size * size <= SQUARES[1]:
-            raise InvalidInput(
-                f"prior is too {'wide' if size > 1.0 else 'narrow'} to be squared",
-                where=f"limit {limit.name!r}",
-                got=f"half-widths times features are up to {size!r} long",
-                fix="Measure this cost in other units, or give the number itself where a coefficient is known.",
-            )
 
 
 def check_repeatable(
@@ -266,9 +249,9 @@ def check_repeatable(
     ends = np.cumsum([0, *(layer.n_pairs for layer in layers)])
     total = int(ends[-1])
     for number in np.unique(np.linspace(0, total - 1, min(ASKED_TWICE, total)).astype(np.int64)).tolist():
-        h = int(np.searchsorted(ends, number, side="right")) - 1
+        h = owner(ends, number)
         layer, pair = layers[h], number - int(ends[h])
-        state = int(np.searchsorted(layer.state_ptr, pair, side="right")) - 1
+        state = owner(layer.state_ptr, pair)
         s, a, where = naming.states[h][state], naming.action(layer, h, pair), naming.at_pair(layer, h, pair)
         reached = layer.successor[layer.pair_ptr[pair] : layer.pair_ptr[pair + 1]].tolist()
         declared, again = [naming.states[h + 1][i] for i in reached], list(successors(h, s, a))
@@ -283,36 +266,25 @@ def check_repeatable(
             raise InvalidInput(rule, where=where, got=got, fix="Give the mean, always the same.")
 
 
-def follow_fallback(
-    layers: Sequence[Layer], terminal: Terminal, starts: IntArray, naming: Naming, choose: FallbackChoice
-) -> tuple[tuple[Layer, ...], Terminal]:
+def follow_fallback(given: Outline, naming: Naming) -> tuple[tuple[Layer, ...], Terminal]:
     """Follow the fallback through every state it can reach; refuse one that is not closed (ass:knownseedsubgraph), or
     that may enter a forbidden state (spec 9)."""
-    reached = np.zeros(layers[0].n_states, bool)
-    reached[starts] = True
+    reached = np.zeros(given.layers[0].n_states, bool)
+    reached[given.starts] = True
     done: list[Layer] = []
-    for h, layer in enumerate(layers):
+    for h, (layer, n_next) in enumerate(zip(given.layers, given.sizes[1:], strict=True)):
         states = np.flatnonzero(reached)
         _refuse_forbidden(h, reached & layer.forbidden, done, naming)
-        actions = np.asarray(choose(h, states), dtype=np.int64)
+        actions = np.asarray(given.fallback(h, states), dtype=np.int64)
         missing = np.flatnonzero(actions < 0)
         if len(missing):
             _refuse_open_fallback(h, int(states[missing[0]]), done, naming)
         fallback = np.full(layer.n_states, NO_ACTION, np.int64)
         fallback[states] = layer.state_ptr[states] + actions
         done.append(replace(layer, fallback=freeze(fallback)))
-        n_next = layers[h + 1].n_states if h + 1 < len(layers) else terminal.n_states
-        reached = _reached_by_fallback(done[-1], n_next)
-    _refuse_forbidden(len(layers), reached & terminal.forbidden, done, naming)
-    return tuple(done), replace(terminal, fallback_reached=freeze(reached))
-
-
-def _reached_by_fallback(layer: Layer, n_next: int) -> BoolArray:
-    played = np.zeros(layer.n_pairs, bool)
-    played[layer.fallback_pairs()] = True
-    reached = np.zeros(n_next, bool)
-    reached[layer.successor[np.repeat(played, np.diff(layer.pair_ptr))]] = True
-    return reached
+        reached = done[-1].reached_by(done[-1].played_by_fallback(), n_next)
+    _refuse_forbidden(len(done), reached & given.terminal.forbidden, done, naming)
+    return tuple(done), replace(given.terminal, fallback_reached=freeze(reached))
 
 
 def _refuse_open_fallback(h: int, state: int, done: list[Layer], naming: Naming) -> None:
@@ -340,7 +312,7 @@ def _who_leads_to(h: int, state: int, before: Layer, naming: Naming) -> tuple[st
         for p in before.fallback_pairs()
         if state in before.successor[before.pair_ptr[p] : before.pair_ptr[p + 1]]
     )
-    culprit = int(np.searchsorted(before.state_ptr, pair, side="right")) - 1
+    culprit = owner(before.state_ptr, pair)
     return naming.at_state(h - 1, culprit), naming.action(before, h - 1, pair)
 
 

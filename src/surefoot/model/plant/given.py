@@ -50,12 +50,8 @@ def make_function(name: str, given: Any, arguments: str) -> Function:
     """A function of the arguments that are named, such as "h, x, u"."""
     if not callable(given):
         raise InvalidInput(f"{name} must be a function of ({arguments})", got=f"{given!r:.80}")
-    try:
-        signature = inspect.signature(given)
-    except (TypeError, ValueError):  # some builtins have none
-        signature = None
-    if signature is not None and not takes(signature, arguments.count(",") + 1):
-        raise InvalidInput(f"{name} must be a function of ({arguments})", got=f"one of {signature}")
+    if not takes(given, arguments.count(",") + 1, unknown=True):
+        raise InvalidInput(f"{name} must be a function of ({arguments})", got=f"one of {inspect.signature(given)}")
     function: Function = given
     return function
 

@@ -7,7 +7,6 @@ different coordinates are affine in each coordinate, too.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -109,9 +108,9 @@ def make_measures(given: Any, cells: Cells) -> Measures:
         elif not callable(item):
             fix = "Give a function of (h, x, u) or (h, x, u, x_next), or a list of such functions and hats."
             raise InvalidInput("measures must be functions or hats", got=f"{item!r:.80}", fix=fix)
-        elif not _takes_next(item):
+        elif not takes(item, 4):
             make_function("measures", item, "h, x, u")
-    later = [not isinstance(item, Hat) and _takes_next(item) for item in items]
+    later = [not isinstance(item, Hat) and takes(item, 4) for item in items]
 
     def together(h: int, both: FloatArray, u: Any) -> Any:
         x, after, found = both[: cells.dim], both[cells.dim :], list[Any]()
@@ -123,13 +122,6 @@ def make_measures(given: Any, cells: Cells) -> Measures:
         return found
 
     return Measures(Call("measures", together, None), any(later))
-
-
-def _takes_next(item: Measure) -> bool:
-    try:
-        return takes(inspect.signature(item), 4)
-    except (TypeError, ValueError):  # some builtins have none
-        return False
 
 
 def _check_hat(item: Hat, cells: Cells) -> None:
