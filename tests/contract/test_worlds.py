@@ -203,7 +203,7 @@ def test_an_unknown_name_offers_the_nearest(name: str) -> None:
 
 
 def test_a_name_like_no_other_gets_the_list() -> None:
-    with pytest.raises(InvalidInput, match="Known: thermal/testing"):
+    with pytest.raises(InvalidInput, match="Known worlds are thermal/testing"):
         worlds.make("?")
 
 

@@ -14,6 +14,7 @@ import surefoot as sf
 from surefoot.errors import AssumptionBroken, InvalidInput, OutOfOrder
 from surefoot.model.plant.cells import make_cells
 from surefoot.model.plant.reach import successors
+from surefoot.worlds.named.tank import simulated
 
 LIMIT = sf.Limit("foam", bound=0.9, noise=0.05, norm=2.0)
 
@@ -141,7 +142,10 @@ def test_samples_refute_what_is_not_so_and_name_the_state() -> None:
         ({"start": [1.5]}, "start must lie in the box"),
         ({"fallback": 0.15}, "no such input"),
         ({"fallback": lambda h, x: 0.07}, "fallback's input is not on the grid"),
-        ({"reward": lambda h, x, u: 20 * u}, "a reward must lie in"),
+        (
+            {"reward": lambda h, x, u: 20 * u},
+            r"reward is outside \[0, 1\]: step 0, state 0 \(level 0 … 0.1\), input 0.1",
+        ),
         ({"models": []}, "needs a model"),
         ({"models": [lambda h, x, u: [x[0], x[0]]]}, "wrong number of values"),
         ({"measures": lambda h, x, u: [np.nan]}, "finite"),
@@ -169,6 +173,15 @@ def test_an_error_about_a_cell_says_which_states_it_holds() -> None:
 def test_what_is_found_about_a_plant_names_ranges_and_inputs() -> None:
     (found,) = (str(each) for each in sf.check(sf.worlds.tank().plant).findings if each.grade == "warning")
     assert re.search(r"Closest is step \d, state \d+ \(level 0.\d … 0.\d\), input 0.05: over limit 'foam'", found)
+
+
+@pytest.mark.parametrize(
+    ("cost", "rule"),
+    [([0.1, 0.4, 1.1], "cost parameters are longer than declared"), ([0.4, 0.4, 0.1], "fallback is not safe")],
+)
+def test_a_plants_truth_is_refused_as_a_worlds_is(cost: list[float], rule: str) -> None:
+    with pytest.raises(InvalidInput, match=rule):
+        simulated(sf.worlds.tank().plant, lambda h, x, u, rng: 0.75 * x + u, [1.0], cost)
 
 
 def test_the_agent_takes_exact_states_only_as_they_were_told() -> None:

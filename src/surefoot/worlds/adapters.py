@@ -122,7 +122,6 @@ def from_gymnasium(
         fallback=layered.fallback,
         anchor=None if anchor is None else lambda h: anchor,
         limits=limit,
-        transition_norm=1.0,  # weights that sum to one are never longer
         stationary_costs=True,
         stationary_transitions=True,
     )

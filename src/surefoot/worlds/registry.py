@@ -6,13 +6,13 @@ list costs nothing.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from surefoot.checks import nearest
 from surefoot.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -198,10 +198,8 @@ def family_of(name: str) -> WorldFamily:
     """The family of a world's id; for an unknown one, an error that suggests the nearest names."""
     known = names()
     if name not in known:
-        near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.4)
-        offer = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(known)}."
-        own = "" if near else " A world of your own is a file, .json or .npz (world.save)."
-        raise InvalidInput("no such world", got=repr(name), fix=offer + own)
+        own = "A world of your own is a file, .json or .npz (world.save). Known worlds are"
+        raise InvalidInput("no such world", got=repr(name), fix=nearest(str(name), known, own))
     return next(family for family in FAMILIES if name in family.ids())
 
 

@@ -7,14 +7,15 @@ is evaluated once, however many steps it has. Letters in the shapes as in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from surefoot.errors import InvalidInput
 from surefoot.model.features import Features, pieces, product
-from surefoot.model.graph import FloatArray, IntArray, Layer, freeze
+from surefoot.model.graph import FloatArray, IntArray, Layer, freeze, made_once
 from surefoot.model.problem import Problem
 from surefoot.model.rays import mixed
 from surefoot.model.sparse_rows import SparseRows
@@ -37,14 +38,9 @@ def probability_tables(problem: Problem, transition: FloatArray) -> tuple[FloatA
 
     ``transition`` holds μ, (H-1, dp).
     """
-    known: dict[tuple[int, int, bytes], FloatArray] = {}
-    tables = []
-    for h, (layer, mu) in enumerate(zip(problem.graph.layers, transition, strict=True)):
-        key = (id(layer.transition_features), id(layer.pair_ptr), mu.tobytes())
-        if key not in known:
-            known[key] = _probabilities(problem, h, layer, mu)
-        tables.append(known[key])
-    return tuple(tables)
+    steps = list(zip(problem.graph.layers, transition, strict=True))
+    keys = [(id(layer.transition_features), id(layer.pair_ptr), mu.tobytes()) for layer, mu in steps]
+    return made_once(keys, lambda h: _probabilities(problem, h, *steps[h]))
 
 
 def _probabilities(problem: Problem, h: int, layer: Layer, mu: FloatArray) -> FloatArray:
@@ -81,11 +77,7 @@ def cumulative_tables(layers: Sequence[Layer], probabilities: Sequence[FloatArra
     a positive probability on the entries are exactly 1, so that rounding can neither run past the pair nor
     draw an edge of probability zero.
     """
-    known: dict[int, FloatArray] = {}
-    for layer, p in zip(layers, probabilities, strict=True):
-        if id(p) not in known:
-            known[id(p)] = _cumulative(layer, p)
-    return tuple(known[id(p)] for p in probabilities)
+    return made_once(map(id, probabilities), lambda h: _cumulative(layers[h], probabilities[h]))
 
 
 def _cumulative(layer: Layer, p: FloatArray) -> FloatArray:
@@ -114,25 +106,14 @@ def cost_tables(
 
     ``cost`` (H, m, dc); ``deviation`` holds what is added to ⟨γ, x⟩ per decision step and, last, at the terminal step.
     """
-    known: dict[tuple[int, int, bytes], FloatArray] = {}
-    tables = []
-    naming = problem.naming
-    for h, layer in enumerate(problem.graph.layers):
-        extra = None if deviation is None else deviation[h]
-        key = (id(layer.cost_features), id(extra), cost[h].tobytes())
-        if key not in known:
-            table = _costs(layer.cost_features, cost[h], extra)
-            bad = np.flatnonzero(~np.isfinite(table).all(axis=1))
-            if len(bad):
-                row = int(bad[0])
-                raise InvalidInput(
-                    "cost is not finite",
-                    where=naming.at_row(layer, h, row),
-                    got=repr(table[row].tolist()),
-                )
-            known[key] = freeze(table)
-        tables.append(known[key])
-    return tuple(tables), _terminal_costs(problem, cost[-1], deviation)
+    layers = problem.graph.layers
+    extra = [None if deviation is None else deviation[h] for h in range(len(layers))]
+    keys = [(id(layer.cost_features), id(extra[h]), cost[h].tobytes()) for h, layer in enumerate(layers)]
+
+    def of_step(h: int) -> FloatArray:
+        return freeze(_costs(layers[h].cost_features, cost[h], extra[h], partial(problem.naming.at_row, layers[h], h)))
+
+    return made_once(keys, of_step), _terminal_costs(problem, cost[-1], deviation)
 
 
 class AtZero(NamedTuple):
@@ -159,18 +140,19 @@ def at_intensities(
     intensities: Sequence[FloatArray],
 ) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
     """Probabilities (E,) and costs (R, m) of every step, every ray at its intensity; what steps share they share."""
-    made: dict[tuple[int, ...], tuple[FloatArray, FloatArray]] = {}
-    keys = []
-    steps = zip(problem.graph.layers, at_zero, probabilities, costs, intensities, strict=True)
-    for layer, zero, p, c, intensity in steps:
-        keys.append(tuple(map(id, (layer.pair_ptr, layer.row_ptr, zero.costs, zero.probabilities, p, c, intensity))))
-        if keys[-1] not in made:
-            by_edge, by_row = (np.repeat(intensity, np.diff(pointer)) for pointer in (layer.pair_ptr, layer.row_ptr))
-            made[keys[-1]] = (
-                freeze(mixed((zero.probabilities, p), by_edge)),
-                freeze(mixed((zero.costs, c), by_row)),
-            )
-    return tuple(made[key][0] for key in keys), tuple(made[key][1] for key in keys)
+    steps = list(zip(problem.graph.layers, at_zero, probabilities, costs, intensities, strict=True))
+    keys = [
+        tuple(map(id, (layer.pair_ptr, layer.row_ptr, zero.costs, zero.probabilities, p, c, intensity)))
+        for layer, zero, p, c, intensity in steps
+    ]
+
+    def of_step(h: int) -> tuple[FloatArray, FloatArray]:
+        layer, zero, p, c, intensity = steps[h]
+        by_edge, by_row = (np.repeat(intensity, np.diff(pointer)) for pointer in (layer.pair_ptr, layer.row_ptr))
+        return freeze(mixed((zero.probabilities, p), by_edge)), freeze(mixed((zero.costs, c), by_row))
+
+    both = made_once(keys, of_step)
+    return tuple(p for p, _ in both), tuple(c for _, c in both)
 
 
 def cumulative_at(zero: AtZero, full: FloatArray, first: int, end: int, intensity: float) -> FloatArray:
@@ -185,26 +167,31 @@ def arrival_costs(problem: Problem, costs: Sequence[FloatArray]) -> tuple[FloatA
     """Per decision step (E, m): by what an edge is judged (spec 9). The cost of its row, or the largest of its pair's
     rows; ∞, beyond every bound, if it enters a forbidden state. The cost tables themselves if nothing differs.
     """
-    graph = problem.graph
-    known: dict[tuple[int, ...], FloatArray] = {}  # steps may share arrays
-    tables = []
-    for h, (layer, cost) in enumerate(zip(graph.layers, costs, strict=True)):
-        banned = graph.forbidden(h + 1)
-        key = tuple(map(id, (cost, layer.pair_ptr, layer.row_ptr, layer.successor, banned)))
-        if key not in known:
-            table = layer.worst_of_edges(cost)
-            if banned.any():
-                table = np.where(banned[layer.successor][:, None], np.inf, table)
-            known[key] = freeze(table)
-        tables.append(known[key])
-    return tuple(tables)
+    layers, banned = problem.graph.layers, [problem.graph.forbidden(h) for h in range(1, problem.horizon)]
+    keys = [
+        tuple(map(id, (cost, layer.pair_ptr, layer.row_ptr, layer.successor, after)))
+        for layer, cost, after in zip(layers, costs, banned, strict=True)
+    ]
+
+    def of_step(h: int) -> FloatArray:
+        table = layers[h].worst_of_edges(costs[h])
+        if banned[h].any():
+            table = np.where(banned[h][layers[h].successor][:, None], np.inf, table)
+        return freeze(table)
+
+    return made_once(keys, of_step)
 
 
-def _costs(features: Features, gamma: FloatArray, extra: FloatArray | None) -> FloatArray:
+def _costs(x: Features, gamma: FloatArray, extra: FloatArray | None, place: Callable[[int], str]) -> FloatArray:
+    """(rows, m); ``place`` says where a row is."""
     with np.errstate(over="ignore", invalid="ignore"):  # refused by name right after
-        table: FloatArray = product(features, gamma.T)
+        table: FloatArray = product(x, gamma.T)
         if extra is not None:
             table += extra
+    bad = np.flatnonzero(~np.isfinite(table).all(axis=1))
+    if len(bad):
+        row = int(bad[0])
+        raise InvalidInput("cost is not finite", where=place(row), got=repr(table[row].tolist()))
     return table
 
 
@@ -216,19 +203,19 @@ def rounding_deviations(
     Computed from the differences of features, which float64 holds exactly; subtracting two costs would lose most
     digits.
     """
-    known: dict[tuple[int, int, bytes], FloatArray] = {}
-    tables = []
-    for h, (x, fl) in enumerate(zip(_cost_features(exact), _cost_features(rounded), strict=True)):
-        extra = None if deviation is None or len(deviation) <= h else deviation[h]
-        key = (id(x), id(extra), cost[h].tobytes())
-        if key not in known:
-            table = np.zeros((len(x), cost.shape[1])) if extra is None else extra.copy()
-            if not (isinstance(x, SparseRows) or isinstance(fl, SparseRows)):  # those are never rounded
-                for rows, piece in pieces(x):
-                    table[rows] += (piece - fl[rows]) @ cost[h].T
-            known[key] = freeze(table)
-        tables.append(known[key])
-    return tuple(tables)
+    both = list(zip(_cost_features(exact), _cost_features(rounded), strict=True))
+    extra = [None if deviation is None or len(deviation) <= h else deviation[h] for h in range(len(both))]
+    keys = [(id(x), id(extra[h]), cost[h].tobytes()) for h, (x, _) in enumerate(both)]
+
+    def of_step(h: int) -> FloatArray:
+        (x, fl), own = both[h], extra[h]
+        table = np.zeros((len(x), cost.shape[1])) if own is None else own.copy()
+        if not (isinstance(x, SparseRows) or isinstance(fl, SparseRows)):  # those are never rounded
+            for rows, piece in pieces(x):
+                table[rows] += (piece - fl[rows]) @ cost[h].T
+        return freeze(table)
+
+    return made_once(keys, of_step)
 
 
 def _cost_features(problem: Problem) -> list[Features]:
@@ -241,14 +228,6 @@ def _terminal_costs(problem: Problem, gamma: FloatArray, deviation: Sequence[Flo
     if terminal.cost_features is None:
         return None
     extra = deviation[last] if deviation is not None and len(deviation) > last else None
-    table = _costs(terminal.cost_features, gamma, extra)
-    bad = np.flatnonzero(~np.isfinite(table).all(axis=1))
-    if len(bad):
-        state = int(bad[0])
-        raise InvalidInput(
-            "cost is not finite",
-            where=problem.naming.at_state(last, state),
-            got=repr(table[state].tolist()),
-        )
+    table = _costs(terminal.cost_features, gamma, extra, partial(problem.naming.at_state, last))
     table[~terminal.has_cost] = NO_COST
     return freeze(table)

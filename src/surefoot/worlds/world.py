@@ -23,7 +23,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,7 +45,7 @@ from surefoot.worlds.truth_tables import ranges
 if TYPE_CHECKING:
     from surefoot.worlds.env import SurefootEnv
 
-__all__ = ["Sampler", "World", "allowance", "mismatched"]
+__all__ = ["Sampler", "World", "mismatched"]
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -134,20 +134,25 @@ class World:
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
-    def named(self, name: str) -> World:
-        """The same world, sharing every array, under another name."""
+    def _twin(self, **changed: Any) -> World:
+        """The same world with some fields changed, sharing all others; what was computed from them is not kept."""
         twin = object.__new__(World)
         twin.__dict__.update(self.__dict__)
-        twin._set(name=name)
+        twin._set(**changed)
+        if set(changed) != {"name"}:
+            for computed in ("digest", "arrival_costs"):
+                twin.__dict__.pop(computed, None)
         return twin
+
+    def named(self, name: str) -> World:
+        """The same world, sharing every array, under another name."""
+        return self._twin(name=name)
 
     def on(self, problem: Problem) -> World:
         """The same truth for a problem that has grown out of this one, or is the whole of it (spec 9)."""
         if problem.first is not self.problem.first:
             raise InvalidInput("a world follows its own problem as it grows", got="another problem")
-        twin = World(problem, self.transition, self.cost_parameters, self.noise)
-        twin._set(name=self.name)
-        return twin
+        return World(problem, self.transition, self.cost_parameters, self.noise)._twin(name=self.name)
 
     def at(self, intensity: float | Sequence[FloatArray]) -> World:
         """The same truth behind :meth:`surefoot.Problem.at`: an ordinary world, every ray at an intensity (spec 9).
@@ -165,18 +170,13 @@ class World:
         probabilities, costs = tables.at_intensities(
             self.problem, self.at_zero, self.probabilities, self.costs, intensities
         )
-        twin = object.__new__(World)
-        twin.__dict__.update(self.__dict__)
-        twin._set(
+        return self._twin(
             problem=problem,
             probabilities=probabilities,
             cumulative=tables.cumulative_tables(problem.graph.layers, probabilities),
             costs=costs,
             at_zero=(),
         )
-        for cached in ("digest", "arrival_costs"):
-            twin.__dict__.pop(cached, None)
-        return twin
 
     def stored_in_float32(self) -> World:
         """Exactly the same truth behind :meth:`surefoot.Problem.stored_in_float32`.
@@ -188,16 +188,12 @@ class World:
         if problem is self.problem:
             return self
         deviation = tables.rounding_deviations(self.problem, problem, self.cost_parameters, self.deviation)
-        twin = object.__new__(World)
-        twin.__dict__.update(self.__dict__)
-        twin._set(
+        return self._twin(
             problem=problem,
             deviation=deviation,
             misspecified_beyond_declaration=checks.beyond_declaration(problem, deviation),
             exact_digest=self.digest,  # the probabilities follow from the exact features alone
         )
-        twin.__dict__.pop("digest", None)  # of the exact features
-        return twin
 
     @cached_property
     def arrival_costs(self) -> tuple[FloatArray, ...]:
@@ -248,31 +244,30 @@ class World:
         return f"World({self.problem!r}, noise={self.noise!r})"
 
 
-def allowance(mismatch: float, declared: bool) -> float:
-    """The ``misspecification`` that a limit declares when the truth is off by ``mismatch``."""
-    if isinstance(mismatch, bool) or not (isinstance(mismatch, (int, float)) and 0.0 <= mismatch < math.inf):
-        raise InvalidInput("mismatch must be a number, zero or more", got=repr(mismatch))
-    return float(mismatch) if declared else 0.0
-
-
-def mismatched(problem: Problem, mismatch: float, *, cost: ArrayLike, **truth: Any) -> World:
+def mismatched(problem: Problem, mismatch: float, declared: bool, *, cost: ArrayLike, **truth: Any) -> World:
     """A world of the problem whose true costs miss the line by ``mismatch``, as the module docstring explains.
 
-    ``cost`` is γ, (m, dc), or (dc,) with one limit, the same at all steps; ``truth`` are the other options of
+    ``declared``: every limit then declares so much more misspecification; if not, no guarantee holds. ``cost`` is γ,
+    (m, dc), or (dc,) with one limit, the same at all steps; ``truth`` are the other options of
     :class:`~surefoot.World`. Terminal costs stay as they are.
     """
-    deviation = None if mismatch == 0.0 else [_layer(problem, h, cost, mismatch) for h in range(problem.horizon - 1)]
-    return World(problem, cost=cost, deviation=deviation, **truth)
+    if isinstance(mismatch, bool) or not (isinstance(mismatch, (int, float)) and 0.0 <= mismatch < math.inf):
+        raise InvalidInput("mismatch must be a number, zero or more", got=repr(mismatch))
+    if mismatch == 0.0:
+        return World(problem, cost=cost, **truth)
+    if declared:
+        wider = [replace(each, misspecification=each.misspecification + mismatch) for each in problem.limits]
+        problem = replace(problem, limits=tuple(wider))
+    return World(problem, cost=cost, deviation=_deviation(problem, cost, mismatch), **truth)
 
 
-def _layer(problem: Problem, h: int, cost: ArrayLike, size: float) -> FloatArray:
-    """(R, m) η of one step."""
-    layer, anchor = problem.graph.layers[h], problem.graph.anchors[h]
-    linear = product(layer.cost_features, np.atleast_2d(np.asarray(cost, dtype=np.float64)).T)
-    bounds = problem.bounds[h]
-    result: FloatArray = np.where(linear <= bounds - size, -size, size)
-    result[ranges(layer.row_ptr, layer.fallback_pairs())] = -size
-    if anchor is not None:
-        for x in anchor.features:
-            result[rows_equal_to(layer.cost_features, x)] = 0.0
-    return result
+def _deviation(problem: Problem, cost: ArrayLike, size: float) -> list[FloatArray]:
+    """Per decision step (R, m), η."""
+    gamma, found = np.atleast_2d(np.asarray(cost, dtype=np.float64)), list[FloatArray]()
+    for h, (layer, anchor) in enumerate(zip(problem.graph.layers, problem.graph.anchors, strict=False)):
+        linear = product(layer.cost_features, gamma.T)
+        found.append(np.where(linear <= problem.bounds[h] - size, -size, size))
+        found[-1][ranges(layer.row_ptr, layer.fallback_pairs())] = -size
+        for x in () if anchor is None else anchor.features:
+            found[-1][rows_equal_to(layer.cost_features, x)] = 0.0
+    return found

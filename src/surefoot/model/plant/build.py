@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from surefoot.errors import InvalidInput
 from surefoot.model.graph import FloatArray, IntArray
-from surefoot.model.plant.calls import Call, said
 from surefoot.model.plant.cells import Cells, Inputs
 from surefoot.model.plant.measures import Measures
-from surefoot.model.plant.reach import Boxes, Reach, chances, corner_values, grid_points, successors
+from surefoot.model.plant.reach import Boxes, chances, corner_values, grid_points, successors
+
+if TYPE_CHECKING:
+    from surefoot.model.plant.plant import Plant
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,40 +44,36 @@ class Step:
         return Step(**kept)
 
 
-def build_step(
-    cells: Cells,
-    inputs: Inputs,
-    reach: Reach,
-    measures: Measures,
-    reward: Call,
-    fallback: Call,
-    remainder: FloatArray,
-    points: int,
-    rays: bool,
-    h: int,
-) -> Step:
-    own = _fallback(cells, inputs, fallback, h)
-    boxes = reach.of_rays(cells, h, inputs, own[:-1]) if rays else reach.of_inputs(cells, h, inputs)
+def build_step(plant: Plant, h: int) -> Step:
+    """The arrays of step h; the last state is the outside, which has one action and leads to itself."""
+    cells, inputs, reach, measures = plant.cells, plant.inputs, plant.reach, plant.measures
+    x = centres(cells)
+    own = plant.fallback_numbers(h, x)
+    centre = own if plant.rays else None
+    if centre is None:
+        boxes = [reach.of_cells(cells, h, u) for u in inputs.values]
+    else:
+        boxes = reach.of_rays(cells, h, inputs, centre)
     pair_ptr, following = _successors(cells, inputs, boxes)
     zero: Corners | None = None
     if measures.of_next:
-        corners, zero = _next_corners(cells, inputs, boxes, measures, own[:-1] if rays else None, h)
+        corners, zero = _next_corners(cells, inputs, boxes, measures, centre, h)
     else:
         corners = _corners(cells, inputs, measures, h)
-    dim = measures.call.values or 0
-    rows, row_ptr = _rows(cells, inputs, dim, corners, remainder)
+    rows, row_ptr = _rows(plant, corners)
     landing = np.ones((len(following), len(reach.models)))
-    landing[:-1] = chances(cells, reach, h, inputs.values, pair_ptr, following, points)[:-1]
+    landing[:-1] = chances(cells, reach, h, inputs.values, pair_ptr, following, plant.quadrature)[:-1]
+    rewards = np.stack([plant.rewards(h, x, u) for u in inputs.values], axis=1)  # they steer values only
     return Step(
         pair_ptr=pair_ptr,
         successors=following,
-        reward=_rewards(cells, inputs, reward, h),
+        reward=np.append(rewards.reshape(-1), 0.0),
         cost_features=rows,
         row_ptr=row_ptr,
         transition_features=landing,
-        fallback=own,
-        center=np.append(np.repeat(own[:-1], len(inputs)), -1) if rays else None,
-        center_cost_features=_rows(cells, inputs, dim, zero, remainder)[0] if rays and zero is not None else None,
+        fallback=np.append(own, -1),
+        center=None if centre is None else np.append(np.repeat(centre, len(inputs)), -1),
+        center_cost_features=None if centre is None or zero is None else _rows(plant, zero)[0],
     )
 
 
@@ -134,7 +130,9 @@ def _next_corners(
                     cut = centre == c
                     zero[-1][:, cut] = measures.at(h, x[:, cut], inputs.values[c], after[:, cut])
         found += [one, zero]
-    kept = [r for r in range(len(found[0])) if not any(all(_same(of[r], of[q]) for of in found) for q in range(r))]
+    kept = [
+        r for r in range(len(found[0])) if not any(all(np.array_equal(of[r], of[q]) for of in found) for q in range(r))
+    ]
 
     def some(first: int) -> Corners:
         return len(kept), ((i, c, of[r]) for i, of in enumerate(found[first::2]) for c, r in enumerate(kept))
@@ -142,21 +140,15 @@ def _next_corners(
     return some(0), some(1)
 
 
-def _same(one: FloatArray, other: FloatArray) -> bool:
-    return bool(np.array_equal(one, other))
-
-
-def _rows(
-    cells: Cells, inputs: Inputs, dim: int, corners: Corners, remainder: FloatArray
-) -> tuple[FloatArray, IntArray]:
+def _rows(plant: Plant, corners: Corners) -> tuple[FloatArray, IntArray]:
     """((rows, dc), row_ptr): the cost rows of all pairs, and one of the outside."""
-    (many, each), extra = corners, len(remainder)
-    pairs = cells.number * len(inputs)
+    (many, each), cells, inputs, extra = corners, plant.cells, plant.inputs, len(plant.remainder)
+    pairs, dim = cells.number * len(inputs), plant.measures.call.values or 0
     rows = np.zeros((pairs * many + 1, dim + extra))
     table = rows[:-1].reshape(cells.number, len(inputs), many, dim + extra)
     for number, c, values in each:
         table[:, number, c, :dim] = values.T
-    table[..., dim:] = remainder
+    table[..., dim:] = plant.remainder
     # Features bend between the corners, and may be longer there: the outside's row, which nobody plays, says so.
     if extra:
         rows[-1] = 2.0 * rows[int(np.linalg.norm(rows, axis=1).argmax())]
@@ -169,42 +161,7 @@ def _depends(cells: Cells, values: FloatArray, d: int) -> bool:
     return bool((np.diff(box, axis=d + 1) != 0.0).any())
 
 
-def _rewards(cells: Cells, inputs: Inputs, reward: Call, h: int) -> FloatArray:
-    """(N,) at the cells' centres; they steer values only."""
-    found, x = np.zeros((cells.number, len(inputs))), centres(cells)
-    for number, u in enumerate(inputs.values):
-        found[:, number] = reward.at(h, x, u)[0]
-        strange = np.flatnonzero((found[:, number] < 0.0) | (found[:, number] > 1.0))
-        if len(strange):
-            at = int(strange[0])
-            where = f"{said(h, x[:, at])}, input {u!r}"
-            raise InvalidInput("a reward must lie in [0, 1]", where=where, got=repr(float(found[at, number])))
-    return np.append(found.reshape(-1), 0.0)
-
-
-def _fallback(cells: Cells, inputs: Inputs, fallback: Call, h: int) -> IntArray:
-    """(S,) the fallback's input in every cell: that at the cell's centre."""
-    x = centres(cells)
-    given = fallback.at(h, x).T
-    levels = np.array([np.atleast_1d(u) for u in inputs.values])
-    found = np.full(cells.number + 1, -1, np.int64)
-    for number, level in enumerate(levels):
-        found[:-1][(given == level).all(axis=1)] = number
-    strange = np.flatnonzero(found[:-1] < 0)
-    if len(strange):
-        where = said(h, x[:, strange[0]])
-        got = repr(given[strange[0]].tolist())
-        raise InvalidInput(
-            "the fallback's input is not on the grid", where=where, got=got, fix=f"There are {inputs.said()}."
-        )
-    return found
-
-
 def centres(cells: Cells, own: IntArray | None = None) -> FloatArray:
-    """(n, P) of some cells, by default of all."""
+    """(n, P) of some cells, by default of all: where the fallback and rewards are asked for."""
     low, high = cells.bounds(np.arange(cells.number) if own is None else own)
     return np.asarray(0.5 * (low + high))
-
-
-def field_of_steps(steps: Sequence[Step], name: str) -> list[NDArray[Any]]:
-    return [getattr(step, name) for step in steps]

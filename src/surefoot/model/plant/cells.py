@@ -169,15 +169,19 @@ class Cells:
                 raise InvalidInput("no such coordinate", got=repr(name), fix=nearest(name, self.names, "There are"))
         return [_range(name, box.get(name, (None, None))) for name in self.names]
 
+    def in_order(self, what: str, given: Any) -> Any:
+        """What is given for each coordinate by name, in their order; anything else as it is."""
+        if not isinstance(given, Mapping):
+            return given
+        if odd := sorted(map(str, set(self.names) ^ set(given))):
+            fix = f"They are {', '.join(self.names)}."
+            raise InvalidInput(f"{what} must name every coordinate", got=f"{odd} too few or too many", fix=fix)
+        return [given[name] for name in self.names]
+
     def point(self, what: str, given: Any) -> FloatArray:
         """(n,) a point given by name or in order."""
-        if isinstance(given, Mapping):
-            missing = set(self.names) ^ set(given)
-            if missing:
-                raise InvalidInput(f"{what} must name every coordinate", got=f"{sorted(missing)} too few or too many")
-            given = [given[name] for name in self.names]
         try:
-            x = np.asarray(given, np.float64).reshape(-1)
+            x = np.asarray(self.in_order(what, given), np.float64).reshape(-1)
         except (TypeError, ValueError):
             raise InvalidInput(f"{what} must be numbers", got=f"{given!r:.100}") from None
         if x.shape != (self.dim,) or not np.isfinite(x).all():

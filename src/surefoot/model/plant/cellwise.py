@@ -14,6 +14,7 @@ import numpy as np
 
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import OUTSIDE, FloatArray, IntArray
+from surefoot.model.plant.build import centres
 from surefoot.model.plant.calls import said
 from surefoot.model.plant.cells import Cells
 from surefoot.model.plant.given import with_remainders
@@ -61,19 +62,21 @@ class Cellwise:
             ),
             "terminal_reward": lambda cell: 0.0 if cell == outside else self._plant.last_reward(self._centre(cell)),
             "forbidden": lambda h, cell: self._plant.is_forbidden(cell),
-            "fallback": lambda h, cell: 0 if cell == outside else self._plant.fallback_at(h, self._centre(cell)),
+            "fallback": lambda h, cell: 0 if cell == outside else self._fallback(h, cell),
         }
 
     def at(self, h: int, cell: int) -> CellTables:
         return self._made(0 if self._plant.same_at_every_step else h, cell)
 
     def _centre(self, cell: int) -> FloatArray:
-        low, high = self._plant.cells.bounds(np.array([cell]))
-        return np.asarray(0.5 * (low + high)[:, 0])
+        return centres(self._plant.cells, np.array([cell]))[:, 0]
+
+    def _fallback(self, h: int, cell: int) -> int:
+        return int(self._plant.fallback_numbers(h, self._centre(cell)[:, None])[0])
 
     def _make(self, h: int, cell: int) -> CellTables:
         plant, (low, high) = self._plant, self._plant.cells.bounds(np.array([cell]))
-        middle, found = 0.5 * (low + high)[:, 0], CellTables([], [], [], [])
+        middle, found = self._centre(cell), CellTables([], [], [], [])
         for u in plant.inputs.values:
             boxes = plant.reach.over(h, low, high, u)
             following = successors(plant.cells, boxes)[1]
@@ -95,13 +98,13 @@ class Cellwise:
         else:
             rows = plant.measures.at(h, corners_of(low, high)[:, :, 0], u, None).T
         first = np.sort(np.unique(rows, axis=0, return_index=True)[1])
-        extra = plant.remainder if plant.remainder.any() else np.empty(0)
-        return np.concatenate([rows[first], np.broadcast_to(extra, (len(first), len(extra)))], axis=1)
+        extra = np.broadcast_to(plant.remainder, (len(first), len(plant.remainder)))
+        return np.concatenate([rows[first], extra], axis=1)
 
 
 def growing_problem(plant: Plant, most_states: int | None, longest_row: float | None) -> Problem:
     """The problem of a plant whose cells are made when they can be used."""
-    if plant.remainder.any() and longest_row is None:  # features bend between the corners, and may be longer there
+    if len(plant.remainder) and longest_row is None:  # features bend between the corners, and may be longer there
         raise InvalidInput("a plant that grows, with a remainder, needs longest_row", got="None")
     made = Cellwise(plant)
     return Problem.growing(

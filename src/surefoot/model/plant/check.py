@@ -125,7 +125,7 @@ def _features(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[
     """Features must lie in the convex hull of those at the corners: there, a multi-affine function is the interpolation
     of its corners.
     """
-    if plant.remainder.any():  # then they need not
+    if len(plant.remainder):  # then they need not
         return
     n, measures = plant.cells.dim, plant.measures
     for h, drawn, own, x in _drawn(plant, samples, rng):
@@ -141,12 +141,11 @@ def _features(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[
         for corner in np.ndindex(*[2] * len(x)):
             up = np.array(corner)[:, None]
             z = np.where(up == 1, high, low)
-            at = measures.at(h, z[:n], u, z[n:])
-            between += at * np.where(up == 1, share, 1.0 - share).prod(axis=0)
-            size = np.maximum(size, np.abs(at).max(axis=1))
-        off = np.abs(inside - between) - _TOLERANCE * np.maximum(size, 1e-300)[:, None]
-        if (off > 0).any():
-            k, p = np.unravel_index(int(off.argmax()), off.shape)
+            there = measures.at(h, z[:n], u, z[n:])
+            between += there * np.where(up == 1, share, 1.0 - share).prod(axis=0)
+            size = np.maximum(size, np.abs(there).max(axis=1))
+        if (at := _apart(inside, between, size[:, None])) is not None:
+            k, p = at
             yield Refutation(
                 "a feature is not affine in each coordinate",
                 f"{said(h, x[:, p])}, input {u!r}",
@@ -154,6 +153,15 @@ def _features(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[
                 "Use hats of the coordinates that it bends in, or declare remainder=.",
             )
             return
+
+
+def _apart(inside: FloatArray, between: FloatArray, size: FloatArray) -> tuple[int, int] | None:
+    """(feature, point) where features (dc, P) differ most from what they should be, None where they do not."""
+    off = np.abs(inside - between) - _TOLERANCE * np.maximum(size, 1e-300)
+    if not (off > 0).any():
+        return None
+    k, p = np.unravel_index(int(off.argmax()), off.shape)
+    return int(k), int(p)
 
 
 def _along_rays(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[Refutation]:
@@ -165,9 +173,8 @@ def _along_rays(plant: Plant, samples: int, rng: np.random.Generator) -> Iterato
         inside = plant.measures.at(h, x, drawn.u, after)
         ends = np.stack([share * plant.measures.at(h, x, end, after) for end, share in drawn.ends])
         between = ends.sum(axis=0)
-        off = np.abs(inside - between) - _TOLERANCE * np.maximum(np.abs(ends).sum(axis=0), 1e-300)
-        if (off > 0).any():
-            k, p = np.unravel_index(int(off.argmax()), off.shape)
+        if (at := _apart(inside, between, np.abs(ends).sum(axis=0))) is not None:
+            k, p = at
             yield Refutation(
                 "a feature is not affine along a ray",
                 f"{said(h, x[:, p])}, input {drawn.u!r}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ Function = Callable[..., Any]
 
 def make_box(cells: Cells, what: str, given: Any) -> tuple[FloatArray, FloatArray]:
     """(low, high) of a point or a box, given by name or in order."""
-    values = [given[name] for name in cells.names] if _named(given, cells.names) else given
+    values = cells.in_order(what, given)
     if np.ndim(values) == 0 and cells.dim == 1:
         values = [values]
     try:
@@ -34,16 +35,6 @@ def make_box(cells: Cells, what: str, given: Any) -> tuple[FloatArray, FloatArra
     if (low > high).any() or (cells.of(np.stack([low, high], axis=1)) == cells.outside).any():
         raise InvalidInput(f"{what} must lie in the box of states", got=f"{given!r:.100}")
     return freeze(low), freeze(high)
-
-
-def _named(given: Any, names: tuple[str, ...]) -> bool:
-    if not isinstance(given, Mapping):
-        return False
-    if set(given) != set(names):
-        raise InvalidInput(
-            "every coordinate must be named", got=repr(sorted(given)), fix=f"They are {', '.join(names)}."
-        )
-    return True
 
 
 def make_function(name: str, given: Any, arguments: str) -> Function:
@@ -116,8 +107,9 @@ def _slopes(given: Any, n: int, models: int) -> tuple[FloatArray, ...] | None:
 
 
 def make_remainder(given: Any, limits: int) -> FloatArray:
+    """(m,) per limit; empty where there is none."""
     found = np.array([at_least("remainder", value, 0.0) for value in np.broadcast_to(given, (limits,))])
-    return freeze(found)
+    return freeze(found if found.any() else np.empty(0))
 
 
 def with_remainders(limits: tuple[Limit, ...], remainder: FloatArray, dim: int) -> tuple[Limit, ...]:
@@ -126,18 +118,17 @@ def with_remainders(limits: tuple[Limit, ...], remainder: FloatArray, dim: int) 
     So a cell's rows cost the remainder more, and exact ones do not. A norm is of the coefficients that are learned:
     beside a known 1 the whole vector may be longer.
     """
-    if not remainder.any():
+    if not len(remainder):
         return limits
     first, found = dim - len(limits), []
     for j, limit in enumerate(limits):
         known = {first + k: 1.0 if k == j else 0.0 for k in range(len(limits))}
         own = range(first) if limit.features is None else limit.features
         learned: dict[Any, Any] = {} if limit.norm is None else dict.fromkeys(own, (-limit.norm, limit.norm))
-        kept = {name: getattr(limit, name) for name in ("bound", "noise", "misspecification", "episode_noise")}
         norm = None if limit.norm is None else math.nextafter(math.hypot(limit.norm, 1.0), math.inf)
         prior = {**learned, **_by_column(limit), **known}
-        uses = None if limit.features is None else [*limit.features, *known]
-        found.append(Limit(limit.name, **kept, norm=norm, prior=prior, features=uses))
+        uses = None if limit.features is None else (*limit.features, *known)
+        found.append(replace(limit, norm=norm, prior=prior, features=uses))
     return tuple(found)
 
 

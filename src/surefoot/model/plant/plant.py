@@ -16,7 +16,7 @@ from surefoot.checks import whole
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import FloatArray, IntArray, freeze
 from surefoot.model.limit import Limit
-from surefoot.model.plant.build import Step, build_step, centres, field_of_steps
+from surefoot.model.plant.build import Step, build_step, centres
 from surefoot.model.plant.calls import Call, said
 from surefoot.model.plant.cells import Endless, Range, make_cells, make_inputs
 from surefoot.model.plant.cellwise import growing_problem
@@ -203,10 +203,8 @@ class Plant(Chooser):
 
     def _features(self, h: int, x: FloatArray, u: Any, after: FloatArray | None) -> FloatArray:
         exact = self.measures.at(h, x, u, after)
-        extra = (
-            len(self.remainder) if self.remainder.any() else 0
-        )  # what a cell adds to its corners; at a point nothing
-        return np.concatenate([exact, np.zeros((extra, x.shape[1]))])
+        none = np.zeros((len(self.remainder), x.shape[1]))  # what a cell adds to its corners, at a point nothing
+        return np.concatenate([exact, none])
 
     def boxes(self, h: int, x: Any, u: Any) -> list[tuple[FloatArray, FloatArray]]:
         """For each model the box, (n,) low and high, in which the state that follows x and u lies."""
@@ -252,14 +250,17 @@ class Plant(Chooser):
         number = None if known is None else self.problem.fallback_action(h, cell)
         return None if number is None else self.inputs.values[number]
 
-    def fallback_at(self, h: int, x: Any) -> int:
-        """The number of the input that the fallback gives at a state."""
-        given = self._fallback.one(h, self.cells.point("a state", x))
-        try:
-            return self.inputs.index(given if len(given) > 1 else given[0])
-        except InvalidInput:
+    def fallback_numbers(self, h: int, x: FloatArray) -> IntArray:
+        """(P,) the numbers of the inputs that the fallback gives at points (n, P)."""
+        given, found = self._fallback.at(h, x), np.full(x.shape[1], -1, np.int64)
+        for number, u in enumerate(self.inputs.values):
+            found[(np.atleast_1d(u) == given.T).all(axis=1)] = number
+        strange = np.flatnonzero(found < 0)
+        if len(strange):
             rule, fix = "the fallback's input is not on the grid", f"There are {self.inputs.said()}."
-            raise InvalidInput(rule, where=said(h, np.asarray(x)), got=repr(given.tolist()), fix=fix) from None
+            at = int(strange[0])
+            raise InvalidInput(rule, where=said(h, x[:, at]), got=repr(given[:, at].tolist()), fix=fix)
+        return found
 
     def breaks(self, x: Any) -> str:
         """Why a state is forbidden, in words; empty when it is not."""
@@ -311,21 +312,17 @@ class Plant(Chooser):
     # --- making it --------------------------------------------------------------------------------------
 
     def _problem(self) -> Problem:
-        cells, extra = self.cells, self.remainder if self.remainder.any() else np.empty(0)
-        steps: list[Step] = []
+        cells, steps = self.cells, list[Step]()
         for h in range(self.horizon - 1):
             if h and self.same_at_every_step:
                 steps.append(steps[0])
                 continue
-            step = build_step(
-                cells, self.inputs, self.reach, self.measures, self._reward, self._fallback, extra, self.quadrature,
-                self.rays, h,
-            )  # fmt: skip
+            step = build_step(self, h)
             steps.append(step if not steps else step.sharing(steps[-1]))
         self._centres = [step.fallback[:-1] for step in steps]
         pairs = cells.number * len(self.inputs)
         names = [name for name, value in vars(steps[0]).items() if value is not None]
-        tables: dict[str, Any] = {name: field_of_steps(steps, name) for name in names}
+        tables: dict[str, Any] = {name: [getattr(step, name) for step in steps] for name in names}
         every = np.arange(cells.number)
         forbidden = np.append(np.any([cells.meets(box, every) for box in self.forbidden] or [every < 0], axis=0), True)
         return Problem.from_arrays(
@@ -333,7 +330,7 @@ class Plant(Chooser):
             start=self.start_cells(),
             state_ptr=np.append(np.arange(0, pairs + 1, len(self.inputs)), pairs + 1),
             **tables,
-            terminal_reward=self._terminal(),
+            terminal_reward=np.append(self._last.at(self.horizon - 1, centres(cells))[0], 0.0),
             forbidden=[freeze(forbidden)] * self.horizon,
             limits=with_remainders(self.limits, self.remainder, tables["cost_features"][0].shape[1]),
             **self.stationary,
@@ -345,15 +342,6 @@ class Plant(Chooser):
         if np.array_equal(low, high):
             return [int(self.cells.of(low)[0])]
         return [int(cell) for cell in successors(self.cells, [(low, high)])[1] if cell != self.cells.outside]
-
-    def _terminal(self) -> FloatArray:
-        x = centres(self.cells)
-        found = self._last.at(self.horizon - 1, x)[0]
-        strange = np.flatnonzero((found < 0.0) | (found > 1.0))
-        if len(strange):
-            where = said(self.horizon - 1, x[:, strange[0]])
-            raise InvalidInput("a reward must lie in [0, 1]", where=where, got=repr(float(found[strange[0]])))
-        return np.append(found, 0.0)
 
     def in_words(self, text: str) -> str:
         """A message about the plant's problem, with the cells that its numbers stand for, and inputs by value."""

@@ -40,12 +40,8 @@ class Reach:
         around = self.disturbance[:, None]
         return [(image - around, image + around) for image in images]
 
-    def of_inputs(self, cells: Cells, h: int, inputs: Inputs) -> list[Boxes]:
-        """:meth:`of_cells` of every input."""
-        return [self.of_cells(cells, h, u) for u in inputs.values]
-
     def of_rays(self, cells: Cells, h: int, inputs: Inputs, centre: IntArray) -> list[Boxes]:
-        """For every input the same with any input between it and the centre (cells,) of each cell."""
+        """For every input :meth:`of_cells`, with any input between it and the centre (cells,) of each cell."""
         low, high = cells.bounds(np.arange(cells.number))
         found = []
         for u in inputs.values:

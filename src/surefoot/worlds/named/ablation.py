@@ -36,15 +36,14 @@ do otherwise (see :func:`past`). ``tests/statistical/test_ablation.py`` drops ev
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.worlds.world import World, allowance, mismatched
+from surefoot.worlds.world import World, mismatched
 
-__all__ = ["future", "look_ahead", "past", "transition"]
+__all__ = ["Choice", "future", "look_ahead", "machine", "past", "transition"]
 
 STRAIN = 0.3  # g, hidden
 LIMIT = Limit("strain", bound=1.0, noise=0.01, norm=1.0)
@@ -56,7 +55,7 @@ class Choice(NamedTuple):
 
     load: float
     reward: float
-    to: Mapping[str, tuple[float, float]]  # state -> its probability under each of two known kernels
+    to: Mapping[str, tuple[float, ...]]  # state -> its probability under each known kernel
 
 
 Table = Mapping[tuple[int, str], Mapping[str, Choice]]  # (step, state) -> action -> choice
@@ -65,6 +64,12 @@ Table = Mapping[tuple[int, str], Mapping[str, Choice]]  # (step, state) -> actio
 def _choice(load: float, reward: float, to: str = "end") -> Choice:
     """One that leads to a single state, whichever kernel holds."""
     return Choice(load, reward, {to: (1.0, 1.0)})
+
+
+def _works(idle: float, trial: float, full: float, overload: float) -> dict[str, Choice]:
+    """Where the machine stands: the rewards of its four loads."""
+    loads = {"idle": (IDLE, idle), "trial": (TRIAL, trial), "full": (FULL, full), "overload": (OVERLOAD, overload)}
+    return {name: _choice(*each) for name, each in loads.items()}
 
 
 def look_ahead(*, mismatch: float = 0.0, declared: bool = True) -> World:
@@ -90,7 +95,7 @@ def look_ahead(*, mismatch: float = 0.0, declared: bool = True) -> World:
     twice the road's (in the first plan ω(climb) = 8 and Q(shortcut) = 4.12, Q(road) = 1.01). So it goes down into
     the gorge, where something must be done and everything breaks the limit: a violation in every episode.
     """
-    return _world(
+    return machine(
         mismatch=mismatch,
         declared=declared,
         horizon=4,
@@ -99,12 +104,7 @@ def look_ahead(*, mismatch: float = 0.0, declared: bool = True) -> World:
             (0, "start"): {"road": _choice(IDLE, 0.2, "road"), "shortcut": _choice(IDLE, 1.0, "bridge")},
             (1, "road"): {"walk": _choice(IDLE, 0.0, "works")},
             (1, "bridge"): {"left": _choice(IDLE, 0.0, "gorge"), "right": _choice(IDLE, 0.0, "gorge")},
-            (2, "works"): {
-                "idle": _choice(IDLE, 0.2),
-                "trial": _choice(TRIAL, 0.3),
-                "full": _choice(FULL, 0.9),
-                "overload": _choice(OVERLOAD, 1.0),
-            },
+            (2, "works"): _works(0.2, 0.3, 0.9, 1.0),
             (2, "gorge"): {"climb": _choice(OVERLOAD, 0.5), "swim": _choice(5.0, 0.0)},
         },
     )
@@ -129,19 +129,14 @@ def transition(*, mismatch: float = 0.0, declared: bool = True) -> World:
     **Without it.** Q(trial) = 0.25 < 0.40 = Q(idle), in every plan, since idling measures nothing. The learner idles
     for ever, full stays uncertified, and each episode costs 0.5: linear regret.
     """
-    return _world(
+    return machine(
         mismatch=mismatch,
         declared=declared,
         horizon=3,
         start="start",
         table={
             (0, "start"): {"walk": _choice(IDLE, 0.0, "works")},
-            (1, "works"): {
-                "idle": _choice(IDLE, 0.40),
-                "trial": _choice(TRIAL, 0.25),
-                "full": _choice(FULL, 0.90),
-                "overload": _choice(OVERLOAD, 1.00),
-            },
+            (1, "works"): _works(0.40, 0.25, 0.90, 1.00),
         },
     )
 
@@ -176,7 +171,7 @@ def future(*, mismatch: float = 0.0, declared: bool = True) -> World:
     known well, the expected next value leans to the best successor's, and II's bonus sends the learner there for
     thousands of episodes (11,520 where hall and bench earn 0.3 instead of 2 and idling earns 0.05 more than a visit).
     """
-    return _world(
+    return machine(
         mismatch=mismatch,
         declared=declared,
         horizon=3,
@@ -221,37 +216,33 @@ def past(*, mismatch: float = 0.0, declared: bool = True) -> World:
     and so it is in every world of horizon 2: none can fail without Idea IV and not be cured by more of Idea II. At
     longer horizons, too, only V_1 tells the two apart: w₂ weighs on the later steps as well, w₄ does not.
     """
-    return _world(
+    return machine(
         mismatch=mismatch,
         declared=declared,
         horizon=2,
         start="works",
         table={
-            (0, "works"): {
-                "idle": _choice(IDLE, 0.40),
-                "trial": _choice(TRIAL, 0.07),
-                "full": _choice(FULL, 0.90),
-                "overload": _choice(OVERLOAD, 1.00),
-            },
+            (0, "works"): _works(0.40, 0.07, 0.90, 1.00),
         },
     )
 
 
-def _world(
+def machine(
     *,
     horizon: int,
     start: str,
     table: Table,
+    limit: Limit = LIMIT,
+    idle_strain: float | None = None,
     last_reward: float = 0.0,
-    kernel_weights: tuple[float, float] = (0.5, 0.5),
+    kernel_weights: tuple[float, ...] = (0.5, 0.5),
     stationary_costs: bool = False,
     mismatch: float,
     declared: bool,
 ) -> World:
-    """The machine of a table; its fallback is the first action everywhere."""
-
-    def actions(h: int, state: Label) -> list[str]:
-        return list(table[h, str(state)])
+    """The machine of a table, whose fallback is the first action everywhere; ``idle_strain``: what it strains without a
+    load, which is known exactly (the anchor), and nothing unless it is given."""
+    constant = [] if idle_strain is None else [1.0]
 
     def choice(h: int, state: Label, action: Label) -> Choice:
         return table[h, str(state)][str(action)]
@@ -259,15 +250,16 @@ def _world(
     problem = Problem.from_functions(
         horizon=horizon,
         start=start,
-        actions=actions,
+        actions=lambda h, s: list(table[h, str(s)]),
         successors=lambda h, s, a: list(choice(h, s, a).to),
         reward=lambda h, s, a: choice(h, s, a).reward,
-        cost_features=lambda h, s, a, s2: [choice(h, s, a).load],
+        cost_features=lambda h, s, a, s2: [*constant, choice(h, s, a).load],
         transition_features=lambda h, s, a, s2: choice(h, s, a).to[str(s2)],
         terminal_reward=lambda s: last_reward,
-        fallback=lambda h, s: actions(h, s)[0],
-        limits=replace(LIMIT, misspecification=allowance(mismatch, declared)),
-        transition_norm=1.0,  # weights that sum to one are never longer
+        fallback=lambda h, s: next(iter(table[h, str(s)])),
+        anchor=None if idle_strain is None else (lambda h: ([1.0, 0.0], idle_strain)),
+        limits=limit,
         stationary_costs=stationary_costs,
     )
-    return mismatched(problem, mismatch, transition=kernel_weights, cost=[STRAIN])
+    cost = [STRAIN] if idle_strain is None else [idle_strain, STRAIN]
+    return mismatched(problem, mismatch, declared, transition=kernel_weights, cost=cost)

@@ -93,7 +93,6 @@ def dosing(
         anchor=lambda h: (_features(0.0, 0.0), TOXICITY[0]),
         limits=Limit("toxicity", bound=bound, noise=noise_scale, norm=NORM),
         features=["one", "burden", "dose", "dose x burden"],
-        transition_norm=1.0,  # weights that sum to one are never longer
         stationary_costs=True,
         stationary_transitions=True,
     )

@@ -41,7 +41,7 @@ import numpy as np
 from surefoot.checks import one_of
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.worlds.world import World, allowance, mismatched
+from surefoot.worlds.world import World, mismatched
 
 __all__ = ["ROADS", "Road", "collision_is_inevitable", "driving"]
 
@@ -158,12 +158,11 @@ def driving(
         transition_features=lambda h, s, a, after: road.drivers(s, a)[after],
         fallback=lambda h, s: road.fallback(s),
         anchor=lambda h: (known, float(gamma @ known)),
-        limits=Limit("risk", bound=bound, noise=noise_scale, norm=NORM, misspecification=allowance(mismatch, declared)),
-        transition_norm=1.0,  # weights that sum to one are never longer
+        limits=Limit("risk", bound=bound, noise=noise_scale, norm=NORM),
         stationary_costs=True,
         stationary_transitions=True,
     )
-    return mismatched(problem, mismatch, transition=drivers, cost=gamma, noise=noise)
+    return mismatched(problem, mismatch, declared, transition=drivers, cost=gamma, noise=noise)
 
 
 def collision_is_inevitable(state: State) -> bool:

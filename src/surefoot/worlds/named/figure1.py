@@ -36,12 +36,10 @@ So the third square of step 5 is unsafe (*): both actions strain by 1.2. Therefo
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.worlds.world import World, allowance, mismatched
+from surefoot.worlds.world import World, mismatched
 
 __all__ = ["figure1"]
 
@@ -79,12 +77,11 @@ def figure1(*, mismatch: float = 0.0, declared: bool = True) -> World:
         cost_features=lambda h, square, action, after: [_load(h + 1, square, action)],
         transition_features=_kernels,
         fallback=lambda h, square: 2,
-        limits=replace(LIMIT, misspecification=allowance(mismatch, declared)),
-        transition_norm=1.0,  # weights that sum to one are never longer
+        limits=LIMIT,
         stationary_costs=True,
         stationary_transitions=True,
     )
-    return mismatched(problem, mismatch, transition=(0.5, 0.5), cost=[STRAIN])
+    return mismatched(problem, mismatch, declared, transition=(0.5, 0.5), cost=[STRAIN])
 
 
 def _successors(h: int, square: Label, action: Label) -> list[Label]:

@@ -46,7 +46,7 @@ from surefoot.model.graph import FloatArray
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.streams import stream
-from surefoot.worlds.world import World, allowance, mismatched
+from surefoot.worlds.world import World, mismatched
 
 __all__ = ["SIZES", "ladder"]
 
@@ -145,15 +145,14 @@ def ladder(
         **arrays,
         terminal_reward=np.zeros(shape.states),
         anchor=lambda h: (np.eye(1, dim)[0], FALLBACK_STRAIN),
-        limits=replace(LIMIT, misspecification=allowance(mismatch, declared)),
-        transition_norm=1.0,  # weights that sum to one are never longer
+        limits=LIMIT,
         stationary_costs=stationary,
         stationary_transitions=stationary,
     )
     problem = replace(problem, seals=())
     del drawn, arrays  # nobody else holds them now
     gamma = np.concatenate([[FALLBACK_STRAIN], SLOPE * slope])
-    return mismatched(problem, mismatch, transition=KERNEL_WEIGHTS, cost=gamma, noise=noise)
+    return mismatched(problem, mismatch, declared, transition=KERNEL_WEIGHTS, cost=gamma, noise=noise)
 
 
 def _layer(shape: _Shape, slope: FloatArray, rng: np.random.Generator) -> dict[str, NDArray[Any]]:

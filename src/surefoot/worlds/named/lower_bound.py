@@ -54,7 +54,7 @@ from surefoot.errors import InvalidInput
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.worlds.world import World, allowance, mismatched
+from surefoot.worlds.world import World, mismatched
 
 __all__ = ["first", "second", "theorem3"]
 
@@ -132,10 +132,9 @@ def theorem3(
         terminal_cost_features=_features,
         fallback=lambda h, i: 3 if h == 0 else STAY,
         anchor=lambda h: (_features(3), low),
-        limits=Limit("cost", bound=bound, noise=noise_scale, norm=norm, misspecification=allowance(mismatch, declared)),
-        transition_norm=1.0,
+        limits=Limit("cost", bound=bound, noise=noise_scale, norm=norm),
     )
-    return mismatched(problem, mismatch, transition=[1.0], cost=gamma, noise=noise)
+    return mismatched(problem, mismatch, declared, transition=[1.0], cost=gamma, noise=noise)
 
 
 def _number(state: Label, action: Label) -> int:

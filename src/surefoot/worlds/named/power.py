@@ -66,7 +66,7 @@ from surefoot.model.graph import FloatArray
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.worlds.named.power_grid import PowerGrid, read_grid
-from surefoot.worlds.world import World, allowance, mismatched
+from surefoot.worlds.world import World, mismatched
 
 __all__ = ["LAYOUTS", "SIZES", "Layout", "Picture", "grid", "picture", "power"]
 
@@ -259,10 +259,9 @@ def power(
     one_of("truth", TRUTHS, truth, "Choose from")
     if truth == "dc":
         gamma = _both_ways(network.sensitivities()[_monitored(layout, network)] * UNIT)
-        zetas = [allowance(mismatch, declared)] * len(gamma)
-        problem = _problem(layout, network, zetas, bound, noise_scale)
-        return mismatched(problem, mismatch, transition=day, cost=gamma, noise=noise)
-    if allowance(mismatch, True) > 0.0:
+        problem = _problem(layout, network, [0.0] * len(gamma), bound, noise_scale)
+        return mismatched(problem, mismatch, declared, transition=day, cost=gamma, noise=noise)
+    if mismatch != 0.0:
         raise InvalidInput(
             "AC flow deviates by itself", got=f"mismatch {mismatch!r}", fix='Use truth="dc" with mismatch.'
         )
@@ -327,7 +326,6 @@ def _problem(layout: Layout, network: PowerGrid, zetas: list[float], bound: floa
             Limit(name, bound=bound, noise=noise_scale, norm=layout.share * UNIT / rating, misspecification=zeta)
             for name, rating, zeta in zip(_limit_names(layout), ratings, zetas, strict=True)
         ],
-        transition_norm=1.0,  # weights that sum to one are never longer
         stationary_costs=True,
         stationary_transitions=True,
     )

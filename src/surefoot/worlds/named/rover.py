@@ -49,7 +49,7 @@ from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.storage.archive import read_foreign
-from surefoot.worlds.world import World, allowance, mismatched
+from surefoot.worlds.world import World, mismatched
 
 __all__ = ["SITES", "Relief", "Site", "craters", "relief", "rover"]
 
@@ -250,11 +250,8 @@ def rover(
         transition_features=lambda h, cell, action, after: outcomes(cell, action)[after],
         fallback=lambda h, cell: STAY,
         anchor=lambda h: (at_rest, float(np.dot(STRAIN, at_rest))),
-        limits=Limit(
-            "strain", bound=bound, noise=noise_scale, norm=NORM, misspecification=allowance(mismatch, declared)
-        ),
-        transition_norm=1.0,  # weights that sum to one are never longer
+        limits=Limit("strain", bound=bound, noise=noise_scale, norm=NORM),
         stationary_costs=True,
         stationary_transitions=True,
     )
-    return mismatched(problem, mismatch, transition=soils, cost=STRAIN, noise=noise)
+    return mismatched(problem, mismatch, declared, transition=soils, cost=STRAIN, noise=noise)

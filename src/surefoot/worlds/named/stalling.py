@@ -17,22 +17,19 @@ linear regret. Directed exploration counts what waiting has cost, and finally pa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-
-from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
-from surefoot.model.problem import Problem
-from surefoot.worlds.world import World, allowance, mismatched
+from surefoot.worlds.named.ablation import Choice, Table, machine
+from surefoot.worlds.world import World
 
 __all__ = ["deep", "stall"]
 
-STRAIN = (0.2, 0.3)  # of an idle machine, which is known, and per load, which is hidden
+IDLE_STRAIN = 0.2
 LIMIT = Limit("strain", bound=0.6, noise=0.1, norm=1.0)
 IDLE, TRIAL, BEST = 0.0, 0.3, 0.9  # loads
 
-Table = Mapping[tuple[int, str], Mapping[str, tuple[float, float, str]]]
-"""(step, state) -> action -> (load, reward, next state); the first action is the fallback's."""
+
+def _choice(load: float, reward: float, to: str = "end") -> Choice:
+    return Choice(load, reward, {to: (1.0,)})
 
 
 def stall(*, mismatch: float = 0.0, declared: bool = True) -> World:
@@ -40,10 +37,8 @@ def stall(*, mismatch: float = 0.0, declared: bool = True) -> World:
 
     Best safe value 1.0, the fallback's 0.5.
     """
-    table: Table = {
-        (0, "works"): {"idle": (IDLE, 0.5, "end"), "trial": (TRIAL, 0.2, "end"), "best": (BEST, 1.0, "end")}
-    }
-    return _world(2, table, mismatch, declared)
+    choices = {"idle": _choice(IDLE, 0.5), "trial": _choice(TRIAL, 0.2), "best": _choice(BEST, 1.0)}
+    return _world(2, {(0, "works"): choices}, mismatch, declared)
 
 
 def deep(*, mismatch: float = 0.0, declared: bool = True) -> World:
@@ -56,37 +51,26 @@ def deep(*, mismatch: float = 0.0, declared: bool = True) -> World:
     The strain follows the same law at every step (stationary costs). Best safe value 3.0, the fallback's 1.5: an
     episode with a trial earns nothing at all, and its information is two steps ahead of the decision to leave.
     """
-    works = {"idle": (IDLE, 0.5, "works"), "best": (BEST, 1.0, "works")}
-    table: Table = {
-        (0, "works"): {**works, "leave": (IDLE, 0.0, "yard")},
+    works = {"idle": _choice(IDLE, 0.5, "works"), "best": _choice(BEST, 1.0, "works")}
+    table = {
+        (0, "works"): {**works, "leave": _choice(IDLE, 0.0, "yard")},
         (1, "works"): works,
-        (1, "yard"): {"walk": (IDLE, 0.0, "bench")},
-        (2, "works"): {"idle": (IDLE, 0.5, "end"), "best": (BEST, 1.0, "end")},
-        (2, "bench"): {"rest": (IDLE, 0.0, "end"), "trial": (TRIAL, 0.0, "end")},
+        (1, "yard"): {"walk": _choice(IDLE, 0.0, "bench")},
+        (2, "works"): {"idle": _choice(IDLE, 0.5), "best": _choice(BEST, 1.0)},
+        (2, "bench"): {"rest": _choice(IDLE, 0.0), "trial": _choice(TRIAL, 0.0)},
     }
     return _world(4, table, mismatch, declared)
 
 
 def _world(horizon: int, table: Table, mismatch: float, declared: bool) -> World:
-    def actions(h: int, state: Label) -> list[str]:
-        return list(table[h, str(state)])
-
-    def choice(h: int, state: Label, action: Label) -> tuple[float, float, str]:
-        return table[h, str(state)][str(action)]
-
-    problem = Problem.from_functions(
+    return machine(
         horizon=horizon,
         start="works",
-        actions=actions,
-        successors=lambda h, s, a: [choice(h, s, a)[2]],
-        reward=lambda h, s, a: choice(h, s, a)[1],
-        cost_features=lambda h, s, a, s2: [1.0, choice(h, s, a)[0]],
-        transition_features=lambda h, s, a, s2: [1.0],
-        terminal_reward=lambda s: 0.0,
-        fallback=lambda h, s: actions(h, s)[0],
-        anchor=lambda h: ([1.0, 0.0], STRAIN[0]),
-        limits=replace(LIMIT, misspecification=allowance(mismatch, declared)),
-        transition_norm=1.0,
+        table=table,
+        limit=LIMIT,
+        idle_strain=IDLE_STRAIN,
+        kernel_weights=(1.0,),
         stationary_costs=True,
+        mismatch=mismatch,
+        declared=declared,
     )
-    return mismatched(problem, mismatch, transition=[1.0], cost=STRAIN)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from surefoot.model.graph import FloatArray
 from surefoot.model.limit import Limit
 from surefoot.model.plant.plant import Plant
 from surefoot.model.plant.simulation import Simulation
+from surefoot.worlds.world import World
 
 _SPILL = 0.01  # by how much the level may differ from the model's
+FOAM = (0.1, 0.4, 1.0)  # γ: at rest, by level, by flow
 
 
 def tank(cells: int = 10, horizon: int = 9) -> Simulation:
@@ -41,12 +46,26 @@ def tank(cells: int = 10, horizon: int = 9) -> Simulation:
         fallback=0.1,
         same_at_every_step=True,
     )
-    return plant.simulate(_foams)
+    return simulated(plant, lambda h, x, u, rng: _fills(h, x, u) + rng.uniform(-_SPILL, _SPILL), [1.0], FOAM)
+
+
+def simulated(plant: Plant, step: Callable[..., Any], transition: ArrayLike, cost: ArrayLike) -> Simulation:
+    """A plant with a truth that its declaration allows: any other is refused, by the rules of a World.
+
+    Args:
+        plant: the plant.
+        step: ``step(h, x, u, rng)`` gives the next state.
+        transition: μ, how likely each model is.
+        cost: γ; the true costs are ⟨γ, features⟩ at the exact state.
+    """
+    truth = World(plant.problem, transition, cost)
+
+    def lived(h: int, x: Any, u: Any, rng: np.random.Generator) -> tuple[Any, FloatArray]:
+        after = step(h, x, u, rng)
+        return after, truth.cost_parameters[h] @ plant.features(h, x, u, after)
+
+    return plant.simulate(lived)
 
 
 def _fills(h: int, x: Any, u: float) -> Any:
     return 0.75 * x + u
-
-
-def _foams(h: int, x: Any, u: float, rng: np.random.Generator) -> tuple[Any, float]:
-    return _fills(h, x, u) + rng.uniform(-_SPILL, _SPILL), 0.1 + 0.4 * float(x[0]) + u

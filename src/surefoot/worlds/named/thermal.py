@@ -43,7 +43,7 @@ from surefoot.checks import one_of
 from surefoot.errors import InvalidInput
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.worlds.world import World, allowance, mismatched
+from surefoot.worlds.world import World, mismatched
 
 __all__ = ["SIZES", "Machine", "thermal"]
 
@@ -140,11 +140,8 @@ def thermal(
         transition_features=lambda h, *triplet: machine.climates(*triplet),
         fallback=lambda h, heat: 0,
         anchor=lambda h: (machine.temperature_features(0, 0, 0), TEMPERATURE[0]),
-        limits=Limit(
-            "temperature", bound=bound, noise=noise_scale, norm=NORM, misspecification=allowance(mismatch, declared)
-        ),
-        transition_norm=1.0,  # weights that sum to one are never longer
+        limits=Limit("temperature", bound=bound, noise=noise_scale, norm=NORM),
         stationary_costs=True,
         stationary_transitions=True,
     )
-    return mismatched(problem, mismatch, transition=climate, cost=TEMPERATURE, noise=noise)
+    return mismatched(problem, mismatch, declared, transition=climate, cost=TEMPERATURE, noise=noise)

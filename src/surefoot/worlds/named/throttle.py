@@ -78,7 +78,6 @@ def throttle(
         anchor=lambda h: (_features(machine, 0, IDLE, 0), TEMPERATURE[0]),
         limits=Limit("temperature", bound=bound, noise=noise_scale, norm=NORM),
         features=["one", "heat", "opening", "heat after", "opening x heat after"],
-        transition_norm=1.0,  # weights that sum to one are never longer
         stationary_costs=True,
         stationary_transitions=True,
     )

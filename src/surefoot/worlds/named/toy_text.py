@@ -46,7 +46,7 @@ so that holes, falls and wrong stops break the limit, the fallback does not, and
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,7 @@ from surefoot.model.graph import IntArray
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
 from surefoot.worlds.adapters import from_gymnasium
-from surefoot.worlds.world import World, allowance, mismatched
+from surefoot.worlds.world import World, mismatched
 
 __all__ = ["NAMES", "toy_text"]
 
@@ -119,18 +119,12 @@ def toy_text(
         game.horizon if horizon is None else horizon,
         cost=cost,
         cost_features=features,
-        limit=Limit(
-            game.watched,
-            bound=game.bound,
-            noise=noise_scale,
-            norm=game.norm,
-            misspecification=allowance(mismatch, declared),
-        ),
+        limit=Limit(game.watched, bound=game.bound, noise=noise_scale, norm=game.norm),
         start=game.start if start is None else start,
         anchor=None if game.anchor is None else (features(*game.anchor), cost(*game.anchor)),
         noise=noise,
     )
-    return mismatched(world.problem, mismatch, transition=world.transition, cost=game.gamma, noise=noise)
+    return mismatched(world.problem, mismatch, declared, transition=world.transition, cost=game.gamma, noise=noise)
 
 
 def _nearby(square: tuple[int, int], others: IntArray) -> float:
@@ -186,37 +180,25 @@ def _complaints(env: Any) -> Callable[..., Features]:
     return features
 
 
-def _frozen_lake(size: str, horizon: int) -> _Game:
-    return _Game(
-        make=_lake(size),
-        features=_sag,
-        watched="sag",
-        gamma=(0.1, 0.2, 0.5),
-        bound=0.6,
-        norm=1.0,
-        horizon=horizon,
-        anchor=(0, 0, 0, 0.0),  # staying in the corner
-    )
-
-
-def _cliff_walking(slippery: bool, horizon: int) -> _Game:
-    return _Game(
-        make=_cliff,
-        features=_dizziness,
-        watched="dizziness",
-        gamma=(0.1, 0.3, 0.5),
-        bound=0.45,
-        norm=1.0,
-        horizon=horizon,
-        slippery=slippery,
-    )
-
+_LAKE = _Game(
+    make=_lake("4x4"),
+    features=_sag,
+    watched="sag",
+    gamma=(0.1, 0.2, 0.5),
+    bound=0.6,
+    norm=1.0,
+    horizon=10,
+    anchor=(0, 0, 0, 0.0),  # staying in the corner
+)
+_CLIFF = _Game(
+    make=_cliff, features=_dizziness, watched="dizziness", gamma=(0.1, 0.3, 0.5), bound=0.45, norm=1.0, horizon=20
+)
 
 NAMES: dict[str, _Game] = {
-    "frozen-lake-4x4": _frozen_lake("4x4", 10),
-    "frozen-lake-8x8": _frozen_lake("8x8", 20),
-    "cliff-walking": _cliff_walking(False, 20),
-    "cliff-walking-slippery": _cliff_walking(True, 60),
+    "frozen-lake-4x4": _LAKE,
+    "frozen-lake-8x8": replace(_LAKE, make=_lake("8x8"), horizon=20),
+    "cliff-walking": _CLIFF,
+    "cliff-walking-slippery": replace(_CLIFF, slippery=True, horizon=60),
     "taxi": _Game(
         make=_taxi,
         features=_complaints,

@@ -25,7 +25,7 @@ from surefoot.checks import whole as whole_number
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.worlds.world import World, allowance, mismatched
+from surefoot.worlds.world import World, mismatched
 
 __all__ = ["bump", "walk"]
 
@@ -62,11 +62,10 @@ def walk(
         bound: the limit on jolts.
         grows: False builds the whole graph, which ends with the horizon.
         most_states: of a graph that grows.
-        mismatch, declared: how much the truth may miss the model, and whether the limit says so; of a whole graph.
+        mismatch, declared: by how much the truth misses the line, and whether the limit says so; of a whole graph only.
     """
     steps = SIZES[size] if horizon is None else whole_number("horizon", horizon, 2)
     growing = size != "testing" if grows is None else grows
-    limit = Limit("jolt", bound=bound, noise=0.05, norm=0.7, misspecification=allowance(mismatch, declared))
     known: dict[str, Any] = {
         "horizon": steps,
         "start": (0, 0),
@@ -77,14 +76,15 @@ def walk(
         "transition_features": _chances,
         "fallback": lambda h, s: "brake",
         "anchor": lambda h: ([1.0, 0.0, 0.0], JOLT[0]),
-        "limits": limit,
+        "limits": Limit("jolt", bound=bound, noise=0.05, norm=0.7),
         "stationary_costs": True,
         "stationary_transitions": True,
     }
     if growing:
         problem = Problem.growing(**known, most_states=most_states, longest_row=LONGEST)
-        return World(problem, transition=WINDS, cost=[JOLT])
-    return mismatched(Problem.from_functions(**known), mismatch, transition=WINDS, cost=[JOLT])
+    else:
+        problem = Problem.from_functions(**known)
+    return mismatched(problem, mismatch, declared, transition=WINDS, cost=[JOLT])
 
 
 def _moves(s: Label, a: Label) -> bool:
