@@ -129,7 +129,7 @@ def test_gain_there_is_something_to_learn(case: Case) -> None:
         _, world, solution = case
         assert solution.best >= 1.3 * solution.fallback
         assert solution.unrestricted > solution.best + 1e-6
-        assert sf.check(world.problem).cold_start.can_move
+        assert sf.check(world.problem).cold_start.can_move_later
 
 
 def test_unsafe_states_can_be_reached(case: Case) -> None:

@@ -16,7 +16,7 @@ import surefoot as sf
 from surefoot.diagnosis.calibration.calibrate import calibrated
 from surefoot.diagnosis.calibration.fits import between_episodes, linear, repeats
 from surefoot.diagnosis.calibration.measurements import Measurements, read_measurements
-from surefoot.diagnosis.calibration.proposing import three_digits_up
+from surefoot.diagnosis.text import up
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.reports.pictures.residuals import draw_residuals
 from surefoot.reports.pictures.style import DARK
@@ -150,9 +150,9 @@ def test_lack_of_fit_and_episodes_against_least_squares_by_hand(seed: int) -> No
 
 def test_three_digits_are_never_too_small() -> None:
     for value in np.random.default_rng(0).uniform(1e-9, 1e3, 300).tolist():
-        assert value <= three_digits_up(value) <= 1.01 * value
-    assert three_digits_up(0.05) == 0.05
-    assert three_digits_up(0.0) == 0.0
+        assert value <= up(value, 3) <= 1.01 * value
+    assert up(0.05, 3) == 0.05
+    assert up(0.0, 3) == 0.0
 
 
 def test_a_coarse_sensor_is_not_called_clipped(seed: int) -> None:

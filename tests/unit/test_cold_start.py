@@ -143,7 +143,7 @@ def test_the_remedies_are_the_thresholds(build: Callable[..., sf.Problem]) -> No
         ({"bound": heat.smallest_bound - 0.01}, False),
     ):
         problem = build(limits=[replace(build().limits[0], **changes), *others])
-        assert (sf.check(problem).cold_start.can_move is True) is expected
+        assert sf.check(problem).cold_start.can_move is expected
         assert moves(problem) is expected
 
 
@@ -152,7 +152,7 @@ def test_remedies_on_random_problems(number: int, seed: int) -> None:
     """Any graph, limits, anchors, last costs, misspecification: thresholds are exact to one in a million."""
     problem = problem_of(random_tables(1000 * seed + number))
     found = sf.check(problem)
-    assert (found.cold_start.can_move is True) is moves(problem)
+    assert (found.cold_start.can_move) is moves(problem)
     for j, limit in enumerate(found.limits):
         largest, smallest = limit.largest_norm, limit.smallest_bound
         if largest is None:
@@ -189,7 +189,7 @@ def test_fallback_data_may_open_what_the_fallback_measures() -> None:
     }
     problem = walk(steps)
     found = sf.check(problem)
-    assert found.cold_start.can_move == "with data"
+    assert (found.cold_start.can_move, found.cold_start.can_move_later) == (False, True)
     assert found.warnings
     assert not found.errors
     agent = sf.LsviNew(problem)
@@ -203,13 +203,13 @@ def test_fallback_data_may_open_what_the_fallback_measures() -> None:
 
 def test_what_the_fallback_never_measures_may_still_open() -> None:
     """'go' has z = (0, 0.75, 1). Data along (0, 1, 0) that show ‖γ‖ to be used up leave nothing for (0, 0, 1)."""
-    for measured, expected in ((0.5, "with data"), (0.0, False)):
+    for measured, expected in ((0.5, True), (0.0, False)):
         steps = {
             (0, "s", "stay", "s"): [1.0, measured, 0.0],
             (0, "s", "go", "s"): [1.0, 0.75, 1.0],
         }
         problem = walk(steps, anchor=lambda h: ([1.0, 0.0, 0.0], 0.25))
-        assert sf.check(problem).cold_start.can_move == expected
+        assert sf.check(problem).cold_start.can_move_later is expected
     problem = walk(
         {(0, "s", "stay", "s"): [1.0, 1.0, 0.0], (0, "s", "go", "s"): [1.0, 0.0, 0.9]},
         anchor=lambda h: ([1.0, 0.0, 0.0], 0.25),
@@ -230,8 +230,8 @@ def test_stationary_costs_pool_the_fallbacks_data() -> None:
         (0, "s", "go", "s"): [1.0, 1.0],
         (1, "s", "stay", "s"): [1.0, 0.5],
     }
-    assert sf.check(walk(steps)).cold_start.can_move is False
-    assert sf.check(walk(steps, stationary_costs=True)).cold_start.can_move == "with data"
+    assert not sf.check(walk(steps)).cold_start.can_move_later
+    assert sf.check(walk(steps, stationary_costs=True)).cold_start.can_move_later
 
 
 @pytest.mark.parametrize("number", range(12))

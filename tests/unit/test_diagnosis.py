@@ -239,7 +239,7 @@ def test_large_problems(seed: int) -> None:
     )
     found = sf.check(problem)
     assert [layer.triplets for layer in found.layers] == [n * a * b] * 3 + [0]
-    assert (found.cold_start.can_move is True) is moves(problem)
+    assert found.cold_start.can_move is moves(problem)
 
 
 # ---------------------------------------------------------------- refusals

@@ -138,7 +138,7 @@ def test_check_counts_them_as_never_certified() -> None:
     assert with_them.forced.states >= without.forced.states + 4
     problem = tank(actions=lambda h, s: [0, FULL] if s == 0 else [0], reward=lambda h, s, a: 0.5)
     found = sf.check(problem)
-    assert not found.cold_start.can_move
+    assert not found.cold_start.can_move_later
     assert any("forbidden" in finding.text for finding in found.findings)
 
 

@@ -23,7 +23,7 @@ from surefoot.estimate.costs import CostBounds, split, turned_lengths
 from surefoot.estimate.ellipsoids import prior_guard
 from surefoot.estimate.families import Family, families
 from surefoot.model.features import Features, row_norms
-from surefoot.model.graph import Anchors, BoolArray, FloatArray, LayeredGraph
+from surefoot.model.graph import Anchors, BoolArray, FloatArray, LayeredGraph, made_once, owner
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.plan.certify import Certified
@@ -52,17 +52,18 @@ def before_data(problem: Problem) -> Before:
     graph, own = problem.graph, families(problem)
     tables = [features_of(graph, h) for h in range(graph.horizon)]
     width = np.array([1.0 if prior.boxed else prior.length for prior in problem.priors])
-    result = Before(own, width, [], [], [])
     blocks = cost_blocks(problem) if isinstance(tables[0], SparseRows) else None
-    done: dict[tuple[int, bytes], tuple[FloatArray, FloatArray, FloatArray]] = {}
-    for h, (x, anchors) in enumerate(zip(tables, graph.anchors, strict=True)):
-        key = id(x), b"" if anchors is None else b"".join(part.tobytes() for part in anchors.parts)
-        if key not in done:
-            basis = None if blocks is None else no_directions(blocks, 0 if problem.stationary_costs else h)
-            done[key] = _before(x, anchors, own, basis, len(problem.limits))
-        for table, part in zip((result.fixed, result.size, result.rounding), done[key], strict=True):
-            table.append(part)
-    return result
+
+    def of_step(h: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        basis = None if blocks is None else no_directions(blocks, 0 if problem.stationary_costs else h)
+        return _before(tables[h], graph.anchors[h], own, basis, len(problem.limits))
+
+    keys = [
+        (id(x), b"" if anchors is None else b"".join(part.tobytes() for part in anchors.parts))
+        for x, anchors in zip(tables, graph.anchors, strict=True)
+    ]
+    fixed, size, rounding = (list(each) for each in zip(*made_once(keys, of_step), strict=True))
+    return Before(own, width, fixed, size, rounding)
 
 
 def _before(
@@ -162,30 +163,24 @@ def lost_actions(problem: Problem, lost: Certified, h: int) -> int:
 
 def find_fallback_fault(problem: Problem, bounds: CostBounds) -> FallbackFault | None:
     """The first of the fallback's own cost rows that is over a limit for every truth, None if there is none."""
-    graph, naming = problem.graph, problem.naming
+    graph, naming, last = problem.graph, problem.naming, problem.horizon - 1
     count, first = 0, None
-    for h, layer in enumerate(graph.layers):
-        played = np.zeros(layer.n_pairs, bool)
-        played[layer.fallback_pairs()] = True
-        own = spread(played, layer.row_ptr)
-        over = surely_over(bounds.lower[h], problem, h) & own[:, None]
+    for h, lower in enumerate((*bounds.lower, bounds.terminal_lower)):
+        if lower is None:
+            continue
+        layer = graph.layers[h] if h < last else None
+        own = graph.terminal.fallback_reached if layer is None else spread(layer.played_by_fallback(), layer.row_ptr)
+        over = surely_over(lower, problem, h) & own[:, None]
         count += int(over.any(axis=1).sum())
         if first is None and over.any():
             row, j = (int(i) for i in np.argwhere(over)[0])
-            pair = int(np.searchsorted(layer.row_ptr, row, side="right")) - 1
-            wide = not over[layer.row_ptr[pair] : layer.row_ptr[pair + 1]].any(axis=1).all()
-            lowest = float(bounds.lower[h][row, j])
-            first = naming.at_row(layer, h, row), h, j, lowest, wide and layer.per_triplet
-    if bounds.terminal_lower is not None:
-        over = (
-            surely_over(bounds.terminal_lower, problem, problem.horizon - 1) & graph.terminal.fallback_reached[:, None]
-        )
-        count += int(over.any(axis=1).sum())
-        if first is None and over.any():
-            state, j = (int(i) for i in np.argwhere(over)[0])
-            wide = not over[graph.terminal.fallback_reached].any(axis=1).all()
-            last, lowest = problem.horizon - 1, float(bounds.terminal_lower[state, j])
-            first = naming.at_state(last, state), last, j, lowest, wide
+            if layer is None:
+                where, beside = naming.at_state(h, row), over[own]
+            else:
+                pair = owner(layer.row_ptr, row)
+                where, beside = naming.at_row(layer, h, row), over[layer.row_ptr[pair] : layer.row_ptr[pair + 1]]
+            wide = not beside.any(axis=1).all() and (layer is None or layer.per_triplet)
+            first = where, h, j, float(lower[row, j]), wide
     if first is None:
         return None
     where, h, j, lowest, wide = first

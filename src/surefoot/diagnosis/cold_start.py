@@ -43,11 +43,13 @@ from surefoot.model.graph import (
     FloatArray,
     Layer,
     LayeredGraph,
+    made_once,
+    owner,
 )
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.plan.certify import Certified, certify
-from surefoot.plan.segments import segment_max
+from surefoot.plan.segments import segment_max, spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +78,7 @@ def backward(graph: LayeredGraph, needs: Tables) -> Needs:
 
 def alternatives(layer: Layer) -> BoolArray:
     """(N,) the actions beyond the fallback's in states that the fallback reaches."""
-    mask = np.repeat(layer.fallback != NO_ACTION, np.diff(layer.state_ptr))
-    mask[layer.fallback_pairs()] = False
-    return mask
+    return np.repeat(layer.fallback != NO_ACTION, np.diff(layer.state_ptr)) & ~layer.played_by_fallback()
 
 
 def least_need(graph: LayeredGraph, needs: Needs) -> float:
@@ -96,8 +96,7 @@ def certified_moves(graph: LayeredGraph, certified: Certified) -> tuple[int, ...
     counts = []
     for h, layer in enumerate(graph.layers):
         played = certified.pairs[h] & np.repeat(reached, np.diff(layer.state_ptr))
-        reached = np.zeros(graph.n_states(h + 1), bool)
-        reached[layer.successor[np.repeat(played, np.diff(layer.pair_ptr))]] = True
+        reached = layer.reached_by(played, graph.n_states(h + 1))
         played[layer.fallback_pairs()] = False
         counts.append(int(played.sum()))
     return tuple(counts)
@@ -127,11 +126,7 @@ def inside(problem: Problem, family: Family, bases: Sequence[Span]) -> Tables:
 def fallback_spans(problem: Problem, family: Family) -> Sequence[Span]:
     """Per step the directions that the fallback's own triplets can teach, pooled when stationary."""
     graph = problem.graph
-    rows: list[Features] = []
-    for layer in graph.layers:
-        played = np.zeros(layer.n_pairs, bool)
-        played[layer.fallback_pairs()] = True
-        rows.append(layer.cost_features[np.repeat(played, np.diff(layer.row_ptr))])
+    rows: list[Features] = [y.cost_features[spread(y.played_by_fallback(), y.row_ptr)] for y in graph.layers]
     last = graph.terminal
     rows.append(features_of(graph, graph.horizon - 1)[last.fallback_reached & last.has_cost])
     sparse, dense = _kinds(rows)
@@ -178,18 +173,12 @@ class Remedies:
 
     def __init__(self, problem: Problem, bounds: CostBounds, known: Before) -> None:
         self.problem, self.graph = problem, problem.graph
-        self.bounds, self.norms = problem.bounds, known.width
+        self.bounds, self.widths = problem.bounds, known.width
         self.known = known
         self.upper = [*bounds.upper, _last_upper(problem, bounds)]
         self._over = [upper > bound for upper, bound in zip(self.upper, self.bounds, strict=True)]
-        roofs: dict[tuple[int, bytes], FloatArray] = {}
         keys = [(id(fixed), bound.tobytes()) for fixed, bound in zip(known.fixed, self.bounds, strict=True)]
-        for key, fixed, size, rounding, bound in zip(
-            keys, known.fixed, known.size, known.rounding, self.bounds, strict=True
-        ):
-            if key not in roofs:
-                roofs[key] = _largest_norms(bound - fixed, np.where(size > 0.0, size + rounding, 0.0))
-        self._roofs = [roofs[key] for key in keys]
+        self._roofs = made_once(keys, self._roof)
 
     def smallest_bound(self, j: int) -> float | None:
         """The least c̄_j with everything else unchanged; None if no c̄_j is enough. For a bound per step, its largest
@@ -205,14 +194,21 @@ class Remedies:
         ]
         return None if found == np.inf else max([found, *lowest])
 
-    def largest_norm(self, j: int) -> float | None:
+    def _roof(self, h: int) -> FloatArray:
+        """(rows, m) the largest widths with which each cost row of a step keeps the limits."""
+        size = self.known.size[h]
+        return _largest_widths(
+            self.bounds[h] - self.known.fixed[h], np.where(size > 0.0, size + self.known.rounding[h], 0.0)
+        )
+
+    def largest_width(self, j: int) -> float | None:
         """The largest L_j, or factor on the half-widths of a prior, with everything else unchanged; None if none that
         the anchors leave possible is enough."""
         scores = [-roof[:, j] for roof in self._roofs]
         found = -least_need(self.graph, backward(self.graph, self._unless_others_block(j, scores)))
-        return found + 0.0 if found >= self.least_norm(j) else None  # + 0.0: no −0
+        return found + 0.0 if found >= self.least_width(j) else None  # + 0.0: no −0
 
-    def least_norm(self, j: int) -> float:
+    def least_width(self, j: int) -> float:
         """A known cost c⁰ of x⁰ requires ‖γ‖ ≥ (|c⁰| − ζ − t)/‖x⁰‖; likewise for the half-widths of a prior."""
         prior, asked = self.problem.priors[j], [0.0]
         for anchors in self.graph.anchors:
@@ -231,11 +227,11 @@ class Remedies:
         return backward(self.graph, excess)
 
     def common_factor(self) -> float | None:
-        """The largest factor on all norms together; None if none is enough."""
+        """The largest factor on all norms and half-widths together; None if none is enough."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            shares = [np.where(np.isnan(roof / self.norms), np.inf, roof / self.norms) for roof in self._roofs]
+            shares = [np.where(np.isnan(roof / self.widths), np.inf, roof / self.widths) for roof in self._roofs]
         found = -least_need(self.graph, backward(self.graph, [-share.min(axis=1) for share in shares]))
-        kept = all(found * norm >= self.least_norm(j) for j, norm in enumerate(self.norms.tolist()))
+        kept = all(found * width >= self.least_width(j) for j, width in enumerate(self.widths.tolist()))
         return found if found > 0 and kept else None
 
     def _unless_others_block(self, j: int, scores: Tables) -> Tables:
@@ -246,7 +242,7 @@ class Remedies:
         ]
 
 
-def _largest_norms(room: FloatArray, size: FloatArray) -> FloatArray:
+def _largest_widths(room: FloatArray, size: FloatArray) -> FloatArray:
     """(rows, m) the largest L with L·size ≤ room: ∞ if size is 0 and there is room, −∞ if there is none."""
     with np.errstate(divide="ignore", invalid="ignore"):
         roof = np.maximum(room, 0.0) / size
@@ -268,20 +264,18 @@ def describe_cold_start(problem: Problem, bounds: CostBounds, certified: Certifi
     moves = sum(certified_moves(graph, certified))
     n = sum(int(alternatives(layer).sum()) for layer in graph.layers)
     if moves:
-        return ColdStart(True, moves, n, None, None, None, None)
-    if n == 0:
-        return ColdStart(False, 0, 0, None, None, None, None)
+        return ColdStart(True, True, moves, n)
     needs = remedies.common_raise()
-    if least_need(graph, needs) == np.inf:  # every alternative may enter a forbidden state
-        return ColdStart(False, 0, n, None, None, None, None)
+    if n == 0 or least_need(graph, needs) == np.inf:  # every alternative may enter a forbidden state
+        return ColdStart(False, False, 0, n)
     return ColdStart(
-        can_move="with data" if fallback_data_may_help(problem, bounds, remedies.known) else False,
+        can_move=False,
+        can_move_later=fallback_data_may_help(problem, bounds, remedies.known),
         moves=0,
         alternatives=n,
         closest=_closest(problem, remedies, needs),
         all_bounds_raised_by=least_need(graph, needs),
         all_norms_times=remedies.common_factor(),
-        episodes_of_fallback=None,  # estimated in surefoot.diagnosis.warm_up
     )
 
 
@@ -321,7 +315,7 @@ def _closest(problem: Problem, remedies: Remedies, needs: Needs) -> Blocked:
     j = int(excess.argmax())
     return Blocked(
         step=h,
-        state=naming.states[h][int(np.searchsorted(layer.state_ptr, pair, side="right")) - 1],
+        state=naming.states[h][owner(layer.state_ptr, pair)],
         action=naming.action(layer, h, pair),
         limit=problem.limits[j].name,
         excess=float(excess[j]),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
 
 from surefoot.diagnosis.text import lay_out
 from surefoot.model.labels import Label
@@ -26,12 +26,12 @@ class Sense:
 class LimitReport:
     """A limit as declared, and which numbers of its own would let the learner leave the fallback.
 
-    With everything else unchanged, the first plan moves exactly if norm ≤ largest_norm, and exactly if bound ≥
-    smallest_bound. With a prior, ``largest_norm`` is a factor on its half-widths and ``bound`` the largest of all.
+    With everything else unchanged, the first plan moves exactly if bound ≥ smallest_bound; exactly if norm ≤
+    largest_norm; and, with a prior, exactly if its half-widths are at most ``prior_factor`` times as wide.
     """
 
     name: str
-    bound: float
+    bound: float  # of a bound per step, the largest
     noise: float
     episode_noise: float
     norm: float  # of a prior: √Σ max(lo², hi²)
@@ -39,8 +39,11 @@ class LimitReport:
     coefficients: tuple[tuple[float, float], ...] | None  # by feature, lowest and highest; None: the norm alone
     misspecification: float
     smallest_bound: float | None  # never below the anchors' costs; None: no bound alone would do
-    largest_norm: float | None  # ∞: any; None: none alone would do that anchors leave possible; of a prior, a factor
-    least_norm: float  # what the anchors' known costs leave possible, (|c⁰| − ζ)/‖x⁰‖; 0 without anchors
+    largest_norm: float | None  # ∞: any; None: none alone would do that anchors leave possible, or there is a prior
+    prior_factor: float | None  # likewise on the half-widths of a prior; None without one
+    least_norm: (
+        float  # what the anchors' known costs leave possible, (|c⁰| − ζ)/‖x⁰‖; 0 without anchors or with a prior
+    )
     sense: Sense
 
 
@@ -99,18 +102,18 @@ class Blocked:
 class ColdStart:
     """The first plan, made before any data: what it certifies, and what it would take to move.
 
-    ``can_move`` is True if an action beyond the fallback's is certified before any data; ``"with data"``, which counts
-    as true, if none is but the fallback's own data may change that; False if, with probability at least 1 − p, they
-    never will.
+    ``can_move`` is True if an action beyond the fallback's is certified before any data. ``can_move_later`` is True if
+    so, or if the fallback's own data may change that; False if, with probability at least 1 − p, they never will.
     """
 
-    can_move: bool | Literal["with data"]
+    can_move: bool
+    can_move_later: bool
     moves: int  # actions beyond the fallback's that are certified and reached by certified ones
     alternatives: int  # actions beyond the fallback's in states that the fallback reaches
-    closest: Blocked | None  # None when it moves, or when no alternative ever can be certified
-    all_bounds_raised_by: float | None  # the least common raise that would let it move; None as above
-    all_norms_times: float | None  # the largest common factor that would; None as above, or if none would
-    episodes_of_fallback: int | None  # "with data": about how many open it; None: not known, or more than a million
+    closest: Blocked | None = None  # None when it moves, or when no alternative ever can be certified
+    all_bounds_raised_by: float | None = None  # the least common raise that would let it move; None as above
+    all_norms_times: float | None = None  # the largest common factor that would; None as above, or if none would
+    episodes_of_fallback: int | None = None  # about how many open it later; None: not known, or more than a million
 
 
 @dataclass(frozen=True)
@@ -194,6 +197,11 @@ class Finding:
         return f"{self.text} {self.fix}".rstrip()
 
 
+def ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The most serious first."""
+    return tuple(sorted(findings, key=lambda finding: ("error", "warning", "ok", "note").index(finding.grade)))
+
+
 @dataclass(frozen=True, repr=False)
 class Diagnosis:
     """What :func:`surefoot.check` found. ``print`` it, or use its fields."""
@@ -211,9 +219,7 @@ class Diagnosis:
     unreachable_states: int
     paper: PaperReport
     findings: tuple[Finding, ...]
-    expanded: tuple[int, int, int] | None = (
-        None  # of a problem that grows: actions expanded before any data, of all; states
-    )
+    expanded: tuple[int, int, int] | None = None  # of a graph that grows before any data: actions, of all; states
 
     @property
     def errors(self) -> list[str]:
@@ -235,7 +241,7 @@ class Diagnosis:
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as JSON-able values: tuples as lists, "any" for what is infinite."""
-        result: dict[str, Any] = _plain(asdict(self))
+        result: dict[str, Any] = plain(self)
         return result
 
     def __str__(self) -> str:
@@ -246,9 +252,12 @@ class Diagnosis:
         return f"<Diagnosis: {counts}, can_move={self.cold_start.can_move}; print it to read it>"
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Dataclasses, mappings and sequences as JSON has them; "any" for what is infinite."""
+    if is_dataclass(value):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return "any" if value == math.inf else value

@@ -81,7 +81,7 @@ def check(
     remedies = Remedies(problem, bounds, before_data(problem))
     senses = describe_sense(problem, bounds, p, confidence.ridges)
     start = describe_cold_start(opened, opened_bounds, certified, remedies)
-    if start.can_move == "with data":
+    if start.can_move_later and not start.can_move:
         say("the fallback's own data")
         start = replace(start, episodes_of_fallback=episodes_to_open(opened, confidence))
     limits = tuple(_limit(problem, remedies, j, senses[j]) for j in range(len(problem.limits)))
@@ -132,19 +132,21 @@ def _outside_safe(problem: Problem) -> Problem:
 
 
 def _limit(problem: Problem, remedies: Remedies, j: int, sense: Sense) -> LimitReport:
-    limit = problem.limits[j]
+    limit, widest, least = problem.limits[j], remedies.largest_width(j), remedies.least_width(j)
+    prior = limit.prior is not None
     return LimitReport(
         name=limit.name,
         bound=float(problem.bounds[:, j].max()),
         noise=limit.noise,
         episode_noise=limit.episode_noise,
         norm=problem.priors[j].norm,
-        prior=limit.prior is not None,
+        prior=prior,
         coefficients=_coefficients(problem, j),
         misspecification=limit.misspecification,
         smallest_bound=remedies.smallest_bound(j),
-        largest_norm=remedies.largest_norm(j),
-        least_norm=remedies.least_norm(j),
+        largest_norm=None if prior else widest,
+        prior_factor=widest if prior else None,
+        least_norm=0.0 if prior else least,
         sense=sense,
     )
 

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from surefoot.checks import promised
-from surefoot.diagnosis.diagnosis import Diagnosis, Finding, LimitReport, NoFallback, NoProbabilities, Regression
+from surefoot.diagnosis.diagnosis import (
+    Diagnosis,
+    Finding,
+    LimitReport,
+    NoFallback,
+    NoProbabilities,
+    Regression,
+    ranked,
+)
 from surefoot.diagnosis.possible import is_none
 from surefoot.diagnosis.text import digits, layer_range, rounded_down, rounded_up
 from surefoot.model.naming import listed
 
-_GRAVITY = ("error", "warning", "ok", "note")
 FAR_OFF = 3.0  #: times the largest possible cost: a bound beyond that is in another unit
 MAGNITUDES = 1e3  #: between the scales of two features; what is more deserves a warning
 
@@ -29,7 +36,7 @@ def judge(found: Diagnosis) -> tuple[Finding, ...]:
         *_growth(found),
         *_paper(found),
     ]
-    return tuple(sorted(findings, key=lambda finding: _GRAVITY.index(finding.grade)))
+    return ranked(findings)
 
 
 # --- the declaration contradicts itself ---------------------------------------------------------------------
@@ -158,7 +165,7 @@ def _swapped(limit: LimitReport) -> str:
 
 def _cold_start(found: Diagnosis) -> Iterator[Finding]:
     start = found.cold_start
-    if start.can_move is True:
+    if start.can_move:
         certified = "is" if start.moves == 1 else "are"
         yield Finding(
             "ok",
@@ -189,12 +196,12 @@ def _cold_start(found: Diagnosis) -> Iterator[Finding]:
         f"Closest is {place}: over limit {near.limit!r} by {digits(near.excess)} "
         f"(upper bound {digits(near.upper)}, bound {digits(near.bound)}){later}."
     )
-    if start.can_move == "with data":
+    if start.can_move_later:
         grade, verdict = "warning", f"Learning cannot start before any data; {_with_data(found)}."
     else:
         sure = f"(probability {promised(found.failure_probability)})"
         grade, verdict = "error", f"Learning will never start: no fallback data can certify another action {sure}."
-    other = "" if start.can_move else " Importing a log of other actions into a study may also help."
+    other = "" if start.can_move_later else " Importing a log of other actions into a study may also help."
     yield Finding(grade, f"{verdict} {nearest}", f"{_remedy(found)}{other}")
 
 
@@ -220,9 +227,9 @@ def _remedy(found: Diagnosis) -> str:
 
 
 def _single(limit: LimitReport) -> Iterator[str]:
-    if limit.prior and limit.largest_norm is not None:
-        yield f"{limit.name!r} prior {rounded_down(limit.largest_norm)} times as wide"
-    elif limit.largest_norm is not None:
+    if limit.prior_factor is not None:
+        yield f"{limit.name!r} prior {rounded_down(limit.prior_factor)} times as wide"
+    if limit.largest_norm is not None:
         yield f"{limit.name!r} norm ≤ {rounded_down(limit.largest_norm)} (now {digits(limit.norm)})"
     if limit.smallest_bound is not None:
         yield f"{limit.name!r} bound ≥ {rounded_up(limit.smallest_bound)} (now {digits(limit.bound)})"

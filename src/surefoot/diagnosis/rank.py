@@ -105,12 +105,8 @@ def slices(x: FeatureArray) -> Iterator[slice]:
 
 def column_scales(problem: Problem) -> FloatArray:
     """(dc,) the largest absolute entry of every column of the cost features."""
-    graph = problem.graph
-    tables = {id(layer.cost_features): layer.cost_features for layer in graph.layers}
-    if graph.terminal.cost_features is not None:
-        tables[id(graph.terminal.cost_features)] = graph.terminal.cost_features
-    scales = np.zeros(graph.cost_dim)
-    for x in tables.values():
+    scales = np.zeros(problem.graph.cost_dim)
+    for x in problem.graph.cost_tables():
         np.maximum(scales, _largest_entries(x), out=scales)
     return scales
 

@@ -104,9 +104,9 @@ def _interval(low: float, high: float) -> str:
 
 
 def _norm(limit: LimitReport) -> str:
-    if limit.largest_norm is None:
-        return "–"
-    return f"prior × {rounded_down(limit.largest_norm)}" if limit.prior else rounded_down(limit.largest_norm)
+    if limit.prior_factor is not None:
+        return f"prior × {rounded_down(limit.prior_factor)}"
+    return "–" if limit.largest_norm is None else rounded_down(limit.largest_norm)
 
 
 def _layers(found: Diagnosis) -> str:
@@ -208,16 +208,26 @@ def digits(value: float | None) -> str:
 
 def rounded_up(value: float) -> str:
     """Four digits, never less than the value, so that a bound copied from the text is large enough."""
-    return _rounded(value, math.ceil, -1e-9)
+    return f"{up(value, 4):.4g}"
 
 
 def rounded_down(value: float) -> str:
     """Four digits, never more than the value; "any" for ∞."""
-    return "any" if value == math.inf else _rounded(value, math.floor, 1e-9)
+    return "any" if value == math.inf else f"{down(value, 4):.4g}"
 
 
-def _rounded(value: float, towards: Callable[[float], int], slack: float) -> str:
-    if value == 0:
-        return "0"
-    unit = 10.0 ** (math.floor(math.log10(abs(value))) - 3)
-    return f"{towards(value / unit + slack) * unit:.4g}"
+def up(value: float, count: int) -> float:
+    """So many digits, never less than the value."""
+    return _rounded(value, count, math.ceil)
+
+
+def down(value: float, count: int) -> float:
+    """So many digits, never more than the value."""
+    return _rounded(value, count, math.floor)
+
+
+def _rounded(value: float, count: int, towards: Callable[[float], int]) -> float:
+    if value == 0.0:
+        return 0.0
+    unit = 10.0 ** (math.floor(math.log10(abs(value))) + 1 - count)
+    return float(f"{towards(round(value / unit, 9)) * unit:.{count}g}")  # nine digits more: rounding is no reason

@@ -35,7 +35,6 @@ from surefoot.model.growing import refuse_growing
 from surefoot.model.plant.plant import Plant
 from surefoot.model.problem import Problem
 from surefoot.model.rays import FULL
-from surefoot.model.sparse_rows import SparseRows
 
 Log = str | Path | Iterable[Mapping[str, Any]] | Mapping[str, Sequence[Any] | ArrayLike]
 """A file, a study's folder, rows, or columns: arrays of equal length by name."""
@@ -131,25 +130,42 @@ def _plain(value: Any) -> Any:
 
 def _arrays(problem: Problem, rows: list[tuple[str, LoggedTransition]], episode: NDArray[np.int64]) -> Measurements:
     graph = problem.graph
-    inside = [i for i, (_, row) in enumerate(rows) if row.edge != OUTSIDE]
-    measured = [i for i in inside if rows[i][1].cost is not None]
-    features = np.zeros((len(measured), graph.cost_dim))
-    place = np.zeros(len(measured), np.int64)
-    for n, i in enumerate(measured):
+
+    def place(row: LoggedTransition) -> int:
+        return row.state if row.edge == LAST else graph.layers[row.step].row_of(row.edge)
+
+    def features(i: int) -> FloatArray:
         row = rows[i][1]
         table = graph.terminal.cost_features if row.edge == LAST else graph.layers[row.step].cost_features
-        place[n] = row.state if row.edge == LAST else graph.layers[row.step].row_of(row.edge)
         assert table is not None
-        features[n] = table[int(place[n])] if isinstance(table, SparseRows) else np.asarray(table[place[n]])
+        return np.asarray(table[place(row)], np.float64)
+
+    inside = [i for i, (_, row) in enumerate(rows) if row.edge != OUTSIDE]
+    kept = [i for i in inside if rows[i][1].cost is not None]
+    x = np.array([features(i) for i in kept]).reshape(len(kept), graph.cost_dim)
+    places = np.array([place(rows[i][1]) for i in kept], np.int64)
+    return _gathered(problem, rows, episode, kept, x, places, len(inside))
+
+
+def _gathered(
+    problem: Problem,
+    rows: list[tuple[str, LoggedTransition]],
+    episode: NDArray[np.int64],
+    kept: list[int],
+    features: FloatArray,
+    place: NDArray[np.int64],
+    usable: int,
+) -> Measurements:
+    """The rows ``kept``, of so many usable ones, with their features and places."""
     return Measurements(
-        step=np.array([rows[i][1].step for i in measured], np.int64),
+        step=np.array([rows[i][1].step for i in kept], np.int64),
         place=place,
         features=features,
-        cost=np.array([rows[i][1].cost for i in measured], np.float64).reshape(-1, len(problem.limits)),
-        episode=episode[measured],
+        cost=np.array([rows[i][1].cost for i in kept], np.float64).reshape(-1, len(problem.limits)),
+        episode=episode[kept],
         transitions=tuple((row.step, row.pair, row.edge) for _, row in rows if row.edge not in (OUTSIDE, LAST)),
         outside=tuple((where, row) for where, row in rows if row.edge == OUTSIDE),
-        unmeasured=len(inside) - len(measured),
+        unmeasured=usable - len(kept),
     )
 
 
@@ -230,17 +246,9 @@ def plant_measurements(plant: Plant, log: Log) -> tuple[Measurements, FloatArray
 
     rows, episode = fitting(plant.problem, log, read)
     kept = [i for i, (_, row) in enumerate(rows) if row.cost is not None]
-    x = np.array([features[i] for i in kept]).reshape(len(kept), -1)
-    data = Measurements(
-        step=np.array([rows[i][1].step for i in kept], np.int64),
-        place=np.unique(x, axis=0, return_inverse=True)[1].reshape(-1),
-        features=x,
-        cost=np.array([rows[i][1].cost for i in kept], np.float64).reshape(-1, len(plant.limits)),
-        episode=episode[kept],
-        transitions=tuple((row.step, row.pair, row.edge) for _, row in rows if row.edge != OUTSIDE),
-        outside=tuple((where, row) for where, row in rows if row.edge == OUTSIDE),
-        unmeasured=len(rows) - len(kept),
-    )
+    x = np.array([features[i] for i in kept]).reshape(len(kept), plant.problem.graph.cost_dim)
+    place = np.unique(x, axis=0, return_inverse=True)[1].reshape(-1)
+    data = _gathered(plant.problem, rows, episode, kept, x, place, len(rows))
     return data, np.array(apart).reshape(-1, plant.cells.dim)
 
 

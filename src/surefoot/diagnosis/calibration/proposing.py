@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 from surefoot.diagnosis.calibration.result import Change, Coefficient, LimitCalibration
+from surefoot.diagnosis.text import down, up
 from surefoot.model.limit import Feature, Limit
 from surefoot.model.limit import Interval as Ends
 from surefoot.model.problem import Problem
 
+DIGITS = 3  #: of proposed numbers
 _SLOPPY = 1e-9  # of a width: what rounding to three digits may not turn into a change
 
 
@@ -41,7 +42,7 @@ def proposed(limit: Limit, changes: tuple[Change, ...]) -> Limit:
 
 
 def _change(limit: Limit, name: str, value: float, why: str) -> Change:
-    declared, rounded = float(getattr(limit, name)), three_digits_up(value)
+    declared, rounded = float(getattr(limit, name)), up(value, DIGITS)
     return Change(limit.name, name, declared, rounded, rounded > declared, why)
 
 
@@ -90,12 +91,7 @@ def _hull(problem: Problem, intervals: tuple[Coefficient, ...], i: int) -> Ends 
     costed = len(graph.layers) + (graph.terminal.cost_features is not None)
     if not own or (not problem.stationary_costs and len({h for each in own for h in each.steps}) < costed):
         return None
-    low, high = min(each.low for each in own), max(each.high for each in own)
-    return -three_digits_up(-low) if low < 0.0 else three_digits_down(low), _up(high)
-
-
-def _up(value: float) -> float:
-    return three_digits_up(value) if value >= 0.0 else -three_digits_down(-value)
+    return down(min(each.low for each in own), DIGITS), up(max(each.high for each in own), DIGITS)
 
 
 def _both(declared: Ends, shown: Ends | None) -> Ends:
@@ -113,20 +109,3 @@ def _narrower(new: Ends, old: Ends) -> bool:
 def _shortest(shown: dict[int, Ends | None], own: list[int]) -> float:
     """The least ‖γ‖ of these intervals."""
     return math.hypot(*(max(ends[0], -ends[1], 0.0) for i in own if (ends := shown[i]) is not None))
-
-
-def three_digits_up(value: float) -> float:
-    """Three digits, never less than the value, which is not negative."""
-    return _three_digits(value, math.ceil)
-
-
-def three_digits_down(value: float) -> float:
-    """Three digits, never more than the value, which is not negative."""
-    return _three_digits(value, math.floor)
-
-
-def _three_digits(value: float, rounded: Callable[[float], int]) -> float:
-    if value == 0.0:
-        return 0.0
-    unit = math.floor(math.log10(value)) - 2
-    return float(f"{rounded(round(value / 10.0**unit, 9)) * 10.0**unit:.3g}")

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from surefoot.diagnosis.calibration.questions import Test
-from surefoot.diagnosis.diagnosis import Finding
+from surefoot.diagnosis.diagnosis import Finding, plain
 from surefoot.diagnosis.text import lay_out_calibration
 from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.limit import Feature, Limit
@@ -128,7 +128,7 @@ class Calibration:
         found = {name: getattr(self, name) for name in ("level", "rows", "unmeasured", "episodes", "limits", "support")}
         found |= {name: getattr(self, name) for name in ("findings", "changes", "disturbance")}
         found["proposal"] = [{"name": limit.name, **_fields(limit)} for limit in self.proposal]
-        result: dict[str, Any] = _plain(found)
+        result: dict[str, Any] = plain(found)
         return result
 
     def __str__(self) -> str:
@@ -145,11 +145,3 @@ def _fields(limit: Limit) -> dict[str, Any]:
 
 
 _DEFAULTS = (("misspecification", 0.0), ("episode_noise", 0.0))
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "__dataclass_fields__"):
-        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
-    if isinstance(value, dict):
-        return {key if isinstance(key, str) else str(key): _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value

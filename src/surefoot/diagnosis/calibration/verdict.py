@@ -9,14 +9,12 @@ import numpy as np
 
 from surefoot.diagnosis.calibration.measurements import Measurements
 from surefoot.diagnosis.calibration.result import Calibration, LimitCalibration
-from surefoot.diagnosis.diagnosis import Finding
+from surefoot.diagnosis.diagnosis import Finding, ranked
 from surefoot.diagnosis.text import digits, rounded_up
 from surefoot.model.limit import Limit
 from surefoot.model.naming import feature_name
 from surefoot.model.priors import Prior
 from surefoot.model.problem import Problem
-
-_GRAVITY = ("error", "warning", "ok", "note")
 
 
 def judge_log(problem: Problem, found: Calibration, data: Measurements) -> tuple[Finding, ...]:
@@ -24,7 +22,7 @@ def judge_log(problem: Problem, found: Calibration, data: Measurements) -> tuple
     for limit, one in zip(problem.limits, found.limits, strict=True):
         findings += [*_noise(found, limit, one), *_accusations(limit, one), *_weights(problem, limit, one)]
         findings += [*_silent(one)]
-    return tuple(sorted(findings, key=lambda finding: _GRAVITY.index(finding.grade)))
+    return ranked(findings)
 
 
 def _proof(found: Calibration) -> str:
