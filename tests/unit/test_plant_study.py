@@ -179,3 +179,17 @@ def test_an_operators_other_input_is_learned_from(tmp_path: Path) -> None:
         assert receipt.alarm is None
         assert study.tell(offer.ask_id, [0.75 * 0.45 + other], 0.3, action_applied=other).repeated
     assert sf.audit(tmp_path / "tank.study").clean
+
+
+@pytest.mark.parametrize("applied", [0.15, 1.0, 2])
+def test_an_input_off_the_grid_is_never_taken_for_the_number_of_one(tmp_path: Path, applied: float) -> None:
+    path = tmp_path / "tank.study"
+    with sf.Study.open(path, tank()) as study:
+        study.begin([0.45])
+        offer = study.ask()
+        assert not study.tell(offer.ask_id, [0.5], 0.3, action_applied=applied).repeated
+        assert study.tell(offer.ask_id, [0.5], 0.3, action_applied=applied).repeated
+        assert study.next_call == "abort"
+    with sf.Study.open(path, tank()) as study:
+        study.abort("by hand")
+    assert sf.audit(path).clean

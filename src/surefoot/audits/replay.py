@@ -216,8 +216,8 @@ class Replay:
         self._expect(n, ask["ask"] == record["ask"], f"it tells of ask {record['ask']!r}, pending is {ask['ask']!r}")
         self._ask = None
         h, problem = here.step, self._problem
-        pair = problem.pair(h, here.state, label(record["action"]))
-        played = record["intensity"]
+        ours = self._points is None or record["point"]["boxes"] is not None  # else it is no input of the plant
+        pair, played = problem.pair(h, here.state, label(record["action"])) if ours else None, record["intensity"]
         other = pair is None or pair != offered or played != ask.get("intensity")
         self._expect(n, record["override"] is other, "its override is not what was offered")
         self.counts["overrides"] += record["override"] is True

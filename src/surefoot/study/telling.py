@@ -52,12 +52,13 @@ def tell_entries(
     intensity: float | None,
 ) -> Record:
     """The entries of a tell that answers an ask; everything that can be refused is refused here."""
-    point, may = None, True
+    point, may, strange = None, True, False
     if ask["point"] is not None:
         if intensity is not None and standing.problem.has_rays:
             fix = "Give action_applied=, the input itself. Nothing was recorded."
             raise InvalidInput("of a plant the input that was applied is told, not an intensity", fix=fix)
         found = exact.applied(ask, None if applied is AS_OFFERED else applied)
+        strange = found is None  # no input of the plant, though it may look like the number of one
         number, u, intensity = (applied, None, None) if found is None else found
         next_state, point, may = exact.told(ask, next_state, u)
         applied = AS_OFFERED if found is not None and number == ask["action"] else number
@@ -66,7 +67,9 @@ def tell_entries(
     numbers, raw = measured(problem, cost, where)
     action, after = label_of(ask["action"]), label_of(next_state, where)
     override, unused, ends = False, None, False
-    if applied is not AS_OFFERED:
+    if strange:
+        action, override, unused = label_of(applied, where), True, "action"
+    elif applied is not AS_OFFERED:
         given = label_of(applied, where)
         try:
             known = problem.naming.action(problem.graph.layers[h], h, problem.pair_index(h, state, given))
