@@ -14,7 +14,10 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.compiled_first import compile_first
+
 SKIPPED = pytest.StashKey[dict[str, str]]()
+MOST_TESTS = 1000  # from here on it pays to compile before the first test
 
 # No time limits: compilation and slow machines must not decide a result. `derandomize` stays off
 # because it would replace the seed by a hash of each test.
@@ -67,6 +70,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _parametrized(metafunc: pytest.Metafunc, name: str) -> bool:
     return any(name in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """In a worker that is about to run most of the suite: compile its share."""
+    worker = getattr(session.config, "workerinput", {}).get("workerid", "")
+    if worker in ("gw0", "gw1") and len(session.items) > MOST_TESTS:
+        compile_first(int(worker[2:]))
 
 
 def pytest_report_header(config: pytest.Config) -> str:

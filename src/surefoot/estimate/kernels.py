@@ -350,6 +350,7 @@ def _expectations(
     out: FloatArray,  # (N,)
 ) -> None:
     """Fills ⟨θ̂, φ_V⟩ + radius ‖φ_V‖_{A⁻¹} of the wanted pairs (eq:optqvalue); ``clip``: to V on each pair's support."""
+    zero = np.int64(0)  # a plain 0 would have value_row compiled once more, for this number
     for chunk in numba.prange(cuts.shape[0] - 1):
         own = wanted[cuts[chunk] : cuts[chunk + 1]]
         n, dense = own.shape[0], x.indptr.size == 0
@@ -358,7 +359,7 @@ def _expectations(
         for i in range(n):
             first, end = ahead.pair_ptr[own[i]], ahead.pair_ptr[own[i] + 1]
             row = phi_v[i if dense else 0]
-            b = value_row(x, 0, ahead.following, 0, first, end, ahead.value, 0, look.block[0], shape, row)
+            b = value_row(x, zero, ahead.following, zero, first, end, ahead.value, zero, look.block[0], shape, row)
             if not dense:
                 _turn_row(row, b, look, shape, weights, centres, w, i, seen)
         if dense:

@@ -40,20 +40,21 @@ class Rows(NamedTuple):
 
 
 def rows_of(table: Features) -> Rows:
-    """The same table, nothing copied. Read-only, whoever owns it: numba compiles anew for every mixture of flags."""
+    """The same table, nothing copied."""
     if isinstance(table, SparseRows):
-        return Rows(_sealed(table.values[:, None]), _sealed(table.indptr), _sealed(table.columns))
-    return Rows(_sealed(table), *_DENSE)
+        return Rows(sealed(table.values[:, None]), sealed(table.indptr), sealed(table.columns))
+    return Rows(sealed(table), *_DENSE)
 
 
-def _sealed(array: NDArray[Any]) -> NDArray[Any]:
+def sealed(array: NDArray[Any]) -> NDArray[Any]:
+    """The same array, read-only, whoever owns it: numba compiles anew for every mixture of flags."""
     if array.flags.writeable:
         array = array.view()
         array.flags.writeable = False
     return array
 
 
-_DENSE = _sealed(np.empty(0, np.int64)), _sealed(np.empty(0, np.int32))
+_DENSE = sealed(np.empty(0, np.int64)), sealed(np.empty(0, np.int32))
 
 
 class BankState(NamedTuple):

@@ -17,7 +17,7 @@ import numpy as np
 from surefoot.estimate import kernels
 from surefoot.estimate.bank import Bank, Basis
 from surefoot.estimate.blocks import value_blocks
-from surefoot.estimate.update import ValueState, count_value, rows_of
+from surefoot.estimate.update import ValueState, count_value, rows_of, sealed
 from surefoot.model.graph import FloatArray, IntArray, Layer
 from surefoot.model.problem import Problem
 
@@ -114,7 +114,7 @@ def fill_expected(
     x = layer.transition_features
     kernels.expectations[kernels.worth_threads(x, len(wanted) * len(x) // max(1, layer.n_pairs))](
         rows_of(x),
-        kernels.Ahead(layer.successor, layer.pair_ptr, value),
+        kernels.Ahead(sealed(layer.successor), sealed(layer.pair_ptr), sealed(value)),
         wanted,
         kernels.cut(wanted, x, first),
         known.basis.lens,
