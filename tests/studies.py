@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,6 +19,7 @@ from surefoot.study import journal as journals
 from surefoot.study import records
 from surefoot.study.standing import Standing
 from surefoot.study.study import Study
+from tests.forgery import sealed
 from tests.made_worlds import hand_world
 
 # --- plants ---------------------------------------------------------------------------------------------
@@ -215,12 +215,8 @@ def rewritten(path: Path, changed: list[records.Record]) -> None:
     """Put other records into a journal, every hash right: what a careful forger, or a bug, would write."""
     previous, lines = records.FIRST, []
     for n, record in enumerate(changed):
-        body = {key: value for key, value in record.items() if key not in ("hash", "previous")}
-        body["n"] = n
-        text = json.dumps({**body, "previous": previous}, separators=(",", ":")).encode()
-        line = text[:-1] + b',"hash":"' + records.hashlib.sha256(text).hexdigest().encode() + b'"}\n'
-        previous = records.hash_in(line)
-        lines.append(line)
+        lines.append(sealed({**record, "n": n, "previous": previous}))
+        previous = records.hash_in(lines[-1])
     (path / journals.NAME).write_bytes(b"".join(lines))
 
 

@@ -12,7 +12,7 @@ from surefoot.errors import InvalidInput
 from surefoot.model.graph import NO_ACTION
 from surefoot.worlds.registry import FAMILIES, WorldFamily
 from surefoot.worlds.world import World
-from tests.claims import first_unsafe_entry
+from tests.made_worlds import first_unsafe_entry
 
 TOLERANCE = 1e-9  # relative
 

@@ -7,7 +7,7 @@ import pytest
 
 import surefoot as sf
 from tests.differential.compare import Comparison, compare
-from tests.ray_worlds import center_of, ray_problem, ray_tables
+from tests.drawn_worlds import center_of, ray_problem, ray_tables
 from tests.reference.generate import random_history
 from tests.reference.history import feed
 from tests.reference.rays import RayReference, right_end, with_rays_at

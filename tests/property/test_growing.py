@@ -10,7 +10,7 @@ import numpy as np
 import surefoot as sf
 from surefoot.plan.hope import hope
 from tests.differential.compare import problem_of
-from tests.ray_worlds import center_of, ray_problem, ray_tables
+from tests.drawn_worlds import center_of, ray_problem, ray_tables
 from tests.reference.generate import random_tables, with_forbidden, with_pair_rows
 from tests.reference.tables import Tables
 

@@ -16,8 +16,8 @@ from surefoot.model.labels import same_label
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.model.rules import MAX_HORIZON
+from tests.property.strategies import Declared, by_label, declarations
 from tests.saved_problems import arrays_of
-from tests.strategies import Declared, by_label, declarations
 
 
 def listed(problem: Problem) -> set[tuple[int, Any]]:

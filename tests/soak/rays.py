@@ -11,7 +11,7 @@ import json
 import sys
 
 import surefoot as sf
-from tests.ray_worlds import ray_world
+from tests.drawn_worlds import ray_world
 
 
 def soak(steps: int, seed: int, episodes: int) -> dict[str, int]:

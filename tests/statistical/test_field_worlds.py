@@ -10,7 +10,7 @@ import pytest
 
 import surefoot as sf
 from surefoot import exact
-from tests.claims import first_unsafe_entry
+from tests.made_worlds import first_unsafe_entry
 
 pytestmark = pytest.mark.statistical
 

@@ -20,8 +20,8 @@ from surefoot.reports.study_page import write_study_page
 from surefoot.serve.openapi import description
 from surefoot.study.protocol import answer
 from surefoot.study.status import as_text
+from tests.drawn_worlds import ray_problem, ray_tables
 from tests.forgery import Record, forge
-from tests.ray_worlds import ray_problem, ray_tables
 from tests.served import go_on as go_on_over_http
 from tests.served import served
 from tests.studies import Calm, Plant, Quick, fingerprint, go_on, nervous, records_of
