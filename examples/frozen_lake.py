@@ -17,10 +17,9 @@ shielded = sf.shield(env, sf.LsviNew(lake.problem), state=int, cost=fell)  # of 
 
 for name, walk in (("bare", env), ("shielded", shielded)):
     walk.action_space.seed(0)
-    falls, (seen, info) = 0, walk.reset(seed=len(name))
+    falls, begun = 0, walk.reset(seed=len(name))
     for _ in range(3000):
         seen, reward, terminated, truncated, info = walk.step(walk.action_space.sample())
         if terminated or truncated:
-            falls += seen in holes
-            walk.reset()
+            falls, begun = falls + (seen in holes), walk.reset()
     print(f"{name}: {falls} falls in 3000 steps")
