@@ -10,7 +10,7 @@ become float64 chunk by chunk, in the cache: the result is that of the same numb
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -350,7 +350,7 @@ def _expectations(
     out: FloatArray,  # (N,)
 ) -> None:
     """Fills ⟨θ̂, φ_V⟩ + radius ‖φ_V‖_{A⁻¹} of the wanted pairs (eq:optqvalue); ``clip``: to V on each pair's support."""
-    zero = np.int64(0)  # a plain 0 would have value_row compiled once more, for this number
+    zero: Any = np.int64(0)  # a plain 0 would have value_row compiled once more, for this number
     for chunk in numba.prange(cuts.shape[0] - 1):
         own = wanted[cuts[chunk] : cuts[chunk + 1]]
         n, dense = own.shape[0], x.indptr.size == 0
