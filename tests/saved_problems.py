@@ -143,6 +143,8 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     )
 }
 
+DENSE = [name for name in PROBLEMS if name not in ("sparse", "sparse_costs", "empty_rows")]  #: what a study takes
+
 
 def arrays_of(problem: Problem) -> dict[str, np.ndarray[Any, Any] | None]:
     """Every array of a problem by its place."""

@@ -12,6 +12,7 @@ shows.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -98,8 +99,9 @@ def kill_often(
                     time.sleep(0.001)
             time.sleep(float(rng.uniform(0.0, longest)))
             if process.is_alive() and process.pid is not None:
-                os.kill(process.pid, signal.SIGKILL)
-                done += 1
+                with contextlib.suppress(ProcessLookupError):  # it has just come to its end
+                    os.kill(process.pid, signal.SIGKILL)
+                    done += 1
         process.join()
         os.truncate(heard, heard.read_bytes().rfind(b"\n") + 1)  # killed while it wrote this down: nobody heard it
         if (path / journals.NAME).exists():

@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from surefoot.audits import declaration as audit_problem
 from surefoot.audits.declaration import read_problem
 from surefoot.audits.problem import Unreadable
 from surefoot.errors import UnreadableFile
 from surefoot.storage.archive import read_foreign
 from tests.saved_problems import document_of, members_of, repack, template
-from tests.sparse_worlds import sparse_twin
 
 
 def problem_file(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
@@ -39,20 +37,6 @@ def test_a_compressed_problem_is_not_unfolded(tmp_path: Path) -> None:
         read_problem(path)
 
 
-def test_a_sparse_table_is_not_laid_out_beyond_measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """(rows × columns) are counted, over all tables, before anything of that size is asked for."""
-    problem = sparse_twin(template())
-    path = problem.save(tmp_path / "problem.npz")
-    layers = problem.graph.layers
-    tables = {id(each): each for layer in layers for each in (layer.cost_features, layer.transition_features)}
-    dense = sum(8 * len(table) * table.shape[1] for table in tables.values())
-    monkeypatch.setattr(audit_problem, "MOST_DENSE", dense)
-    read_problem(path)
-    monkeypatch.setattr(audit_problem, "MOST_DENSE", dense - 1)
-    with pytest.raises(Unreadable, match="when they are laid out"):
-        read_problem(path)
-
-
 def test_an_archive_of_another_package_unfolds_so_far_and_no_further(tmp_path: Path) -> None:
     path = tmp_path / "map.npz"
     np.savez_compressed(path, small=np.arange(3), large=np.zeros(1 << 23))
@@ -64,14 +48,6 @@ def test_an_archive_of_another_package_unfolds_so_far_and_no_further(tmp_path: P
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(UnreadableFile, match=r"the archive is damaged.*map\.npz"):
         read_foreign(path, ["small"])
-
-
-@pytest.mark.parametrize("wanted", [2**31 - 1, 10**30, -1, 0, 1.5, "7", None, True])
-def test_nor_one_of_impossible_width(wanted: Any, tmp_path: Path) -> None:
-    path = sparse_twin(template()).save(tmp_path / "problem.npz")
-    problem_file(path, lambda document: document["layers"][0]["cost_features"]["sparse"].update(dim=wanted))
-    with pytest.raises(Unreadable, match=r"laid out|rows and .* columns"):
-        read_problem(path)
 
 
 def test_arrays_that_layers_share_are_laid_out_once(tmp_path: Path) -> None:

@@ -17,13 +17,15 @@ from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import bound_costs
 from surefoot.model.graph import Anchors
 from surefoot.model.labels import label_of
-from surefoot.study import declaring
-from surefoot.study.declaring import Raised
+from surefoot.study import alarms as study_alarms
+from surefoot.study import comparing, declaring
+from surefoot.study.alarms import Raised
 from tests.hand_made import corridor
 from tests.monitored import chain
 from tests.studies import Calm, Plant, Quick, go_on, kettle, records_of
 
 WARM = ("warm", 1)
+OPENED = {"problem_file": "problem.json", "despite": None}
 Change = Callable[[sf.Problem], sf.Problem]
 
 
@@ -94,7 +96,7 @@ def refused(old: sf.Problem, new: sf.Problem, folder: Path, discard: bool = Fals
     """By the study, and by the audit just as well."""
     found = []
     try:
-        declaring.refuse_narrower(old, new, discard)
+        comparing.refuse_narrower(old, new, discard)
     except InvalidInput:
         found.append("study")
     read = [read_problem(p.save(folder / f"{name}.json")) for name, p in (("old", old), ("new", new))]
@@ -143,15 +145,15 @@ def test_what_the_audit_does_not_need_stays_too(name: str) -> None:
         "horizon": lambda: corridor({"wait": [1.0]}, old.limits[0], horizon=2),
     }[name]()
     with pytest.raises(InvalidInput, match=name.replace(" ", "_")):
-        declaring.refuse_narrower(old, new, False)
+        comparing.refuse_narrower(old, new, False)
 
 
 @pytest.mark.parametrize("n_features", [3, 300])
 def test_the_number_of_features_stays(n_features: int) -> None:
     old, more = (chain(np.ones((1, n)), kettle().problem.limits) for n in (n_features, n_features + 1))
-    declaring.refuse_narrower(old, limit(old, noise=0.06), False)
+    comparing.refuse_narrower(old, limit(old, noise=0.06), False)
     with pytest.raises(InvalidInput, match=f"{n_features + 1} features, there were {n_features}"):
-        declaring.refuse_narrower(old, more, False)
+        comparing.refuse_narrower(old, more, False)
 
 
 def test_starts_may_be_added_and_not_left_out(tmp_path: Path) -> None:
@@ -186,34 +188,34 @@ def test_a_discard_answers_a_transition_once_unless_it_is_declared() -> None:
     narrow, wide = kettle().problem, kettle(wider=True).problem
     residual = Raised("residual", 4, "…", {})
     alarms = [residual, successor()]
-    assert declaring.answered_by_discard(alarms, narrow) == [successor().transition]
-    assert declaring.answered_by_discard(alarms, wide) == []
-    outside = declaring.answered_by_discard(alarms, narrow)
-    assert declaring.unanswered([successor("melt")], narrow, True, outside) == []
-    assert "a second time" in declaring.unanswered([successor()], narrow, True, outside)[0]
-    assert declaring.unanswered([successor()], wide, False, outside) == []
+    assert study_alarms.answered_by_discard(alarms, narrow) == [successor().transition]
+    assert study_alarms.answered_by_discard(alarms, wide) == []
+    outside = study_alarms.answered_by_discard(alarms, narrow)
+    assert study_alarms.unanswered([successor("melt")], narrow, True, outside) == []
+    assert "a second time" in study_alarms.unanswered([successor()], narrow, True, outside)[0]
+    assert study_alarms.unanswered([successor()], wide, False, outside) == []
 
 
 def test_the_noise_that_is_asked_for_is_enough_and_hardly_more() -> None:
     problem, needed = kettle().problem, 0.123456789
     alarm = Raised("limit", 3, "…", {"certified": True, "noise_needed": {"limit 0": needed}})
-    (words,) = declaring.unanswered([alarm], problem, False, ())
+    (words,) = study_alarms.unanswered([alarm], problem, False, ())
     asked = float(words.partition("'limit 0': ")[2].partition("}")[0])
     assert needed <= asked <= needed * 1.0001
-    assert declaring.unanswered([alarm], limit(problem, noise=needed), False, ()) == []
-    assert declaring.unanswered([alarm], limit(problem, noise=needed * (1 - 1e-9)), False, ()) == [words]
-    assert declaring.unanswered([alarm], problem, True, ()) == []
+    assert study_alarms.unanswered([alarm], limit(problem, noise=needed), False, ()) == []
+    assert study_alarms.unanswered([alarm], limit(problem, noise=needed * (1 - 1e-9)), False, ()) == [words]
+    assert study_alarms.unanswered([alarm], problem, True, ()) == []
 
 
 def test_one_alarm_speaks_for_all_rows_of_an_import() -> None:
     details: dict[str, Any] = {"certified": False, "noise_needed": {"a": 0.2}}
-    declaring.join(details, {"noise_needed": {"a": 0.1, "b": 0.3}}, False)
+    study_alarms.join(details, {"noise_needed": {"a": 0.1, "b": 0.3}}, False)
     assert details == {"certified": False, "noise_needed": {"a": 0.2, "b": 0.3}}
-    declaring.join(details, {"noise_needed": {"a": 0.4}}, True)
-    declaring.join(details, {}, False)
+    study_alarms.join(details, {"noise_needed": {"a": 0.4}}, True)
+    study_alarms.join(details, {}, False)
     assert details == {"certified": True, "noise_needed": {"a": 0.4, "b": 0.3}}
     residual: dict[str, Any] = {"certified": False}
-    declaring.join(residual, {"noise_needed": {"a": 0.1}}, False)
+    study_alarms.join(residual, {"noise_needed": {"a": 0.1}}, False)
     assert residual == {"certified": False}
 
 
@@ -345,7 +347,6 @@ WENT = {"step": 0, "state": "s", "action": "heat", "next_state": "cold"}
         ("contradiction", {}, False, True),
         ("computation", {}, False, True),
         ("successor", WENT, False, True),
-        ("forbidden", WENT, False, True),
         ("successor", {**WENT, "next_state": "s"}, True, True),  # by a support that has it
         ("successor", {**WENT, "next_state": "s", "exact": [0.5]}, False, True),  # in the cell, outside the box
     ],
@@ -355,15 +356,15 @@ def test_what_answers_an_alarm(tmp_path: Path, kind: str, details: Any, kept: bo
     problem, alarm = kettle().problem, Raised(kind, 3, "…", details)
     read = read_problem(problem.save(tmp_path / "problem.json"))
     for discard, answered in ((False, kept), (True, discarded)):
-        assert (declaring.unanswered([alarm], problem, discard, ()) == []) is answered
-        declared = answers.Declared(read, {"problem_file": "problem.json"}, lambda name: read)
+        assert (study_alarms.unanswered([alarm], problem, discard, ()) == []) is answered
+        declared = answers.Declared(read, OPENED, lambda name: read)
         for limit_name, scale in details.get("noise_needed", {}).items():
             declared.exceeded(3, limit_name, scale, True)
-        if kind in ("successor", "forbidden"):
+        if kind == "successor":
             declared.left_support(3, {**details, "point": details.get("exact")})
         changed = ["data discarded"] if discard else []
         record = {"discard": discard, "problem": read.digest, "problem_file": "problem.json", "changes": changed}
-        found = list(declared.answer(9, {**record, "time": "2026"}, [(4, {**alarm.entries()})]))
+        found = list(declared.answer(9, {**record, "time": "2026", "despite": None}, [(4, {**alarm.entries()})]))
         assert (found == []) is answered, found
         assert (declared.restored is not None) is alarm.disproves
         assert alarm.disproves is (kind not in ("cost", "plan") and (kind, details) != ("limit", {"certified": False}))
@@ -374,7 +375,7 @@ def test_the_audit_knows_a_certified_action_whatever_the_alarm_says(tmp_path: Pa
     read = read_problem(kettle().problem.save(tmp_path / "problem.json"))
     alarm = Raised("limit", 3, "…", {"certified": False}).entries()
     for certified in (False, True):
-        declared = answers.Declared(read, {"problem_file": "problem.json"}, lambda name: read)
+        declared = answers.Declared(read, OPENED, lambda name: read)
         declared.exceeded(3, "limit 0", 0.2, certified)
         assert declared.promise([(4, alarm)]).startswith("none: ended" if certified else "none in safe mode")
 
@@ -382,20 +383,20 @@ def test_the_audit_knows_a_certified_action_whatever_the_alarm_says(tmp_path: Pa
 def test_the_first_differences_are_named() -> None:
     there = {"a": [1, 2.0], "b": {"c": np.zeros(2)}, "d": 1}
     here = {"a": [1, 3.0], "b": {"c": np.array([0.0, 1.0])}, "e": [1]}
-    assert declaring.difference(there, here).split("; ") == [
+    assert comparing.difference(there, here).split("; ") == [
         "a[1]: 2.0 there, 3.0 here",
         "b.c[1]: 0.0 there, 1.0 here",
         "d: 1 there, not given here",
         "e: not given there, [1] here",
     ]
-    assert declaring.difference(there, dict(there)) == ""
-    assert declaring.difference([1, 2], [1]) == ": 2 entries there, 1 here"
-    assert declaring.difference({"a": 1}, {"a": True}) == "a: 1 there, True here"
-    assert declaring.difference(np.zeros(1), np.zeros(2)) == ": float64 (1,) there, float64 (2,) here"
-    assert declaring.difference(np.zeros(1), np.zeros(1, np.float32)) == ""
-    assert declaring.difference(np.zeros(1), np.zeros(1, int)).startswith(": float64 (1,) there, int64 (1,)")
+    assert comparing.difference(there, dict(there)) == ""
+    assert comparing.difference([1, 2], [1]) == ": 2 entries there, 1 here"
+    assert comparing.difference({"a": 1}, {"a": True}) == "a: 1 there, True here"
+    assert comparing.difference(np.zeros(1), np.zeros(2)) == ": float64 (1,) there, float64 (2,) here"
+    assert comparing.difference(np.zeros(1), np.zeros(1, np.float32)) == ""
+    assert comparing.difference(np.zeros(1), np.zeros(1, int)).startswith(": float64 (1,) there, int64 (1,)")
     for n, tail in ((5, "[4]: 0 there, 1 here"), (6, "; …")):
-        found = declaring.difference([0] * n, [1] * n)
+        found = comparing.difference([0] * n, [1] * n)
         assert found.endswith(tail)
         assert found.count("there") == 5
 
@@ -404,6 +405,6 @@ def test_two_problems_differ_where_their_documents_do() -> None:
     """Transition features that are the cost features are as good as the same ones written twice."""
     old = kettle().problem
     shared = corridor({"stay": [1.0]}, old.limits[0])
-    assert declaring.problem_difference(shared, shared) == ""
-    found = declaring.problem_difference(old, limit(old, noise=0.07))
+    assert comparing.problem_difference(shared, shared) == ""
+    found = comparing.problem_difference(old, limit(old, noise=0.07))
     assert found == "limits[0].noise: 0.05 there, 0.07 here"

@@ -17,14 +17,12 @@ from surefoot.audits.declaration import read_problem
 from surefoot.errors import InvalidInput
 from surefoot.model import features, restated
 from surefoot.model.graph import pool
-from surefoot.study.declaring import problem_difference
+from surefoot.study.comparing import problem_difference
 from tests.drawn_worlds import certified_world
 from tests.narrow import star, tables_of, upcast
-from tests.saved_problems import PROBLEMS, assert_same, members_of, refused, repack, sharing_of, template
+from tests.saved_problems import DENSE, PROBLEMS, assert_same, members_of, refused, repack, sharing_of, template
 
 # --- how much is declared -------------------------------------------------------------------------------
-
-DENSE = [name for name in PROBLEMS if name not in ("sparse", "sparse_costs", "empty_rows")]
 
 
 def test_the_misspecification_by_hand() -> None:
@@ -326,7 +324,7 @@ def test_the_digest_of_a_float64_problem_is_what_it_always_was() -> None:
 
 
 @pytest.mark.parametrize("suffix", [".json", ".npz"])
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", DENSE)
 def test_the_audit_reads_both(name: str, suffix: str, tmp_path: Path) -> None:
     problem = PROBLEMS[name]().stored_in_float32()
     read = read_problem(problem.save(tmp_path / f"problem{suffix}"))

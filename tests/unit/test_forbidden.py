@@ -245,7 +245,7 @@ def test_an_audit_sees_that_a_forbidden_state_was_struck_out(tmp_path: Path) -> 
 
 
 def test_a_declaration_cannot_take_them_back(tmp_path: Path) -> None:
-    from surefoot.study.declaring import refuse_narrower
+    from surefoot.study.comparing import refuse_narrower
 
     for old, new in ((tank(), tank(forbidden=False)), (tank(forbidden=False), tank())):
         with pytest.raises(InvalidInput, match="forbidden in one of them only"):

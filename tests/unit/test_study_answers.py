@@ -16,12 +16,12 @@ import surefoot as sf
 from surefoot.audits.audit import AuditReport, audit
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.model.graph import Anchors
+from surefoot.monitor.monitor import Alarm
 from tests.forgery import forge
 from tests.studies import (
     Calm,
     Plant,
     Quick,
-    Raised,
     fingerprint,
     go_on,
     kettle,
@@ -208,7 +208,7 @@ def test_data_that_contradict_the_new_declaration_too_are_not_kept(opened: Any, 
         waits(study, 30.0)
     before = lines_of(path)
     with pytest.raises(InvalidInput, match=r"contradict the new declaration too.*discard_data=True"):
-        study.acknowledge("a worse sensor", noise=needed(study))
+        study.acknowledge("a worse sensor", noise=needed(study), despite="units unknown")
     assert lines_of(path) == before
     study.acknowledge("wrong units", discard_data=True, noise=0.2)
     assert records_of(path)[-1]["changes"] == ["data discarded", "larger noise"]
@@ -551,7 +551,7 @@ class Early(Calm):
 
     def observe(self, h: int, edge_index: int, cost: Any) -> Any:
         self.seen += 1
-        return Raised("residual") if h == 0 and self.seen >= 20 else None
+        return Alarm("residual", "a residual alarm", {}) if h == 0 and self.seen >= 20 else None
 
 
 @pytest.mark.parametrize("snapshots", [True, False])

@@ -16,7 +16,7 @@ from surefoot.audits.audit import audit
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.reports import study_page as page
 from surefoot.storage import archive as npz
-from surefoot.study.standing import Raised
+from surefoot.study.alarms import Raised
 from tests.studies import (
     Calm,
     FullDisk,

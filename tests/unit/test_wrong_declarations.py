@@ -16,6 +16,7 @@ import surefoot as sf
 from surefoot.errors import InvalidInput
 from surefoot.worlds import registry
 from tests.docs.test_programs import declared
+from tests.forgery import forge
 from tests.logged import SPEEDS, features, pump
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -366,9 +367,35 @@ def test_a_swapped_argument_never_reaches_the_plant(tmp_path: Any) -> None:
     assert any("despite errors in its declaration (a bench without a plant)" in remark for remark in report.remarks)
 
 
-def test_the_audit_finds_a_certificate_that_hides_the_reason(tmp_path: Any) -> None:
-    from tests.forgery import forge
+def test_a_declaration_given_after_an_alarm_takes_the_same_check(tmp_path: Any) -> None:
+    path = tmp_path / "s"
+    with sf.Study.open(path, pump()) as study:
+        study.begin()
+        study.tell(study.ask().ask_id, 0, 50.0)
+        study.abort("a spike")
+        with pytest.raises(InvalidInput, match=r"declaration has errors.*noise.*despite="):
+            study.acknowledge("a rough sensor", noise=30.0)
+        study.acknowledge("a rough sensor", noise=30.0, despite="until it is replaced")
+        status = study.status()["despite"]
+        assert status["reason"] == "until it is replaced"
+    with sf.Study.open(path, snapshot_every=1) as study:
+        assert study.status()["despite"] == status
+        study.begin()
+        assert study.ask().certificate["despite"] == "until it is replaced"
+        study.tell(study.standing.pending["ask"], 0, float("nan"))
+        study.abort("the wire")
+        study.acknowledge("mended")  # declares nothing anew: the reason stays
+    with sf.Study.open(path) as study:
+        assert study.status()["despite"] == status
+    report = sf.audit(path)
+    assert report.clean, str(report)
+    assert any("despite errors in its declaration (until it is replaced)" in remark for remark in report.remarks)
 
+    forge(path, lambda records: records[-1].update(despite=None))
+    assert any("says otherwise why" in str(breach) for breach in sf.audit(path).exceptions)
+
+
+def test_the_audit_finds_a_certificate_that_hides_the_reason(tmp_path: Any) -> None:
     with sf.Study.open(tmp_path / "s", WRONG["a norm of zero"][0](), despite="a bench") as study:
         study.begin()
         study.ask()

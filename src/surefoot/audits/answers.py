@@ -1,6 +1,7 @@
 """The audit's own account of what is declared: does every alarm get its answer, does a declaration only widen?
 
-Part of the audit: imports nothing of surefoot. The rules are those of :mod:`surefoot.study.declaring`.
+Part of the audit: imports nothing of surefoot. The rules are those of :mod:`surefoot.study.alarms` and
+:mod:`surefoot.study.comparing`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class Declared:
     def __init__(self, problem: Problem, opened: Record, load: Callable[[str], Problem]) -> None:
         self.problem, self._file, self._load = problem, opened["problem_file"], load
         self.restored: Record | None = None
+        self.despite: Record | None = opened["despite"]  # errors of the declaration, and why it is used all the same
         self.discarded_at = ""
         self._needed: dict[int, dict[str, float]] = {}  # record -> noise that explains its costs
         self._certified: set[int] = set()  # records of which a certified action exceeded a limit
@@ -74,6 +76,9 @@ class Declared:
         changed = changes(old, new, discard) if not fault else record["changes"]
         if record["changes"] != changed:
             yield f"its changes are {record['changes']!r}, found are {changed!r}"
+        if new is old and record["despite"] != self.despite:
+            yield "it declares nothing anew, and says otherwise why errors of the declaration are left"
+        self.despite = record["despite"]
         yield from (words for _, alarm in alarms if (words := self._unanswered(alarm, discard)))
         if any(self._disproves(alarm) for _, alarm in alarms):
             self.restored = {"record": n, "by": changed}
@@ -98,13 +103,13 @@ class Declared:
 
     def _unanswered(self, alarm: Record, discard: bool) -> str:
         kind, at = alarm["alarm"], alarm["record"]
-        if not self._disproves(alarm) or (discard and kind not in ("successor", "forbidden")):
+        if not self._disproves(alarm) or (discard and kind != "successor"):
             return ""
         if kind == "limit":
             needed, noises = self._needed.get(at, {}), {limit.name: limit.noise for limit in self.problem.limits}
             explained = all(noises[name] >= scale * (1 - _ROUNDING) for name, scale in needed.items())
             return "" if needed and explained else f"what the alarm of record {at} disproved is declared as before"
-        if kind in ("successor", "forbidden"):
+        if kind == "successor":
             seen = self._seen.get(at, b"")
             good = self._holds(at) or (discard and seen not in self._outside)
             return "" if good else f"what followed in record {at} is outside the support as before"
@@ -128,6 +133,11 @@ class Declared:
         if self.restored is None:
             return "every step of the study"
         return f"every step since record {self.restored['record']} ({', '.join(self.restored['by'])})"
+
+
+def despite_errors(said: Record) -> str:
+    """What a person has left in a declaration, and why."""
+    return f"the study goes on despite errors in its declaration ({said['reason']}): {' '.join(said['findings'])}"
 
 
 def of_the_fallback(problem: Problem, row: list[Any]) -> bool:

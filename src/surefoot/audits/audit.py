@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from surefoot.audits.answers import despite_errors
 from surefoot.audits.chain import NAME, VERSION, Record, Say, read_journal
 from surefoot.audits.declaration import read_problem
 from surefoot.audits.points import UNVERIFIED, read_points
@@ -96,20 +97,7 @@ class AuditReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON."""
-        return {
-            "path": self.path,
-            "clean": self.clean,
-            "exceptions": [vars(finding) for finding in self.exceptions],
-            "remarks": self.remarks,
-            "counts": self.counts,
-            "records": self.records,
-            "problem": self.problem,
-            "failure_probability": self.failure_probability,
-            "promise": self.promise,
-            "first_time": self.first_time,
-            "last_time": self.last_time,
-            "last_hash": self.last_hash,
-        }
+        return {**vars(self), "clean": self.clean, "exceptions": [vars(finding) for finding in self.exceptions]}
 
     def __str__(self) -> str:
         lines = [
@@ -193,8 +181,7 @@ def _opened(folder: Path, record: Record, report: AuditReport, wrong: Say) -> Re
     report.problem, report.failure_probability = record["problem"], record["failure_probability"]
     report.first_time = str(record["time"])
     if record["despite"] is not None:
-        reason, findings = record["despite"]["reason"], record["despite"]["findings"]
-        report.remarks.append(f"the study was begun despite errors in its declaration ({reason}): {' '.join(findings)}")
+        report.remarks.append(f"record 0: {despite_errors(record['despite'])}")
     points = read_points(folder, record, problem, wrong)
     if points is not None:
         report.remarks.append(f"not verified: {UNVERIFIED}")

@@ -16,7 +16,7 @@ from typing import Any
 from surefoot.audits.problem import Unreadable
 
 NAME = "journal.jsonl"
-VERSION = 5
+VERSION = 6
 
 Record = dict[str, Any]
 Say = Callable[[int, str], None]
@@ -33,7 +33,7 @@ ENTRIES = {
     "terminal": "episode state cost raw_cost",
     "abort": "episode step state ask reason",
     "alarm": "alarm record message details",
-    "acknowledge": "reason alarms discard epoch share monitor constants problem problem_file changes",
+    "acknowledge": "reason alarms discard epoch share monitor constants problem problem_file changes despite",
     "import": "source digest episodes different repeated since rows",
     "grow": "problem problem_file expanded refused",
     "snapshot": "file sha256",

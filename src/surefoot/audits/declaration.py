@@ -2,7 +2,7 @@
 
 Part of the audit: imports nothing of surefoot that knows what a problem is, so that the two cannot share a mistake.
 Archives and JSON are opened by the readers that everybody uses, within the same limits: a small file cannot ask for
-much memory, neither by compression nor by sharing nor by sparse tables.
+much memory, neither by compression nor by sharing.
 """
 
 from __future__ import annotations
@@ -40,10 +40,8 @@ _ARRAYS = {  # entry of a layer, of the last layer, of an anchor -> (dtype, axes
     "starts": ("<i8", 1),
     "center": ("<i8", 1),
 }
-_SPARSE = {"indptr": ("<i8", 1), "columns": ("<i4", 1), "values": ("<f8", 1)}  # of a sparse table of features
 
 _LEAST_BUDGET = 1 << 20  # entries of arrays that are laid out anew in each layer; more in a larger file
-MOST_DENSE = 1 << 30  #: bytes of all sparse tables together, which are laid out here
 
 
 def read_problem(path: Path) -> Problem:
@@ -89,7 +87,7 @@ def _built(document: dict[str, Any], stored: Mapping[str, Any], size: int) -> Pr
                 state_ptr=once(np.ndarray.tolist, part["state_ptr"]),
                 pair_ptr=once(np.ndarray.tolist, part["pair_ptr"]),
                 successor=once(np.ndarray.tolist, part["successors"]),
-                x=once(_dense, part["cost_features"]),
+                x=part["cost_features"],
                 fallback=once(_fallback_pairs, part["fallback"], part["state_ptr"]),
                 actions=once(_named, part["actions"], labels["actions"]),
                 row_ptr=once(_row_ptr, part["row_ptr"], part["pair_ptr"], part["cost_features"]),
@@ -116,14 +114,14 @@ def _built(document: dict[str, Any], stored: Mapping[str, Any], size: int) -> Pr
         starts=starts,
         layers=layers,
         states=names,
-        last_x=None if last["cost_features"] is None else once(_dense, last["cost_features"]),
+        last_x=None if last["cost_features"] is None else last["cost_features"],
         has_cost=[False] * n_last if last["has_cost"] is None else last["has_cost"].tolist(),
         fallback_ends=_fallback_ends(layers, starts, n_last, last_forbidden),
         last_forbidden=last_forbidden,
         anchors=anchors,
         names=document["features"],
         transition_norm=document["transition_norm"],
-        transition_dim=0 if all(each is None for each in phi) else _width(_own(document["layers"][0])),
+        transition_dim=0 if all(each is None for each in phi) else _own(document["layers"][0]).shape[1],
         largest_sum=max(once(_largest_sum, _own(part), part["pair_ptr"]) for part in document["layers"]),
         longest_row=longest,
     )
@@ -139,10 +137,9 @@ def _refuse_shared(document: dict[str, Any], budget: int) -> None:
 
 
 def _resolve(document: dict[str, Any], stored: Mapping[str, Any]) -> None:
-    """Every array of the document in place of its list or reference; one name is one array, the same ones one table."""
+    """Every array of the document in place of its list or reference; one name is one array. No study has sparse
+    features."""
     known: dict[str, Any] = {}
-    tables: dict[tuple[int, ...], Any] = {}
-    room = MOST_DENSE
 
     def array(value: Any, kind: tuple[str, int]) -> Any:
         dtype, axes = kind
@@ -157,20 +154,6 @@ def _resolve(document: dict[str, Any], stored: Mapping[str, Any]) -> None:
             raise ValueError(f"an array of {found.dtype} with {found.ndim} axes where {dtype} with {axes} is expected")
         return found
 
-    def sparse(table: dict[str, Any]) -> Any:
-        nonlocal room
-        parts, dim = {name: array(table[name], kind) for name, kind in _SPARSE.items()}, table["dim"]
-        key = (dim, *map(id, parts.values()))
-        if key not in tables:
-            rows = len(parts["indptr"]) - 1
-            if type(dim) is not int or dim < 1 or rows < 0:
-                raise ValueError(f"a sparse table of {rows} rows and {dim!r:.50} columns")
-            room -= 8 * dim * rows
-            if room < 0:
-                raise ValueError(f"sparse tables that take more than {MOST_DENSE} bytes when they are laid out")
-            tables[key] = {"sparse": {**table, **parts}}
-        return tables[key]
-
     document["starts"] = array(document["starts"], _ARRAYS["starts"])
     parts = (*document["layers"], document["terminal"], *filter(None, document["anchors"]), *document.get("rays", ()))
     for part in parts:
@@ -178,7 +161,7 @@ def _resolve(document: dict[str, Any], stored: Mapping[str, Any]) -> None:
             if key == "successors":
                 part[key] = array(value, ("<i4" if part["successor_dtype"] == "int32" else "<i8", 1))
             elif isinstance(value, dict) and "sparse" in value:
-                part[key] = sparse(value["sparse"])
+                raise ValueError("sparse features, which no study has")
             elif value is not None and key in _ARRAYS:
                 part[key] = array(value, _ARRAYS[key])
 
@@ -213,7 +196,7 @@ def _refuse_other_anchors(anchors: list[tuple[Any, Any, Any] | None]) -> None:
 
 def _row_ptr(row_ptr: Any, pair_ptr: Any, x: Any) -> list[int] | None:
     """Whose the rows of cost features are, None where each edge has its own; checked, as certificates rest on it."""
-    n = len(x["sparse"]["indptr"]) - 1 if isinstance(x, dict) else len(x)
+    n = len(x)
     if row_ptr is None:
         if n != int(pair_ptr[-1]):
             raise ValueError(f"{n} rows of cost features for {int(pair_ptr[-1])} edges")
@@ -229,7 +212,7 @@ def _rays(part: dict[str, Any], rays: dict[str, Any]) -> dict[int, int]:
     center, x0, x1 = rays["center"], rays["cost_features"], part["cost_features"]
     state_ptr, rows = part["state_ptr"], part["pair_ptr"] if part["row_ptr"] is None else part["row_ptr"]
     own = np.repeat(np.diff(state_ptr), np.diff(state_ptr))  # actions of each pair's state
-    if len(center) != len(own) or (center < NONE).any() or (center >= own).any() or isinstance(x1, dict):
+    if len(center) != len(own) or (center < NONE).any() or (center >= own).any():
         raise ValueError("centres that are no actions of their states")
     open_pair = center != NONE
     plain = np.repeat(~open_pair, np.diff(rows))
@@ -262,32 +245,12 @@ def _longest_row(beyond: Any, layers: list[Layer], last_forbidden: set[int]) -> 
     return float(longest)
 
 
-def _width(table: Any) -> int:
-    return int(table["sparse"]["dim"] if isinstance(table, dict) else table.shape[1])
-
-
-def _dense(table: Any) -> Any:
-    """A table of features as a plain array."""
-    if not isinstance(table, dict):
-        return table
-    dim, indptr, columns, values = (table["sparse"][name] for name in ("dim", "indptr", "columns", "values"))
-    found = np.zeros((len(indptr) - 1, dim))
-    for e, (first, end) in enumerate(itertools.pairwise(indptr.tolist())):
-        if not 0 <= first <= end <= len(columns) == len(values):
-            raise ValueError(f"row {e} of a sparse table lies at {first} to {end} of {len(values)} entries")
-        own = columns[first:end]
-        if len(own) and not (own[0] >= 0 and own[-1] < dim and (np.diff(own) > 0).all()):
-            raise ValueError(f"row {e} of a sparse table has columns that do not increase within 0 to {dim - 1}")
-        found[e, own] = values[first:end]
-    return found
-
-
 def _own(part: dict[str, Any]) -> Any:
     return part["cost_features"] if part["transition_features"] is None else part["transition_features"]
 
 
 def _largest_sum(features: Any, pair_ptr: Any) -> float:
-    lengths, ends = np.sqrt((_dense(features) ** 2).sum(axis=1)), pair_ptr.tolist()
+    lengths, ends = np.sqrt((features**2).sum(axis=1)), pair_ptr.tolist()
     return max(float(lengths[first:end].sum()) for first, end in itertools.pairwise(ends))
 
 

@@ -121,10 +121,6 @@ class Problem:
     longest_row: float | None = None  # of a graph that grows: no row is longer, of states to come either
     first: Problem | None = None  # the graph that it has grown from, which the ridges are of
 
-    def forbidden(self, h: int) -> set[int]:
-        """The states of a layer that must not be entered."""
-        return self.layers[h].forbidden if h < self.horizon - 1 else self.last_forbidden
-
     @cached_property
     def tables(self) -> list[Any]:
         """All cost features, of actions with an intensity at both ends."""

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from surefoot.audits.answers import Declared, of_the_fallback
+from surefoot.audits.answers import Declared, despite_errors, of_the_fallback
 from surefoot.audits.bounds import Confidence, Data
 from surefoot.audits.certified import Plan, make_plan
 from surefoot.audits.chain import Record, Say, compact
@@ -176,7 +176,7 @@ class Replay:
             "safe_mode": bool(self._alarms),
             "why": why or None,
             "restored": self._declared.restored,
-            "despite": None if self._opened["despite"] is None else self._opened["despite"]["reason"],
+            "despite": None if self._declared.despite is None else self._declared.despite["reason"],
             "guaranteed": self.guaranteed,
             "looks_ahead": "I" in self._epoch.constants["ideas"],
             "narrowed": bool(self._epoch.constants.get("skip_hopeless")),
@@ -243,7 +243,6 @@ class Replay:
             self._count(n, h, x, record["cost"], row, sure or not other, here.strayed)
             here.step, here.state = h + 1, after or 0
         elif unused == "successor":
-            self._due += [(n, ("forbidden",))] if after in problem.forbidden(h + 1) and not record["override"] else []
             self._due.append((n, ("successor",)))
             self._declared.left_support(n, record)
         else:
@@ -299,6 +298,8 @@ class Replay:
         self._expect(n, bool(numbers) and record["alarms"] == numbers, f"the alarms are those of records {numbers}")
         for fault in self._declared.answer(n, record, self._alarms):
             self._wrong(n, fault)
+        if record["despite"] is not None and record["problem"] != self._problem.digest:
+            self.measurements.remarks.append(f"record {n}: {despite_errors(record['despite'])}")
         before = self._take_over()
         self._monitor, self._measured = self._monitor + 1, 0
         self._expect(n, record["monitor"] == self._monitor, f"monitor {self._monitor} begins here")

@@ -24,6 +24,10 @@ study = typer.Typer(
 )
 
 _Folder = Annotated[Path, typer.Argument(help="The study's folder.", show_default=False)]
+_Despite = Annotated[
+    str | None,
+    typer.Option(help="Why the problem is right although 'surefoot check' finds errors; kept in the journal."),
+]
 _Reason = Annotated[str, typer.Option(help="The reason, kept in the journal.")]
 
 
@@ -41,10 +45,7 @@ def new(
     option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the agent; may be repeated.")
     ] = None,
-    despite: Annotated[
-        str | None,
-        typer.Option(help="Why the problem is right although 'surefoot check' finds errors; kept in the journal."),
-    ] = None,
+    despite: _Despite = None,
 ) -> None:
     """Create a study in a new folder."""
     from surefoot.model.problem import Problem
@@ -133,11 +134,13 @@ def acknowledge(
     trust_anchors: Annotated[
         bool, typer.Option("--trust-anchors", help="With --discard-data: keep trusting the anchors.")
     ] = False,
+    despite: _Despite = None,
 ) -> None:
     """Acknowledge an alarm and leave safe mode. 'answers' in the status says what the alarm requires."""
     scales = dict(_scale(item) for item in noise or [])
     request = {"call": "acknowledge", "reason": reason, "discard_data": discard_data, "trust_anchors": trust_anchors}
     request |= {"noise": scales} if scales else {}
+    request |= {} if despite is None else {"despite": despite}
     _call(path, request | ({} if problem is None else {"problem": str(problem)}))
 
 

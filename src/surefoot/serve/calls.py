@@ -13,10 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from surefoot.errors import AssumptionBroken, InvalidInput, OutOfOrder, SurefootError, UnwritableFile
-from surefoot.model import files
-from surefoot.model.document import check_version
 from surefoot.model.labels import shown
-from surefoot.model.problem import Problem
 from surefoot.serve.guard import Refused
 from surefoot.serve.tokens import OPERATOR, PLANT
 from surefoot.study.protocol import answer, parse_request
@@ -59,51 +56,15 @@ class Desk:
     def _answer(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
         if "call" in request:
             raise InvalidInput("the call is in the path", got=shown(request["call"]), fix="Leave 'call' out.")
-        if name == "acknowledge":
-            request = self._acknowledging(request)
-            study = self.study
-            study.acknowledge(**request)
-            return {"next": study.next_call}
+        if not isinstance(request.get("problem", {}), dict | None):  # never a path on the server
+            fix = "Send the JSON that problem.save writes."
+            raise InvalidInput("problem is the document of a problem", got=shown(request["problem"]), fix=fix)
         return answer(self.study, {**request, "call": name})
-
-    def _acknowledging(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The arguments, checked. ``alarms``: those that the operator has seen; refused if there are others by now."""
-        known = {"reason", "discard_data", "noise", "problem", "trust_anchors", "alarms"}
-        for key in request:
-            if key not in known:
-                raise InvalidInput(
-                    "acknowledge does not take this", got=shown(key), fix=f"It takes {', '.join(sorted(known))}."
-                )
-        if type(request.get("reason")) is not str:
-            raise InvalidInput("acknowledge needs a reason, which is text", got=shown(request.get("reason")))
-        for name in ("discard_data", "trust_anchors"):
-            if type(request.get(name, False)) is not bool:
-                raise InvalidInput(f"{name} is true or false", got=shown(request[name]))
-        seen = request.pop("alarms", None)
-        waiting = [item["record"] for item in self.study.status()["alarms"]]
-        if seen is not None and seen != waiting:
-            fix = "Look again, and acknowledge what is there now."
-            raise OutOfOrder("these are not the alarms that wait", got=f"{shown(seen)}, waiting are {waiting}", fix=fix)
-        if request.get("problem") is not None:
-            request["problem"] = _declaration(request["problem"])
-        return request
 
     def close(self) -> None:
         """Close once the current calls are done."""
         self._thread.shutdown(wait=True)
         self.study.close()
-
-
-def _declaration(document: Any) -> Problem:
-    """A wider problem, sent as the JSON document that ``problem.save`` writes; never a path on the server."""
-    if not isinstance(document, dict):
-        raise InvalidInput(
-            "problem is the document of a problem", got=shown(document), fix="Send the JSON that problem.save writes."
-        )
-    stored = document.get("arrays", {})
-    if not isinstance(stored, dict):
-        raise InvalidInput("arrays is an object", got=shown(stored))
-    return files.problem_from(check_version(document), stored, 1 << 20)
 
 
 def status_of(error: SurefootError) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 from surefoot import __version__
 from surefoot.serve.calls import ALLOWED
+from surefoot.study.protocol import arguments_of
 
 _LABEL = {"description": "A state or an action: text, a number, true, false, null, or an array of these (a tuple)."}
 _COST = {
@@ -19,10 +20,10 @@ _INTENSITY = {
 _EPISODE = {"type": ["integer", "null"], "description": "The episode's number; a repetition is then harmless."}
 _REASON = {"type": "string", "description": "Kept in the journal."}
 
-# call: (what it does, its arguments, those that must be given)
-_CALLS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
-    "begin": ("Begin an episode. Again before the first ask: the same one.", {"start": _LABEL}, []),
-    "ask": ("The action to take now, with its certificate. Again before the tell: the same one.", {}, []),
+# call: (what it does, its arguments)
+_CALLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "begin": ("Begin an episode. Again before the first ask: the same one.", {"start": _LABEL}),
+    "ask": ("The action to take now, with its certificate. Again before the tell: the same one.", {}),
     "tell": (
         "What the plant did. On disk when it is answered; the same again counts once.",
         {
@@ -32,14 +33,12 @@ _CALLS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
             "action_applied": _LABEL,
             "intensity": _INTENSITY,
         },
-        ["ask_id", "next_state", "cost"],
     ),
     "tell_terminal": (
         "The measured cost of the episode's last state, where the problem declares one.",
         {"cost": _COST, "episode": _EPISODE},
-        ["cost"],
     ),
-    "abort": ("End the episode early; what was told counts.", {"reason": _REASON, "episode": _EPISODE}, []),
+    "abort": ("End the episode early; what was told counts.", {"reason": _REASON, "episode": _EPISODE}),
     "acknowledge": (
         "A person acknowledges the alarms and ends safe mode; 'answers' in the status says what that takes.",
         {
@@ -53,8 +52,8 @@ _CALLS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
             "noise": {"type": ["object", "null"], "additionalProperties": {"type": "number"}},
             "problem": {"type": ["object", "null"], "description": "A wider problem, as problem.save writes it."},
             "trust_anchors": {"type": "boolean"},
+            "despite": {"type": ["string", "null"], "description": "Why a declaration with errors is used."},
         },
-        ["reason"],
     ),
 }
 
@@ -100,7 +99,7 @@ def description() -> dict[str, Any]:
 
 
 def _operation(name: str) -> dict[str, Any]:
-    what, arguments, needed = _CALLS[name]
+    (what, arguments), needed = _CALLS[name], [key for key, must in arguments_of(name).items() if must]
     schema = {"type": "object", "properties": arguments, "required": needed, "additionalProperties": False}
     return {
         "operationId": name,

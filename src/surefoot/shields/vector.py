@@ -147,13 +147,5 @@ def _info(infos: dict[str, Any], i: int) -> dict[str, Any]:
     return {
         key: _info(value, i) if isinstance(value, dict) else value[i]
         for key, value in infos.items()
-        if not key.startswith("_") and infos.get(f"_{key}", _EVERY)[i]
+        if not key.startswith("_") and (f"_{key}" not in infos or infos[f"_{key}"][i])
     }
-
-
-class _Every:
-    def __getitem__(self, i: int) -> bool:
-        return True
-
-
-_EVERY = _Every()

@@ -8,10 +8,12 @@ from typing import Any
 
 from surefoot.agents.blocks.place import refuse_inside
 from surefoot.errors import InvalidInput, OutOfOrder
+from surefoot.model.labels import shown
 from surefoot.model.problem import Problem
 from surefoot.storage.disk import FileLayer
-from surefoot.study import declaring, opening
+from surefoot.study import declaring
 from surefoot.study.growing import redeclared
+from surefoot.study.opening import plain_options
 from surefoot.study.records import Record, share
 from surefoot.study.standing import Standing
 
@@ -25,6 +27,8 @@ class Answer:
     noise: Any
     problem: Problem | None
     trust_anchors: bool
+    despite: str | None  # why a declaration with errors is used all the same
+    alarms: list[int] | None  # records of those that the person has seen
 
 
 def acknowledge_entries(standing: Standing, answer: Answer, path: Path, layer: FileLayer, n: int) -> Record:
@@ -35,28 +39,32 @@ def acknowledge_entries(standing: Standing, answer: Answer, path: Path, layer: F
     if isinstance(given, Problem) and old.graph.beyond is not None:
         given = redeclared(standing, given)
     new = declaring.revised(old, answer.noise, given, discard, answer.trust_anchors)
-    opening.refuse_sparse(new, of_plant=old.graph.several_rows)
+    declaring.refuse_sparse(new, of_plant=old.graph.several_rows)
     new = old if new.digest == old.digest else new
     declaring.refuse_unanswered(standing.raised, old, new, discard, standing.outside)
     standing.new_monitor(new, standing.monitor_number + 1)  # what cannot be made is refused before it is written
     epoch, name = standing.epoch + bool(discard), standing.declared["problem_file"]
+    part, despite = share(standing.failure_probability, epoch), standing.despite
+    if answer.noise is not None or answer.problem is not None:
+        despite = declaring.examined(new, part, answer.despite)
     constants = standing.constants
     if discard or new is not old:
         constants = _tried(standing, new, discard)
     if new is not old:
-        name = opening.keep_problem(path, new, layer, f"problem-{n}")
+        name = declaring.keep_problem(path, new, layer, f"problem-{n}")
         standing.at_hand = new
     return {
         "reason": answer.reason,
         "alarms": [at for at, _ in standing.alarms],
         "discard": discard,
         "epoch": epoch,
-        "share": share(standing.failure_probability, epoch),
+        "share": part,
         "monitor": standing.monitor_number + 1,
-        "constants": opening.plain_options(constants),
+        "constants": plain_options(constants),
         "problem": new.digest,
         "problem_file": name,
         "changes": declaring.changes(old, new, discard),
+        "despite": despite,
     }
 
 
@@ -66,6 +74,10 @@ def _refuse_early(standing: Standing, answer: Answer) -> None:
     refuse_inside(standing.place, "an alarm is acknowledged between episodes")
     if not answer.reason.strip():
         raise InvalidInput("give the reason", got=repr(answer.reason), fix="It is kept in the journal.")
+    waiting = [raised.record for raised in standing.raised]
+    if answer.alarms is not None and answer.alarms != waiting:
+        got, fix = f"{shown(answer.alarms)}, waiting are {waiting}", "Look again, and acknowledge what is there now."
+        raise OutOfOrder("these are not the alarms that wait", got=got, fix=fix)
 
 
 def _tried(standing: Standing, new: Problem, discard: bool) -> Record:

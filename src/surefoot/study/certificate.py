@@ -28,7 +28,7 @@ A certificate is plain JSON, written into the journal before the action is offer
                            ``margin``, bound − upper, null where nothing is proved and the action is safe by
                            assumption; ``certified``, true when the next state has a certified action
                            (or is a last state that keeps its limits); ``next_action``, what would be offered there,
-                           null in the last layer; ``last_upper``, ``last_margin``, the same for the last state's own
+                           null in the last step; ``last_upper``, ``last_margin``, the same for the last state's own
                            costs, else null
 ``margin``                 the least of all margins, null where one is null; below zero only where ``safe_by`` is
                            ``"nothing"``

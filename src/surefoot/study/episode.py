@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Episode:
-    """Asks and tells from the first layer to the last. Leaving the block before the end aborts the episode.
+    """Asks and tells from the first step to the last. Leaving the block before the end aborts the episode.
 
     When the process dies instead, the episode stays under way: open the study again and go on with ``study.resume()``.
     """

@@ -16,9 +16,8 @@ from surefoot.model.growing import replayed
 from surefoot.model.problem import Problem
 from surefoot.plan.growth import grown
 from surefoot.storage.disk import FileLayer
-from surefoot.study import opening
-from surefoot.study.declaring import on_graph
-from surefoot.study.grown import another_graph
+from surefoot.study.comparing import another_graph
+from surefoot.study.declaring import keep_problem, on_graph
 from surefoot.study.records import Record
 from surefoot.study.standing import Standing
 
@@ -38,7 +37,7 @@ def grow_entries(standing: Standing, path: Path, layer: FileLayer, n: int) -> Re
     new = {"expanded": after.record[len(before.record) :], "refused": after.refused[len(before.refused) :]}
     return {
         "problem": larger.digest,
-        "problem_file": opening.keep_problem(path, larger, layer, f"problem-{n}"),
+        "problem_file": keep_problem(path, larger, layer, f"problem-{n}"),
         **{name: rows.tolist() for name, rows in new.items()},
     }
 

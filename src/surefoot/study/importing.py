@@ -8,7 +8,7 @@ are checked before any is used; one bad row, and nothing is imported. An import 
 there whole or not.
 
 **Why partial logs are allowed.** (S3) needs of row i only that its features are known before its noise ξ_i is drawn,
-and that given them and the past ξ_i has mean zero and is sub-Gaussian. Whole episodes, the order of layers, the policy
+and that given them and the past ξ_i has mean zero and is sub-Gaussian. Whole episodes, the order of steps, the policy
 play no part. So these are fine: parts of episodes; rows left out; a cost that was not measured (the row then counts for
 transitions alone); actions of any policy, the fallback's or an operator's, that did not know the noise in advance.
 
@@ -213,7 +213,7 @@ class _Reader:
         return [found.step, state, action, found.following, *at, found.cost]
 
     def _follow(self, row: Mapping[str, Any], taken: list[Any]) -> None:
-        """With episode ids: each episode in one piece, layer after layer, each state where the row before led."""
+        """With episode ids: each episode in one piece, step after step, each state where the row before led."""
         episode = row.get("episode")
         if (episode is None) != (not self._ids) and (self.rows or self._ids):
             raise InvalidInput("give every row its episode, or none")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,17 +15,16 @@ from surefoot.agents.blocks.look_ahead import LookAhead
 from surefoot.agents.lsvi_new import LsviNew
 from surefoot.agents.registry import AGENTS
 from surefoot.checks import check_options, options_of, probability
-from surefoot.diagnosis import check
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile, UnwritableFile
 from surefoot.model import files
 from surefoot.model.plant.plant import Plant
 from surefoot.model.problem import Problem
-from surefoot.model.sparse_rows import SparseRows
-from surefoot.storage.disk import FileLayer, writing
+from surefoot.storage.disk import FileLayer
 from surefoot.storage.lock import Lock
 from surefoot.study import journal as journals
 from surefoot.study import snapshots
-from surefoot.study.declaring import difference, problem_difference
+from surefoot.study.comparing import difference, problem_difference
+from surefoot.study.declaring import declaration, examined, keep_problem
 from surefoot.study.exact import FILE as PLANT_FILE
 from surefoot.study.exact import check_plant_file, keep_plant
 from surefoot.study.journal import Journal, Line, Scan
@@ -38,7 +36,6 @@ FAILURE_PROBABILITY = 0.05
 FALSE_ALARM = 0.01
 AUDITED = ("fallback", "radius", "guard")  # deviations of LsviNewPaper that the audit's bounds have
 
-_PROBLEM_FILE = re.compile(r"problem(-[1-9]\d{0,17})?\.(json|npz)\Z")
 _OURS = frozenset({journals.NAME, "lock", "problem.json", "problem.npz", PLANT_FILE, snapshots.FOLDER})
 
 
@@ -46,6 +43,9 @@ _OURS = frozenset({journals.NAME, "lock", "problem.json", "problem.npz", PLANT_F
 class Wishes:
     """What the caller of ``Study.open`` gave; None and {}: whatever the study has."""
 
+    path: Path
+    files: FileLayer
+    monitor: MonitorFactory
     problem: Problem | None
     failure_probability: float | None
     false_alarm: float | None
@@ -102,33 +102,31 @@ def take_lock(path: Path, lock: Lock, layer: FileLayer) -> str:
         raise UnwritableFile("the study's folder cannot be used", where=str(path), got=str(error)) from error
 
 
-def begin_or_rebuild(
-    path: Path, journal: Journal, wishes: Wishes, layer: FileLayer, monitor: MonitorFactory
-) -> tuple[Standing, list[str]]:
+def begin_or_rebuild(journal: Journal, wishes: Wishes) -> tuple[Standing, list[str]]:
     """Where the study stands, after its first record or after its last, and remarks."""
     scan = journal.scanned
     if scan.first is not None:
-        return _stand(path, scan, snapshots.newest(path / snapshots.FOLDER), wishes, layer, monitor)
-    standing, entries = first_record(path, wishes, layer, monitor)
+        return _stand(scan, snapshots.newest(wishes.path / snapshots.FOLDER), wishes)
+    standing, entries = first_record(wishes)
     journal.append("open", entries)
     return standing, []
 
 
-def look(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorFactory) -> tuple[Standing, list[str]]:
+def look(wishes: Wishes) -> tuple[Standing, list[str]]:
     """Where a study stands that another process may be writing: a last line that is not complete is left alone."""
+    path = wishes.path
     newest = snapshots.newest(path / snapshots.FOLDER)  # before the journal is read: it may go on meanwhile
-    scan = journals.scan(path / journals.NAME, layer)
+    scan = journals.scan(path / journals.NAME, wishes.files)
     if scan.first is None:
         raise InvalidInput("there is no study here", where=str(path))
-    standing, remarks = _stand(path, scan, newest, wishes, layer, monitor)
+    standing, remarks = _stand(scan, newest, wishes)
     torn = f"what is still being written, or was cut off, is left alone: {scan.torn}" if scan.torn else ""
     return standing, [torn, *remarks]
 
 
-def _stand(
-    path: Path, scan: Scan, newest: int, wishes: Wishes, layer: FileLayer, monitor: MonitorFactory
-) -> tuple[Standing, list[str]]:
+def _stand(scan: Scan, newest: int, wishes: Wishes) -> tuple[Standing, list[str]]:
     assert scan.first is not None
+    path = wishes.path
     if newest > scan.records:
         raise UnreadableFile(
             "the journal is shorter than it was: records that were acknowledged are gone",
@@ -137,22 +135,22 @@ def _stand(
             fix=f"Restore the journal from a copy; or, to go on with what is left, remove {path / snapshots.FOLDER}.",
         )
     opened = scan.first.record(path / journals.NAME)
-    problem = check_opened(path, opened, wishes)
-    check_plant_file(path, opened, wishes.plant, layer)
-    standing, remarks = rebuild(path, problem, opened, scan, layer, monitor)
-    refuse_other(path, wishes, opened, standing)
+    problem = check_opened(opened, wishes)
+    check_plant_file(path, opened, wishes.plant, wishes.files)
+    standing, remarks = rebuild(problem, opened, scan, scan.first, wishes)
+    refuse_other(wishes, opened, standing)
     return standing, [*remarks, standing.drifted]
 
 
 # --- a new one ------------------------------------------------------------------------------------------
 
 
-def first_record(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorFactory) -> tuple[Standing, Record]:
+def first_record(wishes: Wishes) -> tuple[Standing, Record]:
     """Save the problem, and return where a new study stands with the entries of the record that opens it.
 
     All that a replay of this record will make is made here, so that what cannot be made is never written.
     """
-    problem = wishes.problem
+    problem, path = wishes.problem, wishes.path
     if problem is None:
         raise InvalidInput("there is no study here yet", where=str(path), fix="Give the problem to begin one.")
     p = probability("failure_probability", _or(wishes.failure_probability, FAILURE_PROBABILITY))
@@ -167,14 +165,14 @@ def first_record(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorF
     despite = examined(wishes.plant or problem, share(p, 0), wishes.despite)
     given = {**declared, **promised, "plant": wishes.plant, "despite": despite}
     try:
-        standing = Standing(problem, given, monitor, partial(declaration, path))
+        standing = Standing(problem, given, wishes.monitor, partial(declaration, path))
     except SurefootError:
         raise
     except (TypeError, ValueError, ArithmeticError, LookupError) as error:
         raise InvalidInput("not options of the agent", got=str(error), fix=f"See those of {agent}.") from None
     refuse_unaudited(standing.constants)
-    keep_problem(path, problem, layer)
-    plant = keep_plant(path, wishes.plant, layer) if wishes.plant is not None else None
+    keep_problem(path, problem, wishes.files)
+    plant = keep_plant(path, wishes.plant, wishes.files) if wishes.plant is not None else None
     return standing, {
         "version": VERSION,
         "surefoot": surefoot.__version__,
@@ -185,23 +183,6 @@ def first_record(path: Path, wishes: Wishes, layer: FileLayer, monitor: MonitorF
         "constants": standing.constants,
         "despite": despite,
     }
-
-
-def examined(problem: Problem | Plant, failure_probability: float, despite: str | None) -> Record | None:
-    """Refuse a declaration in which ``check`` finds errors; with a reason, both as the opening's record has them."""
-    if despite is not None and (type(despite) is not str or not despite.strip()):
-        raise InvalidInput("say why the declaration is right", got=repr(despite)[:80], fix="It is kept in the journal.")
-    errors = check(problem, failure_probability).errors
-    if not errors:
-        return None
-    if despite is None:
-        raise InvalidInput(
-            "the declaration has errors, so no study was begun",
-            got=" ".join(errors).rstrip("."),
-            fix='Correct it; sf.check(problem) says more. If it is right all the same, open with despite="why"; the '
-            "reason is journalled, and certificates and audit show it.",
-        )
-    return {"reason": despite, "findings": errors}
 
 
 def refuse_unaudited(constants: Mapping[str, Any]) -> None:
@@ -215,45 +196,16 @@ def refuse_unaudited(constants: Mapping[str, Any]) -> None:
         )
 
 
-def refuse_sparse(problem: Problem, *, of_plant: bool) -> None:
-    """The monitor and the audit keep d × d matrices: what sparse features are there to avoid. And only a plant has the
-    exact features of a cost whose action has several rows."""
-    layer = problem.graph.layers[0]
-    if problem.graph.several_rows and not of_plant:
-        raise InvalidInput(
-            "a study takes one cost row per action, or one per triplet",
-            got="some action has several",
-            fix="Open it with a Plant, or drive the agent itself, with agent.observe(…, features=…).",
-        )
-    for name in ("cost_features", "transition_features"):
-        if isinstance(getattr(layer, name), SparseRows):
-            raise InvalidInput(
-                "a study takes dense features only",
-                got=f"sparse {name} with {getattr(layer, name).dim} columns",
-                fix="Declare the problem with ….toarray(), and with fewer columns if there are many.",
-            )
-
-
 def _or(value: float | None, default: float) -> float:
     return default if value is None else value
-
-
-def keep_problem(path: Path, problem: Problem, layer: FileLayer, stem: str = "problem") -> str:
-    """Put the problem beside the journal, on disk for good; returns the file's name."""
-    name = files.file_for(problem, stem)
-    other = f"{stem}.npz" if name.endswith(".json") else f"{stem}.json"
-    with writing(path / name):
-        files.save_problem(problem, path / name, layer)
-        layer.remove(path / other)  # of an attempt that never came to its first record
-        layer.fsync_dir(path)
-    return name
 
 
 # --- one that is there ----------------------------------------------------------------------------------
 
 
-def check_opened(path: Path, opened: Record, wishes: Wishes) -> Problem:
+def check_opened(opened: Record, wishes: Wishes) -> Problem:
     """The study's problem; refuses another problem or other options, with what differs."""
+    path = wishes.path
     if opened["kind"] != "open":
         raise UnreadableFile("a journal begins with its opening", where=str(path), got=repr(opened["kind"]))
     if type(opened["version"]) is not int or opened["version"] != VERSION:
@@ -281,66 +233,47 @@ def check_opened(path: Path, opened: Record, wishes: Wishes) -> Problem:
     return problem
 
 
-def refuse_other(path: Path, wishes: Wishes, opened: Record, standing: Standing) -> None:
+def refuse_other(wishes: Wishes, opened: Record, standing: Standing) -> None:
     """A problem that is given must be the one that the study was begun with, or the one declared since."""
     given = wishes.problem
     if given is not None and given.digest not in (opened["problem"], standing.problem.digest):
         raise InvalidInput(
             "the study was begun with another problem",
-            where=str(path),
+            where=str(wishes.path),
             got=problem_difference(standing.problem, given) or "their digests differ",
             fix="Begin a new study for it; logged rows can be imported there.",
         )
 
 
-def declaration(path: Path, record: Record) -> Problem:
-    """The problem that a record names, from its file beside the journal."""
-    name = record["problem_file"]
-    if type(name) is not str or not _PROBLEM_FILE.match(name):
-        raise UnreadableFile("not the name of a problem's file", where=str(path), got=repr(name))
-    try:
-        problem = Problem.load(path / name)
-    except OSError as error:
-        raise UnreadableFile("the study's problem cannot be read", where=str(path / name), got=str(error)) from error
-    if problem.digest != record["problem"]:
-        raise UnreadableFile(
-            "the problem beside the journal is not the one that the study was begun with",
-            where=str(path / name),
-            got=f"digest {problem.digest}, the journal says {record['problem']}",
-            fix="Restore the file from a copy.",
-        )
-    return problem
-
-
-def rebuild(
-    path: Path, problem: Problem, opened: Record, scan: Scan, layer: FileLayer, monitor: MonitorFactory
-) -> tuple[Standing, list[str]]:
+def rebuild(problem: Problem, opened: Record, scan: Scan, first: Line, wishes: Wishes) -> tuple[Standing, list[str]]:
     """The state after the whole journal, and remarks on snapshots that could not be used."""
-    folder, remarks = path / snapshots.FOLDER, list[str]()
+    path, remarks = wishes.path, list[str]()
+    folder = path / snapshots.FOLDER
     for line in reversed(scan.snapshots[-snapshots.KEPT :]):
         record = line.record(path / journals.NAME)
-        fault = snapshots.matches(folder, record, layer)
+        fault = snapshots.matches(folder, record, wishes.files)
         if not fault:
-            standing = _standing(path, problem, opened, monitor)
+            standing = _standing(problem, opened, wishes)
             try:
                 snapshots.resume_from(folder / record["file"], problem.digest, standing)
             except SurefootError as error:
                 fault = str(error)
             else:
-                replay(path, standing, scan, layer, line)
+                _replay(standing, scan, line, wishes)
                 return standing, remarks
         remarks.append(f"snapshot {record['file']} was passed over: {fault}")
-    standing = _standing(path, problem, opened, monitor)
-    replay(path, standing, scan, layer, scan.first)
+    standing = _standing(problem, opened, wishes)
+    _replay(standing, scan, first, wishes)
     return standing, remarks
 
 
-def _standing(path: Path, problem: Problem, opened: Record, monitor: MonitorFactory) -> Standing:
+def _standing(problem: Problem, opened: Record, wishes: Wishes) -> Standing:
+    path = wishes.path
     try:
         for key in ("failure_probability", "false_alarm"):
             probability(key, opened[key])
         agent_name(opened["agent"])
-        standing = Standing(problem, opened, monitor, partial(declaration, path))
+        standing = Standing(problem, opened, wishes.monitor, partial(declaration, path))
     except (SurefootError, TypeError, ValueError) as error:
         raise UnreadableFile("the journal's first record cannot be used", where=str(path), got=str(error)) from error
     constants = plain_options(standing.constants)
@@ -354,13 +287,11 @@ def _standing(path: Path, problem: Problem, opened: Record, monitor: MonitorFact
     return standing
 
 
-def replay(path: Path, standing: Standing, scan: Scan, layer: FileLayer, after: Line | None) -> None:
+def _replay(standing: Standing, scan: Scan, after: Line, wishes: Wishes) -> None:
     """Apply every record that comes after a line."""
-    if after is None:
-        return
-    name = path / journals.NAME
+    name = wishes.path / journals.NAME
     standing.applied = after.n + 1
-    for line in journals.read_lines(name, layer, offset=after.end, end=scan.size, n=after.n + 1):
+    for line in journals.read_lines(name, wishes.files, offset=after.end, end=scan.size, n=after.n + 1):
         record = line.record(name)
         try:
             standing.apply(record)

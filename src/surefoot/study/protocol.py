@@ -7,7 +7,8 @@
     {"call": "tell_terminal", "cost": …, "episode": …}             → as tell; "episode" makes a repetition harmless
     {"call": "abort", "reason": …, "episode": …}                   → {"next": "begin"}; "episode" as in tell_terminal
     {"call": "acknowledge", "reason": …, "discard_data": false}    → {"next": "begin"}
-        with "noise": {limit: scale, …}, "problem": a file's path, or "trust_anchors": true, as the alarm asks for
+        with "noise": {limit: scale, …}, "problem": a file's path or what is in it, or "trust_anchors": true, as the
+        alarm asks for; "despite": why, where the problem has errors; "alarms": the records of those that were seen
     {"call": "import_log", "path": …}                              → {"rows": …, …}
         with "different": why rows that are like others are different measurements
     {"call": "export_policy", "path": …}                           → {"path": …}
@@ -23,18 +24,24 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable
+from inspect import Parameter, signature
+from pathlib import Path
 from typing import IO, Any
 
 from surefoot.errors import InvalidInput, SurefootError
+from surefoot.model import files
+from surefoot.model.document import check_version
 from surefoot.model.labels import shown
 from surefoot.model.problem import Problem
 from surefoot.study.study import Study
-from surefoot.study.telling import AS_OFFERED
 
 LONGEST_REQUEST = 1 << 20  #: bytes
+CALLS = (
+    *("begin", "ask", "tell", "tell_terminal", "abort", "acknowledge"),
+    *("import_log", "export_policy", "status"),
+)  #: methods of a study
 
-_REQUIRED = object()
+_NAMES = {"rows": "path"}  # of arguments, where JSON has another
 
 
 def parse_request(text: bytes | str) -> dict[str, Any]:
@@ -60,23 +67,44 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def arguments_of(call: str) -> dict[str, bool]:
+    """The arguments of a call, which are those of the study's own method; True for those that must be given."""
+    _, *own = signature(getattr(Study, call)).parameters.values()
+    return {_NAMES.get(each.name, each.name): each.default is Parameter.empty for each in own}
+
+
 def answer(study: Study, request: dict[str, Any]) -> dict[str, Any]:
     """What a request gives; refusals are raised."""
-    arguments = {key: value for key, value in request.items() if key not in ("call", "id")}
+    given = {key: value for key, value in request.items() if key not in ("call", "id")}
     name = request.get("call")
-    if type(name) is not str or name not in _CALLS:
-        raise InvalidInput("no such call", got=shown(name), fix=f"Use one of {', '.join(_CALLS)}.")
-    call, takes = _CALLS[name]
-    for key in arguments:
+    if type(name) is not str or name not in CALLS:
+        raise InvalidInput("no such call", got=shown(name), fix=f"Use one of {', '.join(CALLS)}.")
+    takes = arguments_of(name)
+    for key in given:
         if key not in takes:
             raise InvalidInput(
                 f"{name} does not take this", got=shown(key), fix=f"It takes {', '.join(takes) or 'nothing'}."
             )
-    for key, default in takes.items():
-        if default is _REQUIRED and key not in arguments:
+    for key, must in takes.items():
+        if must and key not in given:
             raise InvalidInput(f"{name} needs {key!r}")
-    result = call(study, **{**takes, **arguments})
-    return {**result, "next": study.next_call}
+    if "path" in given:
+        given["path"] = _path(given["path"])
+    if given.get("problem") is not None:
+        given["problem"] = _problem(given["problem"])
+    if name == "import_log":
+        given["rows"] = given.pop("path")
+    result = getattr(study, name)(**given)
+    return {**_plain(name, result), "next": study.next_call}
+
+
+def _plain(name: str, result: Any) -> dict[str, Any]:
+    if result is None or isinstance(result, dict):
+        return result or {}
+    if name == "begin":
+        return {"episode": result}
+    found: dict[str, Any] = {"path": str(result)} if isinstance(result, Path) else result.to_dict()
+    return found
 
 
 def answer_all(study: Study, requests: IO[bytes], answers: IO[str]) -> None:
@@ -114,63 +142,14 @@ def reply_line(value: dict[str, Any]) -> str:
         return json.dumps(json.loads(json.dumps(value), parse_constant=str))
 
 
-def _begin(study: Study, start: Any) -> dict[str, Any]:
-    return {"episode": study.begin(start)}
-
-
-def _ask(study: Study) -> dict[str, Any]:
-    return study.ask().to_dict()
-
-
-def _tell(study: Study, ask_id: Any, next_state: Any, cost: Any, action_applied: Any, intensity: Any) -> dict[str, Any]:
-    return study.tell(ask_id, next_state, cost, action_applied, intensity).to_dict()
-
-
-def _tell_terminal(study: Study, cost: Any, episode: Any) -> dict[str, Any]:
-    _whole_or_none("episode", episode)
-    return study.tell_terminal(cost, episode).to_dict()
-
-
-def _abort(study: Study, reason: Any, episode: Any) -> dict[str, Any]:
-    _whole_or_none("episode", episode)
-    study.abort(reason, episode)
-    return {}
-
-
-def _acknowledge(
-    study: Study, reason: Any, discard_data: Any, noise: Any, problem: Any, trust_anchors: Any
-) -> dict[str, Any]:
-    _flag("discard_data", discard_data)
-    _flag("trust_anchors", trust_anchors)
-    declared = None if problem is None else _problem(_path(problem))
-    study.acknowledge(reason, discard_data=discard_data, noise=noise, problem=declared, trust_anchors=trust_anchors)
-    return {}
-
-
-def _import_log(study: Study, path: Any, different: Any) -> dict[str, Any]:
-    return study.import_log(_path(path), different=different).to_dict()
-
-
-def _export_policy(study: Study, path: Any, start: Any, exploit: Any) -> dict[str, Any]:
-    _flag("exploit", exploit)
-    return {"path": str(study.export_policy(_path(path), start=start, exploit=exploit))}
-
-
-def _status(study: Study) -> dict[str, Any]:
-    return study.status()
-
-
-def _whole_or_none(name: str, value: Any) -> None:
-    if value is not None and type(value) is not int:
-        raise InvalidInput(f"{name} is a whole number", got=shown(value))
-
-
-def _flag(name: str, value: Any) -> None:
-    if type(value) is not bool:
-        raise InvalidInput(f"{name} is true or false", got=shown(value))
-
-
-def _problem(path: str) -> Problem:
+def _problem(given: Any) -> Problem:
+    """A problem from its file, or from the document that ``problem.save`` writes."""
+    if isinstance(given, dict):
+        stored = given.get("arrays", {})
+        if not isinstance(stored, dict):
+            raise InvalidInput("arrays is an object", got=shown(stored))
+        return files.problem_from(check_version(given), stored, LONGEST_REQUEST)
+    path = _path(given)
     try:
         return Problem.load(path)
     except OSError as error:
@@ -185,25 +164,3 @@ def _path(value: Any) -> str:
     if not fits:
         raise InvalidInput("a path is text", got=shown(value))
     return str(value)
-
-
-_CALLS: dict[str, tuple[Callable[..., dict[str, Any]], dict[str, Any]]] = {
-    "begin": (_begin, {"start": None}),
-    "ask": (_ask, {}),
-    "tell": (
-        _tell,
-        {
-            **{"ask_id": _REQUIRED, "next_state": _REQUIRED, "cost": _REQUIRED},
-            **{"action_applied": AS_OFFERED, "intensity": None},
-        },
-    ),
-    "tell_terminal": (_tell_terminal, {"cost": _REQUIRED, "episode": None}),
-    "abort": (_abort, {"reason": "", "episode": None}),
-    "acknowledge": (
-        _acknowledge,
-        {"reason": _REQUIRED, "discard_data": False, "noise": None, "problem": None, "trust_anchors": False},
-    ),
-    "import_log": (_import_log, {"path": _REQUIRED, "different": None}),
-    "export_policy": (_export_policy, {"path": _REQUIRED, "start": None, "exploit": False}),
-    "status": (_status, {}),
-}

@@ -1,4 +1,4 @@
-"""The journal's records: what is written, in which form, and what each entry means. Version 5.
+"""The journal's records: what is written, in which form, and what each entry means. Version 6.
 
 ``journal.jsonl`` holds one record per line: compact JSON (no spaces, ASCII, no NaN, no key twice) and ``\\n``::
 
@@ -17,7 +17,7 @@ written as a JSON array. A cost is a list of one number per limit, in the order 
 was not measured.
 
 **open** (first record, and only there)
-    ``version`` 5 · ``surefoot`` its version · ``problem`` digest of the Problem · ``problem_file`` its file beside the
+    ``version`` 6 · ``surefoot`` its version · ``problem`` digest of the Problem · ``problem_file`` its file beside the
     journal · ``plant`` null, or of a study of a plant its ``file`` and the ``sha256`` of that · ``failure_probability``
     p of the whole study · ``false_alarm`` α of the whole study · ``agent`` its name, "lsvi-new" or "lsvi-new-paper" ·
     ``options`` of the agent, as given · ``share`` the failure probability of epoch 0, p/2 · ``constants`` of the agent
@@ -41,43 +41,42 @@ was not measured.
     an action that the problem does not know · ``override`` true when they are not those that were offered ·
     ``next_state`` · ``cost`` · ``raw_cost`` null, or the told numbers as text when one of them was not finite; ``cost``
     is then null and an alarm of kind "cost" follows · ``unused`` null when the row is used; ``"action"`` when the
-    applied action is none of the state's (the episode can then only be aborted); ``"successor"`` when the next state is
-    outside the declared support (the episode is over, an alarm of kind "successor" follows) · ``ends`` true when the
+    applied action is not one of the state's (the episode can then only be aborted); ``"successor"`` when the next state
+    is outside the declared support (the episode is over, an alarm of kind "successor" follows) · ``ends`` true when the
     episode is over with this record · ``point`` null, or of a plant the exact next ``state``, and of the action that
     was applied the ``features`` at the exact state before it, which enter the data, and the ``boxes``; both null where
-    the action is none of the plant's. A next state outside all boxes is outside the declared support.
+    the action is not one of the plant's. A next state outside all boxes is outside the declared support.
 **terminal** (the cost of the episode's last state, where the problem declares one; the episode is over)
     ``episode`` · ``state`` · ``cost`` · ``raw_cost`` as above.
 **abort** (the episode is over; a pending ask is void; what was told before stays used)
     ``episode`` · ``step`` · ``state`` · ``ask`` the pending one or null · ``reason``.
 **alarm** (the study is in safe mode from here on)
-    ``alarm`` kind: "forbidden" (an action that was offered led into a forbidden state; "successor" follows),
-    "successor", "cost", "contradiction" (the bounds of a new plan exclude each other, spec 3; the plan
+    ``alarm`` kind: "successor", "cost", "contradiction" (the bounds of a new plan exclude each other, spec 3; the plan
     before it stays), "plan" (none can be computed from the data), "computation" (a row cannot be entered into the
     data), or one of the monitor's: "residual", "limit" · ``record`` number of the record that raised it · ``message`` ·
-    ``details``.
+    ``details``. What answers each is in :mod:`surefoot.study.alarms`.
 **acknowledge** (a person ends the safe mode; between episodes)
     ``reason`` · ``alarms`` numbers of the alarm records it answers · ``discard`` true when all rows so far are
-    dropped; what else each alarm asks for is in :mod:`surefoot.study.declaring` · ``epoch`` from here on: one more
-    after a discard, else as before · ``share`` the failure probability of that epoch k, p·2^-(k+1) · ``monitor`` number
-    of the monitor that starts here, 1, 2, …; monitor i (0 from the first record on) works at the false-alarm level
-    α·2^-(i+1) · ``constants`` of the agent from here on; with another problem and the data kept, ridges and
-    ridge_ratios stay, which are fixed before any data ·
-    ``problem`` digest of the declaration from here on · ``problem_file`` its file: the one before, or
-    ``problem-<n>.json`` or ``.npz`` · ``changes`` a list of: "data discarded", "larger noise", "wider support",
-    "larger norm or misspecification", "anchors dropped", "anchors trusted" (kept over a discard, by a person's word).
+    dropped · ``epoch`` from here on: one more after a discard, else as before · ``share`` the failure probability of
+    that epoch k, p·2^-(k+1) · ``monitor`` number of the monitor that starts here, 1, 2, …; monitor i (0 from the first
+    record on) works at the false-alarm level α·2^-(i+1) · ``constants`` of the agent from here on; with another problem
+    and the data kept, ridges and ridge_ratios stay, which are fixed before any data · ``problem`` digest of the
+    declaration from here on · ``problem_file`` its file: the one before, or ``problem-<n>.json`` or ``.npz`` ·
+    ``changes`` a list of: "data discarded", "larger noise", "wider support", "larger norm or misspecification",
+    "anchors dropped", "anchors trusted" (kept over a discard, by a person's word) · ``despite`` as in the opening, of
+    the declaration from here on; as before where a person has given none.
 **import** (logged rows; between episodes, never in safe mode)
     ``source`` · ``digest`` sha256, in hex, of the compact JSON of ``rows`` · ``episodes`` null, or for each row the
     id of its episode in the log · ``different`` null, or why a person says that rows which are like others
     (:mod:`surefoot.study.repeats`) are different measurements; each row then has an episode · ``repeated`` how many
     rows are like one before them, told or imported, in any epoch; 0 where no limit has noise, and where ``different``
     is null · ``since`` the earliest time at which a row was measured, null when some row does not say; once data were
-    discarded it must be later than that · ``rows`` a list; a transition is ``[layer, state, action, next_state,
-    cost]``, in a problem with rays ``[layer, state, action, next_state, intensity, cost]``, the cost of a last state
-    ``[layer, state, cost]``.
+    discarded it must be later than that · ``rows`` a list; a transition is ``[step, state, action, next_state,
+    cost]``, in a problem with rays ``[step, state, action, next_state, intensity, cost]``, the cost of a last state
+    ``[step, state, cost]``.
 **grow** (the graph has grown, spec 9; between episodes, never in safe mode; a plan is made from all rows so far)
     ``problem`` digest of the larger graph · ``problem_file`` its file, ``problem-<n>.json`` or ``.npz`` · ``expanded``
-    the pairs that were expanded, in their order, ``[layer, pair]`` by the numbers of the files · ``refused`` those that
+    the pairs that were expanded, in their order, ``[step, pair]`` by the numbers of the files · ``refused`` those that
     there was no room for, likewise.
 **snapshot** (nothing changes; a file from which replay can start)
     ``file`` in ``snapshots/`` · ``sha256`` of it, in hex. It holds the state after the records before this one.
@@ -105,9 +104,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from surefoot.errors import InvalidInput, UnreadableFile
+from surefoot.model.labels import shown
 from surefoot.storage.documents import parse_line
 
-VERSION = 5
+VERSION = 6
 FIRST = "0" * 64  #: what stands before the first record
 
 Record = dict[str, Any]
@@ -128,7 +128,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "alarm": ("alarm", "record", "message", "details"),
     "acknowledge": (
         *("reason", "alarms", "discard", "epoch", "share", "monitor", "constants"),
-        *("problem", "problem_file", "changes"),
+        *("problem", "problem_file", "changes", "despite"),
     ),
     "import": ("source", "digest", "episodes", "different", "repeated", "since", "rows"),
     "grow": ("problem", "problem_file", "expanded", "refused"),
@@ -179,7 +179,7 @@ def verify(line: bytes, n: int, previous: str, earliest: bytes) -> str | None:
     if seal is None:
         return "not the line of a record"
     if not line.startswith(prefix(n)):
-        return f"record {n} is expected here, the line begins with {shorten(line)}"
+        return f"record {n} is expected here, the line begins with {shown(line[:60])}"
     if seal[1].decode("ascii") != previous:
         return "it does not follow from the record before: one was changed, dropped or swapped"
     digest = hashlib.sha256(line[:-_HASH_BYTES])
@@ -210,18 +210,13 @@ def decode(line: bytes) -> Record:
     record = parse_line(line)
     kind = record.get("kind")
     if type(kind) is not str or kind not in FIELDS:
-        raise UnreadableFile("no such kind of record", got=shorten(kind), fix="Upgrade surefoot to read it.")
+        raise UnreadableFile("no such kind of record", got=shown(kind), fix="Upgrade surefoot to read it.")
     expected = ("n", "time", "kind", *FIELDS[kind], "previous", "hash")
     if tuple(record) != expected:
         raise UnreadableFile(f"a record {kind!r} has other entries", got=f"{sorted(set(record) ^ set(expected))}")
     if type(record["time"]) is not str or not _TIME.match(record["time"]):
-        raise UnreadableFile("not a time", got=shorten(record["time"]))
+        raise UnreadableFile("not a time", got=shown(record["time"]))
     return record
-
-
-def shorten(value: object) -> str:
-    text = value[:60].decode("ascii", "replace") if isinstance(value, bytes) else repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 # --- times ----------------------------------------------------------------------------------------------
@@ -254,5 +249,5 @@ def ask_number(name: object) -> int:
     """The number of the record that an ask id names."""
     match = _ASK.match(name) if type(name) is str else None
     if match is None:
-        raise InvalidInput("not an ask id", got=shorten(name), fix="Use the ask_id of the offer.")
+        raise InvalidInput("not an ask id", got=shown(name), fix="Use the ask_id of the offer.")
     return int(match[1])

@@ -18,14 +18,14 @@ from surefoot.errors import SurefootError, UnreadableFile
 from surefoot.model import checked
 from surefoot.storage import archive as npz
 from surefoot.storage.disk import FileLayer
-from surefoot.study.declaring import Raised
+from surefoot.study.alarms import Raised
 from surefoot.study.journal import Journal
 from surefoot.study.records import Record, compact
 from surefoot.study.standing import Standing
 
 FOLDER = "snapshots"
 KEPT = 3  #: older files are removed
-VERSION = 5
+VERSION = 6
 
 _LEAST_ROWS = 1_000  # between two
 _BYTES_PER_ROW = 4_096  # of snapshots, at most
@@ -44,6 +44,7 @@ _SCALARS = (
     "last_tell",
     "last_terminal",
     "declared",
+    "despite",
     "kept",
     "restored",
     "outside",
@@ -83,16 +84,12 @@ def resume_from(path: Path, digest: str, standing: Standing) -> None:
             groups = open_members().groups(header["shapes"], ("agent", "monitor"))
         standing.resume(
             {key: header[key] for key in (*_SCALARS, "drifted")},
-            [(n, _raised(entries)) for n, entries in header["alarms"]],
+            [(n, Raised.of(entries)) for n, entries in header["alarms"]],
             groups["agent"],
             groups["monitor"],
         )
     except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
         raise UnreadableFile("the snapshot cannot be read", where=path.name, got=repr(error)[:200]) from error
-
-
-def _raised(entries: Record) -> Raised:
-    return Raised(entries["alarm"], entries["record"], entries["message"], entries["details"])
 
 
 def matches(folder: Path, record: Record, layer: FileLayer) -> str:

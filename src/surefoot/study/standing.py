@@ -32,9 +32,9 @@ from surefoot.model.measured import finite_cost, measured_features
 from surefoot.model.problem import Problem
 from surefoot.model.rays import at_intensity
 from surefoot.monitor.monitor import Alarm
-from surefoot.study import declaring
-from surefoot.study.declaring import Raised
-from surefoot.study.grown import other_growth
+from surefoot.study import alarms, declaring
+from surefoot.study.alarms import Raised
+from surefoot.study.comparing import other_growth
 from surefoot.study.records import Record, drift
 from surefoot.study.state import State, unruffled
 
@@ -94,12 +94,11 @@ class Standing(State):
         seen = {key: record[key] for key in ("step", "state", "action", "next_state")}
         if record["point"] is not None:
             seen["exact"] = record["point"]["state"]
-        if not record["override"] and self._forbids(place.step + 1, record["next_state"]):
-            self._raise("forbidden", n, f"{went}, which is forbidden, after an action that rules it out", seen)
         if record["unused"] is None:
             self._count(place, record)
         elif record["unused"] == "successor":
-            self._raise("successor", n, f"{went}, which is outside the declared support", seen)
+            also = "forbidden, and " if self._forbids(place.step + 1, record["next_state"]) else ""
+            self._raise("successor", n, f"{went}, which is {also}outside the declared support", seen)
         else:
             place.lost = True
         self.pending, self.last_tell = None, record
@@ -228,7 +227,7 @@ class Standing(State):
             self._raise(alarm.kind, n, at + alarm.message, {**alarm.details, "certified": bool(certified)})
 
     def _alarm(self, record: Record) -> None:
-        raised = Raised(record["alarm"], record["record"], record["message"], record["details"])
+        raised = Raised.of(record)
         self.unwritten = [item for item in self.unwritten if (item.kind, item.record) != (raised.kind, raised.record)]
         self.alarms.append((record["n"], raised))
         self.agent.replan_growth = math.inf
@@ -244,10 +243,11 @@ class Standing(State):
         _expect(record["monitor"] == self.monitor_number + 1, "a monitor out of turn")
         if any(raised.disproves for raised in answered):
             self.restored = {"record": n, "by": record["changes"]}
-        self.outside += declaring.answered_by_discard(answered, new) if discard else []
+        self.outside += alarms.answered_by_discard(answered, new) if discard else []
         agent = self.next_agent(new, discard) if discard or new is not old else None
         self.alarms = []  # those that were not yet written, as after a replay that failed, nobody has seen
         self.problem, self.declared = new, {key: record[key] for key in ("problem", "problem_file")}
+        self.despite = record["despite"]
         self.monitor_number += 1
         self.monitor = self.new_monitor(self.problem, self.monitor_number)
         if discard:
@@ -290,7 +290,7 @@ class Standing(State):
             if not self.unwritten:
                 self._heed(alarm, record["n"], certified, f"row {i + 1} of the import: ")
             elif alarm is not None:
-                declaring.join(self.unwritten[0].details, alarm.details, bool(certified))
+                alarms.join(self.unwritten[0].details, alarm.details, bool(certified))
         self.rows += len(record["rows"])
         if record["repeated"]:
             self.vouched.append({key: record[key] for key in ("n", "source", "repeated", "different")})

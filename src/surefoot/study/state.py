@@ -19,7 +19,8 @@ from surefoot.checks import promised
 from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.monitor.monitor import Monitor
-from surefoot.study.declaring import Declarations, Raised
+from surefoot.study.alarms import Raised
+from surefoot.study.declaring import Declarations
 from surefoot.study.records import Record, share
 
 MonitorFactory = Callable[[Problem, float], Monitor]

@@ -8,8 +8,8 @@ from typing import Any
 from surefoot.model.rays import at_intensity
 from surefoot.plan.plan import Plan
 from surefoot.plan.rays import opening_in_words
+from surefoot.study.alarms import DISCARD, NOISE, REASON, SUPPORT, Raised, unanswered
 from surefoot.study.certificate import Offer
-from surefoot.study.declaring import DISCARDING, unanswered
 from surefoot.study.standing import Standing
 
 _CALLS = {"act": "ask", "terminal": "tell_terminal", "abort": "abort"}  # by what is due; nothing is pending
@@ -27,7 +27,7 @@ def status(standing: Standing) -> dict[str, Any]:
         "pending": None if standing.pending is None else Offer.of(standing.pending).to_dict(),
         "safe_mode": standing.safe_mode,
         "alarms": [item.entries() for item in standing.raised],
-        "must_discard": any(item.kind in DISCARDING for item in standing.raised),
+        "must_discard": any(item.answer == DISCARD for item in standing.raised),
         "answers": unanswered(standing.raised, standing.problem, False, standing.outside),
         "promise": standing.promise,
         "restored": standing.restored,
@@ -94,21 +94,21 @@ def _counted(number: int, what: str) -> str:
 
 
 def in_words(answer: str) -> str:
-    """One of the ``answers``, for who does not write Python."""
+    """One of the ``answers``, for people who do not write Python."""
     return answer.replace("discard_data=True", "that all data are discarded")
 
 
 def acknowledging_command(found: dict[str, Any]) -> str:
     """What a person types to acknowledge the alarms; the gentlest of the answers that are enough."""
-    answers = found["answers"]
-    if all(words.startswith("noise of at least") for words in answers):
-        needed = [alarm["details"].get("noise_needed") or {} for alarm in found["alarms"]]
+    raised = [Raised.of(entries) for entries in found["alarms"]]
+    asked = {alarm.answer for alarm in raised} - {REASON}
+    options = " --discard-data" if asked else ""
+    if asked == {NOISE}:
+        needed = [alarm.details["noise_needed"] for alarm in raised if alarm.answer == NOISE]
         scales = {name: max(each.get(name, 0.0) for each in needed) for each in needed for name in each}
         options = "".join(f" --noise '{name}={scale * (1 + 1e-5):.6g}'" for name, scale in scales.items())
-    elif all(words.startswith("a problem in which") for words in answers):
+    elif asked == {SUPPORT}:
         options = " --problem WIDER.json"
-    else:
-        options = " --discard-data"
     return f"surefoot study acknowledge {found['path']} --reason '…'{options}"
 
 

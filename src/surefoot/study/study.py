@@ -23,13 +23,13 @@ from surefoot.agents.blocks.place import Place, refuse_inside, start_of, under_w
 from surefoot.compiling import compiling_said
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.logs.files import Log
-from surefoot.model.labels import Label, label_of
+from surefoot.model.labels import Label, label_of, shown
 from surefoot.model.measured import Cost, measured
 from surefoot.model.plant.plant import Plant
 from surefoot.model.problem import Problem
 from surefoot.monitor.monitor import Monitor
 from surefoot.storage.disk import FileLayer
-from surefoot.study import certificate, exporting, opening, records
+from surefoot.study import certificate, declaring, exporting, opening, records
 from surefoot.study import journal as journals
 from surefoot.study.acknowledging import Answer, acknowledge_entries
 from surefoot.study.certificate import Offer
@@ -107,13 +107,13 @@ class Study(Held):
         if problem is not None and not isinstance(problem, Problem):
             raise InvalidInput("a study needs a Problem or a Plant", got=f"a {type(problem).__name__}")
         if problem is not None:
-            opening.refuse_sparse(problem, of_plant=plant is not None)  # before there is a folder
-        name = opening.agent_name(agent)
-        wishes = opening.Wishes(problem, failure_probability, false_alarm, name, agent_options, plant, despite)
-        monitor = monitor_factory or Monitor
+            declaring.refuse_sparse(problem, of_plant=plant is not None)  # before there is a folder
+        monitor, name = monitor_factory or Monitor, opening.agent_name(agent)
+        promised = (failure_probability, false_alarm, name, agent_options)
+        wishes = opening.Wishes(path, layer, monitor, problem, *promised, plant, despite)
         lock = opening.study_lock(path)
         if read_only:
-            standing, remarks = opening.look(path, wishes, layer, monitor)
+            standing, remarks = opening.look(wishes)
             study = cls(path, layer, standing, None, lock)
         else:
             remarks = [opening.take_lock(path, lock, layer)]
@@ -121,7 +121,7 @@ class Study(Held):
                 undo.callback(lock.release)
                 journal = Journal(path / journals.NAME, layer, clock)
                 undo.callback(journal.close)
-                standing, found = opening.begin_or_rebuild(path, journal, wishes, layer, monitor)
+                standing, found = opening.begin_or_rebuild(journal, wishes)
                 remarks += [journal.recovered, *found]
                 study = cls(path, layer, standing, journal, lock)
                 study._snapshots.every = snapshot_every
@@ -267,6 +267,7 @@ class Study(Held):
         """
         with self._calls:
             standing = self._ready()
+            _whole_or_none(episode)
             numbers, raw = measured(self.problem, cost, standing.where())
             last, place = standing.last_terminal, standing.place
             if last is not None and episode is not None and last["episode"] == episode:
@@ -286,6 +287,7 @@ class Study(Held):
         """
         with self._calls:
             standing = self._ready()
+            _whole_or_none(episode)
             over = standing.place is None or standing.place.episode != episode
             if episode is not None and over and 1 <= episode <= standing.episodes:
                 return
@@ -299,7 +301,7 @@ class Study(Held):
                     "step": place.step,
                     "state": place.label,
                     "ask": None if standing.pending is None else standing.pending["ask"],
-                    "reason": _text(reason),
+                    "reason": _text("reason", reason),
                 },
             )
 
@@ -313,11 +315,13 @@ class Study(Held):
         noise: float | Mapping[str, float] | None = None,
         problem: Problem | None = None,
         trust_anchors: bool = False,
+        despite: str | None = None,
+        alarms: list[int] | None = None,
     ) -> None:
         """Acknowledge the alarms and leave safe mode; a person's decision, recorded in the journal.
 
-        Except for a cost that is not finite, an alarm disproves the declaration, and acknowledging it takes the answer
-        that it requires: :mod:`surefoot.study.declaring`. The guarantee then holds from this record on.
+        Most alarms disprove the declaration, and acknowledging them takes the answer that they require, see
+        :mod:`surefoot.study.alarms` and ``status()["answers"]``. The guarantee then holds from this record on.
 
         Args:
             reason: kept in the journal.
@@ -327,11 +331,15 @@ class Study(Held):
             noise: a larger noise scale, or one for each limit by name; the data are kept.
             problem: a wider declaration in place of the study's: more successors, larger noise, …; the data are kept.
             trust_anchors: keep the anchors when data are discarded; they must hold for the plant as it is now.
+            despite: your reason to use ``noise`` or ``problem`` although :func:`surefoot.check` finds errors in what is
+                then declared, as in :meth:`open`.
+            alarms: the records of the alarms that you have seen, as in the status; refused if others wait by now.
         """
         with self._calls:
             standing = self._ready()
             assert self._journal is not None
-            answer = Answer(_text(reason), bool(discard_data), noise, problem, bool(trust_anchors))
+            discard, trust = _flag("discard_data", discard_data), _flag("trust_anchors", trust_anchors)
+            answer = Answer(_text("reason", reason), discard, noise, problem, trust, despite, alarms)
             entries = acknowledge_entries(standing, answer, self.path, self._layer, self._journal.records)
             self._do("acknowledge", entries)
 
@@ -344,7 +352,9 @@ class Study(Held):
                 fix = "Acknowledge the alarm first."
                 raise OutOfOrder("nothing is imported in safe mode", got=standing.why, fix=fix)
             journal = self.path / journals.NAME
-            found, partly = prepare(self.problem, rows, source, different, journal, self._layer, standing.discarded_at)
+            found, partly = prepare(
+                self.problem, rows, _text("source", source), different, journal, self._layer, standing.discarded_at
+            )
             return Imported.of(self._do("import", found), partly, standing)
 
     def export_policy(self, path: str | Path, *, start: Label = None, exploit: bool = False) -> Path:
@@ -353,10 +363,21 @@ class Study(Held):
         ``exploit``: without exploration bonuses, for a plant that shall not explore any more; certified all the same.
         """
         with self._calls:
-            return exporting.write_policy(self._standing, Path(path), start, exploit)
+            return exporting.write_policy(self._standing, Path(path), start, _flag("exploit", exploit))
 
 
-def _text(value: object) -> str:
+def _flag(name: str, value: object) -> bool:
+    if type(value) is not bool:
+        raise InvalidInput(f"{name} is true or false", got=shown(value))
+    return value
+
+
+def _whole_or_none(episode: object) -> None:
+    if episode is not None and type(episode) is not int:
+        raise InvalidInput("episode is a whole number", got=shown(episode))
+
+
+def _text(name: str, value: object) -> str:
     if type(value) is not str:
-        raise InvalidInput("a reason is text", got=repr(value)[:80])
+        raise InvalidInput(f"{name} is text", got=shown(value))
     return value

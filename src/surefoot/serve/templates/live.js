@@ -96,13 +96,14 @@
       make("label", {}, make("input", { type: "checkbox", name: "discard" }), " drop all data: the plant has changed"),
       make("label", {}, make("input", { type: "checkbox", name: "trust" }), " with it, keep trusting the anchors"));
     state.limits.forEach((name, j) => form.append(make("label", {}, `larger noise scale of ${name} `, make("input", { name: `noise${j}`, inputmode: "decimal", size: "8" }))));
+    form.append(make("label", {}, "why this noise is right, if check finds an error in it ", make("input", { name: "despite" })));
     form.append(make("button", { type: "submit" }, "Acknowledge"));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const noise = {};
       state.limits.forEach((name, j) => { const text = form[`noise${j}`].value.trim(); if (text) noise[name] = Number(text); });
       if (Object.values(noise).some((value) => !Number.isFinite(value))) { outcome.textContent = "A noise scale is a number."; outcome.className = "bad"; return; }
-      send("acknowledge", { reason: form.reason.value, discard_data: form.discard.checked, trust_anchors: form.trust.checked, alarms: state.alarms, ...(Object.keys(noise).length ? { noise } : {}) }, outcome);
+      send("acknowledge", { reason: form.reason.value, discard_data: form.discard.checked, trust_anchors: form.trust.checked, alarms: state.alarms, ...(Object.keys(noise).length ? { noise } : {}), ...(form.despite.value.trim() ? { despite: form.despite.value } : {}) }, outcome);
     });
     box.append(form, outcome);
   }
