@@ -5,7 +5,7 @@ reopened one applies what is written; both go through the same lines, so that th
 
 **Failure probability.** The agent of epoch k (a new epoch begins when data are discarded after a drift) works with the
 share p·2^-(k+1). By the union bound all steps of all epochs are safe with probability ≥ 1 − p(½ + ¼ + …) = 1 − p.
-A declaration that is widened while the data are kept spends nothing (:mod:`surefoot.study.declaring`).
+A declaration that is widened while the data are kept spends nothing (:mod:`surefoot.study.comparing`).
 Likewise monitor i (a new one begins with each acknowledgement) works at the level α·2^-(i+1), so that a truthful plant
 raises any false alarm at all, over the whole study, with probability at most α.
 
