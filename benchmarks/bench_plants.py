@@ -115,7 +115,7 @@ def sled(horizon: int, most_states: int) -> list[dict[str, Any]]:
             "target": 1.0,
             "better": "lower",
             "violations": int(played.violations.sum()),
-            "reward": [float(played.reward[0]), float(played.last_value(10))],
+            "reward": [float(played.reward[0]), float(played.last_reward(10))],
             "processor_seconds": time.process_time() - began,
         },
     ]
@@ -157,7 +157,7 @@ def charger(episodes: int) -> list[dict[str, Any]]:
         },
         {
             "name": f"charger, 10 × 10 cells, {episodes:,} episodes: value over the best of 24 × 24 cells",
-            "value": float(played.last_value(100) / np.float64(best)),
+            "value": float(played.last_reward(100) / np.float64(best)),
             "target": 0.98,
             "better": "higher",
         },

@@ -82,7 +82,7 @@ def charged(seeds: tuple[int, ...], episodes: int) -> list[dict[str, Any]]:
         for seed in seeds:
             agents[name] = sf.PlantAgent(plant)
             runs.append(sf.run(agents[name], plant.simulate(example.truth), episodes, seed))
-        ended[name] = float(np.mean([run.last_value() for run in runs]))
+        ended[name] = float(np.mean([run.last_reward() for run in runs]))
         pairs[name] = int(np.mean([run.certified[-1] for run in runs]))
         broken[name] = sum(int(run.violations.sum()) for run in runs)
     plans = best_of(20, *(agent.learner.replan for agent in agents.values()), clock=time.process_time)

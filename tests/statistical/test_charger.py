@@ -49,6 +49,6 @@ def test_ten_by_ten_cells_certify_what_is_safe_and_earn_what_a_finer_grid_does(s
     _, safe = sf.exact.safe_sets(world)
     found = sum(int((mine & true).sum()) for mine, true in zip(agent.plan.certified_sets.pairs, safe, strict=True))
     assert found >= 0.97 * sum(int(true.sum()) for true in safe)
-    assert run.last_value(100) >= 0.93 * best_of_grid(charger, 24, 50, seed)  # still exploring; cells alone end at 0.93
+    assert run.last_reward(100) >= 0.93 * best_of_grid(charger, 24, 50, seed)  # still exploring; cells alone: 0.93
     assert run.by_point[-100:].sum() > 0  # it is the exact state that makes up for coarse cells
     assert np.isfinite(run.margin).all()

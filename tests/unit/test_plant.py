@@ -298,4 +298,4 @@ def test_a_limit_on_the_next_state_is_learned_and_kept(seed: int) -> None:
     agent = sf.PlantAgent(plant)
     runs = sf.compare(plant.simulate(arrives), {"full": lambda h, x: 0.2, "learner": agent}, 60, seed)
     assert [int(run.violations.sum()) > 0 for run in runs.values()] == [False, True, False]
-    assert runs["learner"].last_value(10) > runs["fallback"].last_value(10)
+    assert runs["learner"].last_reward(10) > runs["fallback"].last_reward(10)

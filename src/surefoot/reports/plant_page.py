@@ -76,7 +76,7 @@ def _row(name: str, run: PlantRun) -> dict[str, str]:
         "guarantee": stamp(not run.promise.startswith("no safety"), run.promise),
         "violations": broken_limits(broke > 0, f"{broke:,}") + f" <small>of {int(run.steps.sum()):,} steps</small>",
         "reward": f"{run.reward.mean():.4g}",
-        "at the end": f"{run.last_value():.4g}",
+        "at the end": f"{run.last_reward():.4g}",
         "nearest to a limit": f"{float(run.margin.min()):.3g}",
         "episodes": f"{run.episodes:,}",
     }

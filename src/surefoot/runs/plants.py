@@ -63,7 +63,7 @@ class PlantRun:
     def episodes(self) -> int:
         return len(self.reward)
 
-    def last_value(self, episodes: int = 100) -> float:
+    def last_reward(self, episodes: int = 100) -> float:
         """Mean reward of the last episodes."""
         return float(self.reward[-episodes:].mean())
 
@@ -93,13 +93,13 @@ class PlantRun:
         width = max(len(name) for name in runs)
         lines = [f"{'':{width}}  {'reward':>8}  {'at the end':>10}  {'violations':>10}  {'nearest to a limit':>18}"]
         for name, run in runs.items():
-            earned = f"{run.reward.mean():8.3f}  {run.last_value():10.3f}"
+            earned = f"{run.reward.mean():8.3f}  {run.last_reward():10.3f}"
             lines.append(f"{name:{width}}  {earned}  {int(run.violations.sum()):10}  {float(run.margin.min()):18.3g}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
         return (
-            f"PlantRun(episodes={self.episodes}, reward={self.reward.mean():.4g}, last={self.last_value():.4g}, "
+            f"PlantRun(episodes={self.episodes}, reward={self.reward.mean():.4g}, last={self.last_reward():.4g}, "
             f"violations={int(self.violations.sum())}, {self.promise!r})"
         )
 

@@ -30,7 +30,7 @@ def tank(cells: int = 10, horizon: int = 9) -> Simulation:
         >>> truth.plant
         Plant(level: 10 cells, 4 inputs, horizon=9)
         >>> run = sf.run(sf.PlantAgent(truth.plant), truth, episodes=50, seed=0)
-        >>> int(run.violations.sum()), bool(run.last_value(10) > 1.5 * run.reward[0])
+        >>> int(run.violations.sum()), bool(run.last_reward(10) > 1.5 * run.reward[0])
         (0, True)
     """
     plant = Plant(
