@@ -26,6 +26,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,43 +97,34 @@ def jobs_of(jobs: int | None) -> int:
     return os.cpu_count() or 1
 
 
+@contextlib.contextmanager
+def _client(package: Any, of: Any, **options: Any) -> Iterator[Any]:
+    """A client of a cluster object or an address; what Dask logs meanwhile is left out."""
+    with quiet(), package.Client(of, set_as_default=False, **options) as client:
+        yield client
+
+
 def on_this_machine(workers: int) -> Cluster:
     """So many processes of one thread, for as long as they are needed."""
     package = distributed()
 
     @contextlib.contextmanager
     def connect() -> Iterator[Any]:
-        with contextlib.ExitStack() as stack:
-            for part in (configured(), quiet()):
-                stack.enter_context(part)
-            cluster = stack.enter_context(package.LocalCluster(**small_cluster(workers)))
-            yield stack.enter_context(package.Client(cluster, set_as_default=False))
+        local = package.LocalCluster
+        with configured(), quiet(), local(**small_cluster(workers)) as cluster, _client(package, cluster) as client:
+            yield client
 
     return Cluster(connect, "dask on this machine", workers)
 
 
 def of_cluster(cluster: Any, workers: int) -> Cluster:
     """A cluster object of Dask's, which is kept at so many workers and stays open afterwards."""
-    package = distributed()
-
-    @contextlib.contextmanager
-    def connect() -> Iterator[Any]:
-        with quiet(), package.Client(cluster, set_as_default=False) as client:
-            yield client
-
-    return Cluster(connect, str(cluster.scheduler_address), workers)
+    return Cluster(partial(_client, distributed(), cluster), str(cluster.scheduler_address), workers)
 
 
 def at_address(address: str) -> Cluster:
     """The cluster of a scheduler that runs already."""
-    package = distributed()
-
-    @contextlib.contextmanager
-    def connect() -> Iterator[Any]:
-        with quiet(), package.Client(address, timeout=CONNECT, set_as_default=False) as client:
-            yield client
-
-    return Cluster(connect, address)
+    return Cluster(partial(_client, distributed(), address, timeout=CONNECT), address)
 
 
 def from_file(path: str) -> Cluster:
@@ -145,7 +137,7 @@ def from_file(path: str) -> Cluster:
     def connect() -> Iterator[Any]:
         with configured(), quiet(), getattr(dask_jobqueue, KINDS[kind])(**options) as cluster:
             cluster.scale(workers)
-            with package.Client(cluster, set_as_default=False) as client:
+            with _client(package, cluster) as client:
                 yield client
 
     return Cluster(connect, f"{kind}, described in {path}", workers, patient=True)

@@ -47,11 +47,24 @@ SQUARES = (1e-250, 1e250)
 
 #: A hidden parameter may be longer than declared by this share.
 LENGTH = 1e-9
-#: An anchor's cost may be larger than its norm bound allows by this share.
+#: An anchor's cost, or the shortest γ of a prior, may be larger than the norm allows by this share.
 ANCHOR = 1e-12
+#: Anchors contradict each other when every γ misses one of them by more than this share of their costs; the linear
+#: program that says so is solved to fewer digits than costs have.
+ANCHORS_TOGETHER = 1e-7
 #: The probabilities of a pair may miss one by this much; they are divided by their sum.
 PROBABILITY_SUM = 1e-9
 #: A probability this far below zero is rounding, and becomes zero.
 NEGATIVE_PROBABILITY = 1e-12
 #: log det(A) − d·log λ is never negative but for rounding of this size.
 LOG_DET = 1e-6
+
+# --- of plants (spec 9) ---------------------------------------------------------------------------------
+
+#: Of a coordinate's size: boxes are widened by it, so that rounding leaves out no cell.
+CELL = 1e-12
+#: Of a feature's size: where it is computed for many states at once, or between corners, it may be off by this.
+FEATURE = 1e-9
+#: Of the chances of next cells, which steer values only: what is missing below the first counts as nothing, what lands
+#: outside the declared cells below the second is rounding, and above it the cells are wrong.
+CHANCE_LEFT, CHANCE_ASTRAY = 1e-9, 1e-6

@@ -35,9 +35,9 @@ FORMATS = ("json", "npz")
 
 JSON_DAMAGE: dict[str, tuple[Edit, str]] = {
     "format": (lambda d: d.update(format="other"), r"not a saved problem.*\$\.format.*'other'"),
-    "newer": (lambda d: d.update(version=5, new=[]), r"newer version.*version 5.*version 4\. Upgrade"),
+    "newer": (lambda d: d.update(version=5, new=[]), r"newer version.*version 5.*version 3 and 4\. Upgrade"),
     "older": (lambda d: d.update(version=1), r"older version.*version 1.*version 3 and 4\. Save the problem anew"),
-    "version 0": (lambda d: d.update(version=0), r"wrong type.*\$\.version.*0 where"),
+    "version 0": (lambda d: d.update(version=0), r"older version.*\$\.version.*version 0"),
     "version true": (lambda d: d.update(version=True), r"wrong type.*\$\.version"),
     "missing": (lambda d: d.pop("starts"), r"entry is missing.*\$.*no 'starts'"),
     "extra": (lambda d: d["terminal"].update(bonus=1), r"unknown entry.*\$\.terminal.*'bonus'"),

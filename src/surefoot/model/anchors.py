@@ -16,7 +16,7 @@ from surefoot.model.lookup import Lookup
 from surefoot.model.naming import FeatureNames, listed, row_entries, told_entries, told_row
 from surefoot.model.priors import Prior
 from surefoot.model.reals import real, reals, vector
-from surefoot.tolerances import ANCHOR, SQUARES
+from surefoot.tolerances import ANCHOR, ANCHORS_TOGETHER, SQUARES
 
 Anchor = (
     tuple[ArrayLike | Mapping[str, float], ArrayLike] | tuple[ArrayLike | Mapping[str, float], ArrayLike, ArrayLike]
@@ -171,7 +171,7 @@ def _check_together(anchors: Anchors, limits: tuple[Limit, ...], priors: Sequenc
             b_ub=np.concatenate([cost + most, most - cost]),
             bounds=[*zip(low.tolist(), high.tolist(), strict=True), (0.0, None)],
         )
-        if found.status == 0 and (beyond := float(found.fun or 0.0)) > 1e-7:
+        if found.status == 0 and (beyond := float(found.fun or 0.0)) > ANCHORS_TOGETHER:
             raise InvalidInput(
                 "anchors contradict each other",
                 where=f"{where}, limit {limit.name!r}",

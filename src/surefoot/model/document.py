@@ -20,7 +20,7 @@ from surefoot.errors import UnreadableFile
 from surefoot.model import checked
 from surefoot.model.anchors import Anchor
 from surefoot.model.features import Features
-from surefoot.model.graph import NO_ACTION, Beyond, Layer, LayeredGraph
+from surefoot.model.graph import NO_ACTION, Beyond, Layer, LayeredGraph, made_once
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
@@ -111,12 +111,11 @@ def to_document(problem: Problem) -> Document:
 
 def _rays(graph: LayeredGraph) -> list[Document]:
     """Centres as numbers within their states, and cost features at intensity 0; what layers share is one array."""
-    made: dict[tuple[int, int], NDArray[Any]] = {}
-    for layer, rays in zip(graph.layers, graph.rays, strict=False):
-        made.setdefault((id(rays), id(layer.state_ptr)), center_numbers(rays.center, layer))
+    keys = [(id(rays), id(layer.state_ptr)) for layer, rays in zip(graph.layers, graph.rays, strict=False)]
+    numbers = made_once(keys, lambda h: center_numbers(graph.rays[h].center, graph.layers[h]))
     return [
-        {"center": made[id(rays), id(layer.state_ptr)], "cost_features": rays.cost_features}
-        for layer, rays in zip(graph.layers, graph.rays, strict=False)
+        {"center": center, "cost_features": rays.cost_features}
+        for center, rays in zip(numbers, graph.rays, strict=True)
     ]
 
 
@@ -161,30 +160,9 @@ def arrays_in(node: object) -> Iterator[NDArray[Any]]:
 
 
 def check_version(document: object) -> Document:
-    """The document if it is one of ours and not from the future; nothing else is looked at."""
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        kind = document.get("format") if isinstance(document, dict) else document
-        raise UnreadableFile(
-            "not a saved problem", where="$.format", got=f"{checked.short(kind)} where {FORMAT!r} is expected"
-        )
-    version = document.get("version")
-    if type(version) is int and version > VERSION:
-        raise UnreadableFile(
-            "the file is of a newer version",
-            where="$.version",
-            got=f"version {checked.short(version)}, this surefoot reads version {VERSION}",
-            fix="Upgrade surefoot to read it.",
-        )
-    if type(version) is int and 0 < version < _PLAIN:
-        raise UnreadableFile(
-            "the file is of an older version",
-            where="$.version",
-            got=f"version {version}, this surefoot reads version {_PLAIN} and {VERSION}",
-            fix="Save the problem anew from what it was made of.",
-        )
-    if type(version) is not int or version < 1:
-        raise checked.wrong("$.version", "a whole number from 1", version)
-    return document
+    """The document if it is one of ours, of a version that is read; nothing else is looked at."""
+    old = "Save the problem anew from what it was made of."
+    return checked.of_format(document, "a saved problem", FORMAT, (_PLAIN, VERSION), old)
 
 
 def from_document(document: Document, stored: Mapping[str, object], budget: int) -> Problem:

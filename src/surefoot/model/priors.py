@@ -20,6 +20,7 @@ from surefoot.model.limit import Feature, Interval, Limit
 from surefoot.model.naming import listed
 from surefoot.model.reals import constant
 from surefoot.model.sparse_rows import SparseRows
+from surefoot.tolerances import ANCHOR
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +106,7 @@ def check_prior(limit: Limit) -> None:
     if not math.isfinite(math.hypot(*(max(abs(low), abs(high)) for low, high in limit.prior))):
         raise InvalidInput("a prior is too wide to compute with", where=where, fix="Measure this cost in other units.")
     least = math.hypot(*(max(low, -high, 0.0) for low, high in limit.prior))
-    if limit.norm is not None and least > limit.norm * (1 + 1e-12):
+    if limit.norm is not None and least > limit.norm * (1 + ANCHOR):
         raise InvalidInput(
             "the prior is impossible under the norm",
             where=where,

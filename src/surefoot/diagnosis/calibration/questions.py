@@ -97,12 +97,8 @@ def scale_of(sample: Sample) -> Scale:
 
 
 def linearity(sample: Sample, error: float, quantile: float) -> Test:
-    """Lack of fit: do the means of repeated transitions lie on ⟨γ, x⟩, up to the declared misspecification?
-
-    F = (S_features − S_repeats)/(df) over S_repeats/(df). A misspecification ζ makes it noncentral, by at most n·ζ²/σ².
-    """
-    from scipy.stats import f, ncf
-
+    """Lack of fit: do the means of repeated transitions lie on ⟨γ, x⟩, up to the declared misspecification? What the
+    means explain beside the features, S_features − S_repeats, is compared with S_repeats."""
     fitted, line, means = sample.features.fitted(sample.y), sample.left(sample.features), sample.left(sample.means)
     whole, free, gained = line.squares, means.freedom, line.freedom - means.freedom
     if gained < 1:
@@ -116,20 +112,28 @@ def linearity(sample: Sample, error: float, quantile: float) -> Test:
         return Test(
             "linearity", 1.0 if whole <= 1e-18 * squares(sample.y) else 0.0, size=math.sqrt(whole / len(fitted))
         )
-    ratio = (whole - pure) / gained / (pure / free)
-    size = math.sqrt(max(0.0, (whole - pure) / len(fitted)))
+    return _lack_of_fit(whole - pure, gained, Scale(pure, free), Scale(pure, free), error, quantile, len(fitted))
+
+
+def _lack_of_fit(
+    explained: float, gained: int, rest: Scale, noise: Scale, error: float, quantile: float, n: int
+) -> Test:
+    """F = (explained/gained) over the mean square of the rest. A misspecification ζ makes it noncentral, by at most
+    n·ζ²/σ², with the least σ that the scale of the noise allows."""
+    from scipy.stats import f, ncf
+
+    ratio = explained / gained / (max(rest.squares, 1e-300) / rest.freedom)
+    size = math.sqrt(max(0.0, explained / n))
     if error == 0.0:
-        return Test("linearity", float(f.sf(ratio, gained, free)), size=size)
-    least = Scale(pure, free).below(1.0 - quantile / 2.0) or 0.0
-    beside = len(fitted) * error**2 / least**2
-    p = float(ncf.sf(ratio, gained, free, beside)) if math.isfinite(beside) else 1.0
+        return Test("linearity", float(f.sf(ratio, gained, rest.freedom)), size=size)
+    least = noise.below(1.0 - quantile / 2.0) or 0.0
+    beside = n * error**2 / least**2 if least > 0.0 else math.inf
+    p = float(ncf.sf(ratio, gained, rest.freedom, beside)) if math.isfinite(beside) else 1.0
     return Test("linearity", min(1.0, 2.0 * (0.0 if math.isnan(p) else p)), size=size)
 
 
 def _curvature(sample: Sample, fitted: FloatArray, whole: float, error: float, quantile: float) -> Test:
     """Without repeats: does the square of the fit explain anything more? (Tukey's test, one degree of freedom.)"""
-    from scipy.stats import f, ncf
-
     free = sample.features.freedom - 1
     bend = fitted**2
     bend = bend - sample.features.fitted(bend)
@@ -137,12 +141,8 @@ def _curvature(sample: Sample, fitted: FloatArray, whole: float, error: float, q
     if free < 1 or length <= 1e-18 * max(squares(fitted**2), 1e-300) or whole == 0.0:
         return Test("linearity", None, "there are too few repeats and too few rows to tell")
     explained = float(bend @ sample.y) ** 2 / length
-    ratio = explained / (max(whole - explained, 1e-300) / free)
-    if error == 0.0:
-        return Test("linearity", float(f.sf(ratio, 1, free)), size=math.sqrt(explained / len(fitted)))
-    least = Scale(whole, free + 1).below(1.0 - quantile / 2.0) or 0.0
-    p = float(ncf.sf(ratio, 1, free, len(fitted) * error**2 / least**2))
-    return Test("linearity", min(1.0, 2.0 * (0.0 if math.isnan(p) else p)), size=math.sqrt(explained / len(fitted)))
+    rest, noise = Scale(whole - explained, free), Scale(whole, free + 1)
+    return _lack_of_fit(explained, 1, rest, noise, error, quantile, len(fitted))
 
 
 def episodes(sample: Sample) -> tuple[Test, Between | None]:

@@ -14,9 +14,9 @@ import numpy as np
 
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import FloatArray
+from surefoot.tolerances import FEATURE
 
 _TRIED = 3
-_AGREE = 1e-9  # vectorised code may round otherwise, never by more
 
 
 class Call:
@@ -68,7 +68,7 @@ class Call:
             return None
         for i in sorted({0, n // 2, n - 1})[:_TRIED]:
             alone = self.one(h, x[:, i], *rest)
-            if not np.allclose(found[:, i], alone, rtol=_AGREE, atol=_AGREE * max(1.0, float(np.abs(alone).max()))):
+            if not np.allclose(found[:, i], alone, rtol=FEATURE, atol=FEATURE * max(1.0, float(np.abs(alone).max()))):
                 return None
         return np.ascontiguousarray(found)
 

@@ -19,8 +19,7 @@ from surefoot.errors import InvalidInput
 from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze
 from surefoot.model.labels import shown
 from surefoot.model.reals import real
-
-ROUNDING = 1e-12  #: of a coordinate's size: boxes are widened by it, so that rounding leaves out no cell
+from surefoot.tolerances import CELL
 
 MOST_CELLS = 1 << 53  #: of a plant with an endless coordinate: every number of a cell is exact as a float, and in JSON
 
@@ -92,11 +91,11 @@ class Cells:
     def guard(self) -> FloatArray:
         """(n,) how much boxes are widened: far above what rounding does to a next state, far below any disturbance. Of
         an endless coordinate that at its origin; :meth:`slack` has what it is elsewhere."""
-        return freeze(ROUNDING * np.array([_size(edge) for edge in self.edges]))
+        return freeze(CELL * np.array([_size(edge) for edge in self.edges]))
 
     def slack(self, x: FloatArray) -> FloatArray:
         """How much boxes are widened at points (n,) or (n, P)."""
-        away = np.array([ROUNDING * isinstance(edge, Endless) for edge in self.edges])
+        away = np.array([CELL * isinstance(edge, Endless) for edge in self.edges])
         shape = (-1,) + (1,) * (x.ndim - 1)
         return np.asarray(self.guard.reshape(shape) + away.reshape(shape) * np.abs(x))
 
@@ -302,7 +301,7 @@ class Inputs:
             off, ways = wanted - grid[centre], grid - grid[centre]
             lengths = (ways * ways).sum(axis=1)
             share = (ways @ off) / np.where(lengths > 0.0, lengths, np.inf)
-            beside = np.abs(off - share[:, None] * ways).max(axis=1) <= ROUNDING * np.abs(grid).max()
+            beside = np.abs(off - share[:, None] * ways).max(axis=1) <= CELL * np.abs(grid).max()
             fits = np.flatnonzero(beside & (share > 0.0) & (share < 1.0))
             if len(fits):
                 number = int(fits[lengths[fits].argmin()])

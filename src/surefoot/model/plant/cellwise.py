@@ -20,6 +20,7 @@ from surefoot.model.plant.cells import Cells
 from surefoot.model.plant.given import with_remainders
 from surefoot.model.plant.reach import Reach, corners_of, quadrature, successors
 from surefoot.model.problem import Problem
+from surefoot.tolerances import CELL, CHANCE_ASTRAY, CHANCE_LEFT
 
 if TYPE_CHECKING:
     from surefoot.model.plant.plant import Plant
@@ -130,13 +131,13 @@ def cell_chances(
     first, last = (np.array([edge[i] for edge in cells.edges])[:, None, None] for i in (0, -1))
     for i, model in enumerate(reach.models):
         y = model.at(h, x, u)[:, None, :]
-        tiny = 1e-12 * (np.abs(y) + high - low)
+        tiny = CELL * (np.abs(y) + high - low)
         point = (y >= low - tiny * (low == first)) & ((y < high) | ((high == last) & (y <= high + tiny)))
         wide = np.maximum(0.0, np.minimum(high, y + half) - np.maximum(low, y - half))
         share = np.where(half > 0.0, wide / np.where(half > 0.0, 2.0 * half, 1.0), point).prod(axis=0)  # (E, Q)
         left = 1.0 - share.sum(axis=0)
-        left[left < 1e-9] = 0.0
-        if not out and left.max() > 1e-6:
+        left[left < CHANCE_LEFT] = 0.0
+        if not out and left.max() > CHANCE_ASTRAY:
             q = int(left.argmax())
             raise InvalidInput(
                 "a model leaves the box that was computed for its cell",

@@ -17,11 +17,10 @@ from surefoot.model.plant.calls import said
 from surefoot.model.plant.cellwise import cells_in
 from surefoot.model.plant.reach import successors
 from surefoot.streams import stream
+from surefoot.tolerances import FEATURE
 
 if TYPE_CHECKING:
     from surefoot.model.plant.plant import Plant
-
-_TOLERANCE = 1e-9  # of the size of a feature: corners and interior are rounded apart
 
 
 @dataclass(frozen=True)
@@ -157,7 +156,7 @@ def _features(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[
 
 def _apart(inside: FloatArray, between: FloatArray, size: FloatArray) -> tuple[int, int] | None:
     """(feature, point) where features (dc, P) differ most from what they should be, None where they do not."""
-    off = np.abs(inside - between) - _TOLERANCE * np.maximum(size, 1e-300)
+    off = np.abs(inside - between) - FEATURE * np.maximum(size, 1e-300)
     if not (off > 0).any():
         return None
     k, p = np.unravel_index(int(off.argmax()), off.shape)

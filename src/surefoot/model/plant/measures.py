@@ -19,6 +19,7 @@ from surefoot.model.graph import FloatArray
 from surefoot.model.plant.calls import Call
 from surefoot.model.plant.cells import Cells, Endless
 from surefoot.model.plant.given import make_function
+from surefoot.tolerances import CELL
 
 Measure = Callable[..., Any]
 """(h, x, u) → features, or (h, x, u, x_next) → features."""
@@ -141,7 +142,7 @@ def _check_hat(item: Hat, cells: Cells) -> None:
             knots = () if knots is None else knots
         if knots is None:
             continue
-        strange = [k for k in knots if not np.isclose(edges, k, rtol=1e-12, atol=1e-12 * np.ptp(edges)).any()]
+        strange = [k for k in knots if not np.isclose(edges, k, rtol=CELL, atol=CELL * np.ptp(edges)).any()]
         if strange or len(knots) < 2 or list(knots) != sorted(set(knots)):
             fix = (
                 f"Choose from {np.round(edges, 9).tolist()[:12]}, in increasing order." if knots else "Give some knots."

@@ -19,6 +19,7 @@ from surefoot.errors import InvalidInput
 from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.plant.calls import Call
 from surefoot.model.plant.cells import Cells, Inputs
+from surefoot.tolerances import CELL, CHANCE_ASTRAY, CHANCE_LEFT
 
 Boxes = list[tuple[FloatArray, FloatArray]]
 """The parts of a union, low and high ends (n, P) each."""
@@ -271,7 +272,7 @@ def _land(
                         found[edge_number] += weight * share
                         best, missing = edge_number, False
                         break
-                if missing and share > 1e-6:
+                if missing and share > CHANCE_ASTRAY:
                     return p
             d = n - 1
             while d >= 0:
@@ -282,11 +283,11 @@ def _land(
                 d -= 1
             if d < 0:
                 break
-        if left > 1e-9:
+        if left > CHANCE_LEFT:
             end = ptr[pair + 1] - 1
             if successor[end] == outside:
                 found[end] += weight * left
-            elif best >= 0 and left < 1e-6:
+            elif best >= 0 and left < CHANCE_ASTRAY:
                 found[best] += weight * left
             else:
                 return p
@@ -297,7 +298,7 @@ def _land(
 def _overlap(y: float, half: float, low: float, high: float, at: int, cells: int) -> float:
     """The share of [y − half, y + half] in [low, high); of a single point 1 or 0. A last cell is closed."""
     if half == 0.0:
-        tiny = 1e-12 * (abs(y) + high - low)
+        tiny = CELL * (abs(y) + high - low)
         above = y >= low or (at == 0 and y >= low - tiny)
         below = y < high or (at == cells - 1 and y <= high + tiny)
         return 1.0 if above and below else 0.0
