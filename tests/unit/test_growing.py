@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.errors import InvalidInput
+from surefoot.errors import InvalidInput, UnknownLabel
 from surefoot.model.appended import Appended
 from surefoot.model.graph import OUTSIDE
 from surefoot.model.growing import fully_grown, grower_of, replayed
@@ -70,6 +70,16 @@ def test_what_is_not_expanded_is_hoped_to_be_the_best_there_could_be() -> None:
     plan = sf.LsviNew(walk()).plan
     assert plan.hope.best.value[0][0] == pytest.approx(6.0)  # a jump, and 5 more to come
     assert plan.hope.sure.value[0][0] == pytest.approx(0.5)
+
+
+def test_nothing_is_learned_from_a_transition_to_what_is_not_expanded() -> None:
+    """Several successors stand behind that one name, each with features of its own."""
+    problem = walk(cost_features=lambda h, s, a, s2: [1.0, s2 / 5, 0.7 * (a == "jump")])
+    (name, *_) = problem.successors(0, problem.starts[0], "jump")
+    agent = sf.LsviNew(problem)
+    agent.begin_episode()
+    with pytest.raises(UnknownLabel, match="outside the declared support"):
+        agent.observe(0, problem.starts[0], "jump", name, 0.1)
 
 
 def test_indices_stay_and_arrays_are_appended_to() -> None:

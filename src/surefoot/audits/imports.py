@@ -108,6 +108,6 @@ def logged_features(problem: Problem, row: list[Any]) -> Any:
     pair, after = problem.pair(h, state, label(row[2])), problem.state(h + 1, label(row[3]))
     edge = None if pair is None or after is None else problem.edge(h, pair, after)
     layer, intensity = problem.layers[h], row[4] if len(row) == 6 else None
-    if edge is None or pair is None or not layer.can_have(pair, intensity):
+    if edge is None or pair is None or not problem.expanded(h, pair) or not layer.can_have(pair, intensity):
         return None
     return layer.measured(pair, edge, intensity)

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from surefoot.errors import UnknownLabel
-from surefoot.model.graph import FloatArray, LayeredGraph, freeze
+from surefoot.model.graph import OUTSIDE, FloatArray, LayeredGraph, freeze
 from surefoot.model.labels import Label, Names, shown
 from surefoot.model.limit import Limit
 from surefoot.model.naming import Naming
@@ -68,7 +68,8 @@ class Lookup:
         layer, pair = self.graph.layers[self._layer(h)], self.pair_index(h, s, a)
         target = self.state_index(h + 1, s2)
         first, end = int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1])
-        for edge in range(first, end):
+        outside = self.graph.beyond is not None and target == OUTSIDE  # which stands for many states
+        for edge in () if outside else range(first, end):
             if layer.successor[edge] == target:
                 return edge
         raise UnknownLabel(

@@ -140,8 +140,8 @@ def check_plant_file(path: Path, opened: Record, plant: Plant | None, layer: Fil
     if plant is not None:
         known = json.loads(data)
         for key, value in plant.document().items():
-            if known[key] != value:
-                got = f"another {key}: {value!r:.100}, the study has {known[key]!r:.100}"
+            if known.get(key) != value:
+                got = f"another {key}: {value!r:.100}, the study has {known.get(key)!r:.100}"
                 raise InvalidInput("the study was begun with another plant", where=str(path), got=got)
 
 
