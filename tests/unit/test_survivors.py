@@ -14,7 +14,7 @@ import pytest
 import surefoot as sf
 from surefoot.audits.audit import Unreadable, audit
 from surefoot.audits.declaration import read_problem
-from surefoot.audits.knowledge import Limit, knowledge
+from surefoot.audits.problem import Limit, knowledge
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.estimate.bank import factored
 from surefoot.estimate.costs import split

@@ -16,8 +16,7 @@ import numpy as np
 
 from surefoot.audits.chain import Record, compact
 from surefoot.audits.grown import other_graph, other_growth
-from surefoot.audits.knowledge import Knowledge
-from surefoot.audits.problem import NONE, Layer, Problem, label
+from surefoot.audits.problem import NONE, Knowledge, Layer, Problem, label
 
 _ROUNDING = 1e-9  # relative, of a noise scale that is just large enough
 

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.audits.knowledge import Knowledge, norms_alone
-from surefoot.audits.problem import Problem
+from surefoot.audits.problem import Knowledge, Problem, norms_alone
 from surefoot.audits.rays import Line
 
 MOST_VISITED = 64  #: rows of a regression whose visits are counted one by one

@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.audits.knowledge import Limit
-from surefoot.audits.problem import NONE, Layer, Names, Problem, Unreadable, label
+from surefoot.audits.problem import NONE, Layer, Limit, Names, Problem, Unreadable, label
 from surefoot.storage import archive as npz
 from surefoot.storage import documents
 

@@ -1,6 +1,6 @@
 """The audit's own look at logged rows: what they are of, is any counted twice, and which a person vouched for.
 
-Part of the audit: imports nothing of surefoot. Which rows are alike is described in :mod:`surefoot.study.repeats`.
+Part of the audit: imports nothing of surefoot. Which rows are alike is described in :mod:`surefoot.study.importing`.
 """
 
 from __future__ import annotations

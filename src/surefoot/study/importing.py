@@ -18,12 +18,20 @@ no bound holds. When some limits' costs of a row are missing, all of that row's 
 Gram matrix; the same condition covers that. Nor may these rows have chosen what scales or regularises rows, above all a
 prior (``sf.calibrate`` may propose one): (S3) wants that fixed before its data.
 
-**Duplicates are refused.** Every row is compared with every other row of the import, of former imports, and with all
-that was told to this study: by episode and step where ids are given, and by content in any case (``repeats`` says
-what is alike, and why). Where no limit has noise there is nothing to count twice, and contents are not compared. Rows
-that are alike are refused, unless a person says that they are different measurements: ``different="the sensor has
-steps of 0.01"``. The reason and the number of such rows stand in the import's record, in the status, the report and
-the audit. Every row then needs its ``episode``: ids are all that is left to tell a copy from a measurement.
+**No measurement counts twice**: its noise would count twice, and no bound would hold. Every row is compared with every
+other row of the import, of former imports, and with all that was told to this study. Two rows with the same episode and
+step are one measurement, whatever anybody says; ids are compared as a person reads them: ``"1"``, ``1``, ``1.0`` and
+``" 01"`` are one id. Two rows are *alike* when they have the same state, action and next state, at whatever step and
+intensity, and costs that agree to twelve digits. A sensor that gives all the digits of a number practically never does
+that by chance: not once among a hundred thousand measurements of one transition, as a rule. A copy always does, also
+one that was permuted, given other episode ids or another step, cut in parts, or converted to other units and back; not
+one whose costs were rounded or altered on the way, against which only ids help. Where no limit has noise there is
+nothing to count twice, and contents are not compared.
+
+With a coarse sensor different measurements are alike quite often, and nothing in the rows tells them from copies. They
+are refused, unless a person says that they are different measurements: ``different="the sensor has steps of 0.01"``.
+The reason and the number of such rows stand in the import's record, in the status, the report and the audit. Every row
+then needs its ``episode``: ids are all that is left to tell a copy from a measurement.
 
 **Rows from before a drift are refused.** Once data were discarded, a row needs its ``time``: when it was measured, as
 text with a time zone (``2026-07-01T08:00:00Z``) or in seconds since 1970. It must be later than the discard.
@@ -35,8 +43,10 @@ epoch's first plan, which depends on no data at all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -47,11 +57,15 @@ from surefoot.logs.rows import LAST, RowReader, episode_in, episode_key
 from surefoot.model.labels import Label, shown
 from surefoot.model.problem import Problem
 from surefoot.storage.disk import FileLayer
-from surefoot.study import records, repeats
-from surefoot.study.records import Record
+from surefoot.study import journal as journals
+from surefoot.study import records
+from surefoot.study.records import Record, compact
 from surefoot.study.standing import Standing
 
 _MOST_FAULTS = 10
+_DIGITS = 12  # of costs that are compared
+_KINDS = tuple(f'"kind":"{kind}"'.encode() for kind in ("tell", "terminal", "import"))
+_plain = json.JSONEncoder(separators=(",", ":")).encode  # a tuple and a JSON array give the same
 
 
 @dataclass(frozen=True)
@@ -103,11 +117,11 @@ def prepare(
     if different is not None and reader.episodes is None:
         fix = "Without an id nothing tells a copy from a measurement that is like it."
         raise InvalidInput("different measurements need an episode in every row", where=reader.source, fix=fix)
-    known = repeats.KnownRows.of(journal, layer, problem.horizon - 1)
+    known = KnownRows.of(journal, layer, problem.horizon - 1)
     reader.refuse_same_steps(known)
     return {
         "source": source or reader.source or "rows",
-        "digest": repeats.rows_digest(reader.rows),
+        "digest": rows_digest(reader.rows),
         "episodes": reader.episodes,
         "different": different,
         "repeated": reader.repeated(known, refuse=different is None),
@@ -238,7 +252,7 @@ class _Reader:
 
     # --- against what is there ---------------------------------------------------------------------------
 
-    def refuse_same_steps(self, known: repeats.KnownRows) -> None:
+    def refuse_same_steps(self, known: KnownRows) -> None:
         """No episode's step is imported twice, whatever its rows say; nor an episode in parts that share an offset."""
         shared = self._problem.shared_offsets
         found = list(known.same_steps(self._ids, self.rows, shared)) if self._ids else []
@@ -251,7 +265,7 @@ class _Reader:
                 "Leave them out; where another log counts its episodes alike, give them ids of their own.",
             )
 
-    def repeated(self, known: repeats.KnownRows, *, refuse: bool) -> int:
+    def repeated(self, known: KnownRows, *, refuse: bool) -> int:
         """How many rows are like another one; with ``refuse`` there must be none."""
         noisy = any(limit.noise > 0.0 for limit in self._problem.limits)
         found = list(known.alike(self.rows, self._places)) if noisy else []
@@ -262,7 +276,7 @@ class _Reader:
                 "Leave copies out: noise that counts twice voids every bound. If they are different measurements, of a "
                 'coarse sensor say, give every row its episode and import with different="why"; it is journalled.',
             )
-        if refuse and repeats.rows_digest(self.rows) in known.digests:
+        if refuse and rows_digest(self.rows) in known.digests:
             raise InvalidInput("nothing was imported, the same list of rows was imported before", where=self.source)
         return len(found)
 
@@ -270,3 +284,88 @@ class _Reader:
         shown_rows = "; ".join(f"{self._places[i]}: {text}" for i, text in found[:_MOST_FAULTS])
         got = f"{len(found)} of {len(self.rows)} rows: {shown_rows}{'; …' if len(found) > _MOST_FAULTS else ''}"
         raise InvalidInput(f"nothing was imported, {rule}", where=self.source, got=got, fix=fix)
+
+
+# --- what there is already ------------------------------------------------------------------------------
+
+
+def rows_digest(rows: list[Any]) -> str:
+    return hashlib.sha256(compact(rows).encode("ascii")).hexdigest()
+
+
+def content(row: Sequence[Any]) -> str | None:
+    """What two rows share when they are alike; None without a cost, which touches values only, never safety."""
+    if row[-1] is None:
+        return None
+    return _plain(
+        [*row[1 : min(4, len(row) - 1)], [f"{cost + 0.0:.{_DIGITS}g}" for cost in row[-1]]]
+    )  # + 0.0: there is no minus zero
+
+
+def _step(episode: Any, row: Sequence[Any]) -> str:
+    return f"{row[0]} {episode_key(episode)}"
+
+
+@dataclass
+class KnownRows:
+    """All measurements so far, and where each stands."""
+
+    digests: set[str] = field(default_factory=set)  # of former imports
+    steps: dict[str, str] = field(default_factory=dict)  # (episode, step) of imported rows
+    episodes: dict[str, str] = field(default_factory=dict)  # of imported rows
+    rows: dict[str, str] = field(default_factory=dict)  # by content
+
+    @classmethod
+    def of(cls, path: Path, layer: FileLayer, last: int) -> KnownRows:
+        """What a journal holds, of every epoch; ``last`` is the last step, H−1."""
+        known = cls()
+        for line in journals.read_lines(path, layer):
+            if any(kind in line.text[:80] for kind in _KINDS):
+                known._enter(line.record(path), last)
+        return known
+
+    def _enter(self, record: Record, last: int) -> None:
+        n = record["n"]
+        if record["kind"] == "tell":
+            if record["unused"] is None:
+                row = [record[key] for key in ("step", "state", "action", "next_state", "cost")]
+                self._enter_row(row, f"the tell of record {n}")
+        elif record["kind"] == "terminal":
+            self._enter_row([last, record["state"], record["cost"]], f"the last cost of record {n}")
+        else:
+            self.digests.add(record["digest"])
+            where = f"a row of the import of record {n}"
+            for row in record["rows"]:
+                self._enter_row(row, where)
+            for episode, row in zip(record["episodes"] or (), record["rows"], strict=False):
+                self.steps.setdefault(_step(episode, row), where)
+                self.episodes.setdefault(episode_key(episode), where)
+
+    def _enter_row(self, row: Sequence[Any], where: str) -> None:
+        key = content(row)
+        if key is not None:
+            self.rows.setdefault(key, where)
+
+    def same_steps(self, episodes: Sequence[Any], rows: Sequence[Any], offsets: bool) -> Iterator[tuple[int, str]]:
+        """(row, where it stands already) for each row whose episode and step were imported before.
+
+        ``offsets``: the rows of an episode share one; then the rest of an episode is refused too, since plans that were
+        made in between have seen it (spec 3)."""
+        for i, (episode, row) in enumerate(zip(episodes, rows, strict=True)):
+            where = self.episodes.get(episode_key(episode)) if offsets else self.steps.get(_step(episode, row))
+            if where is not None:
+                yield i, where
+
+    def alike(self, rows: Sequence[Any], places: Sequence[str]) -> Iterator[tuple[int, str]]:
+        """(row, which one it is like) for each row that is like one before it, here or in the journal."""
+        here: dict[str, int] = {}
+        for i, row in enumerate(rows):
+            key = content(row)
+            if key is None:
+                continue
+            if key in self.rows:
+                yield i, self.rows[key]
+            elif key in here:
+                yield i, places[here[key]]
+            else:
+                here[key] = i

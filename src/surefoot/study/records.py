@@ -68,7 +68,7 @@ was not measured.
 **import** (logged rows; between episodes, never in safe mode)
     ``source`` · ``digest`` sha256, in hex, of the compact JSON of ``rows`` · ``episodes`` null, or for each row the
     id of its episode in the log · ``different`` null, or why a person says that rows which are like others
-    (:mod:`surefoot.study.repeats`) are different measurements; each row then has an episode · ``repeated`` how many
+    (:mod:`surefoot.study.importing`) are different measurements; each row then has an episode · ``repeated`` how many
     rows are like one before them, told or imported, in any epoch; 0 where no limit has noise, and where ``different``
     is null · ``since`` the earliest time at which a row was measured, null when some row does not say; once data were
     discarded it must be later than that · ``rows`` a list; a transition is ``[step, state, action, next_state,
