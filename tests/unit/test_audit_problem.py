@@ -322,14 +322,17 @@ def test_a_next_state_lies_in_its_boxes_or_none_is_known(points: Points) -> None
     ):
         said.clear()
         point = {"state": after, "boxes": [[[9.0, 9.0], [9.0, 9.0]], [[0.5, 0.5], [0.6, 0.6]]], "features": [0.1]}
-        found, x = points.tell(1, {**record, "point": point}, pair, edge)
+        found, x = points.tell(1, {**record, "point": point}, pair, edge, None)
         assert (found, None if x is None else x.tolist()) == ((edge, [0.1]) if goes else (None, None))
         assert said == []
-    points.tell(1, {**record, "next_state": 1, "point": {**point, "state": [0.6, 0.6]}}, 0, 0)
+    points.tell(1, {**record, "next_state": 1, "point": {**point, "state": [0.6, 0.6]}}, 0, 0, None)
     assert said[0] == "[0.6, 0.6] does not lie in cell 1"
     said.clear()
-    points.tell(1, {**record, "point": {**point, "state": [0.6, 0.6], "features": [0.1001]}}, 0, 0)
+    points.tell(1, {**record, "point": {**point, "state": [0.6, 0.6], "features": [0.1001]}}, 0, 0, None)
     assert "outside those of its cell's corners" in said[0]
+    said.clear()
+    points.tell(1, {**record, "point": {**point, "state": [0.6, 0.6]}}, 0, 0, {"boxes": [], "features": [[0.1]]})
+    assert said == ["its boxes are not those of what was offered"]
 
 
 def test_cells_of_one_width_on_an_endless_coordinate() -> None:
