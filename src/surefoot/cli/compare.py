@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from surefoot.cli import options
+from surefoot.errors import SurefootError
 
 
 def compare_command(
@@ -72,8 +73,8 @@ def _show(out: Path) -> None:
         from surefoot.reports.pictures.field import save_figures
 
         save_figures(field, out)
-    except ImportError:
-        typer.echo("figures need matplotlib: pip install 'surefoot[plot]'", err=True)
+    except SurefootError as error:
+        typer.secho(f"no figures: {error}", fg="yellow", err=True)
     rows = [
         [row.label, f"{row.earned:.2f}", f"{row.per_episode:.3g}", f"{row.unsafe_runs} of {row.runs}"]
         for row in sorted(field.overall(), key=lambda row: (row.unsafe_runs > 0, -row.earned))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surefoot.reports.field import LEVELS, Field, Overall
-from surefoot.reports.pictures import style
+from surefoot.reports.pictures.style import LIGHT, pyplot, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,31 +20,17 @@ LINE, LETTER = 11.0, 5.4  # points: how high a line of text is, and about how wi
 
 def save_figures(field: Field, folder: Path) -> list[Path]:
     """``plane.png`` and ``profiles.png``, and both as SVG."""
-    import matplotlib
-
-    look: Any = style.parameters(style.LIGHT)
-    with matplotlib.rc_context(look):
-        found = []
-        for name, draw in (("plane", _plane), ("profiles", _profiles)):
-            figure = draw(field)
-            for kind in ("png", "svg"):
-                path = folder / f"{name}.{kind}"
-                figure.savefig(path, dpi=130, metadata={"Date": None} if kind == "svg" else None)
-                found.append(path)
-    return found
+    plt, context = pyplot(LIGHT)
+    with context:
+        return [
+            save_figure(plt, draw(plt, field), folder / f"{name}.{kind}")
+            for name, draw in (("plane", _plane), ("profiles", _profiles))
+            for kind in ("png", "svg")
+        ]
 
 
-def _figure(width: float, height: float, panels: int) -> tuple[Any, Any]:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure, figure.subplots(1, panels, sharey=True, squeeze=False)[0]
-
-
-def _plane(field: Field) -> Any:
-    figure, (axes,) = _figure(9.5, 6.2, 1)
+def _plane(plt: Any, field: Field) -> Any:
+    figure, axes = plt.subplots(figsize=(9.5, 6.2), layout="constrained")
     rows = field.overall()
     for row in rows:
         safe = row.unsafe_runs == 0
@@ -119,9 +105,10 @@ def _reach(at: float, low: float, high: float) -> list[list[float]]:
     return [[max(0.0, at - low)], [max(0.0, high - at)]]
 
 
-def _profiles(field: Field) -> Any:
+def _profiles(plt: Any, field: Field) -> Any:
     """A row per agent; darker where more of its runs earned at least that much."""
-    figure, both = _figure(10.5, 1.2 + 0.22 * len(field.labels), 2)
+    size = (10.5, 1.2 + 0.22 * len(field.labels))
+    figure, both = plt.subplots(1, 2, sharey=True, figsize=size, layout="constrained")
     ranked = sorted(field.labels, key=lambda name: tuple(-field.profile(name, safe).mean() for safe in (True, False)))
     titles = "Runs that broke no limit", "All runs, whatever they broke"
     for axes, title, safe_only in zip(both, titles, (True, False), strict=True):
