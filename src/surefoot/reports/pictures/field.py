@@ -107,7 +107,7 @@ def _reach(at: float, low: float, high: float) -> list[list[float]]:
 
 def _profiles(plt: Any, field: Field) -> Any:
     """A row per agent; darker where more of its runs earned at least that much."""
-    size = (10.5, 1.2 + 0.22 * len(field.labels))
+    size = (10.5, max(2.8, 1.2 + 0.22 * len(field.labels)))  # the colour bar needs some room
     figure, both = plt.subplots(1, 2, sharey=True, figsize=size, layout="constrained")
     ranked = sorted(field.labels, key=lambda name: tuple(-field.profile(name, safe).mean() for safe in (True, False)))
     titles = "Runs that broke no limit", "All runs, whatever they broke"
@@ -121,5 +121,5 @@ def _profiles(plt: Any, field: Field) -> Any:
         axes.hlines(np.arange(1, len(ranked)), LEVELS[0], LEVELS[-1], color="white", linewidth=1.5)
         axes.set_title(title)
         axes.set_xlabel("earned, at least")
-    figure.colorbar(shown, ax=both, label="share of runs, worlds weighted alike", shrink=0.7)
+    figure.colorbar(shown, ax=both, label="share of runs,\nworlds weighted alike", shrink=0.7)
     return figure
