@@ -16,6 +16,7 @@ from surefoot.model import checked
 from surefoot.runs.record import EpisodeTable, PlanTable
 from surefoot.runs.run import describe
 from surefoot.storage import archive as npz
+from surefoot.storage.documents import reading
 from surefoot.worlds.world import World
 
 if TYPE_CHECKING:
@@ -55,12 +56,9 @@ def save_checkpoint(path: Path, session: Session) -> None:
 
 def load_checkpoint(path: Path, agent: Agent, world: World) -> Saved:
     """Read a checkpoint and refuse one that another problem, agent or constant made."""
-    try:
+    with reading(path, "the checkpoint cannot be read"):
         manifest, saved = _read(path)
         made_with = {name: manifest[name] for name in DECISIVE}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        got = str(error) if isinstance(error, UnreadableFile) else repr(error)
-        raise UnreadableFile("the checkpoint cannot be read", where=str(path), got=got) from error
     _same(made_with, describe(agent, world, 0, saved.episodes, saved.done, {}))
     return saved
 

@@ -48,8 +48,10 @@ from surefoot.plan.purpose import NOT_EXPLORING, purposes
 from surefoot.runs.record import PlanTable
 from surefoot.storage import archive as npz
 from surefoot.storage import disk
+from surefoot.storage.documents import reading
 
 MOST = 24  #: files per run
+UNREADABLE = "the snapshot cannot be read"
 MOST_TRIPLETS = 20_000  #: of a problem, all layers together; larger ones keep no snapshots
 
 
@@ -128,32 +130,25 @@ def grown_in(folder: Path, problem: Problem) -> Problem:
     paths = sorted(folder.glob("plan-*.npz"))
     if problem.growth is None or not paths:
         return problem
-    arrays = _read(paths[-1], problem)[1]
+    with reading(paths[-1], UNREADABLE):
+        arrays = _read(paths[-1], problem)[1]
     return grown_as_saved(problem, {name.replace("growth_", "growth/"): array for name, array in arrays.items()})
 
 
 def load_snapshot(path: Path, problem: Problem) -> Snapshot:
     """Read a snapshot of the given problem's plan, or of the plan of a smaller graph that the problem has grown out of:
     nothing is certified of what came later."""
-    header, arrays = _read(path, problem)
-    try:
-        return _cut(header, arrays, problem)
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        got = str(error) if isinstance(error, UnreadableFile) else repr(error)
-        raise UnreadableFile("the snapshot cannot be read", where=str(path), got=got) from error
+    with reading(path, UNREADABLE):
+        return _cut(*_read(path, problem), problem)
 
 
 def _read(path: Path, problem: Problem) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    try:
-        with npz.opened(path) as (header, open_members):
-            arrays = dict(open_members())
-        checked.of_format(header, "a plan", "surefoot-plan", _version(problem), "Run anew.")
-        if header["problem"] != problem.first.digest:
-            raise UnreadableFile("the snapshot is of another problem")
-        return header, arrays
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        got = str(error) if isinstance(error, UnreadableFile) else repr(error)
-        raise UnreadableFile("the snapshot cannot be read", where=str(path), got=got) from error
+    with npz.opened(path) as (header, open_members):
+        arrays = dict(open_members())
+    checked.of_format(header, "a plan", "surefoot-plan", _version(problem), "Run anew.")
+    if header["problem"] != problem.first.digest:
+        raise UnreadableFile("the snapshot is of another problem")
+    return header, arrays
 
 
 def _cut(header: dict[str, Any], arrays: dict[str, NDArray[Any]], problem: Problem) -> Snapshot:

@@ -9,7 +9,8 @@ import json
 import math
 import reprlib
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,16 @@ from surefoot.errors import UnreadableFile
 MAX_BYTES = 64 << 20
 MAX_BRACKETS = 4 << 20
 MAX_TOML = 1 << 20  # bytes
+
+
+@contextmanager
+def reading(path: Path, rule: str) -> Iterator[None]:
+    """Turn whatever goes wrong while a file is read into one error that names it."""
+    try:
+        yield
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        got = str(error) if isinstance(error, UnreadableFile) else repr(error)
+        raise UnreadableFile(rule, where=str(path), got=got) from error
 
 
 def read_json(path: Path, fix: str = "") -> tuple[Any, int]:
