@@ -90,18 +90,18 @@ def test_dask_gives_the_same_bytes_and_shows_how_it_goes(
     assert "all episodes" in capsys.readouterr().err
 
 
-def test_a_run_of_many_goes(on: str, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_of_many_stints(on: str, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every go ends after some looks, comes home, and is gone on with by another worker."""
-    goes = list[bool]()
-    real = away.write_home
-    monkeypatch.setattr(away, "write_home", lambda place, files, done: goes.append(done) or real(place, files, done))
+    stints = list[bool]()
+    real = away.write_back
+    monkeypatch.setattr(away, "write_back", lambda place, files, done: stints.append(done) or real(place, files, done))
     with made.cluster(
         preload=["from surefoot.sweeps.engines import away; away.SHORTEST = 1e-3; away.SAVE_SHARE = 0"]
     ) as c:
         outcome = sweep.sweep(made.many(1, 300), tmp_path / "s", on=c.scheduler_address, checkpoint_seconds=0)
     assert outcome.finished == 1
-    assert goes.count(False) > 1
-    assert goes.count(True) == 1
+    assert stints.count(False) > 1
+    assert stints.count(True) == 1
     sweep.sweep(made.many(1, 300), tmp_path / "here", jobs=1)
     assert contents(tmp_path / "s") == contents(tmp_path / "here")
     assert left_over(tmp_path / "s") == []
