@@ -33,7 +33,6 @@ from benchmarks.numpy_plan import numpy_plan
 from benchmarks.problems import learned, random_problem
 from benchmarks.rows_per_pair import rows_per_pair
 from benchmarks.timing import best_of, show
-from surefoot.estimate import kernels
 from surefoot.plan.directed import MOST_TARGETS
 from surefoot.plan.hope import reached
 
@@ -78,10 +77,15 @@ def _product_in_blocks(x: Any, square: Any, step: int, out: Any) -> None:
         out[block] = np.dot(x[block * step : min(len(x), (block + 1) * step)], square)[0, 0]
 
 
+def _rows_in_cache(dim: int) -> int:
+    """Two such blocks fit the second cache; never a power of two, where columns would compete for cache lines."""
+    return max(56, 8064 // dim)
+
+
 def cached_product_rate(rows: int, dim: int) -> float:
     """Flops per second of that product in blocks of rows whose result stays in the cache, on all threads."""
     rng = np.random.default_rng(0)
-    x, square, step = rng.normal(size=(rows, dim)), rng.normal(size=(dim, dim)), kernels._rows_per_chunk(dim)
+    x, square, step = rng.normal(size=(rows, dim)), rng.normal(size=(dim, dim)), _rows_in_cache(dim)
     out, work = np.empty(-(-rows // step)), 2.0 * rows * dim * dim
     with threadpool_limits(1, user_api="blas"):
         (seconds,) = best_of(max(5, int(1e9 / work)), lambda: _product_in_blocks(x, square, step, out))
@@ -180,7 +184,7 @@ def with_a_gap() -> list[dict[str, Any]]:
         agents = [learned(problem, GAP_ROWS, exploration=kind) for kind in ("ideas", "directed")]
         agents[0].cost_confidence = replace(agents[0].cost_confidence, multipliers=(1.0,))
         seconds, work = [float("inf")] * 2, 2.0 * triplets * dim * dim
-        x, square, step = np.ones((triplets, dim)), np.eye(dim), kernels._rows_per_chunk(dim)
+        x, square, step = np.ones((triplets, dim)), np.eye(dim), _rows_in_cache(dim)
         out, rate = np.empty(-(-triplets // step)), float("inf")
         for repeat in range(max(4, min(50, 3_000_000 // triplets))):
             for i, agent in enumerate(agents):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,7 @@ import pytest
 import surefoot as sf
 from surefoot import clusters
 from surefoot.errors import InvalidInput, SurefootError
-from surefoot.estimate.kernels import chunk_size, cut
-from surefoot.model.graph import Layer
-from surefoot.plan.blockwise import extent
-from surefoot.plan.blockwise.extent import Extent, extents
+from surefoot.plan.blockwise.extent import extents
 from surefoot.plan.blockwise.team import Team
 from tests import engines as made
 from tests.irregular import assert_the_same_bits, irregular, learn
@@ -63,39 +59,13 @@ def test_data_that_contradict_what_was_declared(cluster: Any, seed: int) -> None
     assert_the_same_bits(plans[0], plans[1])
 
 
-def groups(numbers: Any, x: Any, first: int = 0) -> list[tuple[int, ...]]:
-    """Who is computed together, in numbers of the whole step."""
-    cuts = cut(numbers, x, first)
-    return [tuple((numbers[a:b] + first).tolist()) for a, b in pairwise(cuts)]
-
-
-def torn(layer: Layer, found: list[Extent], wanted: Any) -> int:
-    """Chunks of pairs that hold an own pair of some block, and are not the same there as in the whole step."""
-    x = layer.transition_features
-    whole = {pair: group for group in groups(wanted, x) for pair in group}
-    bad = 0
-    for each in found:
-        held = wanted[(wanted >= each.pairs.first) & (wanted < each.pairs.end)]
-        for group in groups(held - each.pairs.first, x, each.pairs.first):
-            own = [pair for pair in group if each.own_pairs.first <= pair < each.own_pairs.end]
-            bad += any(whole[pair] != group for pair in own)
-    return bad
-
-
-def test_a_block_holds_the_chunks_of_its_states(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(seed)
-    layers = irregular(seed, per_pair=bool(seed % 2)).graph.layers
-    wanted = [np.flatnonzero(rng.random(layer.n_pairs) < 0.6) for layer in layers]
-    for layer, some in zip(layers, wanted, strict=True):
+def test_every_state_is_in_one_block(seed: int) -> None:
+    for layer in irregular(seed, per_pair=bool(seed % 2)).graph.layers:
         found = extents(layer, 4)
-        assert [each.own.end for each in found[:-1]] == [each.own.first for each in found[1:]]
-        assert (found[0].own.first, found[-1].own.end) == (0, layer.n_states)
-        assert torn(layer, found, some) == 0
-        for each in found:
-            assert each.table.first % chunk_size(layer.cost_features) == 0
-            assert each.table.first <= each.rows.first <= each.rows.end <= each.table.end
-    monkeypatch.setattr(extent, "_widened", lambda layer, states: states)  # the control: own states alone
-    assert sum(torn(layer, extents(layer, 4), some) for layer, some in zip(layers, wanted, strict=True))
+        for field in zip(*found, strict=True):  # states, pairs, edges, rows
+            assert [each.end for each in field[:-1]] == [each.first for each in field[1:]]
+            assert field[0].first == 0
+        assert [field.end for field in found[-1]] == [layer.n_states, layer.n_pairs, layer.n_edges, layer.n_rows]
 
 
 def test_a_worker_dies_during_a_plan(cluster: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,11 @@
-"""Compiled: bounds and expected values of many rows, chunk by chunk.
+"""Compiled: bounds and expected values of many rows.
 
-A chunk of dense rows is turned into the eigenbasis by one matrix product, done by BLAS, and stays in the cache while a
-few more passes go over it; all ellipsoids come out of the same turned rows. A sparse row is laid out inside its own
-block and turned there; in a block without data every direction is an eigenvector of eigenvalue zero, whose weight
-stands last. Chunks are cut by the shape of the features alone and write to their own places: the result does not depend
-on the number of threads. BLAS itself is held to one thread (surefoot.threads). Features that are stored in float32
-become float64 chunk by chunk, in the cache: the result is that of the same numbers stored in float64.
+Dense rows are computed side by side, ``LANES`` of them: their features are laid out column by column, so that one
+instruction works on several rows. No sum runs across rows, and none is reordered: what comes out for a row does not
+depend on the rows beside it, nor on threads, nor on which part of a table is asked for. (A product by BLAS is as fast,
+but its last digits depend on the shape of the whole.) A sparse row is laid out inside its own block and turned there;
+in a block without data every direction is an eigenvector of eigenvalue zero, whose weight stands last. Features that
+are stored in float32 become float64 first: the result is that of the same numbers stored in float64.
 """
 
 from __future__ import annotations
@@ -18,68 +18,132 @@ import numpy as np
 from surefoot.estimate.bank import NO_DATA, Lens
 from surefoot.estimate.blocks import BlockShape
 from surefoot.estimate.boxes import cut_by_box
-from surefoot.estimate.update import NOWHERE, Frames, Rows, along, cost_row, rows_of, value_row
-from surefoot.model.features import Features
+from surefoot.estimate.update import NOWHERE, Frames, Rows, along, cost_row, leaf, value_row
+from surefoot.model.features import FeatureArray, Features
 from surefoot.model.graph import BoolArray, FloatArray, IntArray
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.threads import serial_and_parallel, usable_threads
 
-CHUNK = 8064  # numbers in a chunk of dense rows: two fit the second cache; not a power of two, see _rows_per_chunk
-SPARSE_ROWS = 512  # rows in a chunk of sparse ones
+LANES = 128  # rows side by side
+ROOM = LANES + 8  # numbers from one column to the next: not a power of two, or columns compete for cache lines
+TASK = 16 * LANES  # rows that a thread takes at a time
 WORTH_THREADS = 1 << 19  # numbers read: waking threads up takes longer than less work than this
 _PER_ENTRY = 8  # a stored entry is as much work as so many of a dense row
 
 
 class Seen(NamedTuple):
-    """A chunk of rows through a lens. (n anchors, k weights, c centres)"""
+    """Up to LANES rows through a lens, by column, and room for the next. (n anchors, k weights, c centres)"""
 
-    rho: FloatArray  # (n, rows)
-    u: FloatArray  # (k, rows)  √Σ_i w_i² weights_i,  w = Uᵀz
-    told: FloatArray  # (c, rows)  ⟨centre, w⟩
-    z: FloatArray  # (rows, largest block)  inside its block; only where a lens is not folded
-    block: IntArray  # (rows,)  likewise; NOWHERE for a row of zeros
-
-
-@numba.njit(cache=True)
-def _rows_per_chunk(d: int) -> int:
-    """Few wide rows or many narrow ones; never a power of two, where columns would compete for the same cache lines."""
-    return max(56, CHUNK // d)
+    z: FloatArray  # (largest block, …)  inside its block
+    w: FloatArray  # (largest block, …)  Uᵀz, and then its squares
+    rho: FloatArray  # (n, …)
+    u: FloatArray  # (k, …)  √Σ_i w_i² weights_i
+    told: FloatArray  # (c, …)  ⟨centre, w⟩
+    block: IntArray  # (…,)  NOWHERE for a row of zeros
 
 
 @numba.njit(cache=True)
-def chunk_of(x: Rows) -> int:
-    return _rows_per_chunk(x.values.shape[1]) if x.indptr.size == 0 else SPARSE_ROWS
+def room_to_see(room: int, anchors: int, weights: int, centres: int) -> Seen:
+    z, w, rho = np.zeros((room, ROOM)), np.zeros((room, ROOM)), np.zeros((anchors, ROOM))
+    return Seen(z, w, rho, np.zeros((weights, ROOM)), np.zeros((centres, ROOM)), np.zeros(LANES, np.int64))
 
 
-def chunk_size(x: Features) -> int:
-    """Rows of a table, or pairs of its step, that are computed together."""
-    return int(chunk_of(rows_of(x[:1])))
+@leaf
+def product(a: FloatArray, x: FloatArray, out: FloatArray) -> None:
+    """out = a·x of a (m, d) and LANES columns x (d, …), each sum from the first term to the last.
 
-
-def cut(numbers: IntArray, x: Features, first: int = 0) -> IntArray:
-    """Where numbers of rows or pairs (rising) are cut into chunks: at multiples of a chunk, counted over all of them.
-
-    So who else is in a chunk does not depend on what is asked for elsewhere, and a part of a step, which begins at
-    ``first``, is cut where the whole is: the same bits, to the last digit, whoever computes them.
+    Four by four numbers of a stay in registers while all columns pass.
     """
-    if not len(numbers):
-        return np.zeros(1, np.int64)
-    step = chunk_size(x)
-    low, high = (int(numbers[0]) + first) // step, (int(numbers[-1]) + first) // step
-    inside = np.searchsorted(numbers, np.arange(low + 1, high + 1) * step - first)
-    return np.unique(np.concatenate([[0], inside, [len(numbers)]]))
+    m, d = a.shape
+    fours, by_four = m - m % 4, d - d % 4
+    for p in range(m):
+        for i in range(LANES):
+            out[p, i] = 0.0
+    for p in range(0, fours, 4):
+        for n in range(0, by_four, 4):
+            a00, a01, a02, a03 = a[p, n], a[p, n + 1], a[p, n + 2], a[p, n + 3]
+            a10, a11, a12, a13 = a[p + 1, n], a[p + 1, n + 1], a[p + 1, n + 2], a[p + 1, n + 3]
+            a20, a21, a22, a23 = a[p + 2, n], a[p + 2, n + 1], a[p + 2, n + 2], a[p + 2, n + 3]
+            a30, a31, a32, a33 = a[p + 3, n], a[p + 3, n + 1], a[p + 3, n + 2], a[p + 3, n + 3]
+            for i in range(LANES):
+                x0, x1, x2, x3 = x[n, i], x[n + 1, i], x[n + 2, i], x[n + 3, i]
+                out[p, i] = out[p, i] + a00 * x0 + a01 * x1 + a02 * x2 + a03 * x3
+                out[p + 1, i] = out[p + 1, i] + a10 * x0 + a11 * x1 + a12 * x2 + a13 * x3
+                out[p + 2, i] = out[p + 2, i] + a20 * x0 + a21 * x1 + a22 * x2 + a23 * x3
+                out[p + 3, i] = out[p + 3, i] + a30 * x0 + a31 * x1 + a32 * x2 + a33 * x3
+    for p in range(fours, m):
+        for n in range(0, by_four, 4):
+            a0, a1, a2, a3 = a[p, n], a[p, n + 1], a[p, n + 2], a[p, n + 3]
+            for i in range(LANES):
+                out[p, i] = out[p, i] + a0 * x[n, i] + a1 * x[n + 1, i] + a2 * x[n + 2, i] + a3 * x[n + 3, i]
+    for p in range(m):
+        for n in range(by_four, d):
+            for i in range(LANES):
+                out[p, i] += a[p, n] * x[n, i]
 
 
-@numba.njit(cache=True)
-def _turn_dense(x: FloatArray, turn: FloatArray, weights: FloatArray, centres: FloatArray, seen: Seen) -> None:
-    """Of dense rows (rows, d): u and told, all at once."""
-    w = np.dot(x, turn)
-    if centres.shape[0]:
-        seen.told[:] = np.dot(centres, w.T)
-    flat = w.reshape(-1)
-    for i in range(flat.size):
-        flat[i] = flat[i] * flat[i]
-    seen.u[:] = np.sqrt(np.dot(weights, w.T))
+@leaf
+def _squared(x: FloatArray) -> None:
+    for p in range(x.shape[0]):
+        for i in range(LANES):
+            x[p, i] = x[p, i] * x[p, i]
+
+
+@leaf
+def _rooted(x: FloatArray) -> None:
+    for p in range(x.shape[0]):
+        for i in range(LANES):
+            x[p, i] = np.sqrt(x[p, i])
+
+
+@leaf
+def _lay_out(x: FeatureArray, rows: IntArray, z: FloatArray) -> None:
+    """Some rows of a dense table, column by column; zeros where there are fewer than LANES."""
+    n = rows.shape[0]
+    for i in range(n):
+        row = rows[i]
+        for k in range(x.shape[1]):
+            z[k, i] = x[row, k]
+    for k in range(x.shape[1]):
+        for i in range(n, LANES):
+            z[k, i] = 0.0
+
+
+@leaf
+def _beside(look: Lens, z: FloatArray, rho: FloatArray) -> None:
+    """x becomes z = δ∘x − X⁰ᵀρ, where a lens is not folded."""
+    anchors, _, widths = look[:3]
+    for k in range(z.shape[0]):
+        for i in range(LANES):
+            z[k, i] *= widths[0, k]
+    for a in range(rho.shape[0]):
+        for k in range(z.shape[0]):
+            for i in range(LANES):
+                z[k, i] -= rho[a, i] * anchors[0, a, k]
+
+
+@leaf
+def turn_dense(turn: FloatArray, weights: FloatArray, centres: FloatArray, seen: Seen) -> None:
+    """Of dense rows: Uᵀz and its squares, told, and u², all at once."""
+    z, w, _, u, told, _ = seen
+    product(turn.T, z, w)
+    product(centres, w, told)
+    _squared(w)
+    product(weights, w, u)
+
+
+@leaf
+def see_dense(
+    x: FeatureArray, rows: IntArray, look: Lens, weights: FloatArray, centres: FloatArray, seen: Seen
+) -> None:
+    """Up to LANES rows of a dense table of costs, through a lens; u is not rooted yet."""
+    _, directions, _, folded, turn = look[:5]
+    z, _, rho, _, _, _ = seen
+    _lay_out(x, rows, z)
+    product(directions[0], z, rho)
+    if not folded:
+        _beside(look, z, rho)
+    turn_dense(turn, weights, centres, seen)
 
 
 @numba.njit(cache=True)
@@ -123,67 +187,22 @@ def _turn_row(
 
 
 @numba.njit(cache=True)
-def dense_rows(x: Rows, rows: IntArray) -> FloatArray:
-    """Some rows (rising) of a dense table, in float64; no copy where they follow each other and are in float64."""
-    n = rows.shape[0]
-    if rows[n - 1] - rows[0] == n - 1:
-        return np.asarray(x.values[rows[0] : rows[0] + n], np.float64)
-    part = np.empty((n, x.values.shape[1]))
-    for i in range(n):
-        part[i] = x.values[rows[i]]
-    return part
-
-
-@numba.njit(cache=True)
-def beside(part: FloatArray, look: Lens, rho: FloatArray) -> FloatArray:
-    """z (rows, d) of dense rows, and their ρ (n, rows), where a lens is not folded."""
-    z: FloatArray = part * look.widths[0]
-    for a in range(rho.shape[0]):
-        rho[a] = np.dot(part, look.directions[0, a])
-        for i in range(z.shape[0]):
-            for k in range(z.shape[1]):
-                z[i, k] -= rho[a, i] * look.anchors[0, a, k]
-    return z
-
-
-@numba.njit(cache=True)
-def turned_rows(part: FloatArray, look: Lens) -> FloatArray:
-    """(rows, d) Uᵀz of dense rows."""
-    if look.folded:
-        turned: FloatArray = np.dot(part, look.turn)
-    else:
-        turned = np.dot(beside(part, look, np.empty((look.anchors.shape[1], part.shape[0]))), look.turn)
-    return turned
-
-
-@numba.njit(cache=True)
 def _see(
-    x: Rows, rows: IntArray, look: Lens, shape: BlockShape, room: int, weights: FloatArray, centres: FloatArray
-) -> Seen:
-    """Rows (rising) of a table of costs, through a lens."""
-    n, anchors, kept = rows.shape[0], look.anchors.shape[1], 0 if look.folded else rows.shape[0]
-    rho, u, told = np.empty((anchors, n)), np.empty((weights.shape[0], n)), np.empty((centres.shape[0], n))
-    seen = Seen(rho, u, told, np.zeros((kept, room)), np.full(kept, look.block[1]))
+    x: Rows, rows: IntArray, look: Lens, shape: BlockShape, weights: FloatArray, centres: FloatArray, seen: Seen
+) -> None:
+    """Up to LANES rows of a table of costs, through a lens."""
     if x.indptr.size == 0:
-        part = dense_rows(x, rows)
-        if look.folded:
-            seen.rho[0] = np.dot(part, look.directions[0, 0])
-            _turn_dense(part, look.turn, weights, centres, seen)
-            return seen
-        seen.z[:] = beside(part, look, seen.rho)
-        _turn_dense(seen.z, look.turn, weights, centres, seen)
-        return seen
-    z, w, own = np.empty(room), np.empty(room), np.empty(anchors)
+        see_dense(x.values, rows, look, weights, centres, seen)
+        _rooted(seen.u)
+        seen.block[:] = look.block[1]
+        return
+    room = seen.z.shape[0]
+    z, w, own = np.empty(room), np.empty(room), np.empty(look.anchors.shape[1])
     frames = Frames(look.anchors, look.directions, look.widths)
-    for i in range(n):
+    for i in range(rows.shape[0]):
         b = cost_row(x, rows[i], look.block[0], 0, frames, shape, z, own)
-        seen.rho[:, i] = own
-        if kept:
-            seen.block[i] = b
-            if b != NOWHERE:
-                seen.z[i, : shape.size[b]] = z[: shape.size[b]]
+        seen.rho[:, i], seen.z[:, i], seen.block[i] = own, z, b
         _turn_row(z, b, look, shape, weights, centres, w, i, seen)
-    return seen
 
 
 class Balls(NamedTuple):
@@ -212,24 +231,28 @@ class Balls(NamedTuple):
 
 @numba.njit(cache=True)
 def _in_the_box(
-    j: int, seen: Seen, look: Lens, shape: BlockShape, balls: Balls, top: FloatArray, low: FloatArray
+    rows: int, j: int, seen: Seen, look: Lens, shape: BlockShape, balls: Balls, top: FloatArray, low: FloatArray
 ) -> None:
     """The box joins the bounds of limit j: alone, and with every ellipsoid (surefoot.estimate.boxes)."""
-    (n, m), room = balls.radii.shape, seen.z.shape[1]
+    (n, m), room = balls.radii.shape, seen.z.shape[0]
     v, y = np.empty(room), np.empty(room)
-    for i in range(top.shape[0]):
-        whole = np.abs(seen.z[i]).sum()
-        top[i], low[i] = np.minimum(top[i], whole), np.maximum(low[i], -whole)
+    for i in range(rows):
         b = seen.block[i]
-        spot = NO_DATA if b == NOWHERE else look.spot[b - look.block[1]]
+        if b == NOWHERE:
+            continue
+        size = shape.size[b]
+        z = np.ascontiguousarray(seen.z[:size, i])
+        whole = np.abs(z).sum()
+        top[i], low[i] = np.minimum(top[i], whole), np.maximum(low[i], -whole)
+        spot = look.spot[b - look.block[1]]
         if spot == NO_DATA:  # there an ellipsoid is a ball around 0
             continue
-        size, basis = shape.size[b], look.flat[look.entry[b - look.block[1]] :]
+        basis = look.flat[look.entry[b - look.block[1]] :]
         own = slice(spot, spot + size)
         for k in range(n):
             c, shaped, radius = k * m + j, balls.shape[k, j], balls.radii[k, j]
             weights, diagonal = balls.weights[shaped, own], balls.diagonals[shaped, own]
-            centre, middle, z = balls.centres[c, own], balls.middles[c, own], seen.z[i, :size]
+            centre, middle = balls.centres[c, own], balls.middles[c, own]
             most = cut_by_box(z, 1.0, basis, weights, diagonal, centre, middle, radius, balls.guards[j], v, y)
             least = -cut_by_box(z, -1.0, basis, weights, diagonal, centre, middle, radius, balls.guards[j], v, y)
             top[i], low[i] = np.minimum(top[i], most), np.maximum(low[i], least)
@@ -240,7 +263,7 @@ def _with_counts(j: int, seen: Seen, balls: Balls, top: FloatArray, low: FloatAr
     """The ellipsoid of the noise alone joins the bounds of limit j, moved by model errors row by row of the data."""
     (m, v), k = balls.amounts.shape, balls.radii.size + j * (1 + balls.amounts.shape[1])
     first, (radius, rest, guard) = seen.u.shape[0] - 2 * (m - j), balls.factors[j]
-    for i in range(top.shape[0]):
+    for i in range(LANES):
         off = radius * seen.u[first, i] + rest * seen.u[first + 1, i] + guard * seen.u[0, i]
         for e in range(v):
             off += balls.amounts[j, e] * abs(seen.told[k + 1 + e, i])
@@ -268,6 +291,61 @@ def _add_prior(x: Rows, row: int, balls: Balls, upper: FloatArray, lower: FloatA
             lower[row, j] = np.maximum(lower[row, j], -most)
 
 
+@leaf
+def _ellipsoids(j: int, balls: Balls, u: FloatArray, told: FloatArray, top: FloatArray, low: FloatArray) -> None:
+    """min( L‖z‖ , min_k told_k + radius_k u_k ) of limit j, and what bounds it from below."""
+    norm, radii, (n, m) = balls.norms[j], balls.radii, balls.radii.shape
+    for i in range(LANES):
+        top[i] = norm * u[0, i] if norm < np.inf else np.inf
+        low[i] = -top[i]
+    for k in range(n):
+        radius, c, w = radii[k, j], k * m + j, balls.shape[k, j]
+        for i in range(LANES):
+            # np.minimum and np.maximum pass a NaN on, and a NaN certifies nothing
+            top[i] = np.minimum(top[i], told[c, i] + radius * u[w, i])
+            low[i] = np.maximum(low[i], told[c, i] - radius * u[w, i])
+
+
+@numba.njit(cache=True)
+def _bound(
+    x: Rows,
+    rows: IntArray,
+    look: Lens,
+    shape: BlockShape,
+    room: int,
+    balls: Balls,
+    upper: FloatArray,
+    lower: FloatArray,
+) -> None:
+    """Of the rows of one task."""
+    n, m, rho_of = rows.shape[0], balls.norms.shape[0], look.anchors.shape[1]
+    seen = room_to_see(room, rho_of, balls.weights.shape[0], balls.centres.shape[0])
+    top, low, rho = np.empty(LANES), np.empty(LANES), seen.rho
+    for first in range(0, n, LANES):
+        own = rows[first : min(n, first + LANES)]
+        _see(x, own, look, shape, balls.weights, balls.centres, seen)
+        for j in range(m):
+            _ellipsoids(j, balls, seen.u, seen.told, top, low)
+            if balls.counted[j]:
+                _with_counts(j, seen, balls, top, low)
+            if balls.boxed[j]:
+                _in_the_box(own.shape[0], j, seen, look, shape, balls, top, low)
+            error, guard = balls.errors[j], balls.guards[j]
+            for i in range(own.shape[0]):
+                known, size, length, blur = 0.0, 0.0, 0.0, 0.0
+                for a in range(rho_of):
+                    known += rho[a, i] * balls.anchor_costs[a, j]
+                    size += abs(rho[a, i])
+                    length += abs(rho[a, i]) * balls.anchor_lengths[a]
+                    blur += abs(rho[a, i]) * balls.tolerances[a, j]
+                off = error * (1.0 + size) + blur + guard * (seen.u[0, i] + length)
+                upper[own[i], j] = known + top[i] + off
+                lower[own[i], j] = known + low[i] - off
+        if balls.prior_centres.shape[0]:
+            for i in range(own.shape[0]):
+                _add_prior(x, own[i], balls, upper, lower)
+
+
 def _bounds(
     x: Rows,
     rows: IntArray,
@@ -283,48 +361,28 @@ def _bounds(
     upper_j = ⟨m_j, x⟩ + ⟨ρ, c⁰_j⟩ + min( L_j‖z‖ , min_k told_kj + radius_kj u_kj , box ) + ζ_j (1 + Σ|ρ|) + Σ|ρ| t_j
               + guard_j ‖x‖, and no more than outer_j ‖x‖ + ζ_j; lower_j likewise.
     """
-    step = chunk_of(x)
-    for chunk in numba.prange((rows.shape[0] + step - 1) // step):
-        own = rows[chunk * step : min(rows.shape[0], (chunk + 1) * step)]
-        seen = _see(x, own, look, shape, room, balls.weights, balls.centres)
-        rho, u, told = seen.rho, seen.u, seen.told
-        norms, radii = balls.norms, balls.radii
-        n, m = radii.shape
-        for j in range(m):
-            top = norms[j] * u[0] if norms[j] < np.inf else np.full(own.shape[0], np.inf)
-            low = -top
-            for k in range(n):
-                radius, predicted, width = radii[k, j], told[k * m + j], u[balls.shape[k, j]]
-                for i in range(own.shape[0]):
-                    # np.minimum and np.maximum pass a NaN on, and a NaN certifies nothing
-                    top[i] = np.minimum(top[i], predicted[i] + radius * width[i])
-                    low[i] = np.maximum(low[i], predicted[i] - radius * width[i])
-            if balls.counted[j]:
-                _with_counts(j, seen, balls, top, low)
-            if balls.boxed[j]:
-                _in_the_box(j, seen, look, shape, balls, top, low)
-            error, guard = balls.errors[j], balls.guards[j]
-            for i in range(own.shape[0]):
-                known, size, length, blur = 0.0, 0.0, 0.0, 0.0
-                for a in range(rho.shape[0]):
-                    known += rho[a, i] * balls.anchor_costs[a, j]
-                    size += abs(rho[a, i])
-                    length += abs(rho[a, i]) * balls.anchor_lengths[a]
-                    blur += abs(rho[a, i]) * balls.tolerances[a, j]
-                off = error * (1.0 + size) + blur + guard * (u[0, i] + length)
-                upper[own[i], j] = known + top[i] + off
-                lower[own[i], j] = known + low[i] - off
-        if balls.prior_centres.shape[0]:
-            for i in range(own.shape[0]):
-                _add_prior(x, own[i], balls, upper, lower)
+    n = rows.shape[0]
+    for task in numba.prange((n + TASK - 1) // TASK):
+        _bound(x, rows[task * TASK : min(n, (task + 1) * TASK)], look, shape, room, balls, upper, lower)
+
+
+@numba.njit(cache=True)
+def _length(
+    x: Rows, begin: int, end: int, look: Lens, shape: BlockShape, room: int, weights: FloatArray, out: FloatArray
+) -> None:
+    seen, none = room_to_see(room, look.anchors.shape[1], 1, 0), np.empty((0, weights.shape[1]))
+    for first in range(begin, end, LANES):
+        own = np.arange(first, min(end, first + LANES))
+        _see(x, own, look, shape, weights, none, seen)
+        for i in range(own.shape[0]):
+            out[first + i] = seen.u[0, i]
 
 
 def _lengths(x: Rows, look: Lens, shape: BlockShape, room: int, weights: FloatArray, out: FloatArray) -> None:
-    """Fills √Σ_i w_i² weights_i, w = Uᵀz, of every row."""
-    step, none = chunk_of(x), np.empty((0, weights.shape[1]))
-    for chunk in numba.prange((out.shape[0] + step - 1) // step):
-        own = np.arange(chunk * step, min(out.shape[0], (chunk + 1) * step))
-        out[own[0] : own[-1] + 1] = _see(x, own, look, shape, room, weights, none).u[0]
+    """Fills √Σ_i w_i² weights_i, w = Uᵀz, of every row; weights (1, …)."""
+    n = out.shape[0]
+    for task in numba.prange((n + TASK - 1) // TASK):
+        _length(x, task * TASK, min(n, (task + 1) * TASK), look, shape, room, weights, out)
 
 
 class Ahead(NamedTuple):
@@ -335,11 +393,67 @@ class Ahead(NamedTuple):
     value: FloatArray  # (S',)
 
 
+@leaf
+def _worth(ahead: Ahead, pair: int) -> tuple[float, float]:
+    """The least and the most that may follow a pair."""
+    following, pair_ptr, value = ahead
+    low, high = np.inf, -np.inf
+    for edge in range(pair_ptr[pair], pair_ptr[pair + 1]):
+        v = value[following[edge]]
+        low, high = min(low, v), max(high, v)
+    return low, high
+
+
+@numba.njit(cache=True)
+def _expected(
+    x: Rows,
+    ahead: Ahead,
+    wanted: IntArray,
+    look: Lens,
+    shape: BlockShape,
+    room: int,
+    weights: FloatArray,
+    centres: FloatArray,
+    radius: float,
+    clip: bool,
+    out: FloatArray,
+) -> None:
+    """Of the pairs of one task."""
+    seen, row, w, dense = room_to_see(room, 0, 1, 1), np.empty(room), np.empty(room), x.indptr.size == 0
+    pairs, n = np.empty(LANES, np.int64), 0  # that are side by side now
+    zero: Any = np.int64(0)  # a plain 0 would have value_row compiled once more, for this number
+    for i in range(wanted.shape[0]):
+        pair = wanted[i]
+        low, high = _worth(ahead, pair) if clip else (-np.inf, np.inf)
+        if low == high:  # nothing to estimate
+            out[pair] = low
+        else:
+            first, end = ahead.pair_ptr[pair], ahead.pair_ptr[pair + 1]
+            b = value_row(x, zero, ahead.following, zero, first, end, ahead.value, zero, look.block[0], shape, row)
+            if dense:
+                for k in range(room):
+                    seen.z[k, n] = row[k]
+            else:
+                _turn_row(row, b, look, shape, weights, centres, w, n, seen)
+            pairs[n] = pair
+            n += 1
+        if n == LANES or i == wanted.shape[0] - 1:
+            if dense:
+                turn_dense(look.turn, weights, centres, seen)
+                _rooted(seen.u)
+            for k in range(n):
+                found = seen.told[0, k] + radius * seen.u[0, k]
+                if clip:
+                    low, high = _worth(ahead, pairs[k])
+                    found = min(max(found, low), high)
+                out[pairs[k]] = found
+            n = 0
+
+
 def _expectations(
     x: Rows,
     ahead: Ahead,
     wanted: IntArray,  # (n,)  pairs, rising
-    cuts: IntArray,  # between them, by :func:`cut`
     look: Lens,
     shape: BlockShape,
     room: int,
@@ -350,29 +464,10 @@ def _expectations(
     out: FloatArray,  # (N,)
 ) -> None:
     """Fills ⟨θ̂, φ_V⟩ + radius ‖φ_V‖_{A⁻¹} of the wanted pairs (eq:optqvalue); ``clip``: to V on each pair's support."""
-    zero: Any = np.int64(0)  # a plain 0 would have value_row compiled once more, for this number
-    for chunk in numba.prange(cuts.shape[0] - 1):
-        own = wanted[cuts[chunk] : cuts[chunk + 1]]
-        n, dense = own.shape[0], x.indptr.size == 0
-        seen = Seen(np.empty((0, n)), np.empty((1, n)), np.empty((1, n)), np.empty((0, 0)), np.empty(0, np.int64))
-        phi_v, w = np.empty((n if dense else 1, room)), np.empty(room)
-        for i in range(n):
-            first, end = ahead.pair_ptr[own[i]], ahead.pair_ptr[own[i] + 1]
-            row = phi_v[i if dense else 0]
-            b = value_row(x, zero, ahead.following, zero, first, end, ahead.value, zero, look.block[0], shape, row)
-            if not dense:
-                _turn_row(row, b, look, shape, weights, centres, w, i, seen)
-        if dense:
-            _turn_dense(phi_v, look.turn, weights, centres, seen)
-        for i in range(n):
-            out[own[i]] = seen.told[0, i] + radius * seen.u[0, i]
-            if not clip:
-                continue
-            low, high = np.inf, -np.inf
-            for edge in range(ahead.pair_ptr[own[i]], ahead.pair_ptr[own[i] + 1]):
-                v = ahead.value[ahead.following[edge]]
-                low, high = min(low, v), max(high, v)
-            out[own[i]] = min(max(out[own[i]], low), high)
+    n = wanted.shape[0]
+    for task in numba.prange((n + TASK - 1) // TASK):
+        own = wanted[task * TASK : min(n, (task + 1) * TASK)]
+        _expected(x, ahead, own, look, shape, room, weights, centres, radius, clip, out)
 
 
 # Each for one thread and for several: picked by :func:`worth_threads`.

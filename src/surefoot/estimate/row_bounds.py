@@ -1,8 +1,6 @@
 """Bounds of a table that is too large to keep them: computed where they are asked for, some rows at a time.
 
-The compiled code turns rows chunk by chunk, and the last digits of a row may depend on the chunk that it is in. So
-whatever rows are asked for, whole chunks are computed, cut from the table where they always are: the numbers are those
-of a table in memory, bit for bit.
+A row's bounds do not depend on the rows beside it: the numbers are those of a table in memory, bit for bit.
 """
 
 from __future__ import annotations
@@ -13,13 +11,13 @@ from typing import Any
 import numba
 import numpy as np
 
-from surefoot.estimate.kernels import chunk_size, enough
+from surefoot.estimate.kernels import enough
 from surefoot.model.features import Features
 from surefoot.model.graph import BoolArray, FloatArray, IntArray
 from surefoot.storage.raw_arrays import expect
 from surefoot.threads import serial_and_parallel
 
-BLOCK = 1 << 18  #: rows at a time, at least
+BLOCK = 1 << 16  #: rows at a time: they stay in the cache for whoever needs them next
 
 Both = tuple[FloatArray, FloatArray]
 Bounding = Callable[[Features], Both]
@@ -36,40 +34,27 @@ class RowBounds:
 
     def __init__(self, x: Features, limits: FloatArray, bounding: Bounding) -> None:
         self._x, self._bounding = x, bounding
-        self._chunk = chunk_size(x)
         self.shape = (len(x), limits.shape[1])
         self._limits = {row.tobytes(): row for row in limits}
         self._kept_rows: dict[bytes, tuple[BoolArray, BoolArray]] = {}
-        self.block = max(1, BLOCK // self._chunk) * self._chunk
+        self.block = BLOCK
         self._kept: tuple[int, int, Both] | None = None
         self._seen, self._fine = 0, True  # rows that were looked at, and whether none of them contradicts itself
 
     def between(self, first: int, end: int) -> Both:
         """Of the rows first … end-1."""
         if self._kept is None or not (self._kept[0] <= first and end <= self._kept[1]):
-            low = first - first % self._chunk
-            high = min(self.shape[0], -(-end // self._chunk) * self._chunk)
-            self._kept = low, high, self._bounding(self._x[low:high])
+            self._kept = first, end, self._bounding(self._x[first:end])
         low, _, (upper, lower) = self._kept
         return upper[first - low : end - low], lower[first - low : end - low]
 
     def of(self, rows: IntArray) -> Both:
         """Of some rows, in any order."""
-        result = np.empty((len(rows), self.shape[1])), np.empty((len(rows), self.shape[1]))
-        order = np.argsort(rows, kind="stable")
-        chunks = rows[order] // self._chunk
-        most = self.block // self._chunk  # chunks at a time
-        distinct = np.unique(chunks)
-        for part in range(0, len(distinct), most):
-            some = distinct[part : part + most]
-            mine = order[np.searchsorted(chunks, some[0]) : np.searchsorted(chunks, some[-1], side="right")]
-            own = (some[:, None] * self._chunk + np.arange(self._chunk)).reshape(-1)
-            own = own[own < self.shape[0]]  # only the table's last chunk may be shorter, and it comes last
-            found = self._bounding(self._x[own])
-            at = np.searchsorted(own, rows[mine])
-            for table, values in zip(result, found, strict=True):
-                table[mine] = values[at]
-        return result
+        upper, lower = (np.empty((len(rows), self.shape[1])) for _ in range(2))
+        for first in range(0, len(rows), self.block):
+            own = slice(first, first + self.block)
+            upper[own], lower[own] = self._bounding(self._x[rows[own]])
+        return upper, lower
 
     def blocks(self) -> Iterator[Both]:
         for first in range(0, self.shape[0], self.block):
@@ -91,7 +76,7 @@ class RowBounds:
             self._fine &= possible(*both, rounding)
             for key, masks in self._kept_rows.items():
                 for mask, table in zip(masks, both, strict=True):
-                    np.all(table <= self._limits[key], axis=1, out=mask[first : self._seen])
+                    mask[first : self._seen] = _keep(table, self._limits[key])
         return self._fine
 
     def kept(self, side: int, rows: slice, limits: FloatArray) -> BoolArray:
@@ -99,8 +84,15 @@ class RowBounds:
         known = self._kept_rows.get(limits.tobytes())
         if known is not None and rows.stop <= self._seen:
             return known[side][rows]
-        found: BoolArray = np.all(self.between(rows.start, rows.stop)[side] <= limits, axis=1)
-        return found
+        return _keep(self.between(rows.start, rows.stop)[side], limits)
+
+
+def _keep(table: FloatArray, limits: FloatArray) -> BoolArray:
+    """(n,) True where all m bounds of a row keep their limits; limit by limit, since rows are short."""
+    kept = np.ones(len(table), bool)
+    for j, limit in enumerate(limits):
+        kept &= table[:, j] <= limit
+    return kept
 
 
 def streamed(table: object) -> BoundTable | None:

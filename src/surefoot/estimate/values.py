@@ -94,29 +94,25 @@ class ValueEllipsoid:
 
 
 def expected_next_value(
-    layer: Layer, value: FloatArray, known: ValueEllipsoid, wanted: IntArray | None = None, first: int = 0
+    layer: Layer, value: FloatArray, known: ValueEllipsoid, wanted: IntArray | None = None
 ) -> FloatArray:
-    """(N,) optimistic ⟨μ, φ_V⟩ (eq:optqvalue) of the wanted pairs (default: all), NaN of the others. ``first``: the
-    number of the first pair, in a part of a step.
+    """(N,) optimistic ⟨μ, φ_V⟩ (eq:optqvalue) of the wanted pairs (default: all), NaN of the others.
 
     ⟨θ̂, φ_V⟩ + optimism · radius · ‖φ_V‖_{A⁻¹}, clipped to the range of V on the pair's own support: valid because P is
     a distribution on a known support. The paper does not clip.
     """
     out = np.full(layer.n_pairs, np.nan)
-    fill_expected(layer, value, known, np.arange(layer.n_pairs) if wanted is None else wanted, out, first)
+    fill_expected(layer, value, known, np.arange(layer.n_pairs) if wanted is None else wanted, out)
     return out
 
 
-def fill_expected(
-    layer: Layer, value: FloatArray, known: ValueEllipsoid, wanted: IntArray, out: FloatArray, first: int = 0
-) -> None:
+def fill_expected(layer: Layer, value: FloatArray, known: ValueEllipsoid, wanted: IntArray, out: FloatArray) -> None:
     """Likewise, written to the places of the wanted pairs (rising) in out (N,)."""
     x = layer.transition_features
     kernels.expectations[kernels.worth_threads(x, len(wanted) * len(x) // max(1, layer.n_pairs))](
         rows_of(x),
         kernels.Ahead(sealed(layer.successor), sealed(layer.pair_ptr), sealed(value)),
         wanted,
-        kernels.cut(wanted, x, first),
         known.basis.lens,
         known.basis.blocks.shape,
         known.basis.blocks.largest,

@@ -23,7 +23,7 @@ from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, last_states, not_refuted
 from surefoot.plan.rays import Opened
 from surefoot.plan.segments import spread
-from surefoot.plan.values import Values, most_to_come, optimistic_values, without_q
+from surefoot.plan.values import Values, most_to_come, optimistic_values, step_values, without_q
 
 CLOSED = 1e-9  #: a gap below this share of R_0 is rounding
 
@@ -84,6 +84,51 @@ class NextStates(NamedTuple):
     def of(self, own: slice) -> NextStates:
         """Of some of the states."""
         return NextStates(self.certified[own], self.hopeful[own], self.sure[own], self.best[own], self.low[own])
+
+
+def joined_states(parts: Sequence[NextStates]) -> NextStates:
+    """Of the states of all parts."""
+    certified, hopeful, sure, best, low = (np.concatenate(field) for field in zip(*parts, strict=True))
+    return NextStates(certified, hopeful, sure, best, low)
+
+
+def in_the_step(action: IntArray, first: int) -> IntArray:
+    """Pairs of a part in numbers of the whole step, of which ``first`` is the part's own first."""
+    return np.where(action == NO_ACTION, NO_ACTION, action + first)
+
+
+class Backward(NamedTuple):
+    """One step of a sweep that does all at once, of all states of a step or of some."""
+
+    ahead: NextStates
+    pairs: BoolArray  # (N,)  certified
+    either: BoolArray  # (N,)  certified, or not refuted
+    action: IntArray  # (S,)
+    best_action: IntArray
+
+
+def backward(
+    layer: Layer,
+    certified: tuple[BoolArray, BoolArray],  # pairs (N,), states (S,)
+    hopeful: tuple[BoolArray, BoolArray],  # not refuted
+    ahead: NextStates,
+    known: ValueEllipsoid,
+    cap: float,
+) -> Backward:
+    """Steps 2 and 3 of a step, or of a part of it, from what is known of the next one's states."""
+    pairs, either, nothing = certified[0], hopeful[0] | certified[0], np.broadcast_to(0.0, layer.n_pairs)
+    _, sure, action = step_values(layer, pairs, nothing, known, cap, ahead.sure)
+    best, best_action = sure, action
+    if not (np.array_equal(either, pairs) and np.array_equal(ahead.best, ahead.sure)):
+        _, best, best_action = step_values(layer, either, nothing, known, cap, ahead.best)
+    low = least_worth(layer, action, known, ahead.low)
+    return Backward(NextStates(certified[1], hopeful[1], sure, best, low), pairs, either, action, best_action)
+
+
+def least_worth(layer: Layer, action: IntArray, known: ValueEllipsoid, following: FloatArray) -> FloatArray:
+    """(S,) no less is expected from a policy, from the states of a step or of a part of it."""
+    least = replace(known, optimism=-known.optimism)
+    return step_worth(layer, played(layer, action).astype(np.float64), least, following)
 
 
 def last_ahead(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> NextStates:
@@ -197,14 +242,10 @@ def worth(
     return tuple(value)
 
 
-def step_worth(
-    layer: Layer, weight: FloatArray, known: ValueEllipsoid, following: FloatArray, first: int = 0
-) -> FloatArray:
-    """(S,) what is expected in one step from pairs of these weights (N,), by the next one's worth.
-
-    ``first``: the number of the first pair, in a part of a step."""
+def step_worth(layer: Layer, weight: FloatArray, known: ValueEllipsoid, following: FloatArray) -> FloatArray:
+    """(S,) what is expected in one step from pairs of these weights (N,), by the next one's worth."""
     pairs, here = np.flatnonzero(weight), np.zeros(layer.n_pairs)
-    ahead = expected_next_value(layer, following, known, pairs, first)[pairs]
+    ahead = expected_next_value(layer, following, known, pairs)[pairs]
     here[pairs] = weight[pairs] * (layer.reward[pairs] + ahead)
     return np.add.reduceat(here, layer.state_ptr[:-1])
 

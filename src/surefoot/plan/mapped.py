@@ -2,108 +2,48 @@
 
 The results are those of :mod:`surefoot.plan.hope` and :mod:`surefoot.plan.directed`, bit for bit. V of a step needs V
 of all the next one: so a table that steps share is read once for each of them, and that is all. What a step does with
-its rows is done part by part while the part is in memory, each behind the one before:
+its rows is done part by part, while the part is in the cache:
 
     bounds of its cost rows → certified and hopeful pairs → Q of both → the greedy pairs → what they are worth at least
-
-Q is computed in chunks of pairs (:func:`surefoot.estimate.kernels.cut`), and who is in a chunk has to be known. So each
-goes as far as the one before it has whole chunks, and states, done; the rest waits for the next part.
 
 What explores goes over certified pairs once more, when it is known what for. Where these are few, their rows were kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.estimate.costs import CostBounds, CostData, bound_costs
 from surefoot.estimate.ellipsoids import CostConfidence
-from surefoot.estimate.kernels import chunk_size
 from surefoot.estimate.row_bounds import BLOCK, streamed
-from surefoot.estimate.values import ValueEllipsoid, fill_expected
+from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.graph import BoolArray, FloatArray, IntArray, Layer, LayeredGraph, freeze
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.plan import directed
-from surefoot.plan import kernels as sweeps
 from surefoot.plan.certify import Certified, certified_by, certify
 from surefoot.plan.directed import Directed, Shares
-from surefoot.plan.hope import Hope, NextStates, hope, hope_of, last_ahead
-from surefoot.plan.values import Values, most_to_come, without_q
+from surefoot.plan.hope import (
+    Backward,
+    Hope,
+    NextStates,
+    backward,
+    hope,
+    hope_of,
+    in_the_step,
+    joined_states,
+    last_ahead,
+    least_worth,
+)
+from surefoot.plan.values import Values, most_to_come, step_values, without_q
 from surefoot.storage.raw_arrays import expect
 
 FEW = 1 / 32  #: of a step's rows: so many are kept beside it
-
-
-class StepSweep:
-    """Q, V and the greedy pairs of one step, as far as it is known which pairs are allowed; with ``low``, which is of
-    the next step's states, also what these are worth at least."""
-
-    def __init__(
-        self,
-        layer: Layer,
-        allowed: BoolArray,  # (N,)  filled in while it goes on
-        bonus: FloatArray,
-        known: ValueEllipsoid,
-        cap: float,
-        following: FloatArray,
-        low: FloatArray | None = None,
-    ) -> None:
-        self._layer, self._allowed, self._bonus, self._known, self._cap = layer, allowed, bonus, known, cap
-        self._following, self._next_low = following, low
-        self._chunk = chunk_size(layer.transition_features)
-        self.q = np.full(layer.n_pairs, np.nan)
-        self.value, self.action = np.empty(layer.n_states), np.empty(layer.n_states, np.int64)
-        self.low = None if low is None else np.zeros(layer.n_states)
-        self._pairs = self._states = self._worth = 0  # so far: with Q, with an action, evaluated
-
-    def advance(self, pairs: int, same: StepSweep | None = None) -> None:
-        """It is known which of so many pairs are allowed. ``same``: who has done the same, wherever both allow the same
-        pairs, and as far."""
-        layer, first, end = self._layer, self._pairs, self._whole(pairs)
-        own = slice(first, end)
-        if same is not None and np.array_equal(self._allowed[own], same._allowed[own]):
-            self.q[own] = same.q[own]
-        else:
-            wanted = np.flatnonzero(self._allowed[own]) + first
-            fill_expected(layer, self._following, self._known, wanted, self.q)
-            self.q[own] = layer.reward[own] + self.q[own] + self._bonus[own]
-        self._pairs = end
-        self._choose()
-
-    def _whole(self, pairs: int) -> int:
-        """How many of the first pairs are in whole chunks."""
-        return pairs if pairs == self._layer.n_pairs else pairs - pairs % self._chunk
-
-    def _choose(self) -> None:
-        """As :func:`surefoot.plan.values.greedy`, in the states all of whose pairs have a Q."""
-        layer, first = self._layer, self._states
-        end = int(np.searchsorted(layer.state_ptr, self._pairs, side="right")) - 1
-        own, pointer = slice(first, end), layer.state_ptr[first : end + 1]
-        edges = int(layer.pair_ptr[pointer[-1]] - layer.pair_ptr[pointer[0]])
-        words = pointer, self.q, self._allowed, self._cap, layer.fallback[own], self.value[own], self.action[own]
-        sweeps.greedy(edges, *words)
-        self._states = end
-
-    def evaluate(self) -> None:
-        """As :func:`surefoot.plan.hope.step_worth` of the greedy pairs, in whole chunks of which all are known. Their Q
-        is not needed any more, and its place is used."""
-        assert self.low is not None
-        assert self._next_low is not None
-        layer, first = self._layer, self._worth
-        end = self._whole(int(layer.state_ptr[self._states]))
-        state = int(np.searchsorted(layer.state_ptr, first, side="right")) - 1
-        chosen = self.action[state : self._states]
-        states = np.flatnonzero((chosen >= first) & (chosen < end)) + state
-        wanted, least = self.action[states], replace(self._known, optimism=-self._known.optimism)
-        fill_expected(layer, self._next_low, least, wanted, self.q)
-        self.low[states] = layer.reward[wanted] + self.q[wanted]
-        self._worth = end
 
 
 class FewRows:
@@ -146,23 +86,13 @@ class FewRows:
         )
 
 
-class _Step(NamedTuple):
-    """What one step backward found."""
-
-    ahead: NextStates
-    pairs: BoolArray  # (N,)  certified
-    either: BoolArray  # (N,)  certified, or not refuted
-    action: IntArray  # (S,)
-    best_action: IntArray
-
-
 class Mapped:
     """Makes one plan of a problem that lies on the disk."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._known: Sequence[ValueEllipsoid] = ()
-        self._steps = list[_Step]()
+        self._steps = list[Backward]()
         self._few = list[FewRows]()
         self._last: NextStates | None = None
 
@@ -186,36 +116,27 @@ class Mapped:
             ahead = found.ahead
         return True
 
-    def _step(self, h: int, bounds: CostBounds, rounding: FloatArray, ahead: NextStates, few: FewRows) -> _Step | None:
+    def _step(
+        self, h: int, bounds: CostBounds, rounding: FloatArray, ahead: NextStates, few: FewRows
+    ) -> Backward | None:
         """Steps 1 to 3 of one step and what they are worth; None where bounds contradict each other."""
-        layer, limits, cap = (
-            self._problem.graph.layers[h],
-            self._problem.bounds[h],
-            most_to_come(self._problem.graph)[h],
-        )
+        layer, limits, found = self._problem.graph.layers[h], self._problem.bounds[h], list[Backward]()
+        cap = most_to_come(self._problem.graph)[h]
         upper, lower = (streamed(table[h]) for table in (bounds.upper, bounds.lower))
         assert upper is not None
         assert lower is not None
-        pairs, either = (np.empty(layer.n_pairs, bool) for _ in range(2))
-        states, hopeful = (np.empty(layer.n_states, bool) for _ in range(2))
-        nothing, alike = np.broadcast_to(0.0, layer.n_pairs), np.array_equal(ahead.sure, ahead.best)
-        sure = StepSweep(layer, pairs, nothing, self._known[h], cap, ahead.sure, ahead.low)
-        best = StepSweep(layer, either, nothing, self._known[h], cap, ahead.best)
-        for own, its, rows, part in layer.parts(upper.block):
+        for _, its, rows, part in layer.parts(upper.block):
+            _read_ahead(layer, its.stop, upper.block)
             if not upper.rows.look(rounding, rows.stop):
                 return None
-            _read_ahead(layer, its.stop, upper.block)
-            pairs[its], states[own] = certified_by(part, upper.kept(rows, limits), ahead.certified)
-            either[its], hopeful[own] = certified_by(part, lower.kept(rows, limits), ahead.hopeful)
-            either[its] |= pairs[its]
-            sure.advance(its.stop)
-            best.advance(its.stop, sure if alike else None)
-            sure.evaluate()
-            few.add(part, pairs[its], its.start)
-        assert sure.low is not None
-        return _Step(
-            NextStates(states, hopeful, sure.value, best.value, sure.low), pairs, either, sure.action, best.action
-        )
+            certified = certified_by(part, upper.kept(rows, limits), ahead.certified)
+            hopeful = certified_by(part, lower.kept(rows, limits), ahead.hopeful)
+            here = backward(part, certified, hopeful, ahead, self._known[h], cap)
+            action, best_action = (in_the_step(each, its.start) for each in (here.action, here.best_action))
+            found.append(here._replace(action=action, best_action=best_action))
+            few.add(part, here.pairs, its.start)
+        states, *others = zip(*found, strict=True)
+        return Backward(joined_states(states), *map(np.concatenate, others))
 
     def hope(self, bounds: CostBounds) -> tuple[Certified, Hope]:
         """Steps 2 and 3, and what may still be had."""
@@ -268,22 +189,16 @@ class Mapped:
         self, h: int, layer: Layer, words: tuple[BoolArray, FloatArray, ValueEllipsoid, float, FloatArray, FloatArray]
     ) -> tuple[FloatArray, IntArray, FloatArray]:
         """One step of these; all else that it needs is let go before the next one needs as much."""
+        (allowed, bonus, known, cap, following, low), found = words, list[tuple[FloatArray, IntArray, FloatArray]]()
         few = self._few[h].layer() if self._few else None
-        step = StepSweep(layer if few is None else few, *words)
-        for end in _pieces(layer) if few is None else [layer.n_pairs]:
-            step.advance(end)
-            step.evaluate()
-        assert step.low is not None
-        return step.value, step.action, step.low
-
-
-def _pieces(layer: Layer) -> Iterator[int]:
-    """Pairs until which a step is read, block by block."""
-    step = max(1, BLOCK * layer.n_pairs // layer.n_edges)
-    for first in range(0, layer.n_pairs, step):
-        end = min(layer.n_pairs, first + step)
-        _read_ahead(layer, end, BLOCK)
-        yield end
+        for _, its, _, part in (layer if few is None else few).parts(BLOCK):
+            if few is None:
+                _read_ahead(layer, its.stop, BLOCK)
+            _, value, action = step_values(part, allowed[its], bonus[its], known, cap, following)
+            least = least_worth(part, action, known, low)
+            found.append((value, in_the_step(action, its.start), least))
+        value, action, least = (np.concatenate(column) for column in zip(*found, strict=True))
+        return value, action, least
 
 
 def _read_ahead(layer: Layer, pair: int, rows: int) -> None:

@@ -4,8 +4,8 @@ With A = λI + G of the regression that both belong to, one more row x takes fro
 
     score(x, z) = (xᵀA⁻¹z)² / ((1 + xᵀA⁻¹x) · zᵀA⁻¹z)        of it, a share between 0 and u/(1+u), u = xᵀA⁻¹x
 
-(Sherman–Morrison, Cauchy–Schwarz). Dense rows are turned into the eigenbasis chunk by chunk, by BLAS; of sparse ones
-only those in the target's own block can tell anything about it.
+(Sherman–Morrison, Cauchy–Schwarz). Dense rows are looked at as their bounds are (surefoot.estimate.kernels); of sparse
+ones only those in the target's own block can tell anything about it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from surefoot.estimate.bank import NO_DATA, Lens, Turned
 from surefoot.estimate.blocks import BlockShape
 from surefoot.estimate.costs import look_at
 from surefoot.estimate.families import Family
-from surefoot.estimate.kernels import cut, dense_rows, turned_rows
-from surefoot.estimate.update import NOWHERE, Frames, Rows, cost_row, rows_of
+from surefoot.estimate.kernels import LANES, TASK, room_to_see, see_dense
+from surefoot.estimate.update import NOWHERE, Frames, Rows, cost_row, leaf, rows_of
 from surefoot.model.features import Features
 from surefoot.model.graph import Anchors, FloatArray, IntArray
 from surefoot.threads import serial_and_parallel, usable_threads
@@ -72,20 +72,20 @@ def _aim(x: Rows, rows: IntArray, look: Lens, shape: BlockShape, room: int, weig
         aims.turned[t] *= 1.0 / np.sqrt(length) if length > 0.0 else 0.0
 
 
-@numba.njit(cache=True)
-def _best(told: FloatArray, square: float) -> tuple[float, int]:
-    """The largest score of a row, and for which target; told: xᵀA⁻¹z/√(zᵀA⁻¹z) of each (T,)."""
-    most, which = 0.0, -1
-    for t in range(told.shape[0]):
-        if told[t] * told[t] > most:  # never a NaN
-            most, which = told[t] * told[t], t
-    return most / (1.0 + square), which
+@leaf
+def _best(told: FloatArray, u: FloatArray, score: FloatArray, which: IntArray, square: FloatArray) -> None:
+    """Of some rows, the largest score and for which target; told: xᵀA⁻¹z/√(zᵀA⁻¹z) of each (T, …)."""
+    for i in range(min(score.shape[0], u.shape[0])):
+        most, aim = 0.0, -1
+        for t in range(told.shape[0]):
+            if told[t, i] * told[t, i] > most:  # never a NaN
+                most, aim = told[t, i] * told[t, i], t
+        score[i], which[i], square[i] = most / (1.0 + u[i]), aim, u[i]
 
 
 def _scores(
     x: Rows,
     rows: IntArray,  # rising
-    cuts: IntArray,  # between them
     look: Lens,
     shape: BlockShape,
     room: int,
@@ -95,26 +95,22 @@ def _scores(
     which: IntArray,  # the target that it is for
     square: FloatArray,  # u
 ) -> None:
-    for chunk in numba.prange(cuts.shape[0] - 1):
-        own = rows[cuts[chunk] : cuts[chunk + 1]]
+    n = rows.shape[0]
+    for task in numba.prange((n + TASK - 1) // TASK):
+        begin, end = task * TASK, min(n, (task + 1) * TASK)
         if x.indptr.size == 0:
-            turned = turned_rows(dense_rows(x, own), look)
-            told = np.dot(turned, aims.turned.T)
-            squares = np.dot(turned * turned, weights)
-            for i in range(own.shape[0]):
-                at = cuts[chunk] + i
-                square[at] = squares[i]
-                score[at], which[at] = _best(told[i], squares[i])
+            seen = room_to_see(room, look.anchors.shape[1], 1, aims.block.shape[0])
+            for first in range(begin, end, LANES):
+                own = rows[first : min(n, first + LANES)]
+                see_dense(x.values, own, look, weights.reshape(1, -1), aims.turned, seen)
+                _best(seen.told, seen.u[0], score[first:end], which[first:end], square[first:end])
         else:
-            z, w, a = np.empty(room), np.empty(room), np.empty(room)
-            for i in range(own.shape[0]):
-                b = _inside(x, own[i], look, shape, weights, z, w, a)
-                u, by_target = (w * a).sum(), np.empty(aims.block.shape[0])
-                for t in range(by_target.shape[0]):
-                    by_target[t] = (w * aims.turned[t]).sum() if aims.block[t] == b else 0.0
-                at = cuts[chunk] + i
-                square[at] = u
-                score[at], which[at] = _best(by_target, u)
+            z, w, a, told = np.empty(room), np.empty(room), np.empty(room), np.empty((aims.block.shape[0], 1))
+            for at in range(begin, end):
+                b = _inside(x, rows[at], look, shape, weights, z, w, a)
+                for t in range(told.shape[0]):
+                    told[t, 0] = (w * aims.turned[t]).sum() if aims.block[t] == b else 0.0
+                _best(told, np.array([(w * a).sum()]), score[at : at + 1], which[at : at + 1], square[at : at + 1])
 
 
 _kernels = serial_and_parallel(_scores)
@@ -155,6 +151,5 @@ def scores(x: Features, rows: IntArray, sight: Sight, aims: Aims) -> tuple[Float
     look, blocks = sight.look, sight.data.basis.blocks
     weights = 1.0 / (sight.data.eigenvalues + sight.ridge)
     many = len(rows) * blocks.largest * (len(aims.block) + blocks.largest) >= WORTH_THREADS and usable_threads() > 1
-    cuts = cut(rows, x)
-    _kernels[many](rows_of(x), rows, cuts, look, blocks.shape, blocks.largest, weights, aims, score, which, square)
+    _kernels[many](rows_of(x), rows, look, blocks.shape, blocks.largest, weights, aims, score, which, square)
     return score, which, square

@@ -69,12 +69,9 @@ def step_values(
     known: ValueEllipsoid,
     cap: float,
     following: FloatArray,
-    first: int = 0,
 ) -> tuple[FloatArray, FloatArray, IntArray]:
-    """(Q of the allowed pairs, V, the greedy pair) of one step from the next one's V.
-
-    ``first``: the number of the first pair, in a part of a step."""
-    q = layer.reward + expected_next_value(layer, following, known, np.flatnonzero(allowed), first) + bonus
+    """(Q of the allowed pairs, V, the greedy pair) of one step from the next one's V."""
+    q = layer.reward + expected_next_value(layer, following, known, np.flatnonzero(allowed)) + bonus
     return q, *greedy(layer, q, allowed, cap)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from surefoot.model.graph import NO_ACTION, Anchors, BoolArray, FloatArray, IntA
 from surefoot.plan.blockwise.extent import Extent, Range
 from surefoot.plan.certify import certified_by, fallback_of
 from surefoot.plan.directed import RowView, ShareScale, Targets, failing_rows, largest_by_pair, told_by
-from surefoot.plan.hope import NextStates, followed, played, step_worth
+from surefoot.plan.hope import NextStates, backward, followed, least_worth, played
 from surefoot.plan.segments import segment_any, spread
 from surefoot.plan.values import step_values
 from surefoot.threads import one_blas_thread
@@ -40,12 +40,6 @@ class ProblemFacts(NamedTuple):
     families: tuple[Family, ...]
     regression: list[int]  # H-1: of the first family
     anchors: tuple[Anchors | None, ...]  # H
-
-
-def joined_states(parts: Sequence[NextStates]) -> NextStates:
-    """Of the states of all blocks."""
-    certified, hopeful, sure, best, low = (np.concatenate(field) for field in zip(*parts, strict=True))
-    return NextStates(certified, hopeful, sure, best, low)
 
 
 class OwnStates(NamedTuple):
@@ -81,33 +75,7 @@ class _Part:
 
     extent: Extent
     layer: Layer
-    table: FloatArray  # cost features, in whole chunks
     next: Range  # states of the next step
-
-    @property
-    def offset(self) -> int:
-        """Of the layer's first row in the table."""
-        return self.extent.rows.first - self.extent.table.first
-
-    @property
-    def own(self) -> slice:
-        return self.extent.own.beside(self.extent.states)
-
-    @property
-    def own_pairs(self) -> slice:
-        return self.extent.own_pairs.beside(self.extent.pairs)
-
-    @property
-    def is_own(self) -> BoolArray:
-        """(S,)"""
-        mask = np.zeros(self.layer.n_states, bool)
-        mask[self.own] = True
-        return mask
-
-    def from_own(self, chosen: IntArray) -> IntArray:
-        """The pairs of own states, counted from the first own pair; what is small travels faster."""
-        mine = chosen[self.own]
-        return np.where(mine == NO_ACTION, NO_ACTION, mine - self.own_pairs.start).astype(np.int32)
 
 
 def timed(method: Callable[..., Any]) -> Callable[..., tuple[float, Any]]:
@@ -159,7 +127,6 @@ class Block:
             array -= array.dtype.type(low)
             self._next[following] = Range(low, high)
         table, first = found.pop("table"), extent.pairs.first
-        rows = slice(extent.rows.first - extent.table.first, extent.rows.end - extent.table.first)
         pair_ptr = found["pair_ptr"] - extent.edges.first
         fallback = found["fallback"]
         layer = Layer(
@@ -167,13 +134,13 @@ class Block:
             pair_ptr=pair_ptr,
             successor=found["successor"],
             reward=found["reward"],
-            cost_features=table[rows],
-            transition_features=found.get("transition_features", table[rows]),
+            cost_features=table,
+            transition_features=found.get("transition_features", table),
             fallback=np.where(fallback == NO_ACTION, NO_ACTION, fallback - first),
             row_ptr=found["row_ptr"] - extent.rows.first if "row_ptr" in found else pair_ptr,
             forbidden=found["forbidden"],
         )
-        self._parts.append(_Part(extent, layer, table, self._next[following]))
+        self._parts.append(_Part(extent, layer, self._next[following]))
         return self._next[following]
 
     # --- one plan ---------------------------------------------------------------------------------------
@@ -190,11 +157,11 @@ class Block:
         self._values, self._bounds, fine = values, [], True
         for h, part in enumerate(self._parts):
             r = declared.regression[h]
-            key = r, id(part.table)
+            key = r, id(part.layer.cost_features)
             if key not in done:
                 anchors, families = declared.anchors[h], declared.families
                 bounding = partial(bound_all, anchors=anchors, known=known[r], families=families)
-                done[key] = RowBounds(part.table, declared.limits[:-1], bounding)
+                done[key] = RowBounds(part.layer.cost_features, declared.limits[:-1], bounding)
                 fine &= done[key].look(rounding)
             self._bounds.append(done[key])
         return fine
@@ -202,50 +169,33 @@ class Block:
     @timed
     def backward(self, h: int, ahead: NextStates, consistent: bool) -> OwnStates:
         """Steps 2 and 3 of one step, and what they are worth."""
-        part, layer = self._parts[h], self._parts[h].layer
-        pairs, states, found, hopeful = self._sets(h, ahead, consistent)
-        either = found | pairs
-        nothing, known, first = np.broadcast_to(0.0, layer.n_pairs), self._values[h], part.extent.pairs.first
-        cap = self._declared.most[h]
-        _, sure, action = step_values(layer, pairs, nothing, known, cap, ahead.sure, first)
-        best, best_action = sure, action
-        if not (np.array_equal(either, pairs) and np.array_equal(ahead.best, ahead.sure)):
-            _, best, best_action = step_values(layer, either, nothing, known, cap, ahead.best, first)
-        low = self._worth(h, action, ahead.low)
-        self._certified[h], self._sure[h], self._best[h] = pairs, action, best_action
-        own, its = part.own, part.own_pairs
-        return OwnStates(
-            NextStates(states[own], hopeful[own], sure[own], best[own], low[own]),
-            part.from_own(action),
-            part.from_own(best_action),
-            np.packbits(pairs[its]),
-            np.packbits(either[its]),
-        )
+        layer = self._parts[h].layer
+        found = backward(layer, *self._sets(h, ahead, consistent), ahead, self._values[h], self._declared.most[h])
+        self._certified[h], self._sure[h], self._best[h] = found.pairs, found.action, found.best_action
+        action, best_action = (
+            each.astype(np.int32) for each in (found.action, found.best_action)
+        )  # small travels fast
+        return OwnStates(found.ahead, action, best_action, np.packbits(found.pairs), np.packbits(found.either))
 
-    def _sets(self, h: int, ahead: NextStates, consistent: bool) -> tuple[BoolArray, BoolArray, BoolArray, BoolArray]:
-        """(certified pairs, certified states, pairs that are not refuted, states that are not refuted)."""
-        part, layer, limits = self._parts[h], self._parts[h].layer, self._declared.limits[h]
+    def _sets(
+        self, h: int, ahead: NextStates, consistent: bool
+    ) -> tuple[tuple[BoolArray, BoolArray], tuple[BoolArray, BoolArray]]:
+        """Pairs and states that are certified, and that are not refuted."""
+        layer, limits = self._parts[h].layer, self._declared.limits[h]
         if not consistent:
             pairs, allowed = fallback_of(layer), ~layer.forbidden
-            return pairs, segment_any(pairs, layer.state_ptr), spread(allowed, layer.state_ptr), allowed
-        rows = slice(part.offset, part.offset + layer.n_rows)
-        upper, lower = (self._bounds[h].kept(side, rows, limits) for side in (0, 1))
-        return *certified_by(layer, upper, ahead.certified), *certified_by(layer, lower, ahead.hopeful)
-
-    def _worth(self, h: int, action: IntArray, following: FloatArray) -> FloatArray:
-        part, known = self._parts[h], self._values[h]
-        weight = played(part.layer, action).astype(np.float64)
-        least = replace(known, optimism=-known.optimism)
-        return step_worth(part.layer, weight, least, following, part.extent.pairs.first)
+            return (pairs, segment_any(pairs, layer.state_ptr)), (spread(allowed, layer.state_ptr), allowed)
+        upper, lower = (self._bounds[h].kept(side, slice(0, layer.n_rows), limits) for side in (0, 1))
+        return certified_by(layer, upper, ahead.certified), certified_by(layer, lower, ahead.hopeful)
 
     @timed
     def forward(self, h: int, hoped: BoolArray, certified: BoolArray) -> Met:
         """From states that V̄'s policy and certified pairs meet, both of all states that are held here."""
         part, layer, declared = self._parts[h], self._parts[h].layer, self._declared
-        mask, next_hoped = followed(layer, played(layer, self._best[h]), hoped & part.is_own, part.next.size)
+        mask, next_hoped = followed(layer, played(layer, self._best[h]), hoped, part.next.size)
         self._marks[h], next_certified = followed(layer, self._certified[h], certified, part.next.size)
         rows = np.flatnonzero(mask & ~spread(self._certified[h], layer.row_ptr))
-        upper, _ = self._bounds[h].of(rows + part.offset)
+        upper, _ = self._bounds[h].of(rows)
         found = failing_rows(h, rows + part.extent.rows.first, upper, declared.limits[h], declared.slack[h])
         return Met(np.packbits(next_hoped), np.packbits(next_certified), found.nearest())
 
@@ -254,11 +204,9 @@ class Block:
         """What the rows that may be met tell about the targets. → the largest score and the largest u/(1+u)."""
         self._told, most, most_alone = [], 0.0, 0.0
         for part, marks, each in zip(self._parts, self._marks, seen, strict=False):
-            told = told_by(part.table, np.flatnonzero(marks) + part.offset, each)
-            rows = told.rows - part.offset
-            score, alone = (largest_by_pair(part.layer, rows, column) for column in (told.score, told.alone))
-            most = max(most, float(score[part.own_pairs].max(initial=0.0)))
-            most_alone = max(most_alone, float(alone[part.own_pairs].max(initial=0.0)))
+            told = told_by(part.layer.cost_features, np.flatnonzero(marks), each)
+            score, alone = (largest_by_pair(part.layer, told.rows, column) for column in (told.score, told.alone))
+            most, most_alone = max(most, float(score.max(initial=0.0))), max(most_alone, float(alone.max(initial=0.0)))
             self._told.append((score, alone))
         return most, most_alone
 
@@ -267,18 +215,19 @@ class Block:
         self, h: int, value: FloatArray, low: FloatArray, scale: ShareScale, weight: float, cap: float
     ) -> ExploringStep:
         """One step of r + ω · share over certified pairs."""
-        part = self._parts[h]
-        bonus = weight * (self._told[h][scale.undirected] / scale.most)
-        first = part.extent.pairs.first
-        _, best, action = step_values(part.layer, self._certified[h], bonus, self._values[h], cap, value, first)
+        layer, known, bonus = (
+            self._parts[h].layer,
+            self._values[h],
+            weight * (self._told[h][scale.undirected] / scale.most),
+        )
+        _, best, action = step_values(layer, self._certified[h], bonus, known, cap, value)
         self._explored[h] = action
-        least = self._worth(h, action, low)
-        return ExploringStep(best[part.own], least[part.own], part.from_own(action), bonus[part.own_pairs])
+        return ExploringStep(best, least_worth(layer, action, known, low), action.astype(np.int32), bonus)
 
     @timed
     def same(self, h: int, here: BoolArray) -> tuple[bool, NDArray[np.uint8]]:
         """(exploring plays as V does in these states, those of the next step that it may meet, packed)."""
-        part, met = self._parts[h], here & self._parts[h].is_own
-        alike = np.array_equal(self._explored[h][met], self._sure[h][met])
-        _, there = followed(part.layer, played(part.layer, self._explored[h]), met, part.next.size)
+        part = self._parts[h]
+        alike = np.array_equal(self._explored[h][here], self._sure[h][here])
+        _, there = followed(part.layer, played(part.layer, self._explored[h]), here, part.next.size)
         return alike, np.packbits(there)

@@ -20,15 +20,15 @@ from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds, CostData, bound_costs
 from surefoot.estimate.ellipsoids import CostConfidence
 from surefoot.estimate.values import ValueEllipsoid
-from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray
+from surefoot.model.graph import BoolArray, FloatArray, IntArray
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.plan import directed
-from surefoot.plan.blockwise.block import ExploringStep, Met, OwnStates, ProblemFacts, joined_states
+from surefoot.plan.blockwise.block import ExploringStep, Met, OwnStates, ProblemFacts
 from surefoot.plan.blockwise.team import Team
 from surefoot.plan.certify import Certified
 from surefoot.plan.directed import HEAVY, Directed, Shares, ShareScale, Targets
-from surefoot.plan.hope import Hope, hope_of, last_ahead
+from surefoot.plan.hope import Hope, hope_of, in_the_step, joined_states, last_ahead
 from surefoot.plan.values import Values, most_to_come, without_q
 
 
@@ -176,15 +176,14 @@ class Blockwise:
 
     def _pairs(self, h: int, packed: list[Any]) -> BoolArray:
         """(N,) marks of pairs."""
-        sizes = [member.extents[h].own_pairs.size for member in self.team.members]
+        sizes = [member.extents[h].pairs.size for member in self.team.members]
         parts = [np.unpackbits(bits, count=n) for bits, n in zip(packed, sizes, strict=True)]
         return np.concatenate(parts).astype(bool)
 
     def _actions(self, h: int, parts: list[Any]) -> IntArray:
         """(S,) pairs in numbers of the whole step."""
-        firsts = [member.extents[h].own_pairs.first for member in self.team.members]
-        whole = [part.astype(np.int64) for part in parts]
-        return np.concatenate([np.where(p == NO_ACTION, NO_ACTION, p + n) for p, n in zip(whole, firsts, strict=True)])
+        firsts = [member.extents[h].pairs.first for member in self.team.members]
+        return np.concatenate([in_the_step(p.astype(np.int64), n) for p, n in zip(parts, firsts, strict=True)])
 
     def _values(
         self,

@@ -166,7 +166,7 @@ def _arrays(layer: Layer, extent: Extent) -> dict[str, tuple[NDArray[Any], Range
         "pair_ptr": (layer.pair_ptr, Range(extent.pairs.first, extent.pairs.end + 1)),
         "successor": (layer.successor, extent.edges),
         "reward": (layer.reward, extent.pairs),
-        "table": (layer.cost_features, extent.table),
+        "table": (layer.cost_features, extent.rows),
         "fallback": (layer.fallback, extent.states),
         "forbidden": (layer.forbidden, extent.states),
     }
