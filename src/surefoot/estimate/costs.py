@@ -255,7 +255,7 @@ def bound_costs(
         else:
             done[key] = bounding(x, rows=rows.get(key))
     upper, lower = (tuple(done[key][i] for key in keys[:-1]) for i in (0, 1))
-    last_upper, last_lower = (_where_costed(last, done.get(keys[-1]), i) for i in (0, 1))
+    last_upper, last_lower = (where_costed(last, done.get(keys[-1]), i) for i in (0, 1))
     rounding = CONTRADICTION * problem.cost_scales
     consistent = all(possible(*both, rounding) for key, both in done.items() if key not in later)
     found = tuple(known.get(data.regression(h)) for h in range(graph.horizon))
@@ -284,7 +284,8 @@ def _by_limit(parts: list[tuple[FloatArray, FloatArray]], families: Sequence[Fam
     return upper, lower
 
 
-def _where_costed(last: Terminal, bounds: tuple[FloatArray, FloatArray] | None, i: int) -> FloatArray | None:
+def where_costed(last: Terminal, bounds: Both | None, i: int) -> FloatArray | None:
+    """(S, m) the upper bounds of the last states, i = 0, or the lower: −∞ in states without a cost."""
     return None if bounds is None else np.where(last.has_cost[:, None], bounds[i], -np.inf)
 
 

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from surefoot.errors import UnreadableFile
 from surefoot.model import checked
 from surefoot.model.anchors import Anchor
+from surefoot.model.centers import center_numbers
 from surefoot.model.features import Features
 from surefoot.model.graph import NO_ACTION, Beyond, Layer, LayeredGraph, made_once
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.model.rays import center_numbers
 from surefoot.model.rules import check_horizon
 from surefoot.model.sparse_rows import MOST_COLUMNS, RowParts, SparseRows
 from surefoot.model.sparse_rows import checked as checked_rows

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput
+from surefoot.model.centers import Centers, center_pairs
 from surefoot.model.features import Features
 from surefoot.model.graph import (
     NO_ACTION,
@@ -31,7 +32,6 @@ from surefoot.model.graph import (
 from surefoot.model.labels import shown
 from surefoot.model.naming import Naming, naming_of
 from surefoot.model.outline import FallbackChoice, Outline
-from surefoot.model.rays import Centers, center_pairs
 from surefoot.model.seals import Seal, taken_over
 from surefoot.model.sparse_rows import SparseRows, Taker
 

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
+from surefoot.model.centers import Centers
 from surefoot.model.draft import Draft, Drafted
 from surefoot.model.graph import NO_ACTION, FloatArray, Layer, Terminal, freeze, rows_of_pairs
 from surefoot.model.labels import Label, Names, Register, same_label, shown
 from surefoot.model.naming import Naming
 from surefoot.model.outline import FallbackChoice, Outline
-from surefoot.model.rays import NO_CENTER, Centers
+from surefoot.model.rays import NO_CENTER
 from surefoot.model.reals import real, vector
 from surefoot.model.rules import check_repeatable
 

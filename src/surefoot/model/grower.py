@@ -17,12 +17,13 @@ from numpy.typing import ArrayLike, NDArray
 from surefoot.errors import InvalidInput
 from surefoot.model import from_functions as functions
 from surefoot.model.appended import Appended
+from surefoot.model.centers import Centers, build_rays
 from surefoot.model.draft import Draft
 from surefoot.model.features import Features, row_norms
 from surefoot.model.graph import NO_ACTION, OUTSIDE, FloatArray, IntArray, Layer, LayeredGraph, Terminal, freeze, owner
 from surefoot.model.labels import Label, Names, shown
 from surefoot.model.naming import Naming
-from surefoot.model.rays import NO_CENTER, Centers, build_rays
+from surefoot.model.rays import NO_CENTER
 from surefoot.model.rules import check_layer, check_terminal
 
 if TYPE_CHECKING:

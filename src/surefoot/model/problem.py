@@ -17,6 +17,7 @@ from surefoot.errors import InvalidInput
 from surefoot.model import from_arrays as arrays
 from surefoot.model import from_functions as functions
 from surefoot.model.anchors import AnchorOf, anchors_at, check_anchors
+from surefoot.model.centers import build_rays
 from surefoot.model.graph import Anchors, Beyond, BoolArray, FloatArray, LayeredGraph
 from surefoot.model.growing import Growing, Growth, check_beyond
 from surefoot.model.labels import Label
@@ -24,7 +25,7 @@ from surefoot.model.limit import Limit
 from surefoot.model.naming import Labels, Naming, check_features
 from surefoot.model.outline import Declared, Outline
 from surefoot.model.priors import canonical, check_prior, with_step_bounds
-from surefoot.model.rays import Throttled, build_rays
+from surefoot.model.rays import Throttled
 from surefoot.model.reals import constant
 from surefoot.model.rules import (
     check_flag,

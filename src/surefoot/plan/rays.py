@@ -22,21 +22,27 @@ were wrong would certify nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from surefoot.estimate.costs import CostBounds, CostData, bound_costs, split
+from surefoot.estimate.costs import CostBounds, CostData, bound_all, split, where_costed
 from surefoot.estimate.ellipsoids import CostConfidence, CostEllipsoids
-from surefoot.model.graph import Anchors, FloatArray, IntArray, LayeredGraph, freeze
+from surefoot.estimate.row_bounds import Both, possible
+from surefoot.model.features import Features
+from surefoot.model.graph import Anchors, FloatArray, Layer
 from surefoot.model.problem import Problem
-from surefoot.model.rays import FULL, NO_CENTER, Intensities, mixed, pair_at
+from surefoot.model.ray_groups import RayGroup
+from surefoot.model.rays import FULL, Intensities, mixed, pair_at
 from surefoot.plan.ray_kernels import RayBalls, RayEnd, furthest
+from surefoot.tolerances import CONTRADICTION
 
 TIE = 1e-9  #: of a limit's scale: a bound that exceeds its limit by less does so by rounding
 _HALVINGS = 40  # of an interval of intensities, where bounds have no closed form
+Bounding = Callable[[Features], Both]  # rows (n, dc) → (upper, lower), each (n, m)
 _LOWER = (1e-15, 1e-13, 1e-11, 1e-9)  # by which an intensity is lowered that its bound does not certify
 
 
@@ -128,79 +134,93 @@ def _balls(anchors: Anchors | None, known: CostEllipsoids) -> RayBalls:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class RayRows:
-    """The cost rows of all rays of some steps, at both ends: equal ones once."""
-
-    steps: tuple[int, ...]
-    x0: FloatArray  # (n, dc)
-    x1: FloatArray
-    index: IntArray  # (rows,) which of them each row is, pair after pair, step after step
-    ptr: IntArray  # (pairs,) the first row of each pair
-
-    def by_pair(self, graph: LayeredGraph, found: FloatArray) -> list[FloatArray]:
-        """Per step (N,) of every ray the least of what was found (n,) for its rows; 1 for pairs that are none."""
-        least = np.minimum.reduceat(found[self.index], self.ptr)
-        made, done = [], 0
-        for h in self.steps:
-            own = graph.rays[h].center != NO_CENTER
-            many = int(own.sum())
-            made.append(np.full(len(own), FULL))
-            made[-1][own] = least[done : done + many]
-            done += many
-        return made
-
-
-def ray_rows(problem: Problem, steps: tuple[int, ...]) -> RayRows:
-    """Of the rays of these steps, sorted out once."""
-    if steps in problem.ray_rows:
-        found: RayRows = problem.ray_rows[steps]
-        return found
-    graph = problem.graph
-    ends, sizes = [], []
-    for h in steps:
-        layer, own = graph.layers[h], graph.rays[h].center != NO_CENTER
-        of_rays = np.repeat(own, np.diff(layer.row_ptr))
-        ends.append(np.hstack([graph.rays[h].cost_features[of_rays], cast(FloatArray, layer.cost_features)[of_rays]]))
-        sizes.append(np.diff(layer.row_ptr)[own])
-    rows = np.concatenate(ends)
-    once, index = np.unique(rows, axis=0, return_inverse=True)
-    dim, many = rows.shape[1] // 2, np.concatenate(sizes)
-    x0, x1 = (freeze(np.ascontiguousarray(part)) for part in (once[:, :dim], once[:, dim:]))
-    problem.ray_rows[steps] = RayRows(steps, x0, x1, index.reshape(-1), np.cumsum(many) - many)
-    return ray_rows(problem, steps)
-
-
 # --- all rays of a problem ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _At:
+    """The pairs of a group at some intensities, and what is known of their cost rows."""
+
+    intensity: FloatArray  # (N,)
+    costs: FloatArray  # (R, dc)
+    upper: FloatArray  # (R, m)
+    lower: FloatArray
+
+    def moved(self, group: RayGroup, intensity: FloatArray, bound: Bounding) -> _At:
+        """At other intensities: what moves is mixed and bounded anew."""
+        rows = np.flatnonzero((intensity != self.intensity)[group.row_pair])
+        if not len(rows):
+            return self
+        costs, upper, lower = self.costs.copy(), self.upper.copy(), self.lower.copy()
+        costs[rows] = group.costs.of(rows).at(intensity[group.row_pair[rows]])
+        upper[rows], lower[rows] = bound(costs[rows])
+        return _At(intensity, costs, upper, lower)
 
 
 def open_rays(problem: Problem, data: CostData, confidence: CostConfidence) -> Opened:
     """Every ray at its largest certified and at its largest hopeful intensity; what may follow is not looked at yet."""
-    graph, keys, groups = problem.graph, list[tuple[object, ...]](), dict[tuple[object, ...], list[int]]()
-    found: dict[tuple[object, ...], tuple[FloatArray, FloatArray]] = {}
-    for h, (layer, rays) in enumerate(zip(graph.layers, graph.rays, strict=True)):
-        anchors = graph.anchors[h]
-        beside = () if anchors is None else tuple(array.tobytes() for array in vars(anchors).values())
-        group = (data.regression(h), problem.bounds[h].tobytes(), *beside)
-        keys.append((*group, *map(id, (layer.cost_features, layer.row_ptr, rays))))
-        if not (rays.center != NO_CENTER).any():
-            found[keys[-1]] = (np.full(layer.n_pairs, FULL),) * 2
-        elif keys[-1] not in keys[:-1]:
-            groups.setdefault(group, []).append(h)
-    for steps in groups.values():
-        h = steps[0]
-        known = [data.ellipsoids(h, confidence, f) for f in range(len(data.families))]
-        rows = ray_rows(problem, tuple(steps))
-        both = open_rows(rows.x0, rows.x1, graph.anchors[h], known, problem.bounds[h])
-        opened = zip(steps, *(rows.by_pair(graph, np.maximum(each, 0.0)) for each in both), strict=True)
-        found.update({keys[step]: (certified, hopeful) for step, certified, hopeful in opened})
-    at, bounds, intensities = _lowered(problem, data, confidence, tuple(found[key][0] for key in keys))
-    up = {(id(own), key): np.maximum(own, found[key][1]) for own, key in zip(intensities, keys, strict=True)}
-    hoped_for = tuple(up[id(own), key] for own, key in zip(intensities, keys, strict=True))
-    if all(map(np.array_equal, hoped_for, intensities)):
-        return Opened(problem, at, bounds, intensities, at, bounds, intensities)
-    hoped = problem.at(hoped_for)
-    return Opened(problem, at, bounds, intensities, hoped, bound_costs(hoped, data, confidence), hoped_for)
+    graph, known = problem.graph, dict[int, list[CostEllipsoids]]()
+
+    def bounding(h: int) -> Bounding:
+        if (r := data.regression(h)) not in known:
+            known[r] = [data.ellipsoids(h, confidence, f) for f in range(len(data.families))]
+        return partial(bound_all, anchors=graph.anchors[h], known=known[r], families=data.families)
+
+    certified, hoped = list[_At](), list[_At]()
+    for group in problem.ray_groups:
+        h = group.steps[0][0]
+        bound, ends = bounding(h), group.once[0]
+        both = open_rows(ends.zero, ends.one, graph.anchors[h], known[data.regression(h)], problem.bounds[h])
+        wanted, hopeful = (group.by_pair(np.maximum(each, 0.0)) for each in both)
+        certified.append(_lowered(group, wanted, bound, problem, h))
+        hoped.append(certified[-1].moved(group, np.maximum(certified[-1].intensity, hopeful), bound))
+    last = None if graph.terminal.cost_features is None else bounding(graph.horizon - 1)(graph.terminal.cost_features)
+    by_step = tuple(known.get(data.regression(h)) for h in range(graph.horizon))
+    found = _opened(problem, certified, last, by_step)
+    alike = all(one is other for one, other in zip(certified, hoped, strict=True))
+    return Opened(problem, *found, *(found if alike else _opened(problem, hoped, last, by_step)))
+
+
+def _lowered(group: RayGroup, wanted: FloatArray, bound: Bounding, problem: Problem, h: int) -> _At:
+    """The intensities (N,), each lowered until the bounds that certify do so, or to 0.
+
+    What rounding took is given back in small steps; where a row fails by more, its certified interval begins further
+    out, and nothing is certified.
+    """
+    limits, costs = problem.bounds[h], group.costs.at(wanted[group.row_pair])
+    found = _At(wanted, costs, *bound(costs))
+    for less in (*_LOWER, FULL):
+        over, far = (
+            np.logical_or.reduceat(~np.all(found.upper - limits <= most, axis=1), group.first_row)
+            for most in (0.0, TIE * problem.cost_scales)
+        )
+        fails = over & group.ray & (found.intensity > 0.0)
+        if not fails.any() or not possible(found.upper, found.lower, CONTRADICTION * problem.cost_scales):
+            break
+        lower = np.where(far, 0.0, np.maximum(found.intensity - less, 0.0))
+        found = found.moved(group, np.where(fails, lower, found.intensity), bound)
+    return found
+
+
+def _opened(
+    problem: Problem, found: Sequence[_At], last: Both | None, known: tuple[list[CostEllipsoids] | None, ...]
+) -> tuple[Problem, CostBounds, Intensities]:
+    """The problem at these intensities, group by group, its bounds, and the intensities by step."""
+    layers, both = dict[int, Layer](), list(zip(problem.ray_groups, found, strict=True))
+    parts: list[dict[int, FloatArray]] = [{}, {}, {}]
+    rounding = CONTRADICTION * problem.cost_scales
+    for group, at in both:
+        layers.update(group.layers_at(problem.graph, at.intensity, at.costs))
+        cuts = group.sizes.rows, group.sizes.rows, group.sizes.pairs
+        for into, table, where in zip(parts, (at.upper, at.lower, at.intensity), cuts, strict=True):
+            into.update(group.by_step(table, where))
+    upper, lower, intensities = (tuple(each[h] for h in range(len(layers))) for each in parts)
+    consistent = all(possible(at.upper, at.lower, rounding) for at in found) and (
+        last is None or possible(*last, rounding)
+    )
+    high, low = (where_costed(problem.graph.terminal, last, i) for i in (0, 1))
+    bounds = CostBounds(upper, lower, high, low, consistent, known, problem.graph.anchors)
+    return problem.with_layers([layers[h] for h in range(len(layers))]), bounds, intensities
 
 
 def opening(opened: Opened, h: int, pair: int) -> dict[str, Any] | None:
@@ -233,33 +253,3 @@ def opening_in_words(found: Mapping[str, Any] | None, bounds: Mapping[str, float
 
 def _digits(intensity: float) -> int:
     return 2 if intensity >= 0.01 else 6
-
-
-def _lowered(
-    problem: Problem, data: CostData, confidence: CostConfidence, wanted: Intensities
-) -> tuple[Problem, CostBounds, Intensities]:
-    """The intensities, each lowered until the bounds that certify do so, or to 0; with the problem and its bounds.
-
-    What rounding took is given back in small steps; where a row fails by more, its certified interval begins further
-    out, and nothing is certified.
-    """
-    rounding = TIE * problem.cost_scales
-    for step in (*_LOWER, FULL):
-        at = problem.at(wanted)
-        bounds = bound_costs(at, data, confidence)
-        over = [upper - limits for upper, limits in zip(bounds.upper, problem.bounds, strict=False)]
-        lower: dict[int, FloatArray] = {}
-        for own, rays, layer, excess in zip(wanted, problem.graph.rays, problem.graph.layers, over, strict=True):
-            open_ray = (own > 0.0) & (rays.center != NO_CENTER)
-            fails, far = (
-                np.logical_or.reduceat(~np.all(excess <= most, axis=1), layer.row_ptr[:-1]) & open_ray
-                for most in (0.0, rounding)
-            )
-            if fails.any():
-                down = np.where(far, 0.0, np.where(fails, np.maximum(own - step, 0.0), own))
-                lower[id(own)] = np.minimum(lower.get(id(own), own), down)
-        if not lower or not bounds.consistent:
-            return at, bounds, wanted
-        wanted = tuple(lower.get(id(own), own) for own in wanted)
-    at = problem.at(wanted)
-    return at, bound_costs(at, data, confidence), wanted

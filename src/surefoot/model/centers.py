@@ -1,0 +1,196 @@
+"""How rays are declared: which action each is at intensity 0, and what that must satisfy (spec 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from surefoot.errors import InvalidInput
+from surefoot.model.graph import OUTSIDE, BoolArray, FloatArray, IntArray, Layer, Rays, freeze
+from surefoot.model.naming import Naming
+from surefoot.model.rays import NO_CENTER
+from surefoot.model.sparse_rows import SparseRows
+
+
+@dataclass(frozen=True, eq=False)
+class Centers:
+    """What is declared of the rays of one layer."""
+
+    pair: IntArray  # (N,) the centre of each pair, NO_CENTER without one
+    cost_features: FloatArray | None  # (R, dc) of every cost row at α = 0; None: as the centre's own rows say
+
+
+def center_pairs(number: IntArray, layer: Layer, h: int) -> IntArray:
+    """(N,) the pair of each centre, of numbers that count within each state's own actions, checked."""
+    if len(number) != layer.n_pairs:
+        got = f"{len(number)} entries where {layer.n_pairs} are expected"
+        raise InvalidInput("center has the wrong length", where=f"step {h}", got=got)
+    sizes = np.repeat(np.diff(layer.state_ptr), np.diff(layer.state_ptr))
+    odd = np.flatnonzero((number < NO_CENTER) | (number >= sizes))
+    if len(odd):
+        got = f"{int(number[odd[0]])} for pair {int(odd[0])}"
+        raise InvalidInput("center is no action of the state", where=f"step {h}", got=got)
+    first = np.repeat(layer.state_ptr[:-1], np.diff(layer.state_ptr))
+    pair = np.where(number == NO_CENTER, NO_CENTER, first + number)
+    pair[pair == np.arange(len(pair))] = NO_CENTER  # an action that is its own centre is an ordinary one
+    return freeze(pair.astype(np.int64))
+
+
+def center_numbers(pair: IntArray, layer: Layer) -> IntArray:
+    """(N,) the other way: each centre as a number within its state's own actions."""
+    first = np.repeat(layer.state_ptr[:-1], np.diff(layer.state_ptr))
+    return np.where(pair == NO_CENTER, NO_CENTER, pair - first)
+
+
+def build_rays(
+    layers: Sequence[Layer], declared: Sequence[Centers | None], naming: Naming, grows: bool = False
+) -> tuple[Rays, ...]:
+    """The rays of every layer, checked; an empty tuple where no action has an intensity. ``grows``: some pairs may not
+    be expanded, and where there is no ray some may come."""
+    if not any(each is not None and (grows or (each.pair != NO_CENTER).any()) for each in declared):
+        return ()
+    made: dict[tuple[int, ...], Rays] = {}
+    result = []
+    for h, (layer, each) in enumerate(zip(layers, declared, strict=True)):
+        key = (id(each), *map(id, (layer.cost_features, layer.transition_features, layer.successor)))
+        if key not in made:
+            own = each or Centers(freeze(np.full(layer.n_pairs, NO_CENTER)), None)
+            made[key] = _rays(layer, own, h, naming, grows)
+        _refuse_fallback(layer, made[key], h, naming)
+        result.append(made[key])
+    return tuple(result)
+
+
+def _rays(layer: Layer, declared: Centers, h: int, naming: Naming, grows: bool) -> Rays:
+    costs, chances = layer.cost_features, layer.transition_features
+    for table in (costs, chances):
+        if isinstance(table, SparseRows) or table.dtype != np.float64:
+            raise InvalidInput("rays need dense features in float64", where=f"step {h}", got=str(table.dtype))
+    _check_centers(layer, declared.pair, h, naming)
+    # What is not expanded leads outside at any intensity: its chances are its own.
+    apart = (
+        np.where(layer.successor[layer.pair_ptr[:-1]] == OUTSIDE, NO_CENTER, declared.pair) if grows else declared.pair
+    )
+    edge_of = _centre_edges(layer, apart, h, naming)
+    phi = np.where((edge_of >= 0)[:, None], cast(FloatArray, chances)[edge_of], 0.0)  # elsewhere the chance is 0
+    x = declared.cost_features
+    if x is None:
+        x = _centre_rows(layer, declared.pair, edge_of, h, naming)
+    x = np.ascontiguousarray(x, np.float64)
+    if x.shape != costs.shape or not np.isfinite(x).all():
+        got = f"shape {x.shape} where {costs.shape} is expected" if x.shape != costs.shape else "some are not finite"
+        raise InvalidInput("the cost features of centres do not fit", where=f"step {h}", got=got)
+    plain = np.repeat(declared.pair == NO_CENTER, np.diff(layer.row_ptr))
+    x = np.where(plain[:, None], cast(FloatArray, costs), x)
+    joined = np.repeat(apart != NO_CENTER, np.diff(layer.pair_ptr))
+    _check_ends(layer, joined, edge_of, x, h, naming)
+    shared = chances is costs
+    x = freeze(x)
+    return Rays(freeze(declared.pair.astype(np.int64)), x, x if shared else freeze(phi))
+
+
+def _check_centers(layer: Layer, center: IntArray, h: int, naming: Naming) -> None:
+    if center.shape != (layer.n_pairs,):
+        got = f"{center.shape} where {(layer.n_pairs,)} is expected"
+        raise InvalidInput("center has the wrong shape", where=f"step {h}", got=got)
+    ray = np.flatnonzero(center != NO_CENTER)
+    own = layer.pair_state()
+    inside = (center[ray] >= 0) & (center[ray] < layer.n_pairs)
+    bad = ray[~inside | (own[np.where(inside, center[ray], 0)] != own[ray])]
+    if len(bad):
+        where = naming.at_pair(layer, h, int(bad[0]))
+        raise InvalidInput("the centre must be an action of the same state", where=where)
+    again = ray[center[center[ray]] != NO_CENTER]
+    if len(again):
+        pair = int(again[0])
+        raise InvalidInput(
+            "a centre has no centre of its own",
+            where=naming.at_pair(layer, h, pair),
+            got=f"its centre {naming.action(layer, h, int(center[pair]))!r} is a ray itself",
+            fix="Let all rays of a state start from one action that is played in full.",
+        )
+
+
+def _centre_edges(layer: Layer, center: IntArray, h: int, naming: Naming) -> IntArray:
+    """(E,) of each edge the edge of its pair's centre to the same successor, -1 where the centre does not lead there;
+    of a plain pair its own. A successor of the centre that the ray does not list is refused."""
+    sizes, states = np.diff(layer.pair_ptr), len(naming.states[h + 1])
+    start = np.where(center == NO_CENTER, np.arange(layer.n_pairs), center)
+    own, from_centre = (np.repeat(p, sizes) * states + layer.successor for p in (np.arange(layer.n_pairs), start))
+    order = np.argsort(own, kind="stable")
+    at = order[np.minimum(np.searchsorted(own, from_centre, sorter=order), layer.n_edges - 1)]
+    found = np.where(own[at] == from_centre, at, -1)
+    plain = np.repeat(center == NO_CENTER, sizes)  # one that is not expanded has several edges to the outside
+    found[plain] = np.flatnonzero(plain)
+    few = np.flatnonzero(np.add.reduceat((found >= 0).astype(np.int64), layer.pair_ptr[:-1]) < sizes[start])
+    if len(few):
+        pair = int(few[0])
+        listed, needed = (
+            layer.successor[layer.pair_ptr[p] : layer.pair_ptr[p + 1]].tolist() for p in (pair, start[pair])
+        )
+        missing = next(s for s in needed if s not in listed)
+        raise InvalidInput(
+            "a ray must list the successors of its centre too",
+            where=naming.at_pair(layer, h, pair),
+            got=f"{naming.states[h + 1][missing]!r} is missing",
+            fix="Between 0 and 1 every successor of either end may follow: add it, with transition features 0.",
+        )
+    return np.asarray(found)
+
+
+def _centre_rows(layer: Layer, center: IntArray, edge_of: IntArray, h: int, naming: Naming) -> FloatArray:
+    """(R, dc) the centre's own cost rows, triplet by triplet or row by row."""
+    table = cast(FloatArray, layer.cost_features)
+    if layer.per_triplet:
+        missing = np.flatnonzero(edge_of < 0)
+        if len(missing):
+            raise InvalidInput(
+                "the cost features of a centre are missing",
+                where=naming.at_edge(layer, h, int(missing[0])),
+                got="the centre does not lead there, but between 0 and 1 the ray does",
+                fix="Give center_cost_features, or costs that do not depend on the successor.",
+            )
+        return table[edge_of]
+    own = np.where(center == NO_CENTER, np.arange(layer.n_pairs), center)
+    sizes = np.diff(layer.row_ptr)
+    uneven = np.flatnonzero(sizes[own] != sizes)
+    if len(uneven):
+        pair = int(uneven[0])
+        got = f"{int(sizes[pair])} where its centre has {int(sizes[own[pair]])}"
+        raise InvalidInput("a ray needs as many cost rows as its centre", where=naming.at_pair(layer, h, pair), got=got)
+    rows = np.repeat(layer.row_ptr[own] - layer.row_ptr[:-1], sizes) + np.arange(layer.n_rows)
+    return table[rows]
+
+
+def _check_ends(layer: Layer, joined: BoolArray, edge_of: IntArray, x: FloatArray, h: int, naming: Naming) -> None:
+    """At α = 0 a ray is its centre: where both lead, its cost features are the centre's own. ``joined`` (E,): edges of
+    rays that are expanded."""
+    costs = cast(FloatArray, layer.cost_features)
+    if layer.per_triplet:
+        both = np.flatnonzero(joined & (edge_of >= 0))
+        differ = both[np.any(x[both] != costs[edge_of[both]], axis=1)]
+        if len(differ):
+            where = naming.at_edge(layer, h, int(differ[0]))
+            raise InvalidInput("at intensity 0 a ray has the cost features of its centre", where=where)
+    if layer.transition_features is costs:
+        beyond = np.flatnonzero(edge_of < 0)
+        if len(beyond):
+            raise InvalidInput(
+                "rays whose ends have different successors need transition features of their own",
+                where=naming.at_edge(layer, h, int(beyond[0])),
+                fix="Give transition_features.",
+            )
+
+
+def _refuse_fallback(layer: Layer, rays: Rays, h: int, naming: Naming) -> None:
+    own = layer.fallback_pairs()
+    rays_of = own[rays.center[own] != NO_CENTER]
+    if len(rays_of):
+        raise InvalidInput(
+            "the fallback plays an action with an intensity",
+            where=naming.at_pair(layer, h, int(rays_of[0])),
+            fix="Its actions are taken in full: let the fallback's action be the centre, or give it no centre.",
+        )
