@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -170,6 +170,11 @@ class Basis:
         turn = self.flat.reshape(blocks.dim, -1) if blocks.whole and len(self.flat) else np.empty((0, 0))
         block = np.array([r, blocks.first[r]])
         return Lens(nothing, nothing, np.ones((1, blocks.dim)), True, turn, block, self.spot, self.entry, self.flat)
+
+    @cached_property
+    def looks(self) -> dict[Any, Lens]:
+        """What was made of it, by who looks (:func:`surefoot.estimate.costs.look_at`)."""
+        return {}
 
     def lens_beside(self, anchor: FloatArray, direction: FloatArray) -> Lens:
         """For what rows have beside one anchor x⁰: Uᵀz = Uᵀx − ρ Uᵀx⁰."""

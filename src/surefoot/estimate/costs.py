@@ -177,7 +177,14 @@ def turned_lengths(
 
 
 def look_at(basis: Basis, known: Known | None, family: Family) -> Lens:
-    """How rows are looked at: as they are, beside one anchor, or scaled and beside several."""
+    """How rows are looked at: as they are, beside one anchor, or scaled and beside several; computed once."""
+    if (known, family) not in basis.looks:
+        basis.looks[known, family] = _lens(basis, known, family)
+    found: Lens = basis.looks[known, family]
+    return found
+
+
+def _lens(basis: Basis, known: Known | None, family: Family) -> Lens:
     if family.plain and (known is None or len(known.anchors) == 1):
         return basis.lens if known is None else basis.lens_beside(known.anchors[0], known.directions[0])
     nothing = np.zeros((1, len(family.width)))

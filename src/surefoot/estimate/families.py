@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 
@@ -31,7 +31,8 @@ LOST = 4.0 * float(np.finfo(np.float64).eps)  #: of a sum of squares, per √d: 
 _DEPENDENT = 1e-6  # singular values of anchors of length one: below this share a direction is not told apart
 
 
-class Known(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Known:
     """The anchors of one step, as rows of one family are projected on them. (n anchors, k members)"""
 
     anchors: FloatArray  # (n, dc)  δ∘x⁰
@@ -53,20 +54,29 @@ class Family:
     raw: float  # the largest ‖x‖
     ratio: float  # of mean ‖z‖² to that of rows as they are declared: what ridges are multiplied by
 
-    @property
+    @cached_property
     def plain(self) -> bool:
         """Nothing is scaled and nothing known but norms."""
         return all(prior.plain for prior in self.priors)
 
-    @property
+    @cached_property
     def centres(self) -> FloatArray:
         """(k, dc) m"""
         return np.array([prior.centre for prior in self.priors])
 
     def known(self, anchors: Anchors | None) -> Known | None:
-        """The anchors of a step in this family."""
+        """The anchors of a step in this family, computed once."""
         if anchors is None:
             return None
+        if anchors not in self._anchors:
+            self._anchors[anchors] = self._beside(anchors)
+        return self._anchors[anchors]
+
+    @cached_property
+    def _anchors(self) -> dict[Anchors, Known]:
+        return {}
+
+    def _beside(self, anchors: Anchors) -> Known:
         own, rows = list(self.members), anchors.features * self.width
         cost, tolerance = anchors.cost[:, own], anchors.tolerance[:, own]
         if not self.plain:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,6 +44,12 @@ def anchors_at(given: object, h: int, dim: int, n_limits: int, features: tuple[s
     ]
     x, cost, tolerance = (freeze(np.array([row[part] for row in rows])) for part in range(3))
     return Anchors(x, cost, tolerance)
+
+
+def each_once(anchors: Iterable[Anchors | None]) -> tuple[Anchors | None, ...]:
+    """By step; equal ones are one object, so that what is made of them is made once."""
+    known: dict[tuple[bytes, ...], Anchors] = {}
+    return tuple(one and known.setdefault(tuple(part.tobytes() for part in one.parts), one) for one in anchors)
 
 
 def _anchor(

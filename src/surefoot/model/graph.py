@@ -58,6 +58,11 @@ class Layer:
     row_ptr: IntArray  # (N+1,) int64; the very object pair_ptr where each triplet has a row of its own
     forbidden: BoolArray  # (S,)   states that must not be entered
 
+    def with_features(self, reward: FloatArray, cost_features: Features, transition_features: Features) -> Layer:
+        """The layer with other rewards and features."""
+        own = {"reward": reward, "cost_features": cost_features, "transition_features": transition_features}
+        return Layer(**{**vars(self), **own})
+
     @property
     def n_states(self) -> int:
         return len(self.state_ptr) - 1

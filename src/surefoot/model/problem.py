@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from surefoot.errors import InvalidInput
 from surefoot.model import from_arrays as arrays
 from surefoot.model import from_functions as functions
-from surefoot.model.anchors import AnchorOf, anchors_at, check_anchors
+from surefoot.model.anchors import AnchorOf, anchors_at, check_anchors, each_once
 from surefoot.model.centers import build_rays
 from surefoot.model.graph import Anchors, Beyond, BoolArray, FloatArray, LayeredGraph
 from surefoot.model.growing import Growing, Growth, check_beyond
@@ -260,7 +260,7 @@ class Problem(Growing, Throttled):
                 found = functions.call("anchor", known.anchor, h)
                 anchors[h] = anchors_at(found, h, dim, len(limits), naming.features)
         rays = build_rays(layers, given.centers, naming, given.beyond is not None)
-        graph = LayeredGraph(layers, terminal, given.starts, tuple(anchors), given.beyond, rays)
+        graph = LayeredGraph(layers, terminal, given.starts, each_once(anchors), given.beyond, rays)
         made = cls(graph, naming, limits, norm, same_costs, same_transitions)
         check_beyond(graph)
         check_anchors(made)

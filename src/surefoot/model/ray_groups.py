@@ -1,12 +1,13 @@
-"""The layers of a problem with rays laid one after the other, so that a plan mixes and bounds many steps at once.
+"""What a plan looks at together in a problem with rays: many steps at once, and what is equal once (spec 9).
 
 Steps whose costs follow the same γ, under the same limits and beside the same anchors, are a *group*: in a stationary
-problem all of them. A layer that several steps share is in its group once.
+problem all of them. Their layers are laid one after the other. Pairs with equal cost rows are of one *kind*: they have
+one largest intensity, and their rows are bounded once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -22,24 +23,52 @@ if TYPE_CHECKING:
 
 
 class Ends(NamedTuple):
-    """The same numbers of every pair, row or edge of a group at both ends."""
+    """Some numbers at both ends of rays."""
 
     zero: FloatArray
     one: FloatArray
 
     def at(self, intensity: FloatArray) -> FloatArray:
+        """One intensity for each row."""
         return cast(FloatArray, mixed(self, intensity))
 
     def of(self, rows: IntArray) -> Ends:
         return Ends(self.zero[rows], self.one[rows])
 
 
-class Sizes(NamedTuple):
-    """How many of each a group has before each of its layers, and in all: (layers + 1,)"""
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """Pairs that differ in their cost rows. (K kinds, U rows)"""
 
-    pairs: list[int]
-    rows: list[int]
-    edges: list[int]
+    ray: BoolArray  # (K,)
+    first_row: IntArray  # (K,)
+    of_row: IntArray  # (U,)
+    costs: Ends  # (U, dc)
+
+    @cached_property
+    def once(self) -> tuple[Ends, IntArray, IntArray]:
+        """The rows of the rays, equal ones once; (rows,) which of them each is, kind after kind; (rays,) where each
+        ray's begin."""
+        own = np.flatnonzero(self.ray[self.of_row])
+        numbers, first = _numbered(np.hstack(self.costs.of(own)))
+        many = np.bincount(self.of_row, minlength=len(self.ray))[self.ray]
+        return Ends(*map(freeze, self.costs.of(own[first]))), numbers, np.cumsum(many) - many
+
+    def least(self, found: FloatArray) -> FloatArray:
+        """(K,) of every ray the least of what was found for its rows, each :attr:`once`; 1 for those that are none."""
+        _, numbers, first = self.once
+        made = np.ones(len(self.ray))
+        made[self.ray] = np.minimum.reduceat(found[numbers], first)
+        return made
+
+
+class Mixed(NamedTuple):
+    """The layers of a group with their rays at some intensities."""
+
+    intensity: FloatArray  # (N,)
+    reward: FloatArray  # (N,)
+    cost_features: FloatArray  # (R, dc)
+    transition_features: FloatArray  # (E, dp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,85 +76,105 @@ class RayGroup:
     """Some steps of a problem, their different layers one after the other. (N pairs, R cost rows, E edges in all)"""
 
     steps: tuple[tuple[int, int], ...]  # each step, and which of the layers is its own
-    sizes: Sizes
-    ray: BoolArray  # (N,)
-    first_row: IntArray  # (N,)
-    row_pair: IntArray  # (R,)
+    pairs: tuple[int, ...]  # how many there are before each layer, and in all; likewise:
+    rows: tuple[int, ...]
+    edges: tuple[int, ...]
+    kind: IntArray  # (N,)
+    kind_row: IntArray  # (R,) which row of its kind each is
     edge_pair: IntArray  # (E,)
     reward: Ends  # (N,)
-    costs: Ends  # (R, dc)
     chances: Ends | None  # (E, dp); None: the cost features themselves
+    kinds: Kinds
 
-    @cached_property
-    def once(self) -> tuple[Ends, IntArray, IntArray]:
-        """The cost rows of the rays, equal ones once; (rows,) which of them each is, pair after pair; (rays,) where
-        each ray's begin."""
-        of_rays = self.ray[self.row_pair]
-        ends = np.hstack([self.costs.zero[of_rays], self.costs.one[of_rays]])
-        once, index = np.unique(ends, axis=0, return_inverse=True)
-        many = np.diff(np.append(self.first_row, len(self.row_pair)))[self.ray]
-        zero, one = (freeze(np.ascontiguousarray(part)) for part in np.split(once, 2, axis=1))
-        return Ends(zero, one), index.reshape(-1), np.cumsum(many) - many
+    def at(self, intensity: FloatArray, costs: FloatArray, near: Mixed | None = None) -> Mixed:
+        """With intensities (K,) and cost rows (U, dc) of the kinds. ``near``: what is known at others."""
+        own, x = intensity[self.kind], freeze(costs[self.kind_row])
+        if self.chances is None:
+            phi = x
+        elif near is None:
+            phi = self.chances.at(own[self.edge_pair])
+        else:
+            moved = np.flatnonzero((own != near.intensity)[self.edge_pair])
+            phi = near.transition_features.copy()
+            phi[moved] = self.chances.of(moved).at(own[self.edge_pair[moved]])
+        return Mixed(freeze(own), freeze(self.reward.at(own)), x, freeze(phi))
 
-    def by_pair(self, found: FloatArray) -> FloatArray:
-        """(N,) of every ray the least of what was :func:`found <once>` for its rows; 1 for pairs that are none."""
-        _, index, first = self.once
-        made = np.ones(len(self.ray))
-        made[self.ray] = np.minimum.reduceat(found[index], first)
-        return made
-
-    def by_step(self, table: FloatArray, cuts: Sequence[int]) -> Iterator[tuple[int, FloatArray]]:
+    def by_step(self, table: FloatArray, cuts: Sequence[int]) -> list[tuple[int, FloatArray]]:
         """Of every step its own part of a table; steps that share a layer share an array."""
         parts = [table[begin:end] for begin, end in pairwise(cuts)]
-        return ((h, parts[own]) for h, own in self.steps)
+        return [(h, parts[own]) for h, own in self.steps]
 
-    def layers_at(self, graph: LayeredGraph, intensity: FloatArray, costs: FloatArray) -> Iterator[tuple[int, Layer]]:
-        """Of every step its layer with every ray at its intensity (N,), where the cost rows are those (R, dc)."""
-        rewards = self.by_step(freeze(self.reward.at(intensity)), self.sizes.pairs)
-        tables = list(self.by_step(freeze(costs), self.sizes.rows))
-        chances = tables
-        if self.chances is not None:
-            chances = list(self.by_step(freeze(self.chances.at(intensity[self.edge_pair])), self.sizes.edges))
-        for (h, reward), (_, x), (_, phi) in zip(rewards, tables, chances, strict=True):
-            own = {"reward": reward, "cost_features": x, "transition_features": phi}
-            yield h, Layer(**{**vars(graph.layers[h]), **own})
+    def layers(self, graph: LayeredGraph, found: Mixed) -> list[tuple[int, Layer]]:
+        """Of every step its layer."""
+        costs = self.by_step(found.cost_features, self.rows)
+        chances = costs if self.chances is None else self.by_step(found.transition_features, self.edges)
+        each = zip(self.by_step(found.reward, self.pairs), costs, chances, strict=True)
+        return [(h, graph.layers[h].with_features(reward, x, phi)) for (h, reward), (_, x), (_, phi) in each]
 
 
 def ray_groups(problem: Problem) -> tuple[RayGroup, ...]:
     """All steps of a problem with rays, in groups."""
-    graph, groups = problem.graph, dict[tuple[Any, ...], list[int]]()
-    for h, anchors in enumerate(graph.anchors[:-1]):
-        beside = () if anchors is None else tuple(array.tobytes() for array in anchors.parts)
-        key = (0 if problem.stationary_costs else h, problem.bounds[h].tobytes(), *beside)
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for h, anchors in enumerate(problem.graph.anchors[:-1]):
+        key = 0 if problem.stationary_costs else h, problem.bounds[h].tobytes(), anchors
         groups.setdefault(key, []).append(h)
-    return tuple(_group(graph, steps) for steps in groups.values())
+    return tuple(_group(problem.graph, steps) for steps in groups.values())
 
 
 def _group(graph: LayeredGraph, steps: list[int]) -> RayGroup:
-    parts, own = dict[tuple[int, ...], int](), list[int]()  # layers that differ, and a step that has each
+    number: dict[tuple[int, ...], int] = {}  # of each layer that differs
     for h in steps:
-        if (key := _alike(graph, h)) not in parts:
-            parts[key] = len(own)
-            own.append(h)
-    layers, rays = [graph.layers[h] for h in own], [graph.rays[h] for h in own]
+        number.setdefault(_alike(graph, h), len(number))
+    own = {number[_alike(graph, h)]: h for h in reversed(steps)}  # the first step of each
+    layers, rays = [graph.layers[h] for _, h in sorted(own.items())], [graph.rays[h] for _, h in sorted(own.items())]
     both = list(zip(layers, rays, strict=True))
-    sizes = Sizes(*(_cuts(many) for many in zip(*((y.n_pairs, y.n_rows, y.n_edges) for y in layers), strict=True)))
-    shared = all(layer.transition_features is layer.cost_features for layer in layers)
-    return RayGroup(
-        steps=tuple((h, parts[_alike(graph, h)]) for h in steps),
-        sizes=sizes,
-        ray=_joined(each.center != NO_CENTER for each in rays),
-        first_row=_joined(layer.row_ptr[:-1] + begin for layer, begin in zip(layers, sizes.rows, strict=False)),
-        row_pair=_joined(layer.row_pair() + begin for layer, begin in zip(layers, sizes.pairs, strict=False)),
-        edge_pair=_joined(layer.edge_pair() + begin for layer, begin in zip(layers, sizes.pairs, strict=False)),
-        reward=Ends(_joined(each.reward(layer) for layer, each in both), _joined(layer.reward for layer in layers)),
-        costs=Ends(_joined(each.cost_features for each in rays), _joined(layer.cost_features for layer in layers)),
-        chances=None
-        if shared
-        else Ends(
-            _joined(each.transition_features for each in rays), _joined(layer.transition_features for layer in layers)
-        ),
+    pairs, rows, edges = (
+        (0, *np.cumsum(many).tolist())
+        for many in zip(*((layer.n_pairs, layer.n_rows, layer.n_edges) for layer in layers), strict=True)
     )
+    chances = None
+    if any(layer.transition_features is not layer.cost_features for layer in layers):
+        chances = Ends(_joined(e.transition_features for e in rays), _joined(y.transition_features for y in layers))
+    costs = Ends(_joined(each.cost_features for each in rays), _joined(layer.cost_features for layer in layers))
+    ray = _joined(each.center != NO_CENTER for each in rays)
+    kind, kind_row, kinds = _kinds(ray, _joined(np.diff(layer.row_ptr) for layer in layers), costs)
+    return RayGroup(
+        steps=tuple((h, number[_alike(graph, h)]) for h in steps),
+        pairs=pairs,
+        rows=rows,
+        edges=edges,
+        kind=kind,
+        kind_row=kind_row,
+        edge_pair=np.repeat(np.arange(pairs[-1]), _joined(np.diff(layer.pair_ptr) for layer in layers)),
+        reward=Ends(_joined(each.reward(layer) for layer, each in both), _joined(layer.reward for layer in layers)),
+        chances=chances,
+        kinds=kinds,
+    )
+
+
+def _kinds(ray: BoolArray, sizes: IntArray, costs: Ends) -> tuple[IntArray, IntArray, Kinds]:
+    """(N,) the kind of each pair; (R,) of each row its place among those of the kinds; the kinds. ``sizes`` (N,): how
+    many rows each pair has."""
+    first, number = np.cumsum(sizes) - sizes, _numbered(np.hstack(costs))[0]
+    kind, chosen = np.empty(len(sizes), np.int64), list[IntArray]()  # the pairs that stand for the kinds
+    for size in np.unique(sizes).tolist():
+        own = np.flatnonzero(sizes == size)
+        same, once = _numbered(np.column_stack([ray[own], number[first[own, None] + np.arange(size)]]))
+        kind[own] = same + sum(map(len, chosen))
+        chosen.append(own[once])
+    stands = np.concatenate(chosen)
+    many = sizes[stands]
+    begin = np.cumsum(many) - many
+    of_row, at = np.repeat(np.arange(len(stands)), many), np.arange(int(many.sum()))
+    rows = at + np.repeat(first[stands] - begin, many)
+    within = np.arange(len(number)) - np.repeat(first, sizes)
+    return kind, np.repeat(begin[kind], sizes) + within, Kinds(ray[stands], begin, of_row, costs.of(rows))
+
+
+def _numbered(rows: Any) -> tuple[IntArray, IntArray]:
+    """(n,) a number for each row, the same for equal ones; and the first row of each number."""
+    _, first, numbers = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return numbers.reshape(-1), first
 
 
 def _alike(graph: LayeredGraph, h: int) -> tuple[int, ...]:
@@ -133,10 +182,6 @@ def _alike(graph: LayeredGraph, h: int) -> tuple[int, ...]:
     layer = graph.layers[h]
     tables = layer.reward, layer.cost_features, layer.transition_features, layer.row_ptr, layer.pair_ptr
     return tuple(map(id, (*tables, graph.rays[h])))
-
-
-def _cuts(many: Sequence[int]) -> list[int]:
-    return [0, *np.cumsum(many).tolist()]
 
 
 def _joined(parts: Iterable[Any]) -> Any:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 NO_CENTER = -1  #: of an action without an intensity
 FULL = 1.0  #: the intensity of such an action
-_MIXED = ("reward", "cost_features", "transition_features")
 _KEPT = ("bounds", "priors", "noises", "largest_costs", "cost_scales", "violation_thresholds")
 
 Intensities = tuple[FloatArray, ...]
@@ -82,8 +81,7 @@ def layers_at(graph: LayeredGraph, intensities: Sequence[FloatArray]) -> list[La
     for layer, rays, intensity in zip(graph.layers, graph.rays, intensities, strict=True):
         key = tuple(map(id, (layer.cost_features, layer.transition_features, layer.reward, rays, intensity)))
         own = made[key] if key in made else made.setdefault(key, layer_at(layer, rays, intensity))
-        features = own.reward, own.cost_features, own.transition_features
-        layers.append(replace(layer, **dict(zip(_MIXED, features, strict=True))))
+        layers.append(layer.with_features(own.reward, own.cost_features, own.transition_features))
     return layers
 
 

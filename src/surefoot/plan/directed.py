@@ -318,13 +318,16 @@ def seen_from(problem: Problem, data: CostData, targets: Targets, ridge: float) 
         own = data.families[f]
         return Sight(turned[data.regression(h, f)], own, graph.anchors[h], ridge * own.ratio)
 
-    numbers: list[list[int]] = [[] for _ in turned]
+    numbers: list[list[IntArray]] = [[np.empty(0, np.int64)] for _ in turned]
     parts: list[list[Aims]] = [[] for _ in turned]
-    for number, (h, row, j) in enumerate(zip(targets.layer, targets.row, targets.failing, strict=True)):
-        x, f = feature_table(problem, int(h)), data.family_of(int(j))
-        r = data.regression(int(h), f)
-        if x is not None:
-            parts[r].append(aims_at(x, np.array([row]), sight(int(h), f)))
-            numbers[r].append(number)
-    aims = [(np.array(n, np.int64), joined(p, t)) for n, p, t in zip(numbers, parts, turned, strict=True)]
+    family = data.state.family[targets.failing]
+    for h, f in sorted(set(zip(targets.layer.tolist(), family.tolist(), strict=True))):
+        if (x := feature_table(problem, h)) is not None:
+            own, r = np.flatnonzero((targets.layer == h) & (family == f)), data.regression(h, f)
+            parts[r].append(aims_at(x, targets.row[own], sight(h, f)))
+            numbers[r].append(own)
+    aims = []
+    for of, several, data_of in zip(numbers, parts, turned, strict=True):
+        order, found = np.argsort(np.concatenate(of)), joined(several, data_of)  # nearest first again: ties go to it
+        aims.append((np.concatenate(of)[order], Aims(found.turned[order], found.block[order])))
     return [[RowView(sight(h, f), *aims[data.regression(h, f)]) for f in range(n)] for h in range(graph.horizon)]

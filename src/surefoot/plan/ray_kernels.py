@@ -143,21 +143,34 @@ def _at(
     return float(affine + told + radius * np.sqrt(square) - limit)
 
 
+class Room(NamedTuple):
+    """What is written over for every row. (n anchors, d directions, e ellipsoids)"""
+
+    at: FloatArray  # (n + d + 2,)
+    affine: FloatArray  # likewise
+    told: FloatArray  # (e, 2)
+    squares: FloatArray  # (e, 3)
+    ends: FloatArray  # (e, 2)  each bound at 1, and its slope there
+    ones: FloatArray  # (d,)
+    none: FloatArray  # (d,)
+
+
 @numba.njit(cache=True)
-def _pieces(v0: FloatArray, v1: FloatArray) -> FloatArray:
-    """0, 1 and the α between at which some entry of v₀ + α(v₁ − v₀) changes its sign, rising."""
-    crossings = 0
-    for i in range(v0.shape[0]):
-        crossings += v0[i] * v1[i] < 0.0
-    if crossings == 0:
-        return np.array([0.0, 1.0])
-    found = [0.0, 1.0]
+def _cut(v0: FloatArray, v1: FloatArray, at: FloatArray, n: int) -> int:
+    """Puts the α at which some entry of v₀ + α(v₁ − v₀) changes its sign among the first n of ``at``, which rise and
+    differ; → how many there are then."""
     for i in range(v0.shape[0]):
         if v0[i] * v1[i] < 0.0:
             alpha = v0[i] / (v0[i] - v1[i])
-            if 0.0 < alpha < 1.0:
-                found.append(alpha)
-    return np.unique(np.array(found))
+            spot = n - 1
+            while spot > 0 and at[spot] > alpha:
+                spot -= 1
+            if at[spot] < alpha < at[n - 1]:
+                for k in range(n, spot + 1, -1):
+                    at[k] = at[k - 1]
+                at[spot + 1] = alpha
+                n += 1
+    return n
 
 
 @numba.njit(cache=True)
@@ -170,10 +183,11 @@ def _length(v0: FloatArray, v1: FloatArray, alpha: float) -> float:
 
 
 @numba.njit(cache=True)
-def _affine(zero: RayEnd, one: RayEnd, row: int, j: int, at: FloatArray, sign: float, balls: RayBalls) -> FloatArray:
+def _fill_affine(
+    zero: RayEnd, one: RayEnd, row: int, j: int, at: FloatArray, sign: float, balls: RayBalls, total: FloatArray
+) -> None:
     """sign·(known part) + all that is added to a bound whatever the data say, at some α; convex, so that the straight
     line between two α is above it."""
-    total = np.empty(at.shape[0])
     for k in range(at.shape[0]):
         alpha = at[k]
         size, length, blur = 0.0, 0.0, 0.0
@@ -186,8 +200,8 @@ def _affine(zero: RayEnd, one: RayEnd, row: int, j: int, at: FloatArray, sign: f
         total[k] += balls.errors[j] * (1.0 + size) + blur
         # twice the guards: rounding in here is as large as in the bounds
         total[k] += 2.0 * balls.guards[j] * (_length(zero.z[row], one.z[row], alpha) + length)
-        total[k] += 2.0 * balls.prior_guards[j] * _length(zero.x[row], one.x[row], alpha)
-    return total
+        if balls.prior_guards[j] > 0.0:
+            total[k] += 2.0 * balls.prior_guards[j] * _length(zero.x[row], one.x[row], alpha)
 
 
 @numba.njit(cache=True)
@@ -212,19 +226,40 @@ def _glance(
 
 
 @numba.njit(cache=True)
+def _above(first: float, rise: float, last: float, fall: float, length: float, limit: float) -> bool:
+    """Is a convex function above the limit all the way, by its values and slopes at both ends? Its tangents are below
+    it, and where they meet they are lowest."""
+    if not (first > limit and last > limit):
+        return False
+    if rise >= 0.0 or fall <= 0.0:
+        return True
+    return bool(first + rise * (last - fall * length - first) / (rise - fall) > limit)
+
+
+@numba.njit(cache=True)
 def _by_limit(
-    zero: RayEnd, one: RayEnd, lengths: FloatArray, row: int, j: int, limit: float, sign: float, balls: RayBalls
+    zero: RayEnd,
+    one: RayEnd,
+    lengths: FloatArray,
+    row: int,
+    j: int,
+    limit: float,
+    sign: float,
+    balls: RayBalls,
+    centres: FloatArray,
+    room: Room,
 ) -> float:
     """The largest α at which some bound of limit j on sign·cost is at most ``limit``.
 
-    An ellipsoid is solved only if a glance says that it may reach beyond the best so far: where its bound is above the
-    limit there, and rises, it stays above, being convex.
+    An ellipsoid is solved only if a glance says that it may reach beyond the best so far.
     """
     w0, w1, z0, z1 = zero.w[row], one.w[row], zero.z[row], one.z[row]
     n, m = balls.radii.shape
-    at = _pieces(zero.rho[row], one.rho[row])
-    affine = _affine(zero, one, row, j, at, sign, balls)
-    told, squares, first, least = np.empty((n, 2)), np.empty((n, 3)), 0, np.inf
+    room.at[0], room.at[1] = 0.0, 1.0
+    pieces = _cut(zero.rho[row], one.rho[row], room.at, 2)
+    at, affine, told, squares = room.at[:pieces], room.affine[:pieces], room.told, room.squares
+    _fill_affine(zero, one, row, j, at, sign, balls, affine)
+    first, least = 0, np.inf
     for k in range(n):
         if np.isnan(balls.radii[k, j]):
             return NOTHING  # no γ explains the data: a NaN certifies nothing, and refutes nothing
@@ -232,9 +267,10 @@ def _by_limit(
         told[k, 0], told[k, 1] = sign * zero.told[row, k * m + j], sign * one.told[row, k * m + j]
         squares[k, 0], squares[k, 1] = zero.square[row, shape], one.square[row, shape]
         squares[k, 2] = lengths[row, shape]
-        value, _, near = _glance(1.0, at, affine, told[k], squares[k], balls.radii[k, j])
+        value, slope, near = _glance(1.0, at, affine, told[k], squares[k], balls.radii[k, j])
         if value <= limit - near:
             return 1.0
+        room.ends[k, 0], room.ends[k, 1] = value, slope
         if value < least:
             first, least = k, value
     best = NOTHING
@@ -242,30 +278,29 @@ def _by_limit(
         k = first if turn == 0 else turn - 1
         if turn > 0 and k == first:
             continue
-        value, slope, near = _glance(max(best, 0.0), at, affine, told[k], squares[k], balls.radii[k, j])
-        if value > limit + near and slope >= 0.0:
+        begin = max(best, 0.0)
+        value, slope, near = _glance(begin, at, affine, told[k], squares[k], balls.radii[k, j])
+        if _above(value, slope, room.ends[k, 0], room.ends[k, 1], 1.0 - begin, limit + near):
             continue
-        centre = sign * balls.centres[k, j]
         weights, radius = balls.weights[balls.shape[k, j]], balls.radii[k, j]
-        best = max(best, largest(at, affine, limit, w0, w1, weights, centre, radius))
+        best = max(best, largest(at, affine, limit, w0, w1, weights, centres[k, j], radius))
         if best == 1.0:
             return best
-    ones, none = np.ones(w0.shape[0]), np.zeros(w0.shape[0])
     if best < 1.0 and balls.boxed[j]:
-        both = np.concatenate((zero.rho[row], z0)), np.concatenate((one.rho[row], z1))
-        at = _pieces(both[0], both[1])
-        affine = _affine(zero, one, row, j, at, sign, balls)
-        for k in range(at.shape[0]):
+        pieces = _cut(z0, z1, room.at, pieces)
+        at, affine = room.at[:pieces], room.affine[:pieces]
+        _fill_affine(zero, one, row, j, at, sign, balls, affine)
+        for k in range(pieces):
             for i in range(z0.shape[0]):
                 affine[k] += abs((1.0 - at[k]) * z0[i] + at[k] * z1[i])
-        best = max(best, largest(at, affine, limit, w0, w1, ones, none, 0.0))
+        best = max(best, largest(at, affine, limit, w0, w1, room.ones, room.none, 0.0))
     if best < 1.0 and balls.outer[j] < np.inf:
-        x0, x1 = zero.x[row], one.x[row]  # as long as w: ``ones`` and ``none`` fit
-        at = np.array([0.0, 1.0])
-        affine = np.full(2, balls.errors[j])
+        x0, x1 = zero.x[row], one.x[row]  # as long as w
+        room.at[1] = 1.0
+        at, affine = room.at[:2], room.affine[:2]
         for k in range(2):
-            affine[k] += 2.0 * balls.prior_guards[j] * _length(x0, x1, at[k])
-        best = max(best, largest(at, affine, limit, x0, x1, ones, none, balls.outer[j]))
+            affine[k] = balls.errors[j] + 2.0 * balls.prior_guards[j] * _length(x0, x1, at[k])
+        best = max(best, largest(at, affine, limit, x0, x1, room.ones, room.none, balls.outer[j]))
     return best
 
 
@@ -280,6 +315,13 @@ def furthest(
     out: FloatArray,  # (n, k)
 ) -> None:
     """Fills the largest α, from ``zero`` to ``one``, at which some bound on sign·cost is at most sign·limit."""
+    e, d = balls.radii.shape[0], zero.w.shape[1]
+    most = zero.rho.shape[1] + d + 2
+    room = Room(
+        np.empty(most), np.empty(most), np.empty((e, 2)), np.empty((e, 3)), np.empty((e, 2)), np.ones(d), np.zeros(d)
+    )
+    centres = sign * balls.centres
     for row in range(out.shape[0]):
         for j in range(limits.shape[0]):
-            out[row, j] = _by_limit(zero, one, lengths, row, j, sign * limits[j], sign, balls)
+            own = sign * limits[j]
+            out[row, j] = _by_limit(zero, one, lengths, row, j, own, sign, balls, centres, room)

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -35,7 +34,7 @@ from surefoot.estimate.row_bounds import Both, possible
 from surefoot.model.features import Features
 from surefoot.model.graph import Anchors, FloatArray, Layer
 from surefoot.model.problem import Problem
-from surefoot.model.ray_groups import RayGroup
+from surefoot.model.ray_groups import Kinds, Mixed, RayGroup
 from surefoot.model.rays import FULL, Intensities, mixed, pair_at
 from surefoot.plan.ray_kernels import RayBalls, RayEnd, furthest
 from surefoot.tolerances import CONTRADICTION
@@ -137,87 +136,101 @@ def _balls(anchors: Anchors | None, known: CostEllipsoids) -> RayBalls:
 # --- all rays of a problem ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _At:
-    """The pairs of a group at some intensities, and what is known of their cost rows."""
+class _At(NamedTuple):
+    """The kinds of pairs of a group at some intensities, and what is known of their cost rows."""
 
-    intensity: FloatArray  # (N,)
-    costs: FloatArray  # (R, dc)
-    upper: FloatArray  # (R, m)
+    intensity: FloatArray  # (K,)
+    costs: FloatArray  # (U, dc)
+    upper: FloatArray  # (U, m)
     lower: FloatArray
 
-    def moved(self, group: RayGroup, intensity: FloatArray, bound: Bounding) -> _At:
+    def moved(self, kinds: Kinds, intensity: FloatArray, bound: Bounding) -> _At:
         """At other intensities: what moves is mixed and bounded anew."""
-        rows = np.flatnonzero((intensity != self.intensity)[group.row_pair])
+        rows = np.flatnonzero((intensity != self.intensity)[kinds.of_row])
         if not len(rows):
             return self
         costs, upper, lower = self.costs.copy(), self.upper.copy(), self.lower.copy()
-        costs[rows] = group.costs.of(rows).at(intensity[group.row_pair[rows]])
+        costs[rows] = kinds.costs.of(rows).at(intensity[kinds.of_row[rows]])
         upper[rows], lower[rows] = bound(costs[rows])
         return _At(intensity, costs, upper, lower)
 
 
+class _Side(NamedTuple):
+    """A group at some intensities."""
+
+    group: RayGroup
+    kinds: _At
+    mixed: Mixed
+
+
 def open_rays(problem: Problem, data: CostData, confidence: CostConfidence) -> Opened:
     """Every ray at its largest certified and at its largest hopeful intensity; what may follow is not looked at yet."""
-    graph, known = problem.graph, dict[int, list[CostEllipsoids]]()
+    graph, known, found = problem.graph, dict[int, list[CostEllipsoids]](), list[tuple[RayGroup, _At, _At]]()
 
     def bounding(h: int) -> Bounding:
         if (r := data.regression(h)) not in known:
             known[r] = [data.ellipsoids(h, confidence, f) for f in range(len(data.families))]
         return partial(bound_all, anchors=graph.anchors[h], known=known[r], families=data.families)
 
-    certified, hoped = list[_At](), list[_At]()
     for group in problem.ray_groups:
-        h = group.steps[0][0]
-        bound, ends = bounding(h), group.once[0]
-        both = open_rows(ends.zero, ends.one, graph.anchors[h], known[data.regression(h)], problem.bounds[h])
-        wanted, hopeful = (group.by_pair(np.maximum(each, 0.0)) for each in both)
-        certified.append(_lowered(group, wanted, bound, problem, h))
-        hoped.append(certified[-1].moved(group, np.maximum(certified[-1].intensity, hopeful), bound))
+        kinds, h = group.kinds, group.steps[0][0]
+        bound, rows = bounding(h), kinds.once[0]
+        both = open_rows(*rows, graph.anchors[h], known[data.regression(h)], problem.bounds[h])
+        wanted, hopeful = (kinds.least(np.maximum(each, 0.0)) for each in both)
+        certified = _lowered(kinds, wanted, bound, problem, h)
+        hoped = certified.moved(kinds, np.maximum(certified.intensity, hopeful), bound)
+        found.append((group, certified, hoped))
     last = None if graph.terminal.cost_features is None else bounding(graph.horizon - 1)(graph.terminal.cost_features)
     by_step = tuple(known.get(data.regression(h)) for h in range(graph.horizon))
-    found = _opened(problem, certified, last, by_step)
-    alike = all(one is other for one, other in zip(certified, hoped, strict=True))
-    return Opened(problem, *found, *(found if alike else _opened(problem, hoped, last, by_step)))
+    near, far = list[_Side](), list[_Side]()
+    for group, one, other in found:
+        near.append(_Side(group, one, group.at(one.intensity, one.costs)))
+        far.append(
+            near[-1] if other is one else _Side(group, other, group.at(other.intensity, other.costs, near[-1].mixed))
+        )
+    certain = _opened(problem, near, last, by_step)
+    alike = all(one is other for one, other in zip(near, far, strict=True))
+    return Opened(problem, *certain, *(certain if alike else _opened(problem, far, last, by_step)))
 
 
-def _lowered(group: RayGroup, wanted: FloatArray, bound: Bounding, problem: Problem, h: int) -> _At:
-    """The intensities (N,), each lowered until the bounds that certify do so, or to 0.
+def _lowered(kinds: Kinds, wanted: FloatArray, bound: Bounding, problem: Problem, h: int) -> _At:
+    """The intensities (K,), each lowered until the bounds that certify do so, or to 0.
 
     What rounding took is given back in small steps; where a row fails by more, its certified interval begins further
     out, and nothing is certified.
     """
-    limits, costs = problem.bounds[h], group.costs.at(wanted[group.row_pair])
+    limits, costs = problem.bounds[h], kinds.costs.at(wanted[kinds.of_row])
     found = _At(wanted, costs, *bound(costs))
     for less in (*_LOWER, FULL):
         over, far = (
-            np.logical_or.reduceat(~np.all(found.upper - limits <= most, axis=1), group.first_row)
+            np.logical_or.reduceat(~np.all(found.upper - limits <= most, axis=1), kinds.first_row)
             for most in (0.0, TIE * problem.cost_scales)
         )
-        fails = over & group.ray & (found.intensity > 0.0)
+        fails = over & kinds.ray & (found.intensity > 0.0)
         if not fails.any() or not possible(found.upper, found.lower, CONTRADICTION * problem.cost_scales):
             break
         lower = np.where(far, 0.0, np.maximum(found.intensity - less, 0.0))
-        found = found.moved(group, np.where(fails, lower, found.intensity), bound)
+        found = found.moved(kinds, np.where(fails, lower, found.intensity), bound)
     return found
 
 
 def _opened(
-    problem: Problem, found: Sequence[_At], last: Both | None, known: tuple[list[CostEllipsoids] | None, ...]
+    problem: Problem,
+    found: Sequence[_Side],
+    last: Both | None,
+    known: tuple[list[CostEllipsoids] | None, ...],
 ) -> tuple[Problem, CostBounds, Intensities]:
-    """The problem at these intensities, group by group, its bounds, and the intensities by step."""
-    layers, both = dict[int, Layer](), list(zip(problem.ray_groups, found, strict=True))
-    parts: list[dict[int, FloatArray]] = [{}, {}, {}]
+    """The problem at these intensities, its bounds, and the intensities by step."""
+    layers, parts = dict[int, Layer](), (dict[int, FloatArray](), dict[int, FloatArray](), dict[int, FloatArray]())
     rounding = CONTRADICTION * problem.cost_scales
-    for group, at in both:
-        layers.update(group.layers_at(problem.graph, at.intensity, at.costs))
-        cuts = group.sizes.rows, group.sizes.rows, group.sizes.pairs
-        for into, table, where in zip(parts, (at.upper, at.lower, at.intensity), cuts, strict=True):
-            into.update(group.by_step(table, where))
+    for group, at, its in found:
+        layers.update(group.layers(problem.graph, its))
+        parts[0].update(group.by_step(at.upper[group.kind_row], group.rows))
+        parts[1].update(group.by_step(at.lower[group.kind_row], group.rows))
+        parts[2].update(group.by_step(its.intensity, group.pairs))
     upper, lower, intensities = (tuple(each[h] for h in range(len(layers))) for each in parts)
-    consistent = all(possible(at.upper, at.lower, rounding) for at in found) and (
-        last is None or possible(*last, rounding)
-    )
+    consistent = all(possible(at.upper, at.lower, rounding) for at in (side.kinds for side in found))
+    consistent &= last is None or possible(*last, rounding)
     high, low = (where_costed(problem.graph.terminal, last, i) for i in (0, 1))
     bounds = CostBounds(upper, lower, high, low, consistent, known, problem.graph.anchors)
     return problem.with_layers([layers[h] for h in range(len(layers))]), bounds, intensities
