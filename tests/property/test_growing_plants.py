@@ -15,7 +15,14 @@ from surefoot.plan.point import at_point
 from tests.plants import RandomPlant, random_plant
 
 RIDGES = (0.1, 1.0, 10.0)
-KINDS = ((1, False, True), (2, False, True), (2, True, False), (3, False, False))  # dimension, features of x', endless
+KINDS = (  # dimension, features of x', endless, rays
+    (1, False, True, False),
+    (2, False, True, False),
+    (2, True, False, False),
+    (3, False, False, False),
+    (1, False, True, True),
+    (2, False, False, True),
+)
 
 
 def learned(world: RandomPlant, seed: int) -> sf.PlantAgent:
@@ -52,31 +59,36 @@ def compared(world: RandomPlant, grown: RandomPlant, seed: int) -> tuple[int, in
     plan, whole = agent.plan, whole_plan(world, agent)
     assert plan.problem.graph.n_all_states < whole.problem.graph.n_all_states
     steer = CentreValues(grown.plant).of(plan), CentreValues(world.plant).of(whole)
-    alike = hope(whole.problem, whole.bounds, whole.certified_sets, plan.ellipsoids)  # with the same value ellipsoids
-    changed = points = 0
+    alike = hope(whole.problem, whole.bounds, whole.certified_sets, plan.ellipsoids, opened=whole.opened)
+    changed = points = 0  # values are compared with the same value ellipsoids
+    many = world.plant.n_choices  # the first that are looked at anywhere
     for h in range(plan.problem.horizon - 1):
         layer = plan.problem.graph.layers[h]
         kept = np.logical_or.reduceat((plan.bounds.upper[h] <= plan.problem.bounds[h]).all(axis=1), layer.row_ptr[:-1])
         for mine, theirs in cells_of_both(world, grown, plan, h):
             for i in range(len(world.plant.inputs)):
                 assert plan.certified(h, mine, i) == whole.certified(h, theirs, i)
+                if world.plant.rays and plan.certified(h, mine, i):
+                    assert plan.intensity(h, mine, i) == pytest.approx(whole.intensity(h, theirs, i), abs=1e-9)
                 changed += whole.certified(h, theirs, i) != first.certified(h, theirs, i)
             value = plan.hope.sure.value[h][plan.problem.state_index(h, mine)]
             assert value == pytest.approx(alike.sure.value[h][theirs], abs=1e-9)
             low, high = grown.plant.cells.bounds(np.array([mine]))
             x = (low + rng.random(low.shape) * (high - low))[:, 0]
             here, there = at_point(grown.plant, plan, steer[0], h, x), at_point(world.plant, whole, steer[1], h, x)
-            own = kept[here.pairs]  # where no corner keeps the limits nothing is expanded
-            assert not (here.proved & ~there.proved).any()
-            assert np.array_equal(here.proved[own], there.proved[own])
+            own = kept[here.pairs][here.choices.number[:many]]  # where no corner keeps the limits nothing is expanded
+            mine_proved, theirs_proved = here.proved[:many], there.proved[:many]
+            assert not (mine_proved & ~theirs_proved).any()
+            assert np.array_equal(mine_proved[own], theirs_proved[own])
             points += int((here.proved & ~here.whole_cell).sum())
     return changed, points
 
 
 def test_ends_with_the_certified_sets_and_values_of_the_whole_plant(seed: int) -> None:
     found = []
-    for dim, of_next, endless in KINDS:
-        world = random_plant(np.random.default_rng([seed, dim, of_next]), dim, of_next, start=(-0.2, 0.2))
+    for dim, of_next, endless, rays in KINDS:
+        rng = np.random.default_rng([seed, dim, of_next])
+        world = random_plant(rng, dim, of_next, start=(-0.2, 0.2), rays=rays)
         found.append(compared(world, world.growing(endless), seed))
     assert np.sum(found, axis=0).min() > 0  # something was learned, and the comparison is able to fail
 

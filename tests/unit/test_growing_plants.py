@@ -45,9 +45,10 @@ def test_cells_of_an_endless_coordinate_tile_the_line_and_the_audit_counts_alike
     assert not leaves[inside & (values + 0.25 < edge[-1])].any()
 
 
-def test_a_study_of_a_plant_without_an_edge_is_audited(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize("rays", [False, True])
+def test_a_study_of_a_plant_without_an_edge_is_audited(tmp_path: Path, seed: int, rays: bool) -> None:
     path = tmp_path / "tank.study"
-    played(path, 8, seed, endless())
+    played(path, 8, seed, endless(rays=rays))
     report = sf.audit(path)
     assert report.clean, str(report)
     assert report.counts["grow"] > 0

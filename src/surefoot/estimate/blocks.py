@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -59,11 +60,11 @@ class Blocks:
     first: IntArray  # (R+1,)  the blocks of regression r are first[r] : first[r+1]
     runs: tuple[tuple[SameSize, ...], ...]  # R
 
-    @property
+    @cached_property
     def largest(self) -> int:
         return int(self.shape.size.max())
 
-    @property
+    @cached_property
     def whole(self) -> bool:
         """True when every regression is one block, as with dense features."""
         return len(self.shape.size) == len(self.runs)

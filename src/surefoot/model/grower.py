@@ -171,8 +171,9 @@ class Grower:
         """The new cost rows of a layer at intensity 0: as they are drafted, or, of pairs, those of their centres."""
         if not self._explorer.by_pair:
             return draft.x0
+        ends = [0, *(end - draft.row for end in draft.row_ptr)]
         own = [pair if center == NO_CENTER else center - draft.pair for pair, center in enumerate(draft.center)]
-        return [draft.x[pair] for pair in own]
+        return [row for pair in own for row in draft.x[ends[pair] : ends[pair + 1]]]
 
     def new_pairs(self, h: int) -> range:
         """The pairs of new states."""

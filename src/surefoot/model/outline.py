@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from surefoot.model.anchors import AnchorOf
+from surefoot.model.centers import Centers
 from surefoot.model.graph import Beyond, IntArray, Layer, Terminal
 from surefoot.model.limit import Limit
 from surefoot.model.naming import Naming
-from surefoot.model.centers import Centers
 
 FallbackChoice = Callable[[int, IntArray], Sequence[int] | IntArray]
 """(layer, states) → for each state the number of the fallback's action among the state's own, or -1."""

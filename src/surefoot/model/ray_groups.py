@@ -33,7 +33,7 @@ class Ends(NamedTuple):
         return cast(FloatArray, mixed(self, intensity))
 
     def of(self, rows: IntArray) -> Ends:
-        return Ends(self.zero[rows], self.one[rows])
+        return Ends(self.zero.take(rows, axis=0), self.one.take(rows, axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class RayGroup:
 
     def at(self, intensity: FloatArray, costs: FloatArray, near: Mixed | None = None) -> Mixed:
         """With intensities (K,) and cost rows (U, dc) of the kinds. ``near``: what is known at others."""
-        own, x = intensity[self.kind], freeze(costs[self.kind_row])
+        own, x = intensity[self.kind], freeze(costs.take(self.kind_row, axis=0))
         if self.chances is None:
             phi = x
         elif near is None:

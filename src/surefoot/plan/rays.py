@@ -225,8 +225,8 @@ def _opened(
     rounding = CONTRADICTION * problem.cost_scales
     for group, at, its in found:
         layers.update(group.layers(problem.graph, its))
-        parts[0].update(group.by_step(at.upper[group.kind_row], group.rows))
-        parts[1].update(group.by_step(at.lower[group.kind_row], group.rows))
+        parts[0].update(group.by_step(at.upper.take(group.kind_row, axis=0), group.rows))
+        parts[1].update(group.by_step(at.lower.take(group.kind_row, axis=0), group.rows))
         parts[2].update(group.by_step(its.intensity, group.pairs))
     upper, lower, intensities = (tuple(each[h] for h in range(len(layers))) for each in parts)
     consistent = all(possible(at.upper, at.lower, rounding) for at in (side.kinds for side in found))

@@ -53,6 +53,10 @@ class Cellwise:
         """What :meth:`surefoot.Problem.growing` takes."""
         outside, models = self._plant.cells.outside, len(self._plant.reach.models)
         none, certain = np.zeros(self.cost_dim), np.ones(models)
+
+        def own(h: int, cell: int) -> int:
+            return 0 if cell == outside else self._plant.fallback_in(h, cell)
+
         return {
             "actions": lambda h, cell: self._numbers[:1] if cell == outside else self._numbers,
             "successors": lambda h, cell, i: [outside] if cell == outside else self.at(h, cell).successors[i],
@@ -63,7 +67,8 @@ class Cellwise:
             ),
             "terminal_reward": lambda cell: 0.0 if cell == outside else self._plant.last_reward(self._centre(cell)),
             "forbidden": lambda h, cell: self._plant.is_forbidden(cell),
-            "fallback": lambda h, cell: 0 if cell == outside else self._fallback(h, cell),
+            "fallback": own,
+            **({"center": own} if self._plant.rays else {}),
         }
 
     def at(self, h: int, cell: int) -> CellTables:
@@ -72,14 +77,12 @@ class Cellwise:
     def _centre(self, cell: int) -> FloatArray:
         return centres(self._plant.cells, np.array([cell]))[:, 0]
 
-    def _fallback(self, h: int, cell: int) -> int:
-        return int(self._plant.fallback_numbers(h, self._centre(cell)[:, None])[0])
-
     def _make(self, h: int, cell: int) -> CellTables:
         plant, (low, high) = self._plant, self._plant.cells.bounds(np.array([cell]))
-        middle, found = self._centre(cell), CellTables([], [], [], [])
+        middle, found, centre = self._centre(cell), CellTables([], [], [], []), plant.centre(h, cell)
         for u in plant.inputs.values:
-            boxes = plant.reach.over(h, low, high, u)
+            ends = (u,) if centre is None else (plant.inputs.values[centre], u)
+            boxes = plant.reach.over(h, low, high, *ends)
             following = successors(plant.cells, boxes)[1]
             found.successors.append(following.tolist())
             found.rows.append(self._rows(h, low, high, boxes, u))
@@ -87,10 +90,14 @@ class Cellwise:
             landing = cell_chances(plant.cells, plant.reach, h, x, self._nodes[1], u, following)
             found.chances.append(dict(zip(following.tolist(), landing, strict=True)))
             found.reward.append(plant.reward(h, middle, u))
+        together = [np.hstack(found.rows)] if plant.rays else found.rows  # a ray has a row for each of its centre's
+        for i, rows in enumerate(found.rows):
+            first = np.unique(together[i % len(together)], axis=0, return_index=True)[1]
+            found.rows[i] = rows[np.sort(first)]
         return found
 
     def _rows(self, h: int, low: FloatArray, high: FloatArray, boxes: Any, u: Any) -> FloatArray:
-        """(R, dc) the features at the corners of the cell, and of the boxes of what may follow, each once."""
+        """(R, dc) the features at the corners of the cell, and of the boxes of what may follow."""
         plant, n = self._plant, len(low)
         if plant.measures.of_next:
             ends = [(np.concatenate([low, least]), np.concatenate([high, most])) for least, most in boxes]
@@ -98,9 +105,7 @@ class Cellwise:
             rows = plant.measures.at(h, z[:n], u, z[n:]).T
         else:
             rows = plant.measures.at(h, corners_of(low, high)[:, :, 0], u, None).T
-        first = np.sort(np.unique(rows, axis=0, return_index=True)[1])
-        extra = np.broadcast_to(plant.remainder, (len(first), len(plant.remainder)))
-        return np.concatenate([rows[first], extra], axis=1)
+        return np.concatenate([rows, np.broadcast_to(plant.remainder, (len(rows), len(plant.remainder)))], axis=1)
 
 
 def growing_problem(plant: Plant, most_states: int | None, longest_row: float | None) -> Problem:

@@ -53,23 +53,26 @@ class Chooser(ABC):
 
     inputs: Inputs
     rays: bool
-    _centres: list[IntArray]  # per step (cells,) the fallback's input
     _choices: dict[int | None, Choices]
 
     @abstractmethod
     def cell(self, x: Any) -> int:
         """The number of the cell that a state is in."""
 
+    @abstractmethod
+    def fallback_in(self, h: int, cell: int) -> int:
+        """The number of the input that the fallback takes in a cell."""
+
     def centre(self, h: int, cell: int) -> int | None:
         """The number of the input from which the rays of a cell begin; None where inputs are taken in full."""
-        return int(self._centres[h][cell]) if self.rays else None
+        return self.fallback_in(h, cell) if self.rays else None
 
     def centres(self, h: int, cells: IntArray) -> Iterator[tuple[int | None, IntArray]]:
         """Every centre of some cells of a step, and which of them have it."""
         if not self.rays:
             yield None, np.arange(len(cells))
             return
-        own = self._centres[h][cells]
+        own = np.array([self.fallback_in(h, cell) for cell in cells.tolist()])
         for centre in np.unique(own).tolist():
             yield centre, np.flatnonzero(own == centre)
 

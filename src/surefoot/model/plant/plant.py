@@ -153,9 +153,9 @@ class Plant(Chooser):
             "stationary_transitions": stationary_transitions,
         }
         grows = self.cells.endless or most_states is not None
-        if grows and self.rays:
+        if grows and self.rays and self.measures.of_next:
             fix = "Give every range its ends and leave out most_states=, or leave out rays=."
-            raise InvalidInput("a plant that grows has no rays", got="rays=True", fix=fix)
+            raise InvalidInput("a plant that grows has no rays where features depend on the next state", fix=fix)
         try:
             self.problem = growing_problem(self, most_states, longest_row) if grows else self._problem()
         except InvalidInput as error:
@@ -261,6 +261,13 @@ class Plant(Chooser):
             at = int(strange[0])
             raise InvalidInput(rule, where=said(h, x[:, at]), got=repr(given[:, at].tolist()), fix=fix)
         return found
+
+    def fallback_in(self, h: int, cell: int) -> int:
+        """The number of the fallback's input in a cell."""
+        if self._centres:
+            return int(self._centres[h][cell])
+        low, high = self.cells.bounds(np.array([cell]))
+        return int(self.fallback_numbers(h, 0.5 * (low + high))[0])
 
     def breaks(self, x: Any) -> str:
         """Why a state is forbidden, in words; empty when it is not."""
