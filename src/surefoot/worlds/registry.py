@@ -85,7 +85,12 @@ FAMILIES: tuple[WorldFamily, ...] = (
         "throttle",
         "throttle:throttle",
         "the thermal machine with a continuous throttle instead of a grid of powers",
-        {"testing": "for tests", "small": "like thermal/small", "medium": "a finer grid"},
+        {
+            "testing": "for tests",
+            "small": "like thermal/small",
+            "medium": "a finer grid",
+            "large": "a grid four times as fine, for plan times",
+        },
     ),
     WorldFamily(
         "figure1", "figure1:figure1", "the paper's sketch of safe and unsafe subgraphs, five steps and two actions"

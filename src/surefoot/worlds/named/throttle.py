@@ -20,12 +20,14 @@ from surefoot.checks import one_of
 from surefoot.errors import InvalidInput
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.worlds.named.thermal import NORM, SIZES, TEMPERATURE, Machine
+from surefoot.worlds.named import thermal
+from surefoot.worlds.named.thermal import NORM, TEMPERATURE, Machine
 from surefoot.worlds.world import World
 
 __all__ = ["throttle"]
 
 IDLE, FULL = 0.0, 1.0
+SIZES = {**thermal.SIZES, "large": (12, 13)}  # size -> (resolution, horizon)
 
 
 def throttle(
@@ -42,7 +44,8 @@ def throttle(
     """The throttle world; the module docstring describes it.
 
     Args:
-        size: ``"testing"``, ``"small"`` or ``"medium"``: resolution and horizon of the thermal world of that size.
+        size: ``"testing"``, ``"small"`` or ``"medium"``: resolution and horizon of the thermal world of that size; or
+            ``"large"``, a grid four times as fine.
         levels: None for a continuous throttle, a ray; otherwise the number of fixed openings, evenly from idle to full.
         resolution: how fine the grid of heats is, instead of the usual one.
         horizon: number of steps, instead of the usual one.
