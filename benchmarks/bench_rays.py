@@ -31,8 +31,8 @@ def run(
 
 
 def plan_time(size: str, episodes: int = 100) -> dict[str, Any]:
-    """The time of a plan with the ray over that with the grid, both after the same number of episodes. What a plan of
-    any size takes, a few milliseconds, decides until the grid has a million triplets."""
+    """The time of a plan with the ray over that with the grid, both after the same number of episodes. At the
+    smaller sizes most of a ray's plan is work by step, whatever the size of the graph."""
     agents, threads = [], numba.get_num_threads()
     for levels in (None, LEVELS):
         world = sf.worlds.make(f"throttle/{size}", levels=levels)
