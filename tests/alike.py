@@ -45,7 +45,7 @@ def plan_arrays(plan: Any) -> list[np.ndarray]:
 
 AGENTS: dict[str, Callable[[sf.Problem], Agent]] = {
     "lsvi-new": sf.LsviNew,
-    "exploring in earnest": lambda problem: sf.LsviNew(problem, curiosity=5.0, patience=0.2, budget=2.0),
+    "a small budget": lambda problem: sf.LsviNew(problem, budget=2.0),
     "bonuses": lambda problem: sf.LsviNew(problem, exploration="ideas"),
     "every episode a plan": lambda problem: sf.LsviNew(problem, replan_growth=0.0),
     "first the fallback": lambda problem: sf.LsviNew(problem, initial_episodes=9),

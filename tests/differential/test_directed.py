@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import surefoot as sf
@@ -18,12 +20,10 @@ FAMILIES = 40
 
 
 def options(number: int) -> dict[str, float]:
-    """From hardly any exploration to hardly anything else; budgets that bind, and that do not."""
+    """Values that are clipped, and that are not; budgets that bind, and that do not."""
     return {
         "optimism": (1.0, 0.1, 0.02)[number % 3],
         "replan_growth": (0.1, 0.5, 0.0)[number // 3 % 3],
-        "curiosity": (0.1, 3.0, 50.0)[number // 2 % 3],
-        "patience": (100.0, 0.5)[number % 2],
         "budget": 1.0 if number % 5 == 0 else 30.0,
     }
 
@@ -101,13 +101,20 @@ def test_directed_exploration_in_several_families_agrees_with_the_reference(seed
     assert aimed_apart >= 2
 
 
-def test_another_curiosity_would_be_seen(seed: int) -> None:
+class Heavier(DirectedReference):
+    """Weighs information by a millionth more."""
+
+    def _weigh(self, *words: Any) -> float:
+        return super()._weigh(*words) * (1.0 + 1e-6)
+
+
+def test_another_weight_would_be_seen(seed: int) -> None:
     """Negative control."""
     tallies = []
     for number in range(8):
         tables, tally = tables_of(number, seed), Comparison()
-        agent = sf.LsviNew(problem_of(tables), P, curiosity=1.0 + 1e-6, replan_growth=0.0)
-        reference = DirectedReference(tables, P, 1.0, 100.0, 30.0, replan_growth=0.0)
+        agent = sf.LsviNew(problem_of(tables), P, budget=30.0, replan_growth=0.0)
+        reference = Heavier(tables, P, 30.0, replan_growth=0.0)
         for episode in random_history(tables, reference, 5, np.random.default_rng(seed)):
             feed(agent, episode)
             compare(tables, agent.plan, reference, tally)

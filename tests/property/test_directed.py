@@ -16,8 +16,7 @@ from tests.reference.history import feed
 def test_what_is_played_is_certified_and_what_is_refuted_is_not_hoped_for(number: int, seed: int) -> None:
     tables = random_tables(number + 100_000 * seed)
     problem, rng = problem_of(tables), np.random.default_rng([seed, number, 5])
-    curiosity = (0.1, 10.0)[number % 2]
-    agent = sf.LsviNew(problem, curiosity=curiosity, patience=0.1, skip_hopeless=number % 3 == 0)
+    agent = sf.LsviNew(problem, budget=(1.0, 1e6)[number % 2], skip_hopeless=number % 3 == 0)
     for episode in random_history(tables, rng, 40, rng):  # any action, also of what no learner would play
         feed(agent, episode)
         check(agent)
@@ -44,9 +43,9 @@ def check(agent: sf.LsviNew) -> None:
 
 
 def test_exploring_without_end_stays_safe(seed: int) -> None:
-    """With all weight on information, on a world where most of what tells something is unsafe."""
+    """With no budget, on a world where most of what tells something is unsafe."""
     world = sf.worlds.make("thermal/testing")
-    agent = sf.LsviNew(world.problem, curiosity=1e6, budget=1e6)
+    agent = sf.LsviNew(world.problem, budget=1e6)
     run = sf.run(agent, world, 3000, seed=seed, progress=False)
     assert run.cost_event
     assert not run.violations.any()

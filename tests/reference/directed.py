@@ -7,7 +7,7 @@ rounding alone may have decided something, so that another implementation may ri
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,8 @@ Key = tuple[Any, ...]  # of a cost row, or (H-1, s) for the cost of a last state
 class DirectedReference(Reference):
     """As `Reference`, but what is played narrows the bounds that are in the way of more reward."""
 
-    def __init__(self, tables: Tables, p: float, curiosity: float, patience: float, budget: float, **rest: Any) -> None:
-        self.curiosity, self.patience, self.budget = curiosity, patience, budget
-        self.gap, self.least, self.foregone = 0.0, math.inf, 0.0
+    def __init__(self, tables: Tables, p: float, budget: float, **rest: Any) -> None:
+        self.budget, self.gap, self.weight = budget, 0.0, 0.0
         self.explored, self.exploring, self.planned_episodes = 0, False, 0
         self.scale, self.doubtful = 1.0, False
         self.directed_plans = self.undirected_plans = self.moved_plans = 0
@@ -51,10 +50,17 @@ class DirectedReference(Reference):
         if gap > 0.0 and self._may_explore(self.episodes_ended):
             self.doubtful |= self._tied(best_play, best_q, hopeful)
             share = self._shares(plan, certified, best_play)
-            weight = max(gap * self.curiosity * max(1.0, self.foregone / self.patience), 1e-5 * self.episodes_ended)
             if share:
-                bonus = {key: weight * one for key, one in share.items()}
-                richer, chosen, richer_q = self._sweep(fits, certified, safe_ends, bonus, weight)
+                gaps = {s: best_value[0, s] - value[0, s] for s in self.t.starts}
+                start = max(self.t.starts, key=gaps.__getitem__)
+                self.doubtful |= sum(gaps[start] - each < NEAR for each in gaps.values()) > 1
+
+                def explored(weight: float) -> tuple[Any, Any, Any]:
+                    bonus = {key: weight * one for key, one in share.items()}
+                    return self._sweep(fits, certified, safe_ends, bonus, weight)
+
+                weight = self._weigh(gap, lambda weight: explored(weight)[0][0, start] - value[0, start])
+                richer, chosen, richer_q = explored(weight)
                 self.doubtful |= self._tied(chosen, richer_q, certified) or self._tied(play, q, certified)
                 if weight >= 8.0 or self._met(chosen) != self._met(play):
                     value, play, q = richer, chosen, richer_q
@@ -64,13 +70,25 @@ class DirectedReference(Reference):
         self.plans = dict.fromkeys(self.t.starts, plan)
         self.planned_at = self._log_determinants()
 
+    def _weigh(self, gap: float, more: Callable[[float], float]) -> float:
+        """Doubled, from the last one, while V_omega is worth too little; else halved while it is worth too much."""
+        floor, most = 1e-5 * self.episodes_ended, 1000.0 * self.H
+        weight = max(floor, self.weight or gap)
+        if more(weight) < gap / 2:
+            while more(weight) < gap / 2 and weight < most:
+                weight *= 2.0
+        else:
+            while more(weight) > 2 * gap and weight > floor and more(max(floor, weight / 2)) >= gap / 2:
+                weight = max(floor, weight / 2)
+        tried = ((weight, 0.5), (weight, 2.0), (weight / 2, 0.5), (2 * weight, 2.0))
+        self.doubtful |= any(abs(more(one) - edge * gap) < NEAR for one, edge in tried)
+        self.weight = weight
+        return weight
+
     def _remember(self, gap: float) -> None:
-        """What is foregone counts from when the gap last fell by a tenth; what was explored is never forgotten."""
+        """What was explored is never forgotten."""
         since = self.episodes_ended - self.planned_episodes
-        self.foregone += self.gap * since
         self.explored += since if self.exploring else 0
-        if 0.0 < gap < 0.9 * self.least:
-            self.foregone, self.least = 0.0, gap
         self.gap, self.planned_episodes, self.exploring = gap, self.episodes_ended, False
 
     def _may_explore(self, episodes: int) -> bool:
@@ -208,7 +226,7 @@ class DirectedReference(Reference):
 
     def _shares(self, plan: Plan, certified: set[PairKey], play: dict[StateKey, Action]) -> dict[Key, float]:
         targets = self._targets(plan, certified, play)
-        score: dict[Key, float] = {}
+        every: dict[Key, list[float]] = {}
         alone: dict[Key, float] = {}
         for space in {self._space(j) for j in range(self.m)}:
             inverse = [np.linalg.inv(self._gram_in(space, h)) for h in range(self.H)]
@@ -219,11 +237,12 @@ class DirectedReference(Reference):
                     continue
                 u = float(x @ inverse[key[0]] @ x)
                 alone[key] = max(alone.get(key, 0.0), u / (1.0 + u))
-                score[key] = score.get(key, 0.0)
+                told = every.setdefault(key, [])
                 for h, z in own:
                     width = float(z @ inverse[h] @ z)
-                    if (h == key[0] or self.t.stationary_costs) and width > 0.0:
-                        score[key] = max(score[key], float(x @ inverse[h] @ z) ** 2 / ((1.0 + u) * width))
+                    if h == key[0] or self.t.stationary_costs:
+                        told.append(float(x @ inverse[h] @ z) ** 2 / ((1.0 + u) * width) if width > 0.0 else 0.0)
+        score = {key: sum(told) / max(1, len(told)) for key, told in every.items()}
         most, most_alone = max(score.values(), default=0.0), max(alone.values(), default=0.0)
         self.doubtful |= abs(most - 0.01 * most_alone) < 1e-9 or 0.0 < most_alone < 1e-9
         if most_alone <= 0.0:

@@ -96,7 +96,7 @@ def count_visits(
     e, basis = np.linalg.eigh(sum((np.outer(z, z) for _, z, _ in rows), np.zeros((len(b), len(b)))))
     e, b = np.maximum(e, 0.0), basis.T @ b
     R = max(R, 1e-6 * length * math.sqrt(ridge))
-    c = 0.1 * (R / length) ** 2
+    c = 0.01 * (R / length) ** 2
     D = e * e + c * (e + ridge)
     square = R * R + c * length * length - max(0.0, math.sqrt(c * float((b * b / D).sum())) - whole) ** 2
     M = basis @ np.diag(e / D) @ basis.T
@@ -387,7 +387,7 @@ class Reference:
         e, basis = np.linalg.eigh(gram)
         e, b = np.maximum(e, 0.0), basis.T @ b
         found = []
-        for multiple in (0.1, 1.0, 10.0):
+        for multiple in (0.01, 0.1, 1.0, 10.0):
             c = multiple * (R / length) ** 2
             D = e * e + c * (e + ridge)
             square = R * R + c * (length * length - float((b * b / D).sum()))

@@ -171,7 +171,7 @@ class PriorReference(Reference):
             R = max(noise * math.sqrt(inside) + math.sqrt(square), 1e-6 * length * math.sqrt(ridge))
             if ridge == sorted(self.ridges)[1] * self.ratios[j]:
                 more = count_visits(rows, moment, ridge, length, noise * math.sqrt(inside))
-            for multiple in (0.1, 1.0, 10.0):
+            for multiple in (0.01, 0.1, 1.0, 10.0):
                 c = multiple * (R / length) ** 2
                 D = e * e + c * (e + ridge)
                 left = R * R + c * (length * length - float((b * b / D).sum()))

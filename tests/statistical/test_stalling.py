@@ -65,7 +65,7 @@ def test_a_hope_out_of_reach_costs_a_budget_and_no_more(seed: int) -> None:
     """Nothing that may be played measures the second slope, so `best` stays hopeful and uncertified for ever."""
     actions = {"idle": (0.5, [0.0, 0.0]), "trial": (0.2, [0.3, 0.0]), "best": (1.0, [0.3, 0.9])}
     world = one_state(actions, [0.3, 0.0])
-    for run in runs(world, seed, patience=1.0, budget=5.0):
+    for run in runs(world, seed, budget=5.0):
         assert run.plan is not None
         assert not run.plan.certified(0, "start", "best")
         assert run.gap[-1] == 0.5

@@ -20,7 +20,7 @@ from tests.banks import spread_of, turned
 from tests.hand_made import corridor
 from tests.studies import kettle
 
-MULTIPLIERS = (0.1, 1.0, 10.0)
+MULTIPLIERS = (0.01, 0.1, 1.0, 10.0)
 
 
 @pytest.mark.parametrize("case", range(3))

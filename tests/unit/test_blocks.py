@@ -178,7 +178,7 @@ def test_one_hot_bounds_are_counts_and_means() -> None:
     R, e, b = 0.1 * math.sqrt(math.log(55.0) + 2.0 * math.log(2 / P)), (5.0, 2.0, 0.0), (2.0, -0.2, 0.0)
     for action in range(3):
         upper, lower = 2.0, -2.0
-        for multiple in (0.1, 1.0, 10.0):
+        for multiple in (0.01, 0.1, 1.0, 10.0):
             c = multiple * (R / 2.0) ** 2
             D = [x * x + c * (x + 0.5) for x in e]
             square = R * R + c * (4.0 - sum(y * y / d for y, d in zip(b, D, strict=True)))

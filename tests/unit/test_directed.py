@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidInput
-from surefoot.plan.directed import Waited
+from surefoot.plan.directed import Explored, Waited, weighed
+from surefoot.plan.values import Values
 from tests.alike import assert_same_run, differences, plan_record
 from tests.studies import Plant, go_on, opener
 
@@ -18,7 +20,7 @@ from tests.studies import Plant, go_on, opener
 def test_the_first_plan_by_hand() -> None:
     """No data. V̄ = 1 by `best`, V = 0.5; its cost row is the only target, and `trial` the only row that tells of it."""
     problem = sf.worlds.make("ablation/stall").problem
-    plan = sf.LsviNew(problem, curiosity=3.0).plan
+    plan = sf.LsviNew(problem).plan
     assert plan.gap == 0.5
     assert plan.to_gain == pytest.approx(1.0 - 0.2)  # the trial that is played earns 0.2
     assert [(plan.certified(0, "works", a), plan.hopeful(0, "works", a)) for a in ("trial", "best")] == [
@@ -26,19 +28,19 @@ def test_the_first_plan_by_hand() -> None:
         (False, True),
     ]
     assert plan.directed is not None
-    assert plan.directed.weight == 1.5
+    assert plan.directed.weight == 1.0  # with 0.5 a trial is worth 0.7, less than V + gap/2; with 1.0 it is worth 1.2
     assert plan.directed.shares.targets == ((0, problem.edge_index(0, "works", "best", "end")),)
     assert plan.directed.shares.share[0].tolist() == [0.0, pytest.approx(1.0), 0.0]  # `best` may not be played
-    assert [plan.q(0, "works", a) for a in ("idle", "trial", "best")] == pytest.approx([0.5, 1.7, 1.0])
+    assert [plan.q(0, "works", a) for a in ("idle", "trial", "best")] == pytest.approx([0.5, 1.2, 1.0])
     assert plan.action(0, "works") == "trial"
-    assert plan.targets[0].tolist() == pytest.approx([1.7 / 2.5])  # of what V/(1 + ω) is, transitions are learned
-    little = sf.LsviNew(problem, curiosity=0.5).plan  # ω = 0.25 is less than the 0.3 that a trial costs
-    assert (little.action(0, "works"), little.directed, little.value(0, "works")) == ("idle", None, 0.5)
+    assert plan.targets[0].tolist() == pytest.approx([1.2 / 2.0])  # of what V/(1 + ω) is, transitions are learned
+    none = sf.LsviNew(problem, budget=0.0).plan
+    assert (none.action(0, "works"), none.directed, none.value(0, "works")) == ("idle", None, 0.5)
 
 
 def test_an_exploring_step_says_what_it_is_for() -> None:
     problem = sf.worlds.make("ablation/stall-deep").problem
-    plan = sf.LsviNew(problem, curiosity=3.0).plan
+    plan = sf.LsviNew(problem).plan
     hope = "the best that may still be hoped for is 3, certified is 1.5"
     for place in ((0, "works", "leave"), (2, "bench", "trial")):  # on the way there, and there
         told = plan.why(*place)
@@ -54,11 +56,11 @@ def test_an_exploring_step_says_what_it_is_for() -> None:
 
 @pytest.mark.parametrize("name", ["ablation/stall", "ablation/stall-deep"])
 def test_compiled_step_by_step_and_resumed_runs_agree(name: str, seed: int, tmp_path: Path) -> None:
-    """With a budget that binds: what was foregone and explored decides, and is in the checkpoint."""
+    """With a budget that binds: what was explored decides, and is in the checkpoint."""
     world = sf.worlds.make(name)
 
     def agent() -> sf.LsviNew:
-        return sf.LsviNew(world.problem, curiosity=1.0, patience=20.0, budget=1.0)
+        return sf.LsviNew(world.problem, budget=1.0)
 
     whole = sf.run(agent(), world, 400, seed)
     assert_same_run(whole, sf.run(agent(), world, 400, seed, compiled=False))
@@ -78,8 +80,7 @@ def world_value(name: str) -> float:
 def test_a_study_that_is_opened_again_goes_on_exploring(seed: int, tmp_path: Path) -> None:
     world = sf.worlds.make("ablation/stall")
     opened, plant = opener(tmp_path / "one.study", world), Plant(world, seed)
-    options = {"curiosity": 1.0, "patience": 20.0}
-    study = opened(**options)
+    study = opened(budget=1.0)
     go_on(study, plant, 150)
     before = study.standing.agent.checkpoint()
     arrays = plan_record(study.standing.agent.plan)
@@ -87,7 +88,8 @@ def test_a_study_that_is_opened_again_goes_on_exploring(seed: int, tmp_path: Pat
     again = opened()
     assert not differences(before, again.standing.agent.checkpoint())
     assert not differences(arrays, plan_record(again.standing.agent.plan))
-    assert float(before["waited/foregone"]) > 20.0
+    assert 10.0 <= before["waited/explored"] <= 13.0
+    assert before["waited/weight"] > 0.0
     again.close()
 
 
@@ -104,17 +106,34 @@ def test_plans_are_due_by_time_while_there_is_a_gap() -> None:
     assert 95 + (due - 100) >= 10 * math.sqrt(due)
 
 
-def test_foregone_counts_from_the_last_progress() -> None:
-    waited = Waited().at(0, 1.0).at(10, 1.0)
-    assert (waited.foregone, waited.least) == (10.0, 1.0)
-    waited = waited.at(20, 0.95)  # not a tenth less
-    assert waited.foregone == 20.0
-    waited = waited.at(30, 0.5)
-    assert (waited.foregone, waited.least) == (0.0, 0.5)
-    waited = waited.at(40, 0.0).at(50, 0.6)  # a gap that closes and opens again is no progress
-    assert (waited.foregone, waited.least) == (5.0, 0.5)
-    assert waited.weight(0.1, 2.0) == pytest.approx(0.6 * 0.1 * 2.5)
-    assert Waited(10**6, gap=0.1).weight(0.1, 1.0) == 10.0  # the floor
+@pytest.mark.parametrize(
+    ("last", "episodes", "gap", "found"),
+    [
+        (1.0, 0, 0.5, 1.0),  # worth 0.7 more than V: still good
+        (0.0, 0, 0.5, 1.0),  # none yet: 0.5 is worth 0.2, which is less than gap/2
+        (8.0, 0, 0.5, 1.0),  # 1.7 is more than twice the gap, with ω = 2; 0.7 is not
+        (0.1, 0, 0.01, 0.4),  # a trial costs 0.3: below, it is worth nothing, and a power of two above too much
+        (0.8, 0, 0.01, 0.4),
+        (0.1, 10**6, 0.5, 10.0),  # never below the floor
+    ],
+)
+def test_the_weight_makes_exploring_worth_what_is_hoped_for(
+    last: float, episodes: int, gap: float, found: float
+) -> None:
+    """As in ablation/stall: a trial has share 1 and costs 0.3, so that V_ω − V = max(0, ω − 0.3)."""
+    problem = sf.worlds.make("ablation/stall").problem
+    sure = problem_values(problem, 0.5)
+    hoped = SimpleNamespace(gap=gap, sure=sure, best=problem_values(problem, 0.5 + gap))
+
+    def explored(weight: float) -> Explored:
+        return Explored(problem_values(problem, 0.5 + max(0.0, weight - 0.3)), lambda: False)
+
+    weight, _ = weighed(problem.graph, hoped, Waited(episodes, weight=last), explored)  # type: ignore[arg-type]
+    assert weight == pytest.approx(found)
+
+
+def problem_values(problem: sf.Problem, at_start: float) -> Values:
+    return Values((), (), (np.full(problem.graph.n_states(0), at_start),), ())
 
 
 @pytest.mark.parametrize(
@@ -123,7 +142,6 @@ def test_foregone_counts_from_the_last_progress() -> None:
         ({"exploration": "wild"}, "directed, ideas"),
         ({"exploration": "directed", "ideas": "I II"}, 'exploration="ideas"'),
         ({"exploration": "directed", "explore": (1, 1, 1)}, "not for directed"),
-        ({"patience": 0.0}, "patience"),
         ({"budget": -1.0}, "budget"),
     ],
 )

@@ -107,7 +107,7 @@ def test_all_in_one_sweep(
     monkeypatch.setattr(plan_of_mapped, "FEW", few)
     problem = irregular(seed, **kind)
     both = problem, mapped(problem.save(tmp_path / "irregular.problem"))
-    here, there = (sf.LsviNew(each, curiosity=20.0) for each in both)  # so much that it always explores
+    here, there = (sf.LsviNew(each, budget=1e6) for each in both)  # that it is never kept from exploring
     assert_the_same_bits(here.plan, there.plan)
     plans = [learn(agent, 12, seed) for agent in (here, there)]
     assert plans[0].directed is not None

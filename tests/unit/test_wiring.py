@@ -55,8 +55,6 @@ def case(learner: str, number: int, seed: int) -> Case:
         tables = random_tables(1000 * seed + number, anchors=True, limits=2, misspecified=True, shared_features=False)
         rule = "directed" if learner == "directed" else "ideas"
         options: dict[str, Any] = {"optimism": 0.02, "replan_growth": 0.0, "exploration": rule}
-        if learner == "directed":
-            options.update(curiosity=3.0, patience=0.5)  # so that it does explore in a few episodes
     else:
         # β is the larger of two numbers; this scale leaves the choice to β₁, which carries the safety constants.
         tables = random_paper_tables(1000 * seed + number)
@@ -160,8 +158,6 @@ CERTIFIED: dict[str, list[Wire]] = {
     "literal_future": [Wire({"literal_future": True}, {"q"}, never=SAFE)],
 }
 DIRECTED: dict[str, list[Wire]] = {
-    "curiosity": [Wire({"curiosity": 2.0}, {"q"}, never=SAFE)],
-    "patience": [Wire({"patience": 0.4}, {"q"}, never=SAFE)],
     "budget": [Wire({"budget": 0.0}, {"q"}, never=SAFE)],
 }
 PAPER: dict[str, list[Wire]] = {
@@ -229,7 +225,7 @@ def test_the_same_constants_change_nothing(seed: int) -> None:
     chosen = case("certified", 0, seed)
     spelled_out: dict[str, Any] = {
         "p": 0.05,
-        "multipliers": (0.1, 1.0, 10.0),
+        "multipliers": (0.01, 0.1, 1.0, 10.0),
         "value_ridge": 1.0,
         "explore": (0.1, 0.02, 0.02),
         "initial_episodes": 0,

@@ -42,7 +42,7 @@ from surefoot.model.rays import refuse_rays
 from surefoot.plan import directed
 from surefoot.plan.certify import Certified
 from surefoot.plan.confidence import cost_confidence, refuse_tiny, value_confidence
-from surefoot.plan.directed import Waited
+from surefoot.plan.directed import HEAVY, Directed, Explored, Waited, weighed
 from surefoot.plan.explore import bonuses, future_uncertainty, pair_uncertainty, slacks, terminal_uncertainty
 from surefoot.plan.hope import Hope, hope
 from surefoot.plan.mapped import Mapped
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from surefoot.plan.blockwise.team import Team
 
 EXPLORATIONS = ("directed", "ideas")
-REMEMBERED = ("episodes", "foregone", "least", "explored")  # of Waited, with which a plan is made again
+REMEMBERED = ("episodes", "weight", "explored")  # of Waited, with which a plan is made again
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,19 +65,11 @@ class LsviNewOptions(LookAheadOptions):
     multipliers: tuple[float, ...]
     optimism: float
     exploration: str
-    curiosity: float
-    patience: float
     budget: float
     explore: tuple[float, float, float]  # 0 for an idea that is switched off
     slack: tuple[tuple[float, ...], ...]  # (H, m)
     literal_future: bool
     skip_hopeless: bool
-
-
-def _patience(problem: Problem) -> float:
-    """Spec 5; an error as small as that of rounding does not count."""
-    erring = any(limit.misspecification > 0.01 * limit.noise for limit in problem.limits)
-    return 100.0 if erring else 10.0
 
 
 class LsviNew(LookAhead):
@@ -89,9 +81,6 @@ class LsviNew(LookAhead):
         exploration: ``"directed"``, towards whatever would certify more reward, or ``"ideas"``, the paper's bonuses
             for everything uncertain (spec 5). Directed by default, unless ``explore``, ``ideas`` or
             ``literal_future`` is given; these are about the bonuses.
-        curiosity: the initial weight of information in directed exploration.
-        patience: the reward foregone after which that weight starts to grow; by default 10, or 100 if a limit
-            declares a model error, because no amount of data may then settle what is hoped for.
         budget: directed exploration may use at most this times √k of the first k episodes.
         explore: (w₂, w₃, w₄), the weights of Ideas II, III and IV (spec 5); by default (0.1, 0.02, 0.02).
         ridges: the grid Λ of cost ridges (spec 3); by default the mean ‖z‖² of the features times 0.1, 1 and 10.
@@ -131,9 +120,7 @@ class LsviNew(LookAhead):
         failure_probability: float = 0.05,
         *,
         exploration: str | None = None,
-        curiosity: float = 0.1,
-        patience: float | None = None,
-        budget: float = 10.0,
+        budget: float = 20.0,
         explore: Sequence[float] | None = None,
         ridges: Sequence[float] | None = None,
         ridge_ratios: Sequence[float] | None = None,
@@ -185,8 +172,6 @@ class LsviNew(LookAhead):
             safety_radius_scale=costs.scale,
             optimism=values.optimism,
             exploration=rule,
-            curiosity=at_least("curiosity", curiosity, 0.0),
-            patience=at_least("patience", _patience(problem) if patience is None else patience, 0.0, strictly=True),
             budget=at_least("budget", budget, 0.0),
             explore=_weights((0.1, 0.02, 0.02) if explore is None else explore, chosen),
             slack=tuple(map(tuple, self._slack.tolist())),
@@ -266,20 +251,31 @@ class LsviNew(LookAhead):
         by: Any,
         opened: Opened | None = None,
     ) -> Plan:
-        """Towards what is hoped for; the reward foregone so far decides how much that may cost. ``by``: who computes
-        shares and values, :mod:`surefoot.plan.directed` or many processes."""
-        options = self.options
+        """Towards what is hoped for. ``by``: who computes shares and values, :mod:`surefoot.plan.directed` or many
+        processes."""
         self._waited = self._waited.at(self.episodes, hoped.gap)
         values, found = hoped.sure, None
-        if hoped.gap > 0 and self._waited.may_explore(self.episodes, options.budget):
-            ridge = sorted(options.ridges)[len(options.ridges) // 2]
-            told = by.shares(problem, self.costs, certified, hoped, ridge, self._slack)
-            weight = self._waited.weight(options.curiosity, options.patience)
-            found = None if told is None else by.directed_values(problem, certified, known, hoped, told, weight)
-            if found is not None:
-                values = found.values
-                self._waited = replace(self._waited, exploring=True)
+        told = self._told(problem, certified, hoped, by)
+        if told is not None:
+
+            def exploring(weight: float) -> Explored:
+                result: Explored = by.exploring_values(problem, certified, known, hoped, told, weight)
+                return result
+
+            weight, explored = weighed(problem.graph, hoped, self._waited, exploring)
+            moves = weight >= HEAVY or not explored.alike()
+            self._waited = replace(self._waited, weight=weight, exploring=moves)
+            if moves:
+                values, found = explored.values, Directed(weight, told.all)
         return Plan(problem, bounds, certified, values, known, self.replans, found, hoped, opened=opened)
+
+    def _told(self, problem: Problem, certified: Certified, hoped: Hope, by: Any) -> Any:
+        """What can be played tells so much about what is hoped for; None where nothing is to be explored."""
+        options = self.options
+        if not (hoped.gap > 0 and self._waited.may_explore(self.episodes, options.budget)):
+            return None
+        ridge = sorted(options.ridges)[len(options.ridges) // 2]
+        return by.shares(problem, self.costs, certified, hoped, ridge, self._slack)
 
     def overdue(self) -> bool:
         due = self._waited.due_at(self.replan_growth, self.options.budget)
@@ -314,7 +310,7 @@ class LsviNew(LookAhead):
 
     def _load(self, saved: Mapping[str, NDArray[Any]], moment: str) -> None:
         super()._load(saved, moment)
-        if moment == "then":  # the plan was made after so many episodes, with so much foregone
+        if moment == "then":  # the plan was made after so many episodes
             self._waited = Waited(**{name: saved[f"waited/{name}"].item() for name in REMEMBERED})
             self.episodes = self._waited.episodes
         else:

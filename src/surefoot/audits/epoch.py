@@ -100,7 +100,7 @@ def confidence_of(
     expect(narrowed[0] == narrowed[1], f"its skip_hopeless is {narrowed[0]}, {narrowed[1]} is declared")
     beta, multipliers = None, tuple[float, ...]()
     if not paper:  # whatever they are: (S3) holds for all at once
-        wanted = options.get("multipliers") or [0.1, 1.0, 10.0]
+        wanted = options.get("multipliers") or [0.01, 0.1, 1.0, 10.0]
         multipliers = _fixed(constants["multipliers"], wanted, "its multipliers are {}, {} are declared", faults)
     if paper:
         left = sorted(DEVIATIONS - set(constants["deviations"]))

@@ -34,7 +34,7 @@ RadiusRule = Callable[[float, float, float, float], float]
 """(log det(G + λI) − d log λ, λ, σ, L) → R where ``dual``, else the radius of the ellipsoid around γ̂."""
 
 WORTH_COUNTING = 0.1  #: of R: where model errors add up to less, rows are not counted one by one
-MULTIPLIERS = (0.1, 1.0, 10.0)  #: of (R/L)², where c is tried: within a few per cent of the best c
+MULTIPLIERS = (0.01, 0.1, 1.0, 10.0)  #: of (R/L)², where c is tried: within one per cent of the best c
 
 
 @dataclass(frozen=True)

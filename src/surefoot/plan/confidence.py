@@ -43,7 +43,7 @@ def checked_multipliers(values: Sequence[float]) -> tuple[float, ...]:
     found = tuple(at_least("multipliers", value, LEAST_MULTIPLIER) for value in values)
     if not found or max(found) > MOST_MULTIPLIER:
         rule = f"multipliers are one number or more between {LEAST_MULTIPLIER:g} and {MOST_MULTIPLIER:g}"
-        raise InvalidInput(rule, got=repr(values), fix="Leave it out for (0.1, 1, 10), which is near the best.")
+        raise InvalidInput(rule, got=repr(values), fix="Leave it out for (0.01, 0.1, 1, 10), which is near the best.")
     return found
 
 

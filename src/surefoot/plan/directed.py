@@ -1,27 +1,29 @@
 """Directed exploration: play what narrows the bounds that stand between us and more reward (spec 5).
 
 *Hopeful* pairs are those that are not proved unsafe. V̄ and V are the optimistic values over hopeful and over certified
-pairs, without bonuses; gap = V̄ − V at the start is what more certificates could add. While there is a gap, the greedy
-policy of V̄ plays something that is not certified. Its cost rows with upper > c̄ are the *targets*, and a row that
-certified pairs can reach scores the share of a target's uncertainty that playing it takes away (surefoot.plan.scores).
-What is played maximises, over certified pairs,
+pairs, without bonuses; gap = V̄ − V at the start is the most that further certificates can add. While there is a gap,
+the greedy policy of V̄ plays something that is not certified. Its cost rows with upper > c̄ are the *targets*, and a row
+that certified pairs can reach scores the share of their uncertainty that playing it removes (surefoot.plan.scores).
+The policy played maximises, over certified pairs,
 
-    r + ω · share,    share = score / (largest score),    ω = gap · curiosity · max(1, foregone / patience)
+    V_ω  =  the value of  r + ω · share,      share = score / (largest score)
 
-and ω at least ``FLOOR`` times the number of episodes; foregone = the sum of the gaps of all episodes since the gap last
-fell by a tenth. As a skier buys when the rents have added up, it explores in earnest once waiting has cost enough and
-brought nothing. Q is not clipped at R_h, or a large bonus would hide the way to what lies behind it; transitions are
-learned from V/(1 + ω), which is at most R_h by itself.
-Where all this comes to the greedy policy of V after all, and ω is below ``HEAVY``, the plan is V's own.
+with the ω for which V_ω = V̄ at the start, to within a factor of two. That ω is derived, not chosen. If certification
+takes n units of share, a policy that earns v and collects i of them per episode costs (V̄ − v)·n/i until then; the least
+of (V̄ − v)/i over all policies is the ω for which the largest v + ω·i is V̄, and the policy that attains it is the one
+that is best for r + ω · share (Dinkelbach). ω is at least ``FLOOR`` times the number of episodes.
+Q is not clipped at R_h, or a large bonus would hide the way to what lies behind it; transitions are learned from
+V_ω/(1 + ω), which is at most R_h by itself.
+Where this leads to the greedy policy of V after all, and ω is below ``HEAVY``, the plan is V's own.
 
-**Undirected.** Where what can be played tells next to nothing about any target, the largest score being below
-``USEFUL`` of the largest u/(1+u), the score is u/(1+u) itself: certifying something else may open the way.
+**Undirected.** Where nothing that can be played says much about any target, the largest score being below ``USEFUL``
+of the largest u/(1+u), the score is u/(1+u) itself: certifying something else may open the way.
 
-**When to stop.** A hope that nothing can be learned about stays a hope for ever. So of the first k episodes at most
-``budget``·√k are played otherwise than V's greedy policy would.
+**When to stop.** A hope about which nothing can be learned stays a hope for ever. So of the first k episodes at most
+``budget``·√k are played differently from V's greedy policy.
 
-**How much work.** Of the targets, the ``MOST_TARGETS`` that are nearest to their limits: scores then cost about as much
-as the bounds.
+**How much work.** Of the targets, the ``MOST_TARGETS`` nearest to their limits: scores then cost about as much as the
+bounds. The search for ω begins at that of the last plan, and mostly ends there.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ from numpy.typing import NDArray
 from surefoot.estimate.costs import CostData
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.features import Features
-from surefoot.model.graph import FloatArray, IntArray, Layer
+from surefoot.model.graph import FloatArray, IntArray, Layer, LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
 from surefoot.plan.hope import Hope, Marks, reached, reached_by, same_play
@@ -49,32 +51,25 @@ from surefoot.plan.values import Values, most_to_come, optimistic_values, withou
 
 MOST_TARGETS = 32
 FLOOR = 1e-5  #: of ω, per episode: next to nothing for a long time, and in the end enough for the regret theorem
-HEAVY = 8.0  #: an ω from which on the values are information first, even where they lead to the same actions
+MOST = 1e3  #: of ω, per step: where this is too little for V̄, what is hoped for is hardly ever met
+HEAVY = 8.0  #: an ω from which on the values are about information first, even where they lead to the same actions
 USEFUL = 0.01  #: scores below this share of the largest that any target could have point nowhere
 
 
 @dataclass(frozen=True)
 class Waited:
-    """What decides a plan beside the data. It is kept with the plan, which can then be made again."""
+    """What decides a plan beside the data. It is kept with the plan, so that the plan can be made again."""
 
     episodes: int = 0  # when the plan was made
-    foregone: float = 0.0  # by then, since the gap last fell by a tenth
-    least: float = math.inf  # the gap, when it last did
-    explored: int = 0  # episodes that were played otherwise than V's greedy policy would
+    weight: float = 0.0  # ω of the last plan that looked for one; 0 where none has
+    explored: int = 0  # episodes that were played differently from V's greedy policy
     gap: float = 0.0  # of the plan
     exploring: bool = False  # by the plan
 
     def at(self, episodes: int, gap: float) -> Waited:
         """When the next plan is made, which does not explore yet."""
         since = episodes - self.episodes
-        foregone, least = self.foregone + self.gap * since, self.least
-        if 0 < gap < 0.9 * least:
-            foregone, least = 0.0, gap
-        return Waited(episodes, foregone, least, self.explored + since * self.exploring, gap)
-
-    def weight(self, curiosity: float, patience: float) -> float:
-        """ω of a plan that is made now."""
-        return max(self.gap * curiosity * max(1.0, self.foregone / patience), FLOOR * self.episodes)
+        return Waited(episodes, self.weight, self.explored + since * self.exploring, gap)
 
     def may_explore(self, episodes: int, budget: float) -> bool:
         """The budget is not spent yet when so many episodes have been played under the plan."""
@@ -120,6 +115,10 @@ class Shares:
         """(S,) of the last states."""
         return cast(FloatArray, _laid_out(self.sizes[-1], self.rows[-1], self.told[-1], 0.0))
 
+    def all(self) -> Shares:
+        """Themselves: where they are computed elsewhere, all are fetched."""
+        return self
+
     def of_pairs(self, h: int, layer: Layer) -> FloatArray:
         """(N,) the largest of each pair's rows."""
         return largest_by_pair(layer, self.rows[h], self.told[h])
@@ -144,7 +143,6 @@ def largest_by_pair(layer: Layer, rows: IntArray, values: FloatArray) -> FloatAr
 class Directed:
     """How a plan explores."""
 
-    values: Values  # what is played
     weight: float  # ω
     told: Callable[[], Shares]
 
@@ -153,7 +151,14 @@ class Directed:
         return self.told()
 
 
-def directed_values(
+class Explored(NamedTuple):
+    """The values of r + ω · share over certified pairs, and the policy that is greedy for them."""
+
+    values: Values
+    alike: Callable[[], bool]  # it plays what V's greedy policy plays
+
+
+def exploring_values(
     problem: Problem,
     certified: Certified,
     known: tuple[ValueEllipsoid, ...],
@@ -161,18 +166,33 @@ def directed_values(
     shares: Shares,
     weight: float,
     sweep: Callable[..., Values] = optimistic_values,
-) -> Directed | None:
-    """The values and the policy that maximise r + ω · share over certified pairs; None where V's own will do.
-
-    ``sweep``: who computes them."""
+) -> Explored:
+    """For some ω. ``sweep``: who computes them."""
     graph = problem.graph
     bonus = [weight * shares.of_pairs(h, layer) for h, layer in enumerate(graph.layers)]
     caps = [most * (1.0 + weight) for most in most_to_come(graph)]  # never reached, but for rounding
     values = sweep(graph, certified, bonus, known, caps, weight * shares.of_last)
     values = without_q(graph, values) if problem.mapped else values
-    if weight < HEAVY and same_play(graph, values.action, hoped.sure.action):
-        return None
-    return Directed(values, weight, lambda: shares)
+    return Explored(values, lambda: same_play(graph, values.action, hoped.sure.action))
+
+
+def weighed(
+    graph: LayeredGraph, hoped: Hope, waited: Waited, values: Callable[[float], Explored]
+) -> tuple[float, Explored]:
+    """ω and its values: doubled or halved from the last one until they are worth V̄ at the start, within a factor of
+    two of the gap; where none is, the smallest tried that is worth more."""
+    start = graph.starts[(hoped.best.value[0] - hoped.sure.value[0])[graph.starts].argmax()]
+    least, most = FLOOR * waited.episodes, MOST * graph.horizon
+    weight, too_small = max(least, waited.weight or hoped.gap), 0.0
+    while True:
+        found = values(weight)
+        more = found.values.value[0][start] - hoped.sure.value[0][start]
+        if more < hoped.gap / 2 and weight < most:
+            too_small, weight = weight, 2.0 * weight
+        elif more > hoped.gap * 2 and weight > max(least, 2.0 * too_small):
+            weight = max(least, weight / 2.0)
+        else:
+            return weight, found
 
 
 def shares(
@@ -223,15 +243,17 @@ def told_by(x: Features | None, rows: IntArray, seen: Sequence[RowView]) -> Tell
     """Of some rows (rising) of a table, for the targets of every family."""
     if x is None or not len(rows):
         return Tells(np.zeros(0), np.zeros(0), rows[:0], np.zeros(0, np.int8))
-    score, aim, alone = np.zeros(len(rows)), np.full(len(rows), -1, np.int8), np.zeros(len(rows))
+    score, most, alone = (np.zeros(len(rows)) for _ in range(3))
+    aim = np.full(len(rows), -1, np.int8)
     for each in seen:
         found, own, square = scores(x, rows, each.sight, each.aims)
         if len(each.numbers):
             own = np.where(own >= 0, each.numbers[own], -1).astype(np.int8)
-        aim = np.where(found > score, own, aim)
-        score = np.maximum(score, found)
+        aim = np.where(found > most, own, aim)
+        most = np.maximum(most, found)
+        score += found
         alone = np.maximum(alone, np.divide(square, 1.0 + square, out=square))
-    return Tells(score, alone, rows, aim)
+    return Tells(score / max(1, sum(len(each.numbers) for each in seen)), alone, rows, aim)
 
 
 class ShareScale(NamedTuple):

@@ -27,7 +27,7 @@ from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.plan import directed
 from surefoot.plan.certify import Certified, certified_by, certify
-from surefoot.plan.directed import Directed, Shares
+from surefoot.plan.directed import Explored, Shares
 from surefoot.plan.hope import (
     Backward,
     Hope,
@@ -153,7 +153,7 @@ class Mapped:
 
     shares = staticmethod(directed.shares)
 
-    def directed_values(
+    def exploring_values(
         self,
         problem: Problem,
         certified: Certified,
@@ -161,9 +161,9 @@ class Mapped:
         hoped: Hope,
         shares: Shares,
         weight: float,
-    ) -> Directed | None:
-        """As :func:`surefoot.plan.directed.directed_values`."""
-        return directed.directed_values(problem, certified, known, hoped, shares, weight, self._values)
+    ) -> Explored:
+        """As :func:`surefoot.plan.directed.exploring_values`."""
+        return directed.exploring_values(problem, certified, known, hoped, shares, weight, self._values)
 
     def _values(
         self,
@@ -182,7 +182,6 @@ class Mapped:
             here, chosen, low = self._exploring_step(h, graph.layers[h], words)
             value.insert(0, here)
             action.insert(0, chosen)
-        self._few.clear()
         return without_q(graph, Values((), tuple(bonus), tuple(value), tuple(action), low))
 
     def _exploring_step(

@@ -1,11 +1,12 @@
-"""Compiled: how much playing a triplet would narrow the bound of another one (spec 5, directed exploration).
+"""Compiled: how much playing a triplet would narrow the bounds of others (spec 5, directed exploration).
 
-With A = λI + G of the regression that both belong to, one more row x takes from the squared width zᵀA⁻¹z of a target z
+With A = λI + G of the regression of both, one more row x removes from the squared width zᵀA⁻¹z of a target z
 
-    score(x, z) = (xᵀA⁻¹z)² / ((1 + xᵀA⁻¹x) · zᵀA⁻¹z)        of it, a share between 0 and u/(1+u), u = xᵀA⁻¹x
+    (xᵀA⁻¹z)² / ((1 + xᵀA⁻¹x) · zᵀA⁻¹z)        of it, a share between 0 and u/(1+u), u = xᵀA⁻¹x
 
-(Sherman–Morrison, Cauchy–Schwarz). Dense rows are looked at as their bounds are (surefoot.estimate.kernels); of sparse
-ones only those in the target's own block can tell anything about it.
+(Sherman–Morrison, Cauchy–Schwarz). The score of x is the mean over the targets: all of them are in the way. Dense rows
+are looked at as their bounds are (surefoot.estimate.kernels); of sparse ones, only those in the target's own block can
+tell anything about it.
 """
 
 from __future__ import annotations
@@ -73,14 +74,17 @@ def _aim(x: Rows, rows: IntArray, look: Lens, shape: BlockShape, room: int, weig
 
 
 @leaf
-def _best(told: FloatArray, u: FloatArray, score: FloatArray, which: IntArray, square: FloatArray) -> None:
-    """Of some rows, the largest score and for which target; told: xᵀA⁻¹z/√(zᵀA⁻¹z) of each (T, …)."""
+def _sum(told: FloatArray, u: FloatArray, score: FloatArray, which: IntArray, square: FloatArray) -> None:
+    """Of some rows, the sum over targets and the one narrowed most; told: xᵀA⁻¹z/√(zᵀA⁻¹z) of each (T, …)."""
     for i in range(min(score.shape[0], u.shape[0])):
-        most, aim = 0.0, -1
+        total, most, aim = 0.0, 0.0, -1
         for t in range(told.shape[0]):
-            if told[t, i] * told[t, i] > most:  # never a NaN
-                most, aim = told[t, i] * told[t, i], t
-        score[i], which[i], square[i] = most / (1.0 + u[i]), aim, u[i]
+            share = told[t, i] * told[t, i]
+            if share > 0.0:  # never a NaN
+                total += share
+            if share > most:
+                most, aim = share, t
+        score[i], which[i], square[i] = total / (1.0 + u[i]), aim, u[i]
 
 
 def _scores(
@@ -92,7 +96,7 @@ def _scores(
     weights: FloatArray,  # (…,)  1/(e + λ)
     aims: Aims,
     score: FloatArray,  # (rows,)  written, as the two below
-    which: IntArray,  # the target that it is for
+    which: IntArray,  # the target that it narrows most
     square: FloatArray,  # u
 ) -> None:
     n = rows.shape[0]
@@ -103,14 +107,14 @@ def _scores(
             for first in range(begin, end, LANES):
                 own = rows[first : min(n, first + LANES)]
                 see_dense(x.values, own, look, weights.reshape(1, -1), aims.turned, seen)
-                _best(seen.told, seen.u[0], score[first:end], which[first:end], square[first:end])
+                _sum(seen.told, seen.u[0], score[first:end], which[first:end], square[first:end])
         else:
             z, w, a, told = np.empty(room), np.empty(room), np.empty(room), np.empty((aims.block.shape[0], 1))
             for at in range(begin, end):
                 b = _inside(x, rows[at], look, shape, weights, z, w, a)
                 for t in range(told.shape[0]):
                     told[t, 0] = (w * aims.turned[t]).sum() if aims.block[t] == b else 0.0
-                _best(told, np.array([(w * a).sum()]), score[at : at + 1], which[at : at + 1], square[at : at + 1])
+                _sum(told, np.array([(w * a).sum()]), score[at : at + 1], which[at : at + 1], square[at : at + 1])
 
 
 _kernels = serial_and_parallel(_scores)
@@ -146,7 +150,7 @@ def joined(parts: list[Aims], data: Turned) -> Aims:
 
 
 def scores(x: Features, rows: IntArray, sight: Sight, aims: Aims) -> tuple[FloatArray, IntArray, FloatArray]:
-    """(largest score over the targets, which one or -1, u) of some rows of a table (rising), each (rows,)."""
+    """(sum over the targets, the one that it narrows most or -1, u) of some rows of a table (rising), each (rows,)."""
     score, which, square = np.empty(len(rows)), np.empty(len(rows), np.int8), np.empty(len(rows))
     look, blocks = sight.look, sight.data.basis.blocks
     weights = 1.0 / (sight.data.eigenvalues + sight.ridge)

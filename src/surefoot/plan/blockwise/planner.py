@@ -27,7 +27,7 @@ from surefoot.plan import directed
 from surefoot.plan.blockwise.block import ExploringStep, Met, OwnStates, ProblemFacts
 from surefoot.plan.blockwise.team import Team
 from surefoot.plan.certify import Certified
-from surefoot.plan.directed import HEAVY, Directed, Shares, ShareScale, Targets
+from surefoot.plan.directed import Explored, Shares, ShareScale, Targets
 from surefoot.plan.hope import Hope, hope_of, in_the_step, joined_states, last_ahead
 from surefoot.plan.values import Values, most_to_come, without_q
 
@@ -121,7 +121,7 @@ class Blockwise:
 
         return Told(scale, last_share, every)
 
-    def directed_values(
+    def exploring_values(
         self,
         problem: Problem,
         certified: Certified,
@@ -129,8 +129,8 @@ class Blockwise:
         hoped: Hope,
         told: Told,
         weight: float,
-    ) -> Directed | None:
-        """As :func:`surefoot.plan.directed.directed_values`."""
+    ) -> Explored:
+        """As :func:`surefoot.plan.directed.exploring_values`; blocks compare the last that they were asked for."""
         graph = problem.graph
         ends = graph.terminal.reward
         value = [np.where(certified.states[-1], ends + weight * told.last, 0.0)]
@@ -144,10 +144,7 @@ class Blockwise:
             low = np.concatenate([each.low for each in found])
             action.insert(0, self._actions(h, [each.action for each in found]))
             bonus.insert(0, np.concatenate([each.bonus for each in found]))
-        if weight < HEAVY and self._same_play():
-            return None
-        values = self._values(tuple(value), tuple(action), low, tuple(bonus))
-        return Directed(values, weight, told.all)
+        return Explored(self._values(tuple(value), tuple(action), low, tuple(bonus)), self._same_play)
 
     def _same_play(self) -> bool:
         here = self._starts()
