@@ -65,7 +65,7 @@ def numpy_plan(agent: sf.LsviNew) -> NumpyPlan:
                 b, R = targets[j] @ basis, limit.noise * math.sqrt(log_det + 2 * math.log(union / p))
                 R += limit.misspecification * math.sqrt(agent.costs.spread[r, 0])
                 R = max(R, 1e-6 * L * math.sqrt(ridge))
-                for multiple in (0.1, 1.0, 10.0):
+                for multiple in c["multipliers"]:
                     k = multiple * (R / L) ** 2
                     D = e * e + k * (e + ridge)
                     radius = math.sqrt(R * R + k * (L**2 - float((b * b / D).sum())))

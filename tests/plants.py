@@ -109,7 +109,7 @@ def centred(world: RandomPlant) -> RandomPlant:
 
     def means(*declared: Any) -> Any:
         found, ptr = rows(*declared)
-        cells, inputs = declared[:2]
+        cells, inputs = declared[0].cells, declared[0].inputs
         whole = found[:-1].reshape(cells.number, len(inputs), -1, found.shape[1])
         if whole.shape[2] > 1:
             found[-1] = found[np.linalg.norm(found, axis=1).argmax()]  # of the outside: exact features may be as long

@@ -27,7 +27,7 @@ from tests.reference.tables import Tables
 PROBLEMS = 24
 P = 0.05
 CLOSE = 1e-9
-MULTIPLES = (0.1, 1.0, 10.0)  # of (R/L)², for which there are ellipsoids
+MULTIPLES = (0.01, 0.1, 1.0, 10.0)  # of (R/L)², for which there are ellipsoids
 EVERY_MULTIPLE = [10.0 ** (k / 2) for k in range(-8, 9)]  # the worst of some is the worst of the intersection
 
 

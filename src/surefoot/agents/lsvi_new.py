@@ -72,6 +72,12 @@ class LsviNewOptions(LookAheadOptions):
     skip_hopeless: bool
 
 
+def _budget(problem: Problem) -> float:
+    """Spec 5; an error as small as that of rounding does not count."""
+    erring = any(limit.misspecification > 0.01 * limit.noise for limit in problem.limits)
+    return 2.0 if erring else 20.0
+
+
 class LsviNew(LookAhead):
     """The paper's algorithm with proved radii for safety and scaled weights for exploration.
 
@@ -81,7 +87,8 @@ class LsviNew(LookAhead):
         exploration: ``"directed"``, towards whatever would certify more reward, or ``"ideas"``, the paper's bonuses
             for everything uncertain (spec 5). Directed by default, unless ``explore``, ``ideas`` or
             ``literal_future`` is given; these are about the bonuses.
-        budget: directed exploration may use at most this times √k of the first k episodes.
+        budget: directed exploration may use at most this times √k of the first k episodes; by default 20, or 2 if a limit
+            declares a model error, because no amount of data may then settle what is hoped for.
         explore: (w₂, w₃, w₄), the weights of Ideas II, III and IV (spec 5); by default (0.1, 0.02, 0.02).
         ridges: the grid Λ of cost ridges (spec 3); by default the mean ‖z‖² of the features times 0.1, 1 and 10.
         ridge_ratios: for each limit what its ridges are multiplied by (spec 3); by default its rows' mean ‖z‖² over
@@ -120,7 +127,7 @@ class LsviNew(LookAhead):
         failure_probability: float = 0.05,
         *,
         exploration: str | None = None,
-        budget: float = 20.0,
+        budget: float | None = None,
         explore: Sequence[float] | None = None,
         ridges: Sequence[float] | None = None,
         ridge_ratios: Sequence[float] | None = None,
@@ -172,7 +179,7 @@ class LsviNew(LookAhead):
             safety_radius_scale=costs.scale,
             optimism=values.optimism,
             exploration=rule,
-            budget=at_least("budget", budget, 0.0),
+            budget=at_least("budget", _budget(problem) if budget is None else budget, 0.0),
             explore=_weights((0.1, 0.02, 0.02) if explore is None else explore, chosen),
             slack=tuple(map(tuple, self._slack.tolist())),
             literal_future=bool(literal_future),
