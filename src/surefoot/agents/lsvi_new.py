@@ -87,8 +87,8 @@ class LsviNew(LookAhead):
         exploration: ``"directed"``, towards whatever would certify more reward, or ``"ideas"``, the paper's bonuses
             for everything uncertain (spec 5). Directed by default, unless ``explore``, ``ideas`` or
             ``literal_future`` is given; these are about the bonuses.
-        budget: directed exploration may use at most this times √k of the first k episodes; by default 20, or 2 if a limit
-            declares a model error, because no amount of data may then settle what is hoped for.
+        budget: directed exploration may use at most this times √k of the first k episodes; by default 20, or 2 if a
+            limit declares a model error, because no amount of data may then settle what is hoped for.
         explore: (w₂, w₃, w₄), the weights of Ideas II, III and IV (spec 5); by default (0.1, 0.02, 0.02).
         ridges: the grid Λ of cost ridges (spec 3); by default the mean ‖z‖² of the features times 0.1, 1 and 10.
         ridge_ratios: for each limit what its ridges are multiplied by (spec 3); by default its rows' mean ‖z‖² over
