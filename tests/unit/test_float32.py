@@ -423,12 +423,12 @@ def most_bytes(work: Callable[[np.ndarray], object], x: np.ndarray) -> int:
 
 def test_planning_in_float32_takes_less_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nowhere is a table converted as a whole: what is held beside it is the same, but for a piece or two."""
-    monkeypatch.setattr(features, "_PIECE", 1 << 14)
-    x = np.random.default_rng(0).random((20_000, 32)).astype(np.float32)
+    monkeypatch.setattr(features, "_PIECE", 1 << 12)
+    x = np.random.default_rng(0).random((5_000, 32)).astype(np.float32)
     room, whole = 4 * 8 * features._PIECE, 8 * x.size
     plan_of(x), plan_of(x.astype(np.float64))  # compiled first: watching memory makes compilation ten times as slow
-    assert most_bytes(plan_of, x) <= most_bytes(plan_of, x.astype(np.float64)) + room
-    assert most_bytes(lambda table: plan_of(table.astype(np.float64)), x) > (  # such a conversion would be noticed
-        most_bytes(plan_of, x.astype(np.float64)) + 0.9 * whole
-    )
+    wide = most_bytes(plan_of, x.astype(np.float64))
+    assert most_bytes(plan_of, x) <= wide + room
+    converted = most_bytes(lambda table: plan_of(table.astype(np.float64)), x)
+    assert converted > wide + 0.9 * whole  # such a conversion would be noticed
     assert room < whole / 2

@@ -89,7 +89,7 @@ FAMILIES: tuple[WorldFamily, ...] = (
             "testing": "for tests",
             "small": "like thermal/small",
             "medium": "a finer grid",
-            "large": "a grid four times as fine, for plan times",
+            "large": "a grid five times as fine, for plan times",
         },
     ),
     WorldFamily(
