@@ -56,10 +56,11 @@ def _sizes(axes: Any, rows: list[Row]) -> None:
                 length = 27 if colour == HARD[0] else 19
                 axes.plot(seconds, y, marker, color=colour, markersize=length, markeredgewidth=3, zorder=2)
         axes.plot(ours, y, OURS[1], color=OURS[0], markersize=9, zorder=3)
-        _label(axes, ours, y, f"{duration(ours)} = {ours / floor:.2g} × its floor")
+        said = f"{duration(ours)} = {ours / floor:.2g} × its floor"
+        axes.annotate(said, (ours, y), (0, -20), textcoords="offset points", ha="center", va="center", fontsize=9.5)
         if plain:
             axes.plot(plain, y, NUMPY[1], color=NUMPY[0], markersize=8, zorder=3)
-            _label(axes, plain, y, duration(plain))
+            axes.annotate(duration(plain), (plain, y), (9, 0), textcoords="offset points", va="center", fontsize=9.5)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(lambda seconds, _: duration(seconds))
     axes.margins(x=0.1)
@@ -98,10 +99,6 @@ def _legend() -> list[Any]:
         )
         for (colour, marker), label in shown
     ]
-
-
-def _label(axes: Any, x: float, y: float, text: str) -> None:
-    axes.annotate(text, (x, y), (0, -20), textcoords="offset points", ha="center", va="center", fontsize=9.5)
 
 
 # --- aims -------------------------------------------------------------------------------------------------
