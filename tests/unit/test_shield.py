@@ -422,15 +422,17 @@ def test_the_users_own_cost(seed: int) -> None:
 
 
 @pytest.mark.parametrize("cost", [float("nan"), float("inf"), None])
-def test_a_cost_that_was_not_measured_is_not_counted(cost: Any) -> None:
+def test_a_cost_that_is_not_finite_is_not_learned_and_takes_the_promise(cost: float | None) -> None:
+    """A sensor that fails when costs are high would make bounds of what it measures too low. None: it was not read."""
     env = foreign(corridor={"cost": cost})
     for _ in range(30):
         env.reset()
         for _ in range(3):
-            env.step(0)
+            *_, info = env.step(0)
     assert env.learner.costs.bank.rows.sum() == 0
     assert env.learner.transitions.bank.rows.sum() == 90
-    assert env.action_masks().sum() == 0
+    assert info["certificate"]["guaranteed"] is (cost is None)
+    assert (f"measured [{cost}]" in info["certificate"]["promise"]) is (cost is not None)
     env.reset()
     assert env.action_masks().tolist() == [True, False, False]
 

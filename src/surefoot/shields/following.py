@@ -7,6 +7,7 @@ plan, but not necessarily in another.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 from surefoot.agents.blocks.place import Place, refuse_inside, under_way
 from surefoot.agents.learner import Learner
 from surefoot.errors import AssumptionBroken, InvalidInput, UnknownLabel
-from surefoot.model.graph import NO_ACTION, BoolArray
+from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray
 from surefoot.plan.plan import Plan
 from surefoot.shields.reading import Reader, Transition
 
@@ -119,7 +120,7 @@ class Follower:
                 place.strayed = True  # whoever chose otherwise may have seen the offset of this episode
             place.move(edge)
             if self._counts:
-                cost, last = (None, None) if place.strayed else self.reader.costs(step)
+                cost, last = (None, None) if place.strayed else map(self._finite, self.reader.costs(step))
                 self.learner.take(h, pair, edge, cost, self.reader.features(h, edge, step))
                 if h + 1 == self._last and place.due == "terminal":
                     self.learner.take_terminal(state, last)
@@ -127,6 +128,14 @@ class Follower:
             return True
         self._look(h + 1, state)
         return False
+
+    def _finite(self, cost: FloatArray | None) -> FloatArray | None:
+        """A cost that is not finite is not learned from, and ends the promise: it may be high costs that fail."""
+        if cost is None or all(map(math.isfinite, cost.tolist())):
+            return cost
+        where, got = under_way(self.place), cost.tolist()
+        self.learner.disproved = f"no guarantee: {where} measured {got}; a cost that was not measured is None"
+        return None
 
     def end(self) -> int:
         """End the episode; → how many episodes the learner counts: 1, or 0 if it may not use it."""

@@ -6,7 +6,6 @@ and what a transition cost.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -58,7 +57,7 @@ class Reader(ABC):
 
     @abstractmethod
     def costs(self, step: Transition) -> tuple[FloatArray | None, FloatArray | None]:
-        """The measured costs (m,) of a transition and of the last state; None for what was not measured."""
+        """The measured costs (m,) of a transition and of the last state, finite or not; None where not measured."""
 
     def features(self, h: int, edge: int, step: Transition) -> Features | None:
         """The features of the measured cost, one row, if they differ from those that the problem declares."""
@@ -114,8 +113,7 @@ class Own(Reader):
 
     def costs(self, step: Transition) -> tuple[FloatArray | None, FloatArray | None]:
         info = step.info
-        last = _finite(info["terminal_cost"]) if "terminal_cost" in info else None
-        return _finite(info["measured"]), last
+        return info["measured"], info.get("terminal_cost")
 
     def _find_pairs(self, h: int, own: range) -> Sequence[int]:
         return [*own, *[NO_ACTION] * (self._n - len(own))]
@@ -157,8 +155,9 @@ class Foreign(Reader):
         return self._checked(self._cost(step)), self._checked(self._terminal_cost(step))
 
     def _checked(self, cost: Cost) -> FloatArray | None:
-        numbers, _ = measured(self._problem, cost, "the cost of a step")
-        return None if numbers is None else np.array(numbers)
+        numbers, raw = measured(self._problem, cost, "the cost of a step")
+        found = numbers if raw is None else [float(number) for number in raw]
+        return None if found is None else np.array(found)
 
     def _find_pairs(self, h: int, own: range) -> Sequence[int]:
         naming, layer = self._problem.naming, self._problem.graph.layers[h]
@@ -179,8 +178,3 @@ def _told(info: dict[str, Any], key: str) -> Any:
             fix="Put wrappers that drop info around the shield, not inside.",
         )
     return info[key]
-
-
-def _finite(cost: FloatArray) -> FloatArray | None:
-    """A cost that is not finite counts as not measured."""
-    return cost if all(map(math.isfinite, cost.tolist())) else None
