@@ -23,6 +23,7 @@ from surefoot.model.plant.given import make_function
 from surefoot.model.plant.plant import Plant
 from surefoot.model.plant.simulation import Simulation
 from surefoot.plan.plan import Plan
+from surefoot.runs.progress import warn_interrupted
 from surefoot.streams import stream
 
 Controller = Callable[[int, FloatArray], Any]
@@ -169,6 +170,7 @@ def run_plant(
     except KeyboardInterrupt:
         if learner is not None and learner.learner.place is not None:
             learner.abort_episode()
+        warn_interrupted(done, episodes)
     own = "safe by assumption: the fallback" if agent == truth.plant.fallback else _NO_PROMISE
     promise = own if learner is None else learner.promise
     plan = None if learner is None else learner.plan

@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -107,10 +108,25 @@ class Interrupt:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
+    def warn(self, done: int, episodes: int) -> None:
+        """Say that a run is shorter than was asked for: a script goes on and might take it for whole."""
+        if self.requested and self._outer is None:
+            warn_interrupted(done, episodes)
+
+    @property
+    def _outer(self) -> Interrupt | None:
+        """What this block is a part of."""
+        found = getattr(self._before.get(self.number), "__self__", None)
+        return found if isinstance(found, Interrupt) else None
+
     def _request(self, number: int, frame: FrameType | None) -> None:
         if self.requested:
             raise KeyboardInterrupt
         self.requested, self.number = True, number
-        outer = getattr(self._before.get(number), "__self__", None)
-        if isinstance(outer, Interrupt):  # whatever this block is a part of shall end, too
-            outer.requested, outer.number = True, number
+        if self._outer is not None:  # it shall end, too
+            self._outer.requested, self._outer.number = True, number
+
+
+def warn_interrupted(done: int, episodes: int) -> None:
+    """Warn that a run was interrupted, and how much of it there is."""
+    warnings.warn(f"interrupted after {done:,} of {episodes:,} episodes; the run has only these", stacklevel=4)

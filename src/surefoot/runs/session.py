@@ -145,6 +145,7 @@ class Session:
                     break
         if checkpoint is not None:
             self.save(Path(checkpoint))
+        stop.warn(self.done, episodes)
         return self._finished(time.perf_counter() - began)
 
     @contextmanager
