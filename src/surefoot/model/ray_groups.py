@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from surefoot.model.graph import BoolArray, FloatArray, IntArray, Layer, LayeredGraph, freeze
+from surefoot.model.graph import BoolArray, FloatArray, IntArray, Layer, LayeredGraph, Rays, freeze
 from surefoot.model.rays import NO_CENTER, mixed
 
 if TYPE_CHECKING:
@@ -46,20 +46,26 @@ class Kinds:
     costs: Ends  # (U, dc)
 
     @cached_property
-    def once(self) -> tuple[Ends, IntArray, IntArray]:
-        """The rows of the rays, equal ones once; (rows,) which of them each is, kind after kind; (rays,) where each
-        ray's begin."""
+    def once(self) -> Once:
         own = np.flatnonzero(self.ray[self.of_row])
         numbers, first = _numbered(np.hstack(self.costs.of(own)))
         many = np.bincount(self.of_row, minlength=len(self.ray))[self.ray]
-        return Ends(*map(freeze, self.costs.of(own[first]))), numbers, np.cumsum(many) - many
+        costs = Ends(*map(freeze, self.costs.of(own[first])))
+        return Once(costs, freeze(numbers), freeze(np.concatenate([[0], np.cumsum(many)])))
 
-    def least(self, found: FloatArray) -> FloatArray:
-        """(K,) of every ray the least of what was found for its rows, each :attr:`once`; 1 for those that are none."""
-        _, numbers, first = self.once
+    def every(self, found: FloatArray) -> FloatArray:
+        """(K,) from what was found for the rays; 1 for the others."""
         made = np.ones(len(self.ray))
-        made[self.ray] = np.minimum.reduceat(found[numbers], first)
+        made[self.ray] = found
         return made
+
+
+class Once(NamedTuple):
+    """The cost rows of rays, equal ones once."""
+
+    costs: Ends
+    row: IntArray  # which of them each is, ray after ray
+    begin: IntArray  # (rays + 1,)  where those of a ray begin
 
 
 class Mixed(NamedTuple):
@@ -122,11 +128,12 @@ def ray_groups(problem: Problem) -> tuple[RayGroup, ...]:
 
 
 def _group(graph: LayeredGraph, steps: list[int]) -> RayGroup:
-    number: dict[tuple[int, ...], int] = {}  # of each layer that differs
+    first, number = list[int](), list[int]()  # the first step of each layer that differs; of every step which it has
     for h in steps:
-        number.setdefault(_alike(graph, h), len(number))
-    own = {number[_alike(graph, h)]: h for h in reversed(steps)}  # the first step of each
-    layers, rays = [graph.layers[h] for _, h in sorted(own.items())], [graph.rays[h] for _, h in sorted(own.items())]
+        same = [i for i, other in enumerate(first) if _alike(graph, h, other)]
+        number.append(same[0] if same else len(first))
+        first += [] if same else [h]
+    layers, rays = [graph.layers[h] for h in first], [graph.rays[h] for h in first]
     both = list(zip(layers, rays, strict=True))
     pairs, rows, edges = (
         (0, *np.cumsum(many).tolist())
@@ -139,7 +146,7 @@ def _group(graph: LayeredGraph, steps: list[int]) -> RayGroup:
     ray = _joined(each.center != NO_CENTER for each in rays)
     kind, kind_row, kinds = _kinds(ray, _joined(np.diff(layer.row_ptr) for layer in layers), costs)
     return RayGroup(
-        steps=tuple((h, number[_alike(graph, h)]) for h in steps),
+        steps=tuple(zip(steps, number, strict=True)),
         pairs=pairs,
         rows=rows,
         edges=edges,
@@ -177,11 +184,15 @@ def _numbered(rows: Any) -> tuple[IntArray, IntArray]:
     return numbers.reshape(-1), first
 
 
-def _alike(graph: LayeredGraph, h: int) -> tuple[int, ...]:
-    """The same for steps whose layers are mixed alike."""
-    layer = graph.layers[h]
-    tables = layer.reward, layer.cost_features, layer.transition_features, layer.row_ptr, layer.pair_ptr
-    return tuple(map(id, (*tables, graph.rays[h])))
+def _alike(graph: LayeredGraph, h: int, other: int) -> bool:
+    """The layers of two steps are mixed alike."""
+    one, two = (_mixed_from(graph.layers[step], graph.rays[step]) for step in (h, other))
+    return all(a is b or np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+def _mixed_from(layer: Layer, rays: Rays) -> tuple[Any, ...]:
+    own = layer.reward, layer.cost_features, layer.transition_features, layer.row_ptr, layer.pair_ptr
+    return *own, rays.center, rays.cost_features, rays.transition_features
 
 
 def _joined(parts: Iterable[Any]) -> Any:

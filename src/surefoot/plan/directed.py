@@ -38,10 +38,11 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot.estimate.bank import Turned
 from surefoot.estimate.costs import CostData
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.features import Features
-from surefoot.model.graph import FloatArray, IntArray, Layer, LayeredGraph
+from surefoot.model.graph import Anchors, FloatArray, IntArray, Layer, LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
 from surefoot.plan.hope import Hope, Marks, reached, reached_by, same_play
@@ -215,7 +216,7 @@ def shares_of(
 ) -> Shares | None:
     """Likewise, of targets that are known."""
     marks = reached(problem.graph, certified.pairs)
-    told = [told_by(feature_table(problem, h), np.flatnonzero(mask), seen[h]) for h, mask in enumerate(marks)]
+    told = _told_by_step(problem, marks, seen)
     scale = share_scale(_largest(each.score for each in told), _largest(each.alone for each in told))
     if scale is None:
         return None
@@ -224,6 +225,20 @@ def shares_of(
     if scale.undirected:
         return Shares(sizes, rows, column, tuple(np.full(len(part), -1, np.int8) for part in column), ())
     return Shares(sizes, rows, column, tuple(each.aim for each in told), targets.places)
+
+
+def _told_by_step(problem: Problem, marks: Marks, seen: Sequence[Sequence[RowView]]) -> list[Tells]:
+    """Steps that share a table, and look at it alike, share the work."""
+    alike: dict[tuple[int, int], list[int]] = {}
+    for h, views in enumerate(seen):
+        alike.setdefault((id(feature_table(problem, h)), id(views)), []).append(h)
+    found: dict[int, Tells] = {}
+    for steps in alike.values():
+        of = feature_table(problem, steps[0])
+        every = np.flatnonzero(np.logical_or.reduce([marks[h] for h in steps]))
+        told = told_by(of, every, seen[steps[0]])
+        found |= {h: told if len(steps) == 1 else told.of(np.flatnonzero(marks[h][every])) for h in steps}
+    return [found[h] for h in range(len(seen))]
 
 
 def _largest(parts: Iterable[FloatArray]) -> float:
@@ -237,6 +252,9 @@ class Tells(NamedTuple):
     alone: FloatArray  # (n,)  u/(1+u)
     rows: IntArray  # (n,)  their numbers
     aim: NDArray[np.int8]  # (n,)  the number of the target, -1 where none
+
+    def of(self, places: IntArray) -> Tells:
+        return Tells(self.score[places], self.alone[places], self.rows[places], self.aim[places])
 
 
 def told_by(x: Features | None, rows: IntArray, seen: Sequence[RowView]) -> Tells:
@@ -331,25 +349,39 @@ class RowView(NamedTuple):
 
 
 def seen_from(problem: Problem, data: CostData, targets: Targets, ridge: float) -> list[list[RowView]]:
-    """By step and family, for targets of this problem. One belongs to the family of the limit that it fails, and to the
-    regression of its step: rows of the same regression tell about it."""
-    graph, n = problem.graph, len(data.families)
+    """By step and family, for targets of this problem; steps that look at their rows alike have the same views. A
+    target belongs to the family of the limit that it fails, and to the regression of its step: rows of the same
+    regression tell about it."""
     turned = [data.bank.turned(r) for r in range(len(data.bank.rows))]
-
-    def sight(h: int, f: int) -> Sight:
-        own = data.families[f]
-        return Sight(turned[data.regression(h, f)], own, graph.anchors[h], ridge * own.ratio)
-
+    sights = _sights(problem.graph, data, turned, ridge)
     numbers: list[list[IntArray]] = [[np.empty(0, np.int64)] for _ in turned]
     parts: list[list[Aims]] = [[] for _ in turned]
-    family = data.state.family[targets.failing]
-    for h, f in sorted(set(zip(targets.layer.tolist(), family.tolist(), strict=True))):
+    family, alike = data.state.family[targets.failing].tolist(), dict[tuple[int, int, int], list[int]]()
+    for target, (h, f) in enumerate(zip(targets.layer.tolist(), family, strict=True)):
+        alike.setdefault((id(feature_table(problem, h)), id(sights[h]), f), []).append(target)
+    for (*_, f), own in alike.items():
+        h, r = int(targets.layer[own[0]]), data.regression(int(targets.layer[own[0]]), f)
         if (x := feature_table(problem, h)) is not None:
-            own, r = np.flatnonzero((targets.layer == h) & (family == f)), data.regression(h, f)
-            parts[r].append(aims_at(x, targets.row[own], sight(h, f)))
-            numbers[r].append(own)
+            parts[r].append(aims_at(x, targets.row[own], sights[h][f]))
+            numbers[r].append(np.array(own))
     aims = []
     for of, several, data_of in zip(numbers, parts, turned, strict=True):
         order, found = np.argsort(np.concatenate(of)), joined(several, data_of)  # nearest first again: ties go to it
         aims.append((np.concatenate(of)[order], Aims(found.turned[order], found.block[order])))
-    return [[RowView(sight(h, f), *aims[data.regression(h, f)]) for f in range(n)] for h in range(graph.horizon)]
+    views: dict[int, list[RowView]] = {}
+    for h, looks in enumerate(sights):
+        if id(looks) not in views:
+            views[id(looks)] = [RowView(look, *aims[data.regression(h, f)]) for f, look in enumerate(looks)]
+    return [views[id(looks)] for looks in sights]
+
+
+def _sights(graph: LayeredGraph, data: CostData, turned: Sequence[Turned], ridge: float) -> list[list[Sight]]:
+    """By step and family; one list for all steps of a regression beside the same anchors."""
+    found: dict[tuple[int, Anchors | None], list[Sight]] = {}
+    for h, anchors in enumerate(graph.anchors):
+        if (data.regression(h), anchors) not in found:
+            found[data.regression(h), anchors] = [
+                Sight(turned[data.regression(h, f)], family, anchors, ridge * family.ratio)
+                for f, family in enumerate(data.families)
+            ]
+    return [found[data.regression(h), anchors] for h, anchors in enumerate(graph.anchors)]

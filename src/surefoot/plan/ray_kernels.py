@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from surefoot.estimate.update import leaf
 from surefoot.model.graph import FloatArray, IntArray
 
 NOTHING = -1.0  #: no intensity at all
+NOBODY = -1  # no ellipsoid
 _SLIVER = 1e-13  # of the length of a ray: less is no direction
 
 
@@ -41,7 +42,7 @@ class RayBalls(NamedTuple):
     lengths: FloatArray  # (a,)
 
 
-@numba.njit(cache=True)
+@leaf
 def largest(
     ends: FloatArray,  # (n,)  0 = ends[0] < … < ends[n-1] = 1
     affine: FloatArray,  # (n,)  the piecewise linear, convex part at these
@@ -123,7 +124,7 @@ def largest(
     return NOTHING
 
 
-@numba.njit(cache=True)
+@leaf
 def _at(
     alpha: float,
     affine: float,
@@ -148,14 +149,12 @@ class Room(NamedTuple):
 
     at: FloatArray  # (n + d + 2,)
     affine: FloatArray  # likewise
-    told: FloatArray  # (e, 2)
-    squares: FloatArray  # (e, 3)
     ends: FloatArray  # (e, 2)  each bound at 1, and its slope there
     ones: FloatArray  # (d,)
     none: FloatArray  # (d,)
 
 
-@numba.njit(cache=True)
+@leaf
 def _cut(v0: FloatArray, v1: FloatArray, at: FloatArray, n: int) -> int:
     """Puts the α at which some entry of v₀ + α(v₁ − v₀) changes its sign among the first n of ``at``, which rise and
     differ; → how many there are then."""
@@ -173,7 +172,7 @@ def _cut(v0: FloatArray, v1: FloatArray, at: FloatArray, n: int) -> int:
     return n
 
 
-@numba.njit(cache=True)
+@leaf
 def _length(v0: FloatArray, v1: FloatArray, alpha: float) -> float:
     square = 0.0
     for i in range(v0.shape[0]):
@@ -182,7 +181,7 @@ def _length(v0: FloatArray, v1: FloatArray, alpha: float) -> float:
     return float(np.sqrt(square))
 
 
-@numba.njit(cache=True)
+@leaf
 def _fill_affine(
     zero: RayEnd, one: RayEnd, row: int, j: int, at: FloatArray, sign: float, balls: RayBalls, total: FloatArray
 ) -> None:
@@ -204,28 +203,38 @@ def _fill_affine(
             total[k] += 2.0 * balls.prior_guards[j] * _length(zero.x[row], one.x[row], alpha)
 
 
-@numba.njit(cache=True)
+@leaf
 def _glance(
-    alpha: float, at: FloatArray, affine: FloatArray, told: FloatArray, squares: FloatArray, radius: float
+    zero: RayEnd,
+    one: RayEnd,
+    lengths: FloatArray,
+    row: int,
+    j: int,
+    k: int,
+    alpha: float,
+    at: FloatArray,
+    affine: FloatArray,
+    sign: float,
+    balls: RayBalls,
 ) -> tuple[float, float, float]:
-    """f(α), its slope to the right, and how far rounding may reach: from inner products, so digits may be lost.
-
-    ``told`` (2,) at both ends; ``squares`` (3,): ‖w‖² at both ends, and ‖Δ‖².
-    """
+    """f(α) of ellipsoid k, its slope to the right, and how far rounding may reach: from inner products, so digits may
+    be lost."""
     piece = 1
     while piece < at.shape[0] - 1 and at[piece] <= alpha:
         piece += 1
     rise = (affine[piece] - affine[piece - 1]) / (at[piece] - at[piece - 1])
-    across = 0.5 * (squares[1] - squares[0] - squares[2])  # ⟨w₀, Δ⟩
-    length = np.sqrt(max(0.0, squares[0] + alpha * (2.0 * across + alpha * squares[2])))
-    turn = 0.0 if length == 0.0 else (across + alpha * squares[2]) / length
-    value = affine[piece - 1] + rise * (alpha - at[piece - 1]) + (1.0 - alpha) * told[0] + alpha * told[1]
-    scale = abs(affine[0]) + abs(affine[-1]) + abs(told[0]) + abs(told[1])
-    scale += radius * np.sqrt(max(squares[0], squares[1]))
-    return value + radius * length, rise + told[1] - told[0] + radius * turn, 1e-7 * scale
+    shape, radius, m = balls.shape[k, j], balls.radii[k, j], balls.radii.shape[1]
+    told0, told1 = sign * zero.told[row, k * m + j], sign * one.told[row, k * m + j]
+    square0, square1, between = zero.square[row, shape], one.square[row, shape], lengths[row, shape]
+    across = 0.5 * (square1 - square0 - between)  # ⟨w₀, Δ⟩
+    length = np.sqrt(max(0.0, square0 + alpha * (2.0 * across + alpha * between)))
+    turn = 0.0 if length == 0.0 else (across + alpha * between) / length
+    value = affine[piece - 1] + rise * (alpha - at[piece - 1]) + (1.0 - alpha) * told0 + alpha * told1
+    scale = abs(affine[0]) + abs(affine[-1]) + abs(told0) + abs(told1) + radius * np.sqrt(max(square0, square1))
+    return value + radius * length, rise + told1 - told0 + radius * turn, 1e-7 * scale
 
 
-@numba.njit(cache=True)
+@leaf
 def _above(first: float, rise: float, last: float, fall: float, length: float, limit: float) -> bool:
     """Is a convex function above the limit all the way, by its values and slopes at both ends? Its tangents are below
     it, and where they meet they are lowest."""
@@ -236,8 +245,17 @@ def _above(first: float, rise: float, last: float, fall: float, length: float, l
     return bool(first + rise * (last - fall * length - first) / (rise - fall) > limit)
 
 
-@numba.njit(cache=True)
-def _by_limit(
+@leaf
+def _lay(zero: RayEnd, one: RayEnd, row: int, j: int, sign: float, balls: RayBalls, room: Room) -> int:
+    """Lays out the affine part of a row's bounds; → at how many α, 0 and 1 among them."""
+    room.at[0], room.at[1] = 0.0, 1.0
+    pieces = _cut(zero.rho[row], one.rho[row], room.at, 2)
+    _fill_affine(zero, one, row, j, room.at[:pieces], sign, balls, room.affine[:pieces])
+    return pieces
+
+
+@leaf
+def _beyond(
     zero: RayEnd,
     one: RayEnd,
     lengths: FloatArray,
@@ -246,44 +264,36 @@ def _by_limit(
     limit: float,
     sign: float,
     balls: RayBalls,
-    centres: FloatArray,
+    pieces: int,
     room: Room,
+    best: float,
 ) -> float:
-    """The largest α at which some bound of limit j on sign·cost is at most ``limit``.
+    """The largest α above ``best`` at which some bound of limit j on sign·cost is at most ``limit``; ``best`` without
+    one. The affine part is laid out.
 
     An ellipsoid is solved only if a glance says that it may reach beyond the best so far.
     """
     w0, w1, z0, z1 = zero.w[row], one.w[row], zero.z[row], one.z[row]
-    n, m = balls.radii.shape
-    room.at[0], room.at[1] = 0.0, 1.0
-    pieces = _cut(zero.rho[row], one.rho[row], room.at, 2)
-    at, affine, told, squares = room.at[:pieces], room.affine[:pieces], room.told, room.squares
-    _fill_affine(zero, one, row, j, at, sign, balls, affine)
+    n = balls.radii.shape[0]
+    at, affine = room.at[:pieces], room.affine[:pieces]
     first, least = 0, np.inf
     for k in range(n):
-        if np.isnan(balls.radii[k, j]):
-            return NOTHING  # no γ explains the data: a NaN certifies nothing, and refutes nothing
-        shape = balls.shape[k, j]
-        told[k, 0], told[k, 1] = sign * zero.told[row, k * m + j], sign * one.told[row, k * m + j]
-        squares[k, 0], squares[k, 1] = zero.square[row, shape], one.square[row, shape]
-        squares[k, 2] = lengths[row, shape]
-        value, slope, near = _glance(1.0, at, affine, told[k], squares[k], balls.radii[k, j])
+        value, slope, near = _glance(zero, one, lengths, row, j, k, 1.0, at, affine, sign, balls)
         if value <= limit - near:
             return 1.0
         room.ends[k, 0], room.ends[k, 1] = value, slope
         if value < least:
             first, least = k, value
-    best = NOTHING
     for turn in range(n + 1):
         k = first if turn == 0 else turn - 1
         if turn > 0 and k == first:
             continue
         begin = max(best, 0.0)
-        value, slope, near = _glance(begin, at, affine, told[k], squares[k], balls.radii[k, j])
+        value, slope, near = _glance(zero, one, lengths, row, j, k, begin, at, affine, sign, balls)
         if _above(value, slope, room.ends[k, 0], room.ends[k, 1], 1.0 - begin, limit + near):
             continue
         weights, radius = balls.weights[balls.shape[k, j]], balls.radii[k, j]
-        best = max(best, largest(at, affine, limit, w0, w1, weights, centres[k, j], radius))
+        best = max(best, largest(at, affine, limit, w0, w1, weights, balls.centres[k, j], radius))
         if best == 1.0:
             return best
     if best < 1.0 and balls.boxed[j]:
@@ -304,24 +314,118 @@ def _by_limit(
     return best
 
 
-@numba.njit(cache=True)
-def furthest(
+def room_for(zero: RayEnd, balls: RayBalls) -> Room:
+    e, d = balls.radii.shape[0], zero.w.shape[1]
+    most = zero.rho.shape[1] + d + 2
+    return Room(np.empty(most), np.empty(most), np.empty((e, 2)), np.ones(d), np.zeros(d))
+
+
+class RayRows(NamedTuple):
+    """Which cost rows each of n rays has; a row may belong to several."""
+
+    row: IntArray
+    begin: IntArray  # (n + 1,)  where those of a ray begin, one after the other
+
+
+@leaf
+def _keeper(
+    zero: RayEnd,
+    one: RayEnd,
+    lengths: FloatArray,
+    row: int,
+    j: int,
+    alpha: float,
+    limit: float,
+    balls: RayBalls,
+    pieces: int,
+    room: Room,
+    first: int,
+) -> int:
+    """An ellipsoid that keeps the limit at α beyond doubt, looked for from ``first`` on; NOBODY without one."""
+    at, affine, n = room.at[:pieces], room.affine[:pieces], balls.radii.shape[0]
+    for i in range(n):
+        k = int((first + i) % n)
+        value, _, near = _glance(zero, one, lengths, row, j, k, alpha, at, affine, 1.0, balls)
+        if value <= limit - near:  # not for a NaN
+            return k
+    return NOBODY
+
+
+@leaf
+def _worst(
+    zero: RayEnd, one: RayEnd, lengths: FloatArray, rows: IntArray, j: int, balls: RayBalls, room: Room
+) -> tuple[int, int]:
+    """Of some rows, the place of the one that costs most at 1, by the ellipsoid whose bound of the first row is least;
+    and that ellipsoid."""
+    k, least = 0, np.inf
+    place, most = 0, -np.inf
+    for i in range(rows.shape[0]):
+        pieces = _lay(zero, one, rows[i], j, 1.0, balls, room)
+        at, affine = room.at[:pieces], room.affine[:pieces]
+        if i == 0:
+            for other in range(balls.radii.shape[0]):
+                value, _, _ = _glance(zero, one, lengths, rows[i], j, other, 1.0, at, affine, 1.0, balls)
+                if value < least:
+                    k, least = other, value
+        value, _, _ = _glance(zero, one, lengths, rows[i], j, k, 1.0, at, affine, 1.0, balls)
+        if value > most:
+            place, most = i, value
+    return place, k
+
+
+@leaf
+def fill_certified(
     zero: RayEnd,
     one: RayEnd,
     lengths: FloatArray,  # (n, shapes)  Σ weights Δ²
     limits: FloatArray,  # (k,)
-    sign: float,
     balls: RayBalls,
-    out: FloatArray,  # (n, k)
+    rays: RayRows,
+    room: Room,
+    out: FloatArray,  # (rays,)  written
 ) -> None:
-    """Fills the largest α, from ``zero`` to ``one``, at which some bound on sign·cost is at most sign·limit."""
-    e, d = balls.radii.shape[0], zero.w.shape[1]
-    most = zero.rho.shape[1] + d + 2
-    room = Room(
-        np.empty(most), np.empty(most), np.empty((e, 2)), np.empty((e, 3)), np.empty((e, 2)), np.ones(d), np.zeros(d)
-    )
-    centres = sign * balls.centres
-    for row in range(out.shape[0]):
+    """The largest α, from ``zero`` to ``one``, at which every row of a ray keeps every limit by some bound; NOTHING
+    without one.
+
+    That is the least over its rows. A row that some ellipsoid keeps at the least so far cannot lower it, and a glance
+    is enough to see that. So the row that seems to cost most comes first, and few others are solved.
+    """
+    for ray in range(out.shape[0]):
+        rows, least = rays.row[rays.begin[ray] : rays.begin[ray + 1]], 1.0
         for j in range(limits.shape[0]):
-            own = sign * limits[j]
-            out[row, j] = _by_limit(zero, one, lengths, row, j, own, sign, balls, centres, room)
+            worst, k = _worst(zero, one, lengths, rows, j, balls, room)
+            for i in range(-1, rows.shape[0]):
+                row = rows[worst if i < 0 else i]
+                if least < 0.0 or i == worst:
+                    continue
+                pieces = _lay(zero, one, row, j, 1.0, balls, room)
+                keeper = _keeper(zero, one, lengths, row, j, least, limits[j], balls, pieces, room, k)
+                if keeper != NOBODY:
+                    k = keeper
+                    continue
+                found = _beyond(zero, one, lengths, row, j, limits[j], 1.0, balls, pieces, room, NOTHING)
+                least = min(least, found)
+        out[ray] = least
+
+
+@leaf
+def fill_refuted(
+    zero: RayEnd,
+    one: RayEnd,
+    lengths: FloatArray,
+    limits: FloatArray,
+    balls: RayBalls,  # their centres turned round
+    rays: RayRows,
+    room: Room,
+    out: FloatArray,
+) -> None:
+    """The largest α, from ``zero`` to ``one``, at which some row of a ray is at some limit or beyond it by some lower
+    bound; NOTHING without one."""
+    for ray in range(out.shape[0]):
+        most = NOTHING
+        for row in rays.row[rays.begin[ray] : rays.begin[ray + 1]]:
+            for j in range(limits.shape[0]):
+                if most < 1.0:
+                    pieces = _lay(zero, one, row, j, -1.0, balls, room)
+                    most = _beyond(zero, one, lengths, row, j, -limits[j], -1.0, balls, pieces, room, most)
+        out[ray] = most

@@ -31,12 +31,13 @@ import numpy as np
 from surefoot.estimate.costs import CostBounds, CostData, bound_all, split, where_costed
 from surefoot.estimate.ellipsoids import CostConfidence, CostEllipsoids
 from surefoot.estimate.row_bounds import Both, possible
+from surefoot.estimate.update import sealed
 from surefoot.model.features import Features
 from surefoot.model.graph import Anchors, FloatArray, Layer
 from surefoot.model.problem import Problem
 from surefoot.model.ray_groups import Kinds, Mixed, RayGroup
 from surefoot.model.rays import FULL, Intensities, mixed, pair_at
-from surefoot.plan.ray_kernels import RayBalls, RayEnd, furthest
+from surefoot.plan.ray_kernels import NOTHING, RayBalls, RayEnd, RayRows, fill_certified, fill_refuted, room_for
 from surefoot.tolerances import CONTRADICTION
 
 TIE = 1e-9  #: of a limit's scale: a bound that exceeds its limit by less does so by rounding
@@ -63,18 +64,53 @@ def open_rows(
     """(ass:starconvexity, spec 9) (n,) the largest certified α of each cost row between x₀ and x₁ (n, dc), NOTHING
     without one; and the largest that is not proved unsafe. ``limits`` (m,): the bounds of all limits, ``known``: where
     γ may lie, by family."""
-    certified, hopeful = np.full(len(x0), FULL), np.full(len(x0), FULL)
+    alone = sealed(np.arange(len(x0) + 1))
+    certified, hopeful = _closed_form(x0, x1, RayRows(alone[:-1], alone), anchors, known, limits)
+    return _bisected(x0, x1, anchors, known, limits, certified, hopeful) if _curved(known) else (certified, hopeful)
+
+
+def _open_pairs(
+    kinds: Kinds, anchors: Anchors | None, known: Sequence[CostEllipsoids], limits: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Likewise (K,) of the pairs of each kind, all of whose rows have to keep; 1 for those that are no rays."""
+    (x0, x1), rays = kinds.once.costs, RayRows(kinds.once.row, kinds.once.begin)
+    if _curved(known):
+        by_row = open_rows(x0, x1, anchors, known, limits)
+        certified, hopeful = (np.minimum.reduceat(each[rays.row], rays.begin[:-1]) for each in by_row)
+    else:
+        certified, hopeful = _closed_form(x0, x1, rays, anchors, known, limits)
+    return kinds.every(np.maximum(certified, 0.0)), kinds.every(hopeful)
+
+
+def _curved(known: Sequence[CostEllipsoids]) -> bool:
+    """Some bounds have no closed form."""
+    return any(each.counted is not None or any(prior.boxed for prior in each.family.priors) for each in known)
+
+
+def _closed_form(
+    x0: FloatArray,
+    x1: FloatArray,
+    rays: RayRows,
+    anchors: Anchors | None,
+    known: Sequence[CostEllipsoids],
+    limits: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    n = len(rays.begin) - 1
+    certified, hopeful, found = np.full(n, FULL), np.full(n, FULL), np.empty(n)
     for each in known:
         balls, own = _balls(anchors, each), np.ascontiguousarray(limits[list(each.family.members)])
+        if np.isnan(balls.radii).any():  # no γ explains the data: nothing is certified, and nothing refuted
+            certified[:] = NOTHING
+            continue
         zero, one = (_end(x, anchors, each, balls) for x in (x0, x1))
-        between, found = one.w - zero.w, np.empty((len(x0), len(own)))
+        between = one.w - zero.w
         lengths = (between * between) @ balls.weights.T
-        furthest(zero, one, lengths, own, 1.0, balls, found)
-        certified = np.minimum(certified, found.min(axis=1))
-        furthest(one, zero, lengths, own, -1.0, balls, found)  # from the far end: where lower exceeds the limit
-        hopeful = np.minimum(hopeful, np.where(found >= 0.0, 1.0 - found, FULL).min(axis=1))
-    if any(each.counted is not None or any(prior.boxed for prior in each.family.priors) for each in known):
-        return _bisected(x0, x1, anchors, known, limits, certified, hopeful)
+        room = room_for(zero, balls)
+        fill_certified(zero, one, lengths, own, balls, rays, room, found)
+        certified = np.minimum(certified, found)
+        turned = balls._replace(centres=-balls.centres)
+        fill_refuted(one, zero, lengths, own, turned, rays, room, found)  # from the far end
+        hopeful = np.minimum(hopeful, np.where(found >= 0.0, 1.0 - found, FULL))
     return certified, hopeful
 
 
@@ -112,7 +148,7 @@ def _end(x: FloatArray, anchors: Anchors | None, known: CostEllipsoids, balls: R
     w = np.ascontiguousarray(z @ known.basis.lens.turn)
     told = w @ balls.centres.reshape(-1, w.shape[1]).T
     known_part = costs + x @ family.centres.T
-    return RayEnd(np.ascontiguousarray(x), rho, z, w, known_part, told, (w * w) @ balls.weights.T)
+    return RayEnd(sealed(np.ascontiguousarray(x)), rho, z, w, known_part, told, (w * w) @ balls.weights.T)
 
 
 def _balls(anchors: Anchors | None, known: CostEllipsoids) -> RayBalls:
@@ -174,9 +210,8 @@ def open_rays(problem: Problem, data: CostData, confidence: CostConfidence) -> O
 
     for group in problem.ray_groups:
         kinds, h = group.kinds, group.steps[0][0]
-        bound, rows = bounding(h), kinds.once[0]
-        both = open_rows(*rows, graph.anchors[h], known[data.regression(h)], problem.bounds[h])
-        wanted, hopeful = (kinds.least(np.maximum(each, 0.0)) for each in both)
+        bound = bounding(h)
+        wanted, hopeful = _open_pairs(kinds, graph.anchors[h], known[data.regression(h)], problem.bounds[h])
         certified = _lowered(kinds, wanted, bound, problem, h)
         hoped = certified.moved(kinds, np.maximum(certified.intensity, hopeful), bound)
         found.append((group, certified, hoped))
