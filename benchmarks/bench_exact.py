@@ -1,7 +1,6 @@
 """`exact.solve` against QuantEcon's `backward_induction` on the same stationary problem, one thread each.
 
 Ours finds the truly safe states and actions besides values and policy. ``value`` is theirs / ours.
-The last rows are what a replanning loop pays to evaluate one policy.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from quantecon.markov import DiscreteDP, backward_induction
 import surefoot as sf
 from benchmarks.timing import best_of, show
 from surefoot import exact
-from tests.made_worlds import random_world, stationary_world
+from tests.made_worlds import stationary_world
 
 PERIODS = 10
 # (states, actions per state, successors per action, repeats)
@@ -42,7 +41,6 @@ def run() -> list[dict[str, Any]]:
     numba.set_num_threads(1)
     try:
         rows = [_against_quantecon(*size, target=1.0, threads="one thread") for size in SIZES]
-        rows += [_replanning(20), _replanning(1000)]
     finally:
         numba.set_num_threads(threads)
     # QuantEcon's induction runs on one thread whatever is available
@@ -73,18 +71,6 @@ def _against_quantecon(
         "value": theirs / ours,
         "target": target,
         "better": "higher",
-    }
-
-
-def _replanning(states: int) -> dict[str, Any]:
-    world = random_world(np.random.default_rng(0), horizon=10, states=states, unsafe=0.02)
-    evaluator, pairs = exact.Evaluator(world), exact.solve(world).policy.pairs
-    ours, general = best_of(200, lambda: evaluator.value(pairs), lambda: exact.evaluate(world, pairs))
-    return {
-        "name": f"value of one policy: exact.evaluate over exact.Evaluator, 10 steps of up to {states} states",
-        "value": general / ours,
-        "ours_seconds": ours,
-        "evaluate_seconds": general,
     }
 
 

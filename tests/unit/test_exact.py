@@ -216,7 +216,6 @@ class TestEvaluate:
         assert policy.action(1, "b") is None
         assert exact.fallback_value(world) == exact.evaluate(world, policy) == 0.375
         assert np.isnan(exact.evaluate_all(world, policy)[1]).tolist() == [False, True]
-        assert exact.Evaluator(world).value(policy.pairs) == 0.375
 
     def test_a_function_is_asked_only_where_it_leads(self) -> None:
         asked = []
@@ -236,14 +235,6 @@ class TestEvaluate:
             {"end": (0.0, None)},
         )
         assert exact.evaluate(world, lambda h, s: None) == 0.5
-
-    def test_an_evaluator_goes_from_any_start_and_policy_to_the_next(self) -> None:
-        world = trap()
-        evaluator = exact.Evaluator(world)
-        go, stay = (np.array([1]), np.array([0, 1]), np.array([0, 1, 3])), exact.fallback(world.problem)
-        for _ in range(3):
-            assert evaluator.value(go) == 3.0 + 0.25
-            assert evaluator.value(stay.pairs, start="s") == 0.0
 
 
 class TestViolations:
@@ -318,15 +309,6 @@ class TestRefusals:
     def test_nothing_is_done_in_the_last_layer(self) -> None:
         with pytest.raises(UnknownLabel, match="no such decision step"):
             exact.fallback(two_steps().problem).action(2, "end")
-
-    def test_an_evaluator_refuses_what_it_reaches_and_cannot_play(self) -> None:
-        evaluator = exact.Evaluator(two_steps())
-        for pairs in ((np.array([1]), np.array([0, -1])), (np.array([1]), np.array([0, 0]))):
-            with pytest.raises(InvalidInput, match="policy has no action: step 1, state 'b'"):
-                evaluator.value(pairs)
-        with pytest.raises(InvalidInput, match=r"wrong shape: arrays of \[1, 3\] entries where \[1, 2\]"):
-            evaluator.value((np.array([1]), np.array([0, 1, 2])))
-        assert evaluator.value((np.array([0]), np.array([0, 99]))) == 0.375  # never reached
 
     def test_importing_it_is_cheap(self) -> None:
         code = "import sys, surefoot.exact; sys.exit('numba' in sys.modules)"

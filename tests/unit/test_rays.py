@@ -270,7 +270,6 @@ def test_whatever_does_not_know_intensities_refuses_them() -> None:
         lambda: sf.agents.make("lsvi-ucb", problem),
         lambda: sf.LsviNew(problem, skip_hopeless=True),
         lambda: sf.calibrate(problem, []),
-        lambda: sf.exact.Evaluator(world),
         lambda: problem.stored_in_float32(),
     ):
         with pytest.raises(InvalidInput, match="does not know intensities"):

@@ -27,27 +27,17 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from surefoot.exact.best import Solution, solve
-from surefoot.exact.evaluate import (
-    Evaluator,
-    Violations,
-    evaluate,
-    evaluate_all,
-    fallback_value,
-    violations,
-)
+from surefoot.exact.best import Solution, safe_sets, solve
+from surefoot.exact.evaluate import Violations, evaluate, evaluate_all, fallback_value, violations
 from surefoot.exact.policies import Policy, fallback
-from surefoot.exact.safety import SafeSets, safe_sets
 
 if TYPE_CHECKING:
     from surefoot.exact.oracle_shield import OracleShield
     from surefoot.exact.witness import Witness
 
 __all__ = [
-    "Evaluator",
     "OracleShield",
     "Policy",
-    "SafeSets",
     "Solution",
     "Violations",
     "Witness",

@@ -1,4 +1,4 @@
-"""The best policy among the truly safe ones, by one backward sweep."""
+"""The truly safe states and pairs, and the best policy among them, each by one backward sweep."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from surefoot.errors import InvalidInput
 from surefoot.exact.policies import Policy
-from surefoot.exact.rays import true_intensities
+from surefoot.exact.rays import at_truly_safe, true_intensities
 from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray, freeze
 from surefoot.model.growing import fully_grown
 from surefoot.model.problem import Problem
@@ -133,6 +133,37 @@ def solve_whole(world: World, most: int = MOST_WHOLE) -> tuple[Solution, bool]:
         return solve(world), True
     everything = fully_grown(problem, most)
     return (solve(world), False) if everything is None else (solve(world.on(everything)), True)
+
+
+def safe_sets(world: World) -> tuple[tuple[BoolArray, ...], tuple[BoolArray, ...]]:
+    """(safe_states, safe_actions) of :func:`solve`, without policy and values: H arrays (S,), H-1 arrays (N,).
+
+    Each ray is at the largest intensity that its own cost rows truly allow.
+
+    Examples:
+        >>> states, actions = sf.exact.safe_sets(sf.worlds.make("thermal/testing"))
+        >>> [int(safe.sum()) for safe in states]
+        [1, 4, 4, 5, 6, 8]
+    """
+    world = at_truly_safe(world)
+    states, pairs = [terminal_safe(world)], list[BoolArray]()
+    steps = zip(
+        world.problem.graph.layers,
+        world.probabilities,
+        world.arrival_costs,
+        world.problem.violation_thresholds[:-1],
+        strict=True,
+    )
+    for layer, probability, cost, limit in reversed(list(steps)):
+        kept = states[-1][layer.successor]
+        for j, most in enumerate(limit.tolist()):
+            kept &= cost[:, j] <= most
+        kept |= probability <= 0.0  # a P that is not a number counts: fail closed
+        safe = np.logical_and.reduceat(kept, layer.pair_ptr[:-1])
+        safe &= ~np.repeat(layer.forbidden, np.diff(layer.state_ptr))
+        pairs.append(safe)
+        states.append(np.logical_or.reduceat(safe, layer.state_ptr[:-1]))
+    return tuple(reversed(states)), tuple(reversed(pairs))
 
 
 def _refuse_unsafe_start(problem: Problem, unsafe: IntArray) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,9 +11,8 @@ from surefoot.errors import InvalidInput
 from surefoot.exact.best import terminal_within
 from surefoot.exact.policies import AnyPolicy, Rows, fallback, policy_rows, weights
 from surefoot.exact.rays import as_played
-from surefoot.model.graph import FloatArray, IntArray, freeze, pool
+from surefoot.model.graph import FloatArray, IntArray, freeze
 from surefoot.model.labels import Label
-from surefoot.model.rays import refuse_rays
 from surefoot.worlds.world import World
 
 
@@ -169,82 +167,13 @@ def _refuse_missing_action(world: World, rows: Rows, state: int) -> None:
         played: NDArray[Any] = weights(layer, rows[h]) > 0
         idle: IntArray = np.flatnonzero(reached & ~np.logical_or.reduceat(played, layer.state_ptr[:-1]))
         if len(idle):
-            refuse_idle(world, h, int(idle[0]))
+            raise InvalidInput(
+                "policy has no action",
+                where=world.problem.naming.at_state(h, int(idle[0])),
+                got="the policy can reach this state",
+                fix="Give it an action there.",
+            )
         played &= np.repeat(reached, np.diff(layer.state_ptr))
         edges = np.repeat(played, np.diff(layer.pair_ptr)) & (world.probabilities[h] > 0)
         reached = np.zeros(graph.n_states(h + 1), bool)
         reached[layer.successor[edges]] = True
-
-
-def refuse_idle(world: World, h: int, state: int) -> None:
-    raise InvalidInput(
-        "policy has no action",
-        where=world.problem.naming.at_state(h, state),
-        got="the policy can reach this state",
-        fix="Give it an action there.",
-    )
-
-
-class Evaluator:
-    """Lays a world out once; then :meth:`value` is one compiled call over what the policy reaches (eq:defalgvfunction).
-
-    The numbers are bit for bit those of :func:`surefoot.exact.evaluate`. Scratch space is reused between calls, so an
-    Evaluator serves one thread.
-
-    Examples:
-        >>> world = sf.worlds.make("thermal/testing")
-        >>> evaluator = sf.exact.Evaluator(world)
-        >>> round(evaluator.value(sf.exact.solve(world).policy.pairs), 3)
-        2.542
-    """
-
-    def __init__(self, world: World) -> None:
-        refuse_rays(world.problem, "an Evaluator")
-        graph = world.problem.graph
-        layers = graph.layers
-        self.world = world
-        self._sizes = [layer.n_states for layer in layers]
-        pools = (
-            pool(layer.state_ptr for layer in layers),
-            pool(layer.pair_ptr for layer in layers),
-            pool(layer.successor for layer in layers),
-            pool(layer.reward for layer in layers),
-            pool(world.probabilities),
-        )
-        of_pairs = np.concatenate([[0], np.cumsum(self._sizes)])[:-1]
-        offsets = np.array([*(where for _, where in pools), of_pairs], np.int64)
-        sizes = [*self._sizes, graph.terminal.n_states]
-        self._pairs = np.empty(sum(self._sizes), np.int64)
-        self._arguments: tuple[Any, ...] = (
-            freeze(np.ascontiguousarray(offsets.T)),
-            tuple(flat for flat, _ in pools),
-            graph.terminal.reward,
-            self._pairs,
-            (
-                np.empty(sum(sizes), np.int64),
-                np.empty(len(sizes) + 1, np.int64),
-                np.full(max(sizes), -1, np.int64),
-                np.empty((2, max(sizes))),
-            ),
-        )
-        self._stamp = 0
-
-    def value(self, pairs: Sequence[NDArray[np.integer[Any]]], start: Label | None = None) -> float:
-        """V_0(start) of the policy that plays ``pairs``: H-1 integer arrays (S,), -1 for no action.
-
-        Only reached states matter; if one has no action, the error names it.
-        """
-        from surefoot.exact import kernels
-
-        if [len(row) for row in pairs] != self._sizes:
-            raise InvalidInput(
-                "policy has the wrong shape",
-                got=f"arrays of {[len(row) for row in pairs]} entries where {self._sizes} are expected",
-            )
-        np.concatenate(pairs, out=self._pairs, casting="same_kind")
-        state = start_state(self.world, start)
-        value, h, idle = kernels.value_along(state, self._stamp, *self._arguments)
-        self._stamp += len(self._sizes)
-        if h >= 0:
-            refuse_idle(self.world, h, idle)
-        return float(value)

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from surefoot.agents.blocks.baseline import Baseline
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds
-from surefoot.exact.safety import safe_sets
+from surefoot.exact.best import safe_sets
 from surefoot.plan.certify import Certified
 from surefoot.worlds.world import World
 

@@ -21,7 +21,7 @@ from surefoot.agents.learner import Learner
 from surefoot.checks import whole
 from surefoot.compiling import compiling_said
 from surefoot.errors import InvalidInput, OutOfOrder
-from surefoot.exact import Evaluator, evaluate, fallback_value, solve
+from surefoot.exact import evaluate, fallback_value, solve
 from surefoot.exact.best import solve_whole
 from surefoot.model.graph import FloatArray
 from surefoot.model.rays import Intensities
@@ -65,7 +65,6 @@ class Session:
         self.best = dict(zip(graph.starts.tolist(), best.start_values, strict=True))
         self.played = world  # with rays: each at the intensity of the plan in force (spec 9)
         self._intensities: Intensities | None = None
-        self._evaluator = None if world.problem.has_rays else Evaluator(world)
         self._values: dict[int, float] = {}  # of the policy in force, by start
         self._policy: Policy | None = None
         self._chances: Chances | None = None  # of an agent that draws its actions: in place of its policy
@@ -210,7 +209,7 @@ class Session:
             self.sampler.follow(self.played)
         elif not larger:
             return False
-        self._evaluator, self._values = Evaluator(self.played), {}
+        self._values = {}
         return True
 
     def _next_policy(self) -> int:
@@ -285,12 +284,9 @@ class Session:
     def _value(self, start: int) -> float:
         if start not in self._values:
             label = self.world.problem.naming.states[0][start]
-            if self._chances is not None:
-                self._values[start] = evaluate(self.played, self._chances, label)
-            else:
-                assert self._policy is not None
-                assert self._evaluator is not None
-                self._values[start] = self._evaluator.value(self._policy, label)
+            played = self._policy if self._chances is None else self._chances
+            assert played is not None
+            self._values[start] = evaluate(self.played, played, label)
         return self._values[start]
 
     def _account(self, reached: int) -> None:
