@@ -29,7 +29,6 @@ SAFE_BY_PROMISE = {"lsvi-new", "lsvi-new-paper", "fallback", "static-shield"}
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, {}) for name in sf.agents.names()}
 KINDS["lsvi-new without laziness"] = ("lsvi-new", {"replan_growth": 0.0})
 KINDS["lsvi-new, very lazy"] = ("lsvi-new", {"replan_growth": 20.0})
-KINDS["lsvi-new, skip_hopeless"] = ("lsvi-new", {"skip_hopeless": True})
 KINDS["lsvi-new-paper"] = ("lsvi-new-paper", {"episodes": 10**6, "initial_episodes": 2})
 
 every_agent = pytest.mark.parametrize("kind", KINDS)

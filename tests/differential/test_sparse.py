@@ -194,24 +194,6 @@ def test_one_and_two_threads_give_the_same_bits(seed: int, monkeypatch: pytest.M
         assert all(one.tobytes() == two.tobytes() for one, two in zip(*plans, strict=True))
 
 
-def test_skipping_what_is_hopeless_changes_nothing(seed: int) -> None:
-    """With skip_hopeless only some rows are looked at; they get the bits that they get among all."""
-    left_out = 0
-    for number in range(0, 40, 3):
-        world, _ = drawn(number, seed)
-        full, short = (sf.LsviNew(world.problem, replan_growth=SELDOM, skip_hopeless=skip) for skip in (False, True))
-        rng, sampler = np.random.default_rng([seed, number, 17]), world.sampler(seed)
-        for _ in range(40):
-            episode([full, short], world, sampler, rng)
-        full.replan()
-        short.replan()
-        for h in range(world.problem.horizon - 1):
-            looked = np.isfinite(short.plan.bounds.upper[h]).all(axis=1)
-            left_out += int((~looked).sum())
-            assert np.array_equal(full.plan.bounds.upper[h][looked], short.plan.bounds.upper[h][looked])
-    assert left_out > 0, "nothing was ever skipped"
-
-
 def test_the_diagnosis_is_that_of_the_dense_problem(seed: int) -> None:
     for number in range(NUMBERS):
         one, two = (sf.check(world.problem).to_dict() for world in drawn(number, seed))

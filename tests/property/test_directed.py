@@ -16,7 +16,7 @@ from tests.reference.history import feed
 def test_what_is_played_is_certified_and_what_is_refuted_is_not_hoped_for(number: int, seed: int) -> None:
     tables = random_tables(number + 100_000 * seed)
     problem, rng = problem_of(tables), np.random.default_rng([seed, number, 5])
-    agent = sf.LsviNew(problem, budget=(1.0, 1e6)[number % 2], skip_hopeless=number % 3 == 0)
+    agent = sf.LsviNew(problem, budget=(1.0, 1e6)[number % 2])
     for episode in random_history(tables, rng, 40, rng):  # any action, also of what no learner would play
         feed(agent, episode)
         check(agent)

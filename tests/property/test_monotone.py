@@ -164,35 +164,3 @@ def test_the_same_observations_give_the_same_plans_to_the_bit(seed: int) -> None
             feed(one, episode)
             feed(two, episode)
             same_state(one, two)
-
-
-def test_skip_hopeless_changes_nothing_that_can_be_met(seed: int) -> None:
-    """Wherever certified actions can lead: the same actions certified, the same bounds, values and choice."""
-    skipped = 0
-    for _, tables, history in histories(seed, 7):
-        problem = problem_of(tables)
-        whole, part = (sf.LsviNew(problem, P, replan_growth=0.0, skip_hopeless=skip) for skip in (False, True))
-        for episode in history:
-            if not all(whole.plan.certified(step.h, step.s, step.a) for step in episode.steps):
-                continue  # an agent that is obeyed never gets there
-            feed(whole, episode)
-            feed(part, episode)
-            one, two = whole.plan, part.plan
-            if not one.consistent:
-                break
-            skipped += any(np.isinf(table).any() for table in two.bounds.upper)
-            states = set(tables.starts)
-            for h in range(tables.horizon - 1):
-                following = set()
-                for s in states:
-                    assert one.action(h, s) == two.action(h, s)
-                    assert one.value(h, s) == two.value(h, s)
-                    for a in tables.actions[h, s]:
-                        assert one.certified(h, s, a) == two.certified(h, s, a)
-                        if one.certified(h, s, a):
-                            assert one.q(h, s, a) == two.q(h, s, a)
-                            for s2 in tables.successors[h, s, a]:
-                                assert (one.upper(h, s, a, s2) == two.upper(h, s, a, s2)).all()
-                                following.add(s2)
-                states = following
-    assert skipped > 0

@@ -31,7 +31,6 @@ CHOICES: dict[str, st.SearchStrategy[Any]] = {
     "explore": st.lists(SIZE, min_size=3, max_size=3),
     "slack": NUMBER,
     "safety_radius_scale": SIZE,
-    "skip_hopeless": st.booleans(),
     "initial_episodes": st.sampled_from([0, 2, 2**70]),
     "failure_probability": st.sampled_from([5e-324, 1e-300, 0.05, 1 - 1e-16]),
     "false_alarm": st.sampled_from([5e-324, 1e-300, 0.05, 1 - 1e-16]),

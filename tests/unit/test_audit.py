@@ -132,7 +132,6 @@ OPTIONS: list[dict[str, Any]] = [
     {"replan_growth": 0.0},
     {"initial_episodes": 10},
     {"ridges": [0.01, 1.0]},
-    {"skip_hopeless": True},
     {"failure_probability": 0.2, "false_alarm": 0.3},
     {"snapshot_every": 20},
 ]
@@ -585,7 +584,6 @@ OPENINGS: dict[str, tuple[Callable[[Record], Any], str]] = {
     "of the bounds": (lambda r: r["constants"].update(failure_probability=0.9), "its bounds work with"),
     "ridges": (lambda r: r["constants"].update(ridges=[1e-3, 1.0, 2.0]), "its ridges"),
     "radius": (lambda r: r["constants"].update(safety_radius_scale=0.5), "scaled"),
-    "narrowed": (lambda r: r["constants"].update(skip_hopeless=True), "skip_hopeless"),
     "radius and option": (
         lambda r: (r["constants"].update(safety_radius_scale=0.5), r["options"].update(safety_radius_scale=0.5)),
         "give up the guarantee",

@@ -91,8 +91,6 @@ def test_what_is_refused(seed: int) -> None:
         sf.LsviNew(problem, on="dusk")
     with pytest.raises(InvalidInput, match="directed exploration only"):
         sf.LsviNew(problem, on="dask", exploration="ideas")
-    with pytest.raises(InvalidInput, match="directed exploration only"):
-        sf.LsviNew(problem, on="dask", skip_hopeless=True)
     with pytest.raises(InvalidInput, match="dense features"):
         sf.LsviNew(sparse_twin(problem), on="dask")
 

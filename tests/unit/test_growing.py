@@ -216,7 +216,6 @@ def test_what_needs_the_whole_graph_refuses_one_that_grows(tmp_path: Any) -> Non
         problem.stored_in_float32,
         lambda: world.save(tmp_path / "world.json"),
         lambda: sf.LsviNewPaper(problem, episodes=10),
-        lambda: sf.LsviNew(problem, skip_hopeless=True),
     ):
         with pytest.raises(InvalidInput, match="needs the whole graph"):
             call()

@@ -268,7 +268,6 @@ def test_whatever_does_not_know_intensities_refuses_them() -> None:
     for refused in (
         lambda: sf.LsviNewPaper(problem, episodes=10, initial_episodes=0),
         lambda: sf.agents.make("lsvi-ucb", problem),
-        lambda: sf.LsviNew(problem, skip_hopeless=True),
         lambda: sf.calibrate(problem, []),
         lambda: problem.stored_in_float32(),
     ):

@@ -161,7 +161,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
 
 def test_a_failed_plan_leaves_the_one_before_and_says_so(broken: Any) -> None:
     world = kettle()
-    agent = sf.LsviNew(world.problem, skip_hopeless=True)
+    agent = sf.LsviNew(world.problem)
     first = agent.plan
     broken(True)
     run = sf.run(agent, world, episodes=20, seed=0)
@@ -172,7 +172,7 @@ def test_a_failed_plan_leaves_the_one_before_and_says_so(broken: Any) -> None:
     assert "failed_replans" in repr(run)
     assert agent.costs.bank.rows.sum() > 20  # nothing is lost
     broken(False)
-    twin = sf.LsviNew(world.problem, skip_hopeless=True)
+    twin = sf.LsviNew(world.problem)
     twin.restore(agent.checkpoint())
     assert twin.failed_replans == agent.failed_replans
     for each in (agent, twin):

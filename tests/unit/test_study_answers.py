@@ -154,7 +154,7 @@ def test_noise_that_explains_the_measurement_brings_the_promise_back(opened: Any
 def test_a_study_declared_anew_opens_with_either_problem_and_from_a_snapshot(
     opened: Any, path: Path, world: sf.World
 ) -> None:
-    study = opened(monitor_factory=None, snapshot_every=10, skip_hopeless=True)
+    study = opened(monitor_factory=None, snapshot_every=10)
     go_on(study, Plant(world, 0), 30)
     waits(study, 0.9)
     study.acknowledge("a worse sensor", noise=0.4)

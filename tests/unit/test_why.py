@@ -13,7 +13,7 @@ import surefoot as sf
 from surefoot.model.labels import Label
 from surefoot.plan.certify import certify, fallback_only
 from surefoot.plan.plan import Plan
-from surefoot.plan.why import Kind, reasons
+from surefoot.plan.why import Kind
 from tests.hand_made import corridor, tell
 
 MIXED = {"thermal/testing": 40, "driving/testing": 60, "power/testing": 40, "figure1": 2, "ablation/look-ahead": 1}
@@ -138,14 +138,6 @@ def test_an_agent_without_look_ahead_allows_what_is_not_proved() -> None:
     assert all(why.certified == plan.certified(*where) for where, why in found.items())
     assert Kind.UNPROVED in {why.kind for why in found.values()}
     assert Kind.FUTURE not in {why.kind for why in found.values()}
-
-
-def test_what_is_no_longer_looked_at_is_said_so() -> None:
-    plan = plan_of("thermal/testing", 3000, skip_hopeless=True)
-    kinds = np.concatenate(reasons(plan.problem, plan.bounds, plan.certified_sets).kinds)
-    assert Kind.UNSAFE in kinds
-    for h, s, a in triples(plan.problem):
-        assert plan.why(h, s, a).certified == plan.certified(h, s, a)
 
 
 def test_a_bound_exactly_at_its_limit_is_certified() -> None:

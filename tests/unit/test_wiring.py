@@ -154,7 +154,6 @@ CERTIFIED: dict[str, list[Wire]] = {
         Wire({"safety_radius_scale": 1.3}, BOUNDS | {"q"}),
         Wire({"safety_radius_scale": 0.7}, BOUNDS | {"q"}),
     ],
-    "skip_hopeless": [Wire({"skip_hopeless": True}, {"upper"}, never=frozenset({"played", "replans"}))],
     "literal_future": [Wire({"literal_future": True}, {"q"}, never=SAFE)],
 }
 DIRECTED: dict[str, list[Wire]] = {

@@ -38,7 +38,6 @@ from surefoot.estimate.families import Family, with_ratios
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.graph import FloatArray, LayeredGraph
 from surefoot.model.problem import Problem
-from surefoot.model.rays import refuse_rays
 from surefoot.plan import directed
 from surefoot.plan.certify import Certified
 from surefoot.plan.confidence import cost_confidence, refuse_tiny, value_confidence
@@ -48,7 +47,6 @@ from surefoot.plan.hope import Hope, hope
 from surefoot.plan.mapped import Mapped
 from surefoot.plan.plan import Plan
 from surefoot.plan.rays import Opened, open_rays
-from surefoot.plan.scope import Scope
 from surefoot.plan.values import most_to_come, optimistic_values
 
 if TYPE_CHECKING:
@@ -69,7 +67,6 @@ class LsviNewOptions(LookAheadOptions):
     explore: tuple[float, float, float]  # 0 for an idea that is switched off
     slack: tuple[tuple[float, ...], ...]  # (H, m)
     literal_future: bool
-    skip_hopeless: bool
 
 
 def _budget(problem: Problem) -> float:
@@ -103,8 +100,6 @@ class LsviNew(LookAhead):
         ideas: which of the paper's four ideas to use. Without ``"I"`` there is no safety guarantee.
         safety_radius_scale: multiplies the safety radius; below 1 there is no safety guarantee.
         literal_future: let Idea III consider uncertified actions too, as the paper prints it.
-        skip_hopeless: skip pairs that are proved unsafe, and whatever only they lead to. With ``"ideas"`` nothing else
-            changes; directed exploration then never forgets such a proof.
         on: make plans on a Dask cluster: ``"dask"`` for one on this machine, a scheduler's address, or a TOML file
             that describes one (:mod:`surefoot.clusters`). Each worker keeps some of the states of every step. The plans
             are the same, bit for bit. Meant for problems that one machine cannot plan in time; needs directed
@@ -140,21 +135,12 @@ class LsviNew(LookAhead):
         ideas: Iterable[str] = IDEAS,
         safety_radius_scale: float = 1.0,
         literal_future: bool = False,
-        skip_hopeless: bool = False,
         on: str | Cluster | None = None,
     ) -> None:
-        if check_problem(problem, self.grows).has_rays and skip_hopeless:
-            refuse_rays(problem, "skip_hopeless")
+        check_problem(problem, self.grows)
         p, chosen = probability("failure_probability", failure_probability), check_ideas(ideas)
         rule = _exploration(exploration, chosen != IDEAS or literal_future or explore is not None)
-        if skip_hopeless and (literal_future or "I" not in chosen):
-            raise InvalidInput(
-                "skip_hopeless needs Idea I and an Idea III that looks along certified pairs",
-                fix="Leave it out with literal_future, or without idea I.",
-            )
-        if skip_hopeless and problem.growth is not None:
-            raise InvalidInput("skip_hopeless needs the whole graph", fix="Leave it out for a problem that grows.")
-        cluster = None if on is None else _cluster(on, rule, skip_hopeless)
+        cluster = None if on is None else _cluster(on, rule)
         costs = cost_confidence(
             problem, failure_probability=p, ridges=ridges, multipliers=multipliers, scale=safety_radius_scale
         )
@@ -164,7 +150,6 @@ class LsviNew(LookAhead):
             refuse_tiny("ridges times ridge_ratios", min(costs.ridges) * family.ratio, family.longest)
         ratios = [(j, family.ratio) for family in self._learning for j in family.members]
         self._slack = slacks(problem, slack)  # (H, m)
-        self._scope = Scope(problem.graph) if skip_hopeless else None
         self._waited = Waited()
         self._cluster, self._blockwise = cluster, cast("Blockwise | None", None)
         options = LsviNewOptions(
@@ -183,7 +168,6 @@ class LsviNew(LookAhead):
             explore=_weights((0.1, 0.02, 0.02) if explore is None else explore, chosen),
             slack=tuple(map(tuple, self._slack.tolist())),
             literal_future=bool(literal_future),
-            skip_hopeless=bool(skip_hopeless),
         )
         super().__init__(problem, options, costs, values)
 
@@ -194,27 +178,21 @@ class LsviNew(LookAhead):
         if self._cluster is not None:
             return self._make_plan_on(self._cluster)
         problem, opened = self.problem, None
-        plain = self._scope is None and not problem.has_rays and problem.growth is None
+        plain = not problem.has_rays and problem.growth is None
         if problem.mapped and plain and self.options.exploration == "directed":
             return self._make_plan_by(Mapped(problem))
         if problem.has_rays:  # from here on an ordinary problem: every ray at the intensity that its rows certify
             opened = open_rays(problem, self.costs, self.cost_confidence)
             problem, bounds = opened.problem, opened.bounds
         else:
-            wanted = None if self._scope is None else self._scope.rows()
-            bounds = bound_costs(problem, self.costs, self.cost_confidence, wanted)  # Step 1
+            bounds = bound_costs(problem, self.costs, self.cost_confidence)  # Step 1
         certified, allowed = self._certify(problem, bounds)  # Step 2
         known, graph = self.value_ellipsoids(), problem.graph  # Step 3
         if self.options.exploration == "directed":  # Step 4
-            scope = None if self._scope is None else self._scope.hopeful
-            hoped = hope(problem, bounds, certified, known, scope, opened)
-            plan = self._directed(problem, bounds, certified, known, hoped, directed, opened)
-        else:
-            values = optimistic_values(graph, allowed, self._ideas(graph, bounds, allowed), known, most_to_come(graph))
-            plan = Plan(problem, bounds, certified, values, known, self.replans, opened=opened)
-        if self._scope is not None:
-            self._scope.narrow(bounds, problem.violation_thresholds)
-        return plan
+            hoped = hope(problem, bounds, certified, known, opened)
+            return self._directed(problem, bounds, certified, known, hoped, directed, opened)
+        values = optimistic_values(graph, allowed, self._ideas(graph, bounds, allowed), known, most_to_come(graph))
+        return Plan(problem, bounds, certified, values, known, self.replans, opened=opened)
 
     def _ideas(self, graph: LayeredGraph, bounds: CostBounds, allowed: Certified) -> tuple[FloatArray, ...]:
         """The bonuses of Ideas II, III and IV."""
@@ -300,20 +278,15 @@ class LsviNew(LookAhead):
             self._waited = other._waited
 
     def planned(self) -> dict[str, Any]:
-        scope = None if self._scope is None else self._scope.planned
-        return {**super().planned(), "scope": scope, "waited": self._waited}
+        return {**super().planned(), "waited": self._waited}
 
     def put_back(self, planned: Mapping[str, Any]) -> None:
         super().put_back(planned)
         self._waited = planned["waited"]
-        if self._scope is not None:
-            self._scope.planned = planned["scope"]
 
     def checkpoint(self) -> dict[str, NDArray[Any]]:
-        masks = [] if self._scope is None else self._scope.planned
-        scope = {f"scope/{h}": mask.copy() for h, mask in enumerate(masks)}
         waited = {f"waited/{name}": np.array(getattr(self._waited, name)) for name in REMEMBERED}
-        return {**super().checkpoint(), **scope, **waited}
+        return {**super().checkpoint(), **waited}
 
     def _load(self, saved: Mapping[str, NDArray[Any]], moment: str) -> None:
         super()._load(saved, moment)
@@ -322,8 +295,6 @@ class LsviNew(LookAhead):
             self.episodes = self._waited.episodes
         else:
             self.episodes = int(saved["episodes"])
-        if self._scope is not None and moment == "then":  # the plan is made again, and narrows it again
-            self._scope.hopeful = [saved[f"scope/{h}"].copy() for h in range(self.problem.horizon - 1)]
 
 
 def _exploration(given: str | None, with_bonuses: bool) -> str:
@@ -335,9 +306,9 @@ def _exploration(given: str | None, with_bonuses: bool) -> str:
     return given
 
 
-def _cluster(on: str | Cluster, exploration: str, skip_hopeless: bool) -> Cluster:
-    if exploration != "directed" or skip_hopeless:
-        fix = "Leave out on=, or explore, ideas, literal_future and skip_hopeless."
+def _cluster(on: str | Cluster, exploration: str) -> Cluster:
+    if exploration != "directed":
+        fix = "Leave out on=, or explore, ideas and literal_future."
         raise InvalidInput("plans on a cluster are made with directed exploration only", fix=fix)
     if isinstance(on, Cluster):
         return on

@@ -168,7 +168,7 @@ class LsviNewPaper(LookAhead):
 
     def _make_plan(self) -> Plan:
         problem, options = self.problem, self.options
-        bounds = bound_costs(problem, self.costs, self.cost_confidence, None)  # Step 1
+        bounds = bound_costs(problem, self.costs, self.cost_confidence)  # Step 1
         certified, allowed = self._certify(self.problem, bounds)  # Step 2
         known = self.value_ellipsoids()  # Step 3
         uncertainty, last = paper_uncertainty(problem, self.costs, self.cost_confidence)  # Step 4

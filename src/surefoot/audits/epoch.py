@@ -96,8 +96,6 @@ def confidence_of(
     ratios = _fixed(found, wanted, "its ridges are multiplied by {}, not by {}", faults)
     scale, wanted = constants["safety_radius_scale"], options.get("safety_radius_scale", 1.0)
     expect(scale == wanted, f"its radius is scaled by {scale!r}, {wanted!r} is declared")
-    narrowed = [bool(each.get("skip_hopeless")) for each in (constants, options)]  # then certificates may say less
-    expect(narrowed[0] == narrowed[1], f"its skip_hopeless is {narrowed[0]}, {narrowed[1]} is declared")
     beta, multipliers = None, tuple[float, ...]()
     if not paper:  # whatever they are: (S3) holds for all at once
         wanted = options.get("multipliers") or [0.01, 0.1, 1.0, 10.0]

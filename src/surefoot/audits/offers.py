@@ -91,16 +91,16 @@ class Certificate:
         at = f"successor {problem.states[h + 1][state]!r}"
         if label(item["state"]) != problem.states[h + 1][state]:
             self._wrong(self._n, f"its certificate names {item['state']!r} where {at} follows")
-        self._numbers(at, item["upper"], bounds.upper[own].max(axis=0), bounds.slop[own].max(axis=0), facts)
+        self._numbers(at, item["upper"], bounds.upper[own].max(axis=0), bounds.slop[own].max(axis=0))
         self._margins(at, h, item["upper"], item["margin"], *certified)
         sure, possible = (sets.states[h + 1][state] for sets in (plan.sure, plan.possible))
         said = item["certified"]
-        if facts["looks_ahead"] and said is not sure and said is not possible and not (facts["narrowed"] and not said):
+        if facts["looks_ahead"] and said is not sure and said is not possible:
             self._wrong(self._n, f"its certificate says of {at}: certified {said!r}, found is {possible}")
         margins = list(item["margin"])
         if h + 1 == problem.horizon - 1 and problem.has_cost[state] and plan.last is not None:
             last = plan.last
-            self._numbers(f"last {at}", item["last_upper"], last.upper[state], last.slop[state], facts)
+            self._numbers(f"last {at}", item["last_upper"], last.upper[state], last.slop[state])
             self._margins(f"last {at}", h + 1, item["last_upper"], item["last_margin"], *certified)
             margins += item["last_margin"]
         elif item["last_upper"] is not None or item["last_margin"] is not None:
@@ -119,11 +119,11 @@ class Certificate:
             if not (written == room and not (hidden and surely)) and not (written is None and hidden):
                 self._wrong(self._n, f"its certificate's margin of {at} is {written!r}, not bound - upper")
 
-    def _numbers(self, at: str, upper: Any, found: Any, slop: Any, facts: Record) -> None:
+    def _numbers(self, at: str, upper: Any, found: Any, slop: Any) -> None:
         """Upper bounds as written against those found; null stands for no bound at all."""
         for j, limit in enumerate(self._problem.limits):
             value, least = upper[j], float(found[j])
-            missing = value is None and (facts["narrowed"] or math.isinf(least))
+            missing = value is None and math.isinf(least)
             if not missing and (value is None or not abs(value - least) <= slop[j]):
                 self._wrong(self._n, f"its certificate bounds {limit.name!r} of {at} by {value!r}, found is {least!r}")
 

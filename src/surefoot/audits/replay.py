@@ -143,7 +143,7 @@ class Replay:
         self._expect(n, left is None or type(left) in (int, float), f"to_gain is {left!r}")
         self._expect(n, type(count) is int and count >= 0, f"certified is {count!r}")
         constants = self._epoch.constants
-        if self.guaranteed and "I" in constants["ideas"] and not constants.get("skip_hopeless"):
+        if self.guaranteed and "I" in constants["ideas"]:
             plan = self._plan(after)
             least, most = (sum(map(sum, masks.pairs)) for masks in (plan.sure, plan.possible))
             self._expect(n, least <= count <= most, f"{count} pairs certified, where {least} to {most} are")
@@ -179,7 +179,6 @@ class Replay:
             "despite": None if self._declared.despite is None else self._declared.despite["reason"],
             "guaranteed": self.guaranteed,
             "looks_ahead": "I" in self._epoch.constants["ideas"],
-            "narrowed": bool(self._epoch.constants.get("skip_hopeless")),
         }
 
     def _judge(self, n: int, here: Position, pair: int, action: Any, plan: Plan, proof: Proof | None) -> None:

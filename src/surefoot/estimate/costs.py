@@ -34,7 +34,7 @@ from surefoot.estimate.families import Family, Known
 from surefoot.estimate.row_bounds import Both, BoundTable, RowBounds, possible
 from surefoot.estimate.update import CostState, Frames, Visits, count_cost, rows_of
 from surefoot.model.features import FeatureArray, Features
-from surefoot.model.graph import Anchors, BoolArray, FloatArray, IntArray, LayeredGraph, Terminal
+from surefoot.model.graph import Anchors, FloatArray, Terminal
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.tolerances import CONTRADICTION
@@ -140,17 +140,11 @@ class CostData:
             self.state.visits.rest[...] = self.spread
 
 
-def bound_rows(
-    x: Features, anchors: Anchors | None, known: CostEllipsoids, rows: IntArray | None = None
-) -> tuple[FloatArray, FloatArray]:
-    """(upper, lower), each (n, m), of the costs of features x (n, dc) for the m limits of a family; only of the given
-    rows, else (∞, −∞). The upper one is c̃ of eq:estimatesafetyvalue, as the module's text has it (spec 3).
+def bound_rows(x: Features, anchors: Anchors | None, known: CostEllipsoids) -> tuple[FloatArray, FloatArray]:
+    """(upper, lower), each (n, m), of the costs of features x (n, dc) for the m limits of a family. The upper one is c̃
+    of eq:estimatesafetyvalue, as the module's text has it (spec 3).
     """
-    shape = len(x), len(known.norms)
-    if rows is None:
-        rows, upper, lower = np.arange(len(x)), np.empty(shape), np.empty(shape)
-    else:
-        upper, lower = np.full(shape, np.inf), np.full(shape, -np.inf)
+    rows, (upper, lower) = np.arange(len(x)), (np.empty((len(x), len(known.norms))) for _ in range(2))
     balls, beside = known.balls, known.family.known(anchors)
     if beside is not None:
         balls = balls._replace(
@@ -233,17 +227,14 @@ def bound_costs(
     problem: Problem,
     data: CostData,
     confidence: CostConfidence,
-    wanted: Sequence[BoolArray] | None = None,
     look: Look | None = None,
 ) -> CostBounds:
     """Bounds for the cost rows of the graph; layers with the same features and data share the work.
 
-    ``wanted``: per decision layer (R,) the rows to look at, by default all; the others get (−∞, ∞).
     ``look``: who looks at all rows of the decision layers, where that is not done here; of a mapped problem, or one
     that many processes plan, nothing is kept of them but what is asked for.
     """
     graph, last = problem.graph, problem.graph.terminal
-    rows = _wanted_rows(graph, data, wanted)
     tables = [*(layer.cost_features for layer in graph.layers), last.cost_features]
     keys = [(data.regression(h), id(x)) for h, x in enumerate(tables)]
     known: dict[int, list[CostEllipsoids]] = {}
@@ -255,12 +246,12 @@ def bound_costs(
         if key[0] not in known:
             known[key[0]] = [data.ellipsoids(h, confidence, f) for f in range(len(data.families))]
         bounding = partial(bound_all, anchors=graph.anchors[h], known=known[key[0]], families=data.families)
-        if (problem.mapped or look) and h < len(graph.layers) and wanted is None:
+        if (problem.mapped or look) and h < len(graph.layers):
             own = [i for i, other in enumerate(keys[:-1]) if other == key]
             later[key] = RowBounds(x, problem.bounds[own], bounding)
             done[key] = cast(Both, (BoundTable(later[key], 0), BoundTable(later[key], 1)))
         else:
-            done[key] = bounding(x, rows=rows.get(key))
+            done[key] = bounding(x)
     upper, lower = (tuple(done[key][i] for key in keys[:-1]) for i in (0, 1))
     last_upper, last_lower = (where_costed(last, done.get(keys[-1]), i) for i in (0, 1))
     rounding = CONTRADICTION * problem.cost_scales
@@ -271,15 +262,9 @@ def bound_costs(
     return replace(bounds, consistent=all([consistent, *looked]))  # all are looked at
 
 
-def bound_all(
-    x: Features,
-    anchors: Anchors | None,
-    known: list[CostEllipsoids],
-    families: Sequence[Family],
-    rows: IntArray | None = None,
-) -> Both:
+def bound_all(x: Features, anchors: Anchors | None, known: list[CostEllipsoids], families: Sequence[Family]) -> Both:
     """:func:`bound_rows` for the limits of all families."""
-    return _by_limit([bound_rows(x, anchors, each, rows) for each in known], families)
+    return _by_limit([bound_rows(x, anchors, each) for each in known], families)
 
 
 def _by_limit(parts: list[tuple[FloatArray, FloatArray]], families: Sequence[Family]) -> tuple[FloatArray, FloatArray]:
@@ -294,16 +279,3 @@ def _by_limit(parts: list[tuple[FloatArray, FloatArray]], families: Sequence[Fam
 def where_costed(last: Terminal, bounds: Both | None, i: int) -> FloatArray | None:
     """(S, m) the upper bounds of the last states, i = 0, or the lower: −∞ in states without a cost."""
     return None if bounds is None else np.where(last.has_cost[:, None], bounds[i], -np.inf)
-
-
-def _wanted_rows(
-    graph: LayeredGraph, data: CostData, wanted: Sequence[BoolArray] | None
-) -> dict[tuple[int, int], IntArray]:
-    """The rows to look at, by regression and feature array: what any layer that shares both wants."""
-    marks: dict[tuple[int, int], BoolArray] = {}
-    for h, mask in enumerate(wanted or ()):
-        key = (data.regression(h), id(graph.layers[h].cost_features))
-        marks[key] = marks[key] | mask if key in marks else mask
-    if graph.terminal.cost_features is not None:  # a table that the last layer shares is wanted whole
-        marks.pop((data.regression(graph.horizon - 1), id(graph.terminal.cost_features)), None)
-    return {key: np.flatnonzero(mask) for key, mask in marks.items() if not mask.all()}

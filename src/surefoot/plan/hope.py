@@ -49,11 +49,9 @@ def hope(
     bounds: CostBounds,
     certified: Certified,
     known: Sequence[ValueEllipsoid],
-    scope: Sequence[BoolArray] | None = None,
     opened: Opened | None = None,
 ) -> Hope:
-    """Hopeful sets and the gap. ``scope``: per layer (N,) pairs outside of which nothing was looked at; ``opened``: of
-    a problem with rays, whose certified intensities ``problem`` has."""
+    """Hopeful sets and the gap. ``opened``: of a problem with rays, whose certified intensities ``problem`` has."""
     graph, done = problem.graph, certified.pairs
     about, about_bounds = problem, bounds
     if opened is not None:
@@ -61,8 +59,7 @@ def hope(
         fully = (a == b for a, b in zip(opened.intensities, opened.hoped_intensities, strict=True))
         done = tuple(mask & same for mask, same in zip(done, fully, strict=True))
     found = not_refuted(about.graph, about_bounds, problem.bounds)
-    pairs = found.pairs if scope is None else tuple(a & b for a, b in zip(found.pairs, scope, strict=True))
-    hopeful = Certified(_either(pairs, certified.pairs), _either(found.states, certified.states))
+    hopeful = Certified(_either(found.pairs, certified.pairs), _either(found.states, certified.states))
     nothing, most = [np.broadcast_to(0.0, layer.n_pairs) for layer in graph.layers], most_to_come(graph)
     sure = optimistic_values(graph, certified, nothing, known, most)
     sure = without_q(graph, sure) if problem.mapped else sure

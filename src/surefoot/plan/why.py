@@ -44,12 +44,11 @@ class Kind(IntEnum):
     UNPROVED = 2  # open to an agent without guarantee, though not proved safe
     COST = 3  # a successor may break a limit in this very step
     FUTURE = 4  # a successor has no certified action
-    UNSAFE = 5  # not looked at any more: proved unsafe, or only reached by what is
-    INCONSISTENT = 6  # the data contradict the assumptions: the fallback alone is certified
-    LAST = 7  # a state of the last layer may break a limit by its own cost
-    FORBIDDEN = 8  # a successor is forbidden
-    INSIDE = 9  # the state itself is forbidden
-    OUTSIDE = 10  # keeps its limits now, and what may follow is not expanded
+    INCONSISTENT = 5  # the data contradict the assumptions: the fallback alone is certified
+    LAST = 6  # a state of the last layer may break a limit by its own cost
+    FORBIDDEN = 7  # a successor is forbidden
+    INSIDE = 8  # the state itself is forbidden
+    OUTSIDE = 9  # keeps its limits now, and what may follow is not expanded
 
 
 @dataclass(frozen=True)
@@ -84,8 +83,6 @@ class Link:
             return f"{place} is open to this agent, though it is not proved safe"
         if self.kind == Kind.FUTURE:
             return f"{place} may lead to {self.successor!r}, which has no certified action"
-        if self.kind == Kind.UNSAFE:
-            return f"{place} is not looked at any more: proved unsafe, or only reached by what is"
         if self.kind == Kind.INCONSISTENT:
             return f"{place}: the data contradict the assumptions, and the fallback alone is certified"
         if self.kind == Kind.FORBIDDEN:
@@ -177,13 +174,12 @@ def reasons(problem: Problem, bounds: CostBounds, certified: Certified, first: i
                 spread(layer.forbidden, layer.state_ptr),
                 into,
                 np.full(len(pair), not bounds.consistent),
-                np.isposinf(pair_now),
                 pair_now > 0,
                 ~graph.expanded(h) if graph.beyond is not None else np.zeros(len(pair), bool),
             ],
             [
                 *(Kind.FALLBACK, Kind.PROVED, Kind.UNPROVED, Kind.INSIDE, Kind.FORBIDDEN),
-                *(Kind.INCONSISTENT, Kind.UNSAFE, Kind.COST, Kind.OUTSIDE),
+                *(Kind.INCONSISTENT, Kind.COST, Kind.OUTSIDE),
             ],
             Kind.FUTURE,
         )

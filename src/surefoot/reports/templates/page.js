@@ -23,7 +23,7 @@ window.surefootExplore = (D) => {
   });
   const m = D.limits.length, H = D.layers.length - 1, S = D.layers[H], NONE = 65535;
   const decisions = D.layers[H - 1]; // states before the last layer
-  const KIND = { FALLBACK: 0, PROVED: 1, UNPROVED: 2, COST: 3, FUTURE: 4, UNSAFE: 5, INCONSISTENT: 6, FORBIDDEN: 8, INSIDE: 9, OUTSIDE: 10 };
+  const KIND = { FALLBACK: 0, PROVED: 1, UNPROVED: 2, COST: 3, FUTURE: 4, INCONSISTENT: 5, FORBIDDEN: 7, INSIDE: 8, OUTSIDE: 9 };
   const CLASSES = D.truth ? ["certified", "truly safe, not yet certified", "truly unsafe", "allowed, but truly unsafe", "forbidden"] : ["certified", "not yet certified", "proved unsafe", "allowed, but proved unsafe", "forbidden"];
   const layerOf = new Uint16Array(S), stateOf = new Uint32Array(G.action.length);
   for (let h = 0; h < H; h++) layerOf.fill(h, D.layers[h], D.layers[h + 1]);
@@ -169,7 +169,7 @@ window.surefootExplore = (D) => {
     const steps = [];
     for (;;) {
       const kind = plan().kind[p], edge = G.pair_ptr[p] + plan().edge[p], limit = plan().limit[p];
-      steps.push({ pair: p, kind, edge, limit, fails: [KIND.COST, KIND.FUTURE, KIND.UNSAFE, KIND.FORBIDDEN, KIND.OUTSIDE].includes(kind) });
+      steps.push({ pair: p, kind, edge, limit, fails: [KIND.COST, KIND.FUTURE, KIND.FORBIDDEN, KIND.OUTSIDE].includes(kind) });
       if (kind !== KIND.FUTURE) return steps;
       const s = G.successor[edge];
       if (s >= decisions) { steps.push({ pair: -1, state: s, limit: plan().last_limit[s - decisions] }); return steps; }
@@ -201,7 +201,6 @@ window.surefootExplore = (D) => {
       case KIND.PROVED: return `${who} is proved safe. ${own ? "" : `Its tightest successor is ${to}: there `}${limit.name} is at most ${nice(upper)}${has}, the limit is ${bound}; and every state that may follow has a certified action.`;
       case KIND.UNPROVED: return `${who} is open to this agent, though it is not proved safe.`;
       case KIND.FUTURE: return `${who} keeps every limit now, but may lead to state ${to} (step ${layerOf[s] + 1}), which has no certified action.`;
-      case KIND.UNSAFE: return `${who} is not looked at any more: it is proved unsafe, or only reached by what is.`;
       case KIND.INCONSISTENT: return `${who} is not certified, because the data contradict the assumptions.`;
       default: return lower > bound
         ? `${who} is proved unsafe: ${towards}${limit.name} is at least ${nice(lower)}${has}; the limit is ${bound}.`
@@ -213,7 +212,7 @@ window.surefootExplore = (D) => {
     return text ? make("p", { id: "why-played" }, `It is played ${text}; ${plan().hope}.`) : make("p", { hidden: "" });
   }
   function table(p, all) {
-    const body = make("tbody"), reason = chain(p)[0], cost = D.by_pair[layerOf[stateOf[p]]] && (reason.kind === KIND.COST || reason.kind === KIND.UNSAFE);
+    const body = make("tbody"), reason = chain(p)[0], cost = D.by_pair[layerOf[stateOf[p]]] && reason.kind === KIND.COST;
     for (let e = G.pair_ptr[p]; e < G.pair_ptr[p + 1]; e++) {
       const h = layerOf[stateOf[p]];
       let tight = 0;
