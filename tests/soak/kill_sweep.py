@@ -39,7 +39,7 @@ def kill_workers(folder: Path, expected: Path, tasks: int, seed: int) -> tuple[i
     given_up = len(outcome.lost)
     assert outcome.finished + given_up == tasks
     if given_up:
-        sweep.resume(root, jobs=1)
+        sweep.resume_sweep(root, jobs=1)
     _compare(root, expected, tasks)
     return len(killed), given_up
 
@@ -91,7 +91,7 @@ def fill_disk(folder: Path, expected: Path, tasks: int, seed: int) -> int:
             left[0] = int(rng.integers(10, 4 * tasks))  # a run writes some ten files, so this comes several times
             try:
                 if (root / "sweep.json").exists():
-                    outcome = sweep.resume(root, on=on)
+                    outcome = sweep.resume_sweep(root, on=on)
                 else:
                     outcome = sweep.sweep(many(tasks), root, on=on, force=root.exists())
                 break

@@ -123,7 +123,7 @@ def test_what_was_begun_here_is_finished_on_a_cluster(
     with monkeypatch.context() as patch:
         patch.setattr(play._Watch, "__call__", stopping_after(20))
         assert sweep.sweep(small(), tmp_path / "s", jobs=1, checkpoint_seconds=0).interrupted
-    assert sweep.resume(tmp_path / "s", on=on).finished == 6
+    assert sweep.resume_sweep(tmp_path / "s", on=on).finished == 6
     assert contents(tmp_path / "s") == contents(whole)
 
 
@@ -199,7 +199,7 @@ def test_workers_killed_at_random(many: Path, seed: int, tmp_path: Path) -> None
         )
     assert killed
     while outcome.interrupted:  # chance may have killed one run three times
-        outcome = sweep.resume(root, jobs=1)
+        outcome = sweep.resume_sweep(root, jobs=1)
     assert contents(root) == contents(many)
     assert left_over(root) == []
 
@@ -219,7 +219,7 @@ def test_a_run_that_kills_its_worker_is_given_up_and_the_rest_goes_on(
         assert "lsvi-new/seed-0003: its worker died 3 times" in lost
     assert "exit code 7" in outcomes[1].lost[0]
     for name in ("dask", "local"):
-        assert sweep.resume(tmp_path / name, jobs=1).finished == 8
+        assert sweep.resume_sweep(tmp_path / name, jobs=1).finished == 8
         assert contents(tmp_path / name) == contents(many)
 
 
@@ -248,7 +248,7 @@ def test_a_scheduler_that_does_not_come_back(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(clusters, "CONNECT", 0.3)
     with pytest.raises(SurefootError, match=r"the cluster does not answer.*tcp://127.0.0.1:9.*surefoot resume"):
         sweep.sweep(small(), tmp_path / "s", on="tcp://127.0.0.1:9")
-    assert sweep.resume(tmp_path / "s", jobs=1).finished == 6
+    assert sweep.resume_sweep(tmp_path / "s", jobs=1).finished == 6
 
 
 @pytest.mark.parametrize("call", ["fsync", "move"])
@@ -265,7 +265,7 @@ def test_a_full_disk_at_home(call: str, on: str, whole: Path, tmp_path: Path, mo
         patch.setattr(FileLayer, call, fails)
         with pytest.raises(UnwritableFile, match="the disk is full"):
             sweep.sweep(small(), tmp_path / "s", on=on)
-    outcome = sweep.resume(tmp_path / "s", on=on)
+    outcome = sweep.resume_sweep(tmp_path / "s", on=on)
     assert outcome.finished == 6
     assert contents(tmp_path / "s") == contents(whole)
     assert left_over(tmp_path / "s") == []
@@ -275,7 +275,7 @@ def test_an_error_in_a_run_comes_home(on: str, copied: Path) -> None:
     shutil.rmtree(copied / "runs/blind/seed-0003")
     (copied / "runs/blind/seed-0003.checkpoint").write_bytes(b"not one")
     with pytest.raises(UnreadableFile, match="Delete it") as error:
-        sweep.resume(copied, on=on)
+        sweep.resume_sweep(copied, on=on)
     assert "In a worker process" in error.value.__notes__[0]
 
 
@@ -299,7 +299,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
     out, err = process.communicate(timeout=120)
     assert process.returncode == 128 + signal.SIGINT, (out, err)
     assert "Traceback" not in err
-    assert sweep.resume(root, jobs=1).finished == 8
+    assert sweep.resume_sweep(root, jobs=1).finished == 8
     sweep.sweep(replace(LONG, seeds=(0, 1, 2, 3)), tmp_path / "long", jobs=1)
     assert contents(root) == contents(tmp_path / "long")
     assert left_over(root) == []

@@ -85,7 +85,7 @@ def test_a_sweep_ends_the_same_whenever_the_power_failed(
         for run in (left / "s/runs").glob("*/seed-????"):
             Ledger.load(run)
         if (left / "s/sweep.json").exists():
-            sweep.resume(left / "s", jobs=1)
+            sweep.resume_sweep(left / "s", jobs=1)
         else:
             sweep.sweep(spec, left / "s", jobs=1)
         assert contents(left / "s") == whole, calls

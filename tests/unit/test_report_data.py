@@ -20,7 +20,7 @@ from surefoot.reports import charts, data
 from surefoot.reports import page as html
 from surefoot.reports.charts import Chart, Curve, paper_bound
 from surefoot.reports.explorer import explorer, reasons_of, thinned
-from surefoot.reports.pictures.curves import plain
+from surefoot.reports.pictures.curves import axis_number
 from surefoot.reports.wording import label_text
 from surefoot.runs import plans_kept as snapshots
 from surefoot.runs.ledger import Ledger
@@ -249,6 +249,6 @@ def test_a_second_report_replaces_the_first(runs: Path, page: Path) -> None:
 
 
 def test_numbers_on_axes() -> None:
-    assert [plain(value) for value in (0, 0.01, 500, 20_000, 3e6, -2000, 1e13)] == [
+    assert [axis_number(value) for value in (0, 0.01, 500, 20_000, 3e6, -2000, 1e13)] == [
         "0", "0.01", "500", "20k", "3M", "−2k", "1e+13",
     ]  # fmt: skip

@@ -96,7 +96,7 @@ def test_every_edit_of_one_field_is_refused_clearly_or_works(
 ) -> None:
     monkeypatch.setattr(html, "write_figure", lambda draw, name, folder: SVG)  # what is drawn was read before
     monkeypatch.setattr(
-        data, "_kept_plans", lambda folder, world, done: (data.Explored(), world)
+        data, "_kept_plans", lambda folder, world, done: (data.KeptPlans(), world)
     )  # archives of their own
     monkeypatch.setattr(os, "fsync", lambda handle: None)
     root = tmp_path / "runs"

@@ -164,7 +164,7 @@ def test_a_damaged_file_of_times_is_no_matter(copy: Path) -> None:
         (copy / "times.json").write_text(text)
         assert folder.open_folder(copy).times() == {}
     shutil.rmtree(copy / "runs/lsvi-new/seed-0000")
-    assert sweep.resume(copy, jobs=1).finished == 6
+    assert sweep.resume_sweep(copy, jobs=1).finished == 6
     assert list(folder.open_folder(copy).times()) == ["lsvi-new/seed-0000"]
 
 
@@ -187,7 +187,7 @@ def test_a_worker_refuses_a_world_that_is_not_the_sweep_s(copy: Path, monkeypatc
     shutil.rmtree(copy / "runs")
     monkeypatch.setattr(folder.Folder, "world", lambda self: sf.worlds.make(WORLD))  # here all seems well
     with pytest.raises(UnreadableFile, match="no longer the one of these runs"):
-        sweep.resume(copy, jobs=2)
+        sweep.resume_sweep(copy, jobs=2)
     assert not list((copy / "runs").rglob("manifest.json"))
 
 
@@ -230,7 +230,7 @@ def test_stopped_often_and_resumed(
     while outcome.interrupted:
         stops += 1
         monkeypatch.setattr(play._Watch, "__call__", stopping_after(int(rng.integers(1, 120))) if stops < 12 else real)
-        outcome = sweep.resume(root, jobs=1, checkpoint_seconds=pause)
+        outcome = sweep.resume_sweep(root, jobs=1, checkpoint_seconds=pause)
     assert stops > 3
     assert contents(root) == contents(whole)
     assert left_over(root) == []
@@ -267,7 +267,7 @@ def test_killed_at_every_touch_of_the_disk(tmp_path: Path, monkeypatch: pytest.M
             except Killed:
                 pass
         if (root / "sweep.json").exists():
-            sweep.resume(root, jobs=1)
+            sweep.resume_sweep(root, jobs=1)
         else:
             sweep.sweep(spec, root, jobs=1)
         assert contents(root) == expected
@@ -311,7 +311,7 @@ def test_signals(number: signal.Signals, jobs: int, group: bool, long: Path, see
         assert process.returncode == 128 + number, (out, err)
         assert "Traceback" not in err
         assert f"Resume with: surefoot resume {root}" in err
-    outcome = sweep.resume(root, jobs=2 if number == signal.SIGKILL else 1)
+    outcome = sweep.resume_sweep(root, jobs=2 if number == signal.SIGKILL else 1)
     assert outcome.finished == 2
     assert contents(root) == contents(long)
     assert left_over(root) == []
@@ -341,18 +341,21 @@ def test_two_processes_in_one_directory_are_refused(copy: Path) -> None:
     shutil.rmtree(copy / "runs/blind")
     before = contents(copy)
     with folder.alone(copy):
-        for attempt in (lambda: sweep.resume(copy, jobs=1), lambda: sweep.sweep(small(), copy, force=True, jobs=1)):
+        for attempt in (
+            lambda: sweep.resume_sweep(copy, jobs=1),
+            lambda: sweep.sweep(small(), copy, force=True, jobs=1),
+        ):
             with pytest.raises(OutOfOrder, match=f"another process works in this directory: .*process {os.getpid()}"):
                 attempt()
     assert contents(copy) == before
-    assert sweep.resume(copy, jobs=1).finished == 6
+    assert sweep.resume_sweep(copy, jobs=1).finished == 6
 
 
 def test_workers_of_a_killed_process_are_waited_for(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folder, "PATIENCE", 0.2)
     with folder.working(copy), pytest.raises(OutOfOrder, match="still running"):
-        sweep.resume(copy, jobs=1)
-    assert sweep.resume(copy, jobs=1).finished == 6
+        sweep.resume_sweep(copy, jobs=1)
+    assert sweep.resume_sweep(copy, jobs=1).finished == 6
 
 
 def test_nothing_is_overwritten_unasked(copy: Path) -> None:
@@ -396,7 +399,7 @@ def test_what_is_not_a_sweep_is_never_replaced(tmp_path: Path) -> None:
 def test_a_bad_manifest_is_named(text: str, words: str, copy: Path) -> None:
     (copy / "sweep.json").write_text(text)
     with pytest.raises(UnreadableFile, match=rf"{words}.*sweep\.json"):
-        sweep.resume(copy, jobs=1)
+        sweep.resume_sweep(copy, jobs=1)
 
 
 def test_a_manifest_that_asks_for_nonsense_is_refused(copy: Path) -> None:
@@ -408,17 +411,17 @@ def test_a_manifest_that_asks_for_nonsense_is_refused(copy: Path) -> None:
     }.items():
         (copy / "sweep.json").write_text(json.dumps({**manifest, key: value}))
         with pytest.raises(UnreadableFile, match="the manifest is not valid"):
-            sweep.resume(copy, jobs=1)
+            sweep.resume_sweep(copy, jobs=1)
     (copy / "sweep.json").write_text(json.dumps({**manifest, "world": {**manifest["world"], "digest": "0" * 64}}))
     with pytest.raises(UnreadableFile, match="the world is no longer the one of these runs"):
-        sweep.resume(copy, jobs=1)
+        sweep.resume_sweep(copy, jobs=1)
 
 
 def test_a_directory_that_is_not_a_run(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match=r"not a directory of runs: .*no such directory"):
-        sweep.resume(tmp_path / "nowhere")
+        sweep.resume_sweep(tmp_path / "nowhere")
     with pytest.raises(UnreadableFile, match=r"not a directory of runs: .*it has no sweep.json"):
-        sweep.resume(tmp_path)
+        sweep.resume_sweep(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -428,9 +431,9 @@ def test_a_damaged_ledger_is_named_and_can_be_played_anew(copy: Path, whole: Pat
     data = path.read_bytes()
     path.write_bytes(data[:100] + bytes([data[100] ^ 1]) + data[101:])
     with pytest.raises(UnreadableFile, match=rf"{path}.*Remove {path.parent} to play this run anew"):
-        sweep.resume(copy, jobs=1)
+        sweep.resume_sweep(copy, jobs=1)
     shutil.rmtree(path.parent)
-    sweep.resume(copy, jobs=1)
+    sweep.resume_sweep(copy, jobs=1)
     assert contents(copy) == contents(whole)
 
 
@@ -439,9 +442,9 @@ def test_a_damaged_checkpoint_is_named(copy: Path, whole: Path) -> None:
     path = copy / "runs/blind/seed-0003.checkpoint"
     path.write_bytes(b"not one")
     with pytest.raises(UnreadableFile, match=rf"checkpoint cannot be read: {path}.*Delete it to play this run anew"):
-        sweep.resume(copy, jobs=1)
+        sweep.resume_sweep(copy, jobs=1)
     path.unlink()
-    sweep.resume(copy, jobs=1)
+    sweep.resume_sweep(copy, jobs=1)
     assert contents(copy) == contents(whole)
 
 
@@ -470,8 +473,8 @@ def test_a_full_disk(module: Any, name: str, whole: Path, tmp_path: Path, monkey
     with monkeypatch.context() as patch:
         patch.setattr(module, name, full_disk)
         with pytest.raises(UnwritableFile, match=r"the disk is full: .*No space left on device"):
-            sweep.resume(root, jobs=1, checkpoint_seconds=0)
-    assert sweep.resume(root, jobs=1).finished == 6
+            sweep.resume_sweep(root, jobs=1, checkpoint_seconds=0)
+    assert sweep.resume_sweep(root, jobs=1).finished == 6
     assert contents(root) == contents(whole)
     assert left_over(root) == []
 
@@ -483,11 +486,11 @@ def test_an_error_in_a_worker(tmp_path: Path) -> None:
     (root / "sweep.json").write_text(json.dumps({**manifest, "seeds": [0, 1, 2]}))
     (root / "runs/fallback/seed-0001.checkpoint").write_bytes(b"not one")  # an error in one of two workers
     with pytest.raises(UnreadableFile, match=r"seed-0001.checkpoint.*Delete it") as error:
-        sweep.resume(root, jobs=2)
+        sweep.resume_sweep(root, jobs=2)
     assert "In a worker process" in error.value.__notes__[0]
     assert left_over(root) == ["runs/fallback/seed-0001.checkpoint"]
     (root / "runs/fallback/seed-0001.checkpoint").unlink()
-    assert sweep.resume(root, jobs=1).finished == 3
+    assert sweep.resume_sweep(root, jobs=1).finished == 3
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])

@@ -115,7 +115,7 @@ def test_sweeps_take_a_file_as_they_take_a_name(tmp_path: Path, seed: int) -> No
         root = outcome.folder.root
         assert {name: data for name, data in contents(root).items() if name.startswith("runs")} == known
         assert sweep.open_folder(root).world().digest == world.digest
-        assert sweep.resume(root, jobs=1).finished == 4
+        assert sweep.resume_sweep(root, jobs=1).finished == 4
     copy = tmp_path / "filed" / "world.json"
     copy.write_text(copy.read_text().replace('"noise": "gaussian"', '"noise": "uniform"'))
     with pytest.raises(UnreadableFile, match="the world cannot be made again"):

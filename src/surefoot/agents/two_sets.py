@@ -298,7 +298,7 @@ def stays(graph: LayeredGraph, sure: Certified, dream: Values, by_steps: bool = 
     return True
 
 
-def share(name: str, value: float) -> float:
+def at_most_one(name: str, value: float) -> float:
     if at_least(name, value, 0.0) > 1.0:
         raise InvalidInput(f"{name} must be at most 1", got=repr(value))
     return float(value)
@@ -308,7 +308,7 @@ def share(name: str, value: float) -> float:
 class SafeExpOptOptions(TwoSetsOptions):
     """``hope`` is η."""
 
-    hope: float = option(0.6, share)
+    hope: float = option(0.6, at_most_one)
 
 
 class SafeExpOpt(TwoSets):

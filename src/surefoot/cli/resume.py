@@ -18,7 +18,7 @@ def resume_command(
     from surefoot.sweeps import sweep
 
     try:
-        outcome = sweep.resume(folder, jobs=jobs, on=on, plan_on=plan_on, checkpoint_seconds=checkpoint_seconds)
+        outcome = sweep.resume_sweep(folder, jobs=jobs, on=on, plan_on=plan_on, checkpoint_seconds=checkpoint_seconds)
     except KeyboardInterrupt:
         stopped_at_once(folder)
     finish(outcome, strict)

@@ -33,7 +33,7 @@ def play_sweep(
         if again and not force and (out / "sweep.json").is_file():
             there = sweep.open_folder(out)
             if there.spec.document() == spec.document():
-                return sweep.resume(out, jobs=jobs, on=on, plan_on=plan_on, checkpoint_seconds=pause)
+                return sweep.resume_sweep(out, jobs=jobs, on=on, plan_on=plan_on, checkpoint_seconds=pause)
         return sweep.sweep(spec, out, jobs=jobs, on=on, plan_on=plan_on, force=force, checkpoint_seconds=pause)
     except KeyboardInterrupt:
         stopped_at_once(out)

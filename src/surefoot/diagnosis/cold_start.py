@@ -1,7 +1,7 @@
 """Can the first plan, made before any data, leave the fallback? If not, what is nearest, and what would help?
 
 Before any data (spec 3)   upper_j = k_j + ζ_j(1 + |ρ|) + L_j‖z‖,   and certification (spec 4) asks upper_j ≤ c̄_j
-of every cost row that may follow. Both are monotone in c̄_j and in L_j, so one backward sweep finds what is needed:
+of every cost row that may follow. Both are monotone in c̄_j and in L_j, so one needs_of sweep finds what is needed:
 
     need(s,a) = max over s' of max( need(s,a,s'), need(s') ),   need(s) = min over a of need(s,a),   −∞ for the fallback
 
@@ -60,7 +60,7 @@ class Needs:
     states: tuple[FloatArray, ...]  # H of (S,)
 
 
-def backward(graph: LayeredGraph, needs: Tables) -> Needs:
+def needs_of(graph: LayeredGraph, needs: Tables) -> Needs:
     """The recursion above, from the needs of cost rows and of last states; nothing helps a forbidden state."""
     last = graph.terminal
     kept = last.fallback_reached | ~last.has_cost
@@ -91,12 +91,9 @@ def least_need(graph: LayeredGraph, needs: Needs) -> float:
 
 def certified_moves(graph: LayeredGraph, certified: Certified) -> tuple[int, ...]:
     """Per decision step: pairs beyond the fallback's that are certified and reached by certified ones."""
-    reached = np.zeros(graph.n_states(0), bool)
-    reached[graph.starts] = True
-    counts = []
+    counts, reached = [], graph.reached_along(certified.pairs)
     for h, layer in enumerate(graph.layers):
-        played = certified.pairs[h] & np.repeat(reached, np.diff(layer.state_ptr))
-        reached = layer.reached_by(played, graph.n_states(h + 1))
+        played = certified.pairs[h] & spread(reached[h], layer.state_ptr)
         played[layer.fallback_pairs()] = False
         counts.append(int(played.sum()))
     return tuple(counts)
@@ -186,7 +183,7 @@ class Remedies:
         own = self.bounds[:, j]
         steps = [0.0] * len(own) if (own == own[0]).all() else (own - own.max()).tolist()
         scores = [upper[:, j] - step for upper, step in zip(self.upper, steps, strict=True)]
-        found = least_need(self.graph, backward(self.graph, self._unless_others_block(j, scores)))
+        found = least_need(self.graph, needs_of(self.graph, self._unless_others_block(j, scores)))
         lowest = [
             float(anchors.cost[0, j]) - step
             for anchors, step in zip(self.graph.anchors, steps, strict=True)
@@ -205,7 +202,7 @@ class Remedies:
         """The largest L_j, or factor on the half-widths of a prior, with everything else unchanged; None if none that
         the anchors leave possible is enough."""
         scores = [-roof[:, j] for roof in self._roofs]
-        found = -least_need(self.graph, backward(self.graph, self._unless_others_block(j, scores)))
+        found = -least_need(self.graph, needs_of(self.graph, self._unless_others_block(j, scores)))
         return found + 0.0 if found >= self.least_width(j) else None  # + 0.0: no −0
 
     def least_width(self, j: int) -> float:
@@ -224,13 +221,13 @@ class Remedies:
     def common_raise(self) -> Needs:
         """By how much all bounds would have to grow together."""
         excess = [(upper - bound).max(axis=1) for upper, bound in zip(self.upper, self.bounds, strict=True)]
-        return backward(self.graph, excess)
+        return needs_of(self.graph, excess)
 
     def common_factor(self) -> float | None:
         """The largest factor on all norms and half-widths together; None if none is enough."""
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = [np.where(np.isnan(roof / self.widths), np.inf, roof / self.widths) for roof in self._roofs]
-        found = -least_need(self.graph, backward(self.graph, [-share.min(axis=1) for share in shares]))
+        found = -least_need(self.graph, needs_of(self.graph, [-share.min(axis=1) for share in shares]))
         kept = all(found * width >= self.least_width(j) for j, width in enumerate(self.widths.tolist()))
         return found if found > 0 and kept else None
 

@@ -241,7 +241,7 @@ class Diagnosis:
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as JSON-able values: tuples as lists, "any" for what is infinite."""
-        result: dict[str, Any] = plain(self)
+        result: dict[str, Any] = as_json(self)
         return result
 
     def __str__(self) -> str:
@@ -252,12 +252,12 @@ class Diagnosis:
         return f"<Diagnosis: {counts}, can_move={self.cold_start.can_move}; print it to read it>"
 
 
-def plain(value: Any) -> Any:
+def as_json(value: Any) -> Any:
     """Dataclasses, mappings and sequences as JSON has them; "any" for what is infinite."""
     if is_dataclass(value):
-        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+        return {each.name: as_json(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): as_json(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [plain(item) for item in value]
+        return [as_json(item) for item in value]
     return "any" if value == math.inf else value

@@ -20,7 +20,7 @@ import numpy as np
 
 from surefoot.checks import at_least
 from surefoot.errors import InvalidInput
-from surefoot.model.features import Features, parts_of, product, row_norms
+from surefoot.model.features import Features, parts_of, row_norms, table_times
 from surefoot.model.graph import Anchors, FloatArray, LayeredGraph
 from surefoot.model.limit import Limit
 from surefoot.model.priors import Prior, longest_scaled, scaled
@@ -184,5 +184,5 @@ def _squares(x: Features, family: Family, known: Known | None) -> float:
         return float((lengths**2).sum())
     _, sizes, basis = np.linalg.svd(_units(known.anchors)[0], full_matrices=False)
     spanned = basis[sizes > _DEPENDENT * sizes.max()] * family.width  # at right angles: ρ of anchors may be 10⁶ times x
-    along = product(x, np.ascontiguousarray(spanned.T))
+    along = table_times(x, np.ascontiguousarray(spanned.T))
     return float((lengths**2).sum() - (along * along).sum())

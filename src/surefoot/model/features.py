@@ -40,7 +40,7 @@ def parts_of(x: Features) -> Iterator[Features]:
         yield x[rows]
 
 
-def product(x: Features, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def table_times(x: Features, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """x @ matrix, of a matrix (d, m) or a vector (d,), in float64."""
     if isinstance(x, SparseRows):
         return x @ matrix

@@ -57,7 +57,7 @@ def load_problem(path: Path, mapped: bool = False) -> Problem:
     if _suffix(path) == ".problem":
         with _naming(path):
             return _load_folder(path, mapped)
-    with reading(path, check_version) as (document, stored, size):
+    with opened_document(path, check_version) as (document, stored, size):
         return problem_from(document, stored, size)
 
 
@@ -72,7 +72,7 @@ Stored = tuple[Document, Mapping[str, object], int]
 
 
 @contextmanager
-def reading(path: Path, check: Callable[[object], Document]) -> Iterator[Stored]:
+def opened_document(path: Path, check: Callable[[object], Document]) -> Iterator[Stored]:
     """What :func:`write_document` wrote; whatever is wrong with it is an UnreadableFile that names the file.
 
     ``check``: the document if it is of the format and version that are read; it is asked before anything else.

@@ -57,7 +57,7 @@ _TABLES = ("cost_features", "transition_features", "terminal_cost_features")  # 
 _OTHERS = (*_OF_LAYERS[:4], "terminal_reward", "terminal_has_cost", "row_ptr")
 
 
-def outline(
+def outline_of_arrays(
     horizon: int, start: object, given: Mapping[str, Any], beyond: Beyond | None
 ) -> tuple[Outline, tuple[Seal, ...]]:
     """The graph that the arguments of ``from_arrays`` describe, by name, and the seals of what was not copied."""

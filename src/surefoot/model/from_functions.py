@@ -137,7 +137,7 @@ def start_labels(start: Label | list[Label]) -> list[Label]:
     return starts
 
 
-def outline(horizon: int, start: Label | list[Label], given: Functions) -> Outline:
+def outline_of_functions(horizon: int, start: Label | list[Label], given: Functions) -> Outline:
     """The graph of all that the functions lead to, breadth first from the start states."""
     starts, explorer = start_labels(start), Explorer(given)
     found = explorer.numbers(starts, "start")

@@ -18,7 +18,7 @@ Layers may hold the very same array objects; what is the same object is computed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -100,10 +100,6 @@ class Layer:
         """The cost row of what is measured on an edge: that of the triplet, or the pair's only one, else NO_ROW."""
         own = self.rows_of(edge)
         return own.start if own.stop - own.start == 1 else NO_ROW
-
-    def row_pair(self) -> IntArray:
-        """(R,) the pair that each cost row belongs to."""
-        return np.repeat(np.arange(self.n_pairs, dtype=np.int64), np.diff(self.row_ptr))
 
     def worst_of_edges(self, by_row: FloatArray) -> FloatArray:
         """(E, m) of numbers of the cost rows (R, m): that of the triplet's row, or the largest of its pair's rows."""
@@ -308,18 +304,22 @@ class LayeredGraph:
     @cached_property
     def reachable(self) -> tuple[BoolArray, ...]:
         """Per layer (S,): what some action sequence can reach from a start."""
-        mask = np.zeros(self.n_states(0), bool)
-        mask[self.starts] = True
-        masks = [mask]
+        return self.reached_along([np.ones(layer.n_pairs, bool) for layer in self.layers])
+
+    def reached_along(self, pairs: Sequence[BoolArray]) -> tuple[BoolArray, ...]:
+        """Per layer (S,): where the marked pairs, H-1 of (N,), may lead from a start."""
+        masks = [np.zeros(self.n_states(0), bool)]
+        masks[0][self.starts] = True
         for h, layer in enumerate(self.layers):
-            masks.append(layer.reached_by(np.repeat(masks[-1], np.diff(layer.state_ptr)), self.n_states(h + 1)))
+            met = pairs[h] & np.repeat(masks[h], np.diff(layer.state_ptr))
+            masks.append(layer.reached_by(met, self.n_states(h + 1)))
         return tuple(map(freeze, masks))
 
     def largest_feature_distance(self) -> float:
         """max over pairs and two cost rows of one pair of ‖x(s,a,s′) − x(s,a,s″)‖ (for Δ_φ, eq:epss)."""
         largest = 0.0
         for layer in {(id(y.row_ptr), id(y.cost_features)): y for y in self.layers}.values():  # what is shared, once
-            pair, x = layer.row_pair(), layer.cost_features
+            pair, x = np.repeat(np.arange(layer.n_pairs), np.diff(layer.row_ptr)), layer.cost_features
             for apart in range(1, int(np.diff(layer.row_ptr).max())):
                 first = np.flatnonzero(pair[apart:] == pair[:-apart])
                 gaps = row_distances(x, first + apart, first)

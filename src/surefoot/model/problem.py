@@ -136,7 +136,7 @@ class Problem(Growing, Throttled):
             center=center,
         )
         declared = Declared(limits, anchor, features, transition_norm, stationary_costs, stationary_transitions)
-        return cls._assemble(functions.outline(horizon, start, given), declared)
+        return cls._assemble(functions.outline_of_functions(horizon, start, given), declared)
 
     @classmethod
     def from_arrays(
@@ -208,7 +208,7 @@ class Problem(Growing, Throttled):
         and transitions each of one kind at all steps). Regressions then keep a small matrix for each set of columns
         that ever occur together, so even one column per triplet, pair or state fits in memory.
         """
-        given, seals = arrays.outline(
+        given, seals = arrays.outline_of_arrays(
             check_number_of_layers(horizon),
             start,
             {

@@ -44,11 +44,11 @@ import numpy as np
 
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.model import checked
-from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray
+from surefoot.model.graph import NO_ACTION, FloatArray, IntArray
 from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import margins
-from surefoot.plan.hope import worth_between
+from surefoot.plan.hope import played, worth_between
 from surefoot.plan.plan import Plan
 from surefoot.storage import disk, documents
 
@@ -124,7 +124,9 @@ class Exported:
 
     def steps(self) -> Iterator[Iterator[Entry]]:
         """One after the other, since there may be many states."""
-        shown = None if self.everywhere else states_reached(self.problem, self.chosen)
+        layers = zip(self.problem.graph.layers, self.chosen, strict=True)
+        marked = None if self.everywhere else [played(layer, row) for layer, row in layers]
+        shown = None if marked is None else self.problem.graph.reached_along(marked)
         for h, row in enumerate(self.chosen):
             yield self._entries(h, row if shown is None else np.where(shown[h], row, NO_ACTION))
 
@@ -153,19 +155,6 @@ class Exported:
 def _finite(value: float) -> float | None:
     """JSON has no NaN: nothing is known where data have overflowed, or the policy has no action."""
     return float(value) if np.isfinite(value) else None
-
-
-def states_reached(problem: Problem, chosen: Sequence[IntArray]) -> list[BoolArray]:
-    """Per decision step (S,): where the policy can come from the starts, by the declared successors."""
-    graph = problem.graph
-    masks = [np.zeros(graph.n_states(0), bool)]
-    masks[0][graph.starts] = True
-    for h, layer in enumerate(graph.layers[:-1]):
-        played = np.zeros(layer.n_pairs, bool)
-        played[chosen[h][masks[h] & (chosen[h] != NO_ACTION)]] = True
-        masks.append(np.zeros(graph.n_states(h + 1), bool))
-        masks[-1][layer.successor[np.repeat(played, np.diff(layer.pair_ptr))]] = True
-    return masks
 
 
 # --- writing --------------------------------------------------------------------------------------------

@@ -13,11 +13,10 @@ import numpy as np
 
 from surefoot.exact import safe_sets
 from surefoot.exact.best import MOST_WHOLE
-from surefoot.model.graph import NO_ACTION, OUTSIDE, BoolArray, IntArray, LayeredGraph
+from surefoot.model.graph import NO_ACTION, OUTSIDE, BoolArray, IntArray
 from surefoot.model.growing import fully_grown
 from surefoot.model.labels import Label
 from surefoot.plan.certify import Certified, fallback_only
-from surefoot.plan.hope import followed
 from surefoot.plan.plan import Plan
 from surefoot.plan.segments import spread
 from surefoot.runs.plans_kept import Snapshot
@@ -119,9 +118,9 @@ class View:
                 found[names[i]] = min(kind, found.get(names[i], kind), key=_BEST.index)
         return found
 
-    def _reached(self, by: tuple[Class, ...]) -> list[BoolArray]:
+    def _reached(self, by: tuple[Class, ...]) -> tuple[BoolArray, ...]:
         """H of (S,) what actions of these classes may lead to from a start."""
-        return states_reached(self.world.problem.graph, [np.isin(kinds, by) for kinds in self.pairs])
+        return self.world.problem.graph.reached_along([np.isin(kinds, by) for kinds in self.pairs])
 
     def kinds_of_states(self) -> set[int]:
         """The classes of all states of all steps."""
@@ -152,15 +151,6 @@ class View:
         """Pairs by class, all steps together."""
         everything = np.concatenate([part[self._outside(h) is not None :] for h, part in enumerate(self.pairs)])
         return {kind: int((everything == kind).sum()) for kind in Class}
-
-
-def states_reached(graph: LayeredGraph, pairs: Sequence[BoolArray]) -> list[BoolArray]:
-    """H of (S,) where some pairs may lead from a start."""
-    here = [np.zeros(graph.n_states(0), bool)]
-    here[0][graph.starts] = True
-    for h, layer in enumerate(graph.layers):
-        here.append(followed(layer, pairs[h], here[h], graph.n_states(h + 1))[1])
-    return here
 
 
 def classify(world: World, plan: Plan | Snapshot | None = None) -> View:

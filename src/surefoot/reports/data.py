@@ -33,7 +33,7 @@ class Headline(Summary):
 
 
 @dataclass(frozen=True, eq=False)
-class Explored:
+class KeptPlans:
     """The plans of one run that the explorer shows."""
 
     label: str = ""
@@ -58,7 +58,7 @@ class Report:
     best_value: float
     headlines: tuple[Headline, ...]
     charts: tuple[Chart, ...]
-    explored: Explored
+    explored: KeptPlans
     prices: tuple[Price, ...]  # of safety
     notes: tuple[str, ...] = field(default_factory=tuple)
 
@@ -101,17 +101,17 @@ def read_sweep(directory: str | Path) -> Report:
     )
 
 
-def _kept_plans(folder: Folder, world: World, done: Mapping[str, Sequence[_Course]]) -> tuple[Explored, World]:
+def _kept_plans(folder: Folder, world: World, done: Mapping[str, Sequence[_Course]]) -> tuple[KeptPlans, World]:
     """The plans to explore: of the first agent with a guarantee, otherwise of the first that kept any; and the world,
     as large as it is in the last of them."""
     found = [place for place in folder.finished() if any((place.folder / "snapshots").glob("plan-*.npz"))]
     if not found:
-        return Explored(why_none=str(folder.manifest["snapshots"].get("note") or Explored.why_none)), world
+        return KeptPlans(why_none=str(folder.manifest["snapshots"].get("note") or KeptPlans.why_none)), world
     place = min(found, key=lambda place: not done[place.label][0].ledger.manifest["guaranteed"])
     kept = place.folder / "snapshots"
     problem = plans_kept.grown_in(kept, world.problem)
     world = world if problem is world.problem else world.on(problem)
-    return Explored(place.label, place.seed, plans_kept.load_all(kept, problem)), world
+    return KeptPlans(place.label, place.seed, plans_kept.load_all(kept, problem)), world
 
 
 # --- runs in memory -------------------------------------------------------------------------------------
@@ -178,14 +178,14 @@ def _different(run: Run, every: Sequence[Run]) -> dict[str, Any]:
     return {name: value for name, value in mine.items() if any(other.get(name) != value for other in others)}
 
 
-def _kept_in_memory(groups: Mapping[str, Sequence[Run]], world: World) -> tuple[Explored, World]:
+def _kept_in_memory(groups: Mapping[str, Sequence[Run]], world: World) -> tuple[KeptPlans, World]:
     found = [(not run.guaranteed, n, label, run) for n, (label, group) in enumerate(groups.items())
              for run in group if run.kept]  # fmt: skip
     if not found:
-        return Explored(why_none=plans_kept.why_not_kept(world.problem) or "no agent here makes plans"), world
+        return KeptPlans(why_none=plans_kept.why_not_kept(world.problem) or "no agent here makes plans"), world
     _, _, label, run = min(found, key=lambda entry: entry[:2])
     plans = [plans_kept.snapshot_of(plan, before).on(run.world.problem) for plan, before in run.kept]
-    return Explored(label, run.manifest["seed"], plans), run.world
+    return KeptPlans(label, run.manifest["seed"], plans), run.world
 
 
 # --- both -----------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from surefoot.errors import InvalidInput
 from surefoot.model.limit import Limit
 from surefoot.reports.charts import Chart
 from surefoot.reports.classes import classify
-from surefoot.reports.data import Explored, Headline, Report, Runs, read_runs, read_sweep
+from surefoot.reports.data import Headline, KeptPlans, Report, Runs, read_runs, read_sweep
 from surefoot.reports.explorer import explorer, explorer_html
 from surefoot.reports.html import (
     REPORT,
@@ -237,7 +237,7 @@ def _facts(report: Report) -> str:
     return f"<div class=facts><h3>Actions by step</h3><div class=scroll>{table}</div></div>"
 
 
-def _explorer(explored: Explored, data: Any) -> str:
+def _explorer(explored: KeptPlans, data: Any) -> str:
     if data is None:
         return f"<p class=quiet>Nothing to explore: {escape(explored.why_none)}.</p>"
     return explorer_html(data, f"Plans of {explored.label}, seed {explored.seed}.")

@@ -20,7 +20,6 @@ from surefoot.plan.plan import Plan
 from surefoot.plan.rays import opening_in_words
 from surefoot.plan.why import Explanation, Kind, explain, reasons
 from surefoot.reports.charts import Chart, Curve
-from surefoot.reports.classes import states_reached
 from surefoot.reports.html import encodable
 from surefoot.reports.pictures.svg import line_chart
 from surefoot.reports.statistics import mean_over_runs
@@ -317,7 +316,7 @@ def closest(plan: Plan, most: int = NEAREST) -> list[Explanation]:
     problem, graph = plan.problem, plan.problem.graph
     if not plan.consistent:
         return []
-    here = states_reached(graph, plan.certified_sets.pairs)
+    here = graph.reached_along(plan.certified_sets.pairs)
     found = reasons(problem, plan.bounds, plan.certified_sets)
     looked: list[tuple[float, int, Explanation]] = []
     for h, layer in enumerate(graph.layers):

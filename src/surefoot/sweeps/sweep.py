@@ -68,7 +68,7 @@ from surefoot.sweeps.spec import Contender, Spec
 from surefoot.sweeps.task import Played, Task, make_agent
 from surefoot.worlds.world import World
 
-__all__ = ["Contender", "Folder", "Outcome", "Spec", "open_folder", "resume", "sweep"]
+__all__ = ["Contender", "Folder", "Outcome", "Spec", "open_folder", "resume_sweep", "sweep"]
 
 CHECKPOINT_SECONDS = 10.0  #: between two checkpoints of a run
 
@@ -109,13 +109,13 @@ def sweep(
             needs ``if __name__ == "__main__":``, as always with spawned processes. A process that dies is replaced.
         on: where to play the runs: "local" (the default), "dask" or "joblib" on this machine, a Dask scheduler's
             address, or a TOML file that describes a cluster (:mod:`surefoot.sweeps.engines.engine`). The result does
-            not depend on it, and :func:`resume` may use another.
+            not depend on it, and :func:`resume_sweep` may use another.
         plan_on: for agents that support it, make plans on a Dask cluster: "dask", an address or a file, as above. Runs
             are then played in this process, one after the other. The result does not depend on it either.
         checkpoint_seconds: how often a run in progress is saved.
         progress: show a display; by default on a terminal, if it takes more than two seconds.
 
-    Ctrl-C and SIGTERM end it early and keep what is done; :func:`resume` finishes it with the same result.
+    Ctrl-C and SIGTERM end it early and keep what is done; :func:`resume_sweep` finishes it with the same result.
 
     Examples:
         >>> from surefoot.sweeps.sweep import Contender, Spec
@@ -143,7 +143,7 @@ def sweep(
         return _play_missing(found, engine, pause, progress, (*notes, *more), plan_on)
 
 
-def resume(
+def resume_sweep(
     out: str | Path,
     *,
     jobs: int | None = None,

@@ -65,7 +65,7 @@ def save_world(world: World, path: Path, layer: FileLayer | None = None) -> Path
 
 def load_world(path: Path, problem: Problem | None = None) -> World:
     """Read a world. A file without a problem needs ``problem``; otherwise ``problem`` must be the file's own."""
-    with files.reading(path, _check) as (document, stored, size):
+    with files.opened_document(path, _check) as (document, stored, size):
         top = checked.mapping(document, "$", _NEEDED, _OPTIONAL)
         reader = _Reader(stored)
         transition = reader.numbers(top["transition"], "$.transition")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.errors import InvalidInput
-from surefoot.model.features import Features, pieces, product
+from surefoot.model.features import Features, pieces, table_times
 from surefoot.model.graph import FloatArray, IntArray, Layer, freeze, made_once
 from surefoot.model.problem import Problem
 from surefoot.model.rays import mixed
@@ -44,7 +44,7 @@ def probability_tables(problem: Problem, transition: FloatArray) -> tuple[FloatA
 
 
 def _probabilities(problem: Problem, h: int, layer: Layer, mu: FloatArray) -> FloatArray:
-    p: FloatArray = product(layer.transition_features, mu)
+    p: FloatArray = table_times(layer.transition_features, mu)
     negative = np.flatnonzero(~(p >= -NEGATIVE_PROBABILITY))  # a NaN is not
     if len(negative):
         edge = int(negative[0])
@@ -185,7 +185,7 @@ def arrival_costs(problem: Problem, costs: Sequence[FloatArray]) -> tuple[FloatA
 def _costs(x: Features, gamma: FloatArray, extra: FloatArray | None, place: Callable[[int], str]) -> FloatArray:
     """(rows, m); ``place`` says where a row is."""
     with np.errstate(over="ignore", invalid="ignore"):  # refused by name right after
-        table: FloatArray = product(x, gamma.T)
+        table: FloatArray = table_times(x, gamma.T)
         if extra is not None:
             table += extra
     bad = np.flatnonzero(~np.isfinite(table).all(axis=1))

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
-from surefoot.model.features import product, rows_equal_to
+from surefoot.model.features import rows_equal_to, table_times
 from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.model.rays import refuse_rays
@@ -265,7 +265,7 @@ def _deviation(problem: Problem, cost: ArrayLike, size: float) -> list[FloatArra
     """Per decision step (R, m), η."""
     gamma, found = np.atleast_2d(np.asarray(cost, dtype=np.float64)), list[FloatArray]()
     for h, (layer, anchor) in enumerate(zip(problem.graph.layers, problem.graph.anchors, strict=False)):
-        linear = product(layer.cost_features, gamma.T)
+        linear = table_times(layer.cost_features, gamma.T)
         found.append(np.where(linear <= problem.bounds[h] - size, -size, size))
         found[-1][ranges(layer.row_ptr, layer.fallback_pairs())] = -size
         for x in () if anchor is None else anchor.features:

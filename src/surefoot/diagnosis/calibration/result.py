@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from surefoot.diagnosis.calibration.questions import Test
-from surefoot.diagnosis.diagnosis import Finding, plain
+from surefoot.diagnosis.diagnosis import Finding, as_json
 from surefoot.diagnosis.text import lay_out_calibration
 from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.limit import Feature, Limit
@@ -128,7 +128,7 @@ class Calibration:
         found = {name: getattr(self, name) for name in ("level", "rows", "unmeasured", "episodes", "limits", "support")}
         found |= {name: getattr(self, name) for name in ("findings", "changes", "disturbance")}
         found["proposal"] = [{"name": limit.name, **_fields(limit)} for limit in self.proposal]
-        result: dict[str, Any] = plain(found)
+        result: dict[str, Any] = as_json(found)
         return result
 
     def __str__(self) -> str:

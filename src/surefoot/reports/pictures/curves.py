@@ -78,11 +78,11 @@ def _scales(axes: Any, chart: Chart) -> None:
     elif chart.y_scale == "log" and any(value > 0 for line in chart.lines for value in line.high):
         axes.set_yscale("log", nonpositive="mask")
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: axis_number(value)))
         axis.set_minor_formatter(NullFormatter())
 
 
-def plain(value: float) -> str:
+def axis_number(value: float) -> str:
     """A number on an axis: 0.01, 500, 20k, 3M, 1e+12."""
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if unit <= abs(value) < 1000 * unit:
