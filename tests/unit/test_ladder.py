@@ -102,8 +102,8 @@ def test_other_options() -> None:
     assert world.problem.stationary_transitions
     assert world.problem.horizon == 3
     assert world.noise == "rademacher"
-    assert ladder(mismatch=0.02).problem.limits[0].misspecification == 0.02
-    assert ladder(mismatch=0.02, declared=False).misspecified_beyond_declaration
+    assert sf.worlds.make("ladder/testing", mismatch=0.02).problem.limits[0].misspecification == 0.02
+    assert sf.worlds.make("ladder/testing", mismatch=0.02, declared=False).misspecified_beyond_declaration
 
 
 def test_a_million_triplets_take_no_more_memory_than_their_arrays_and_a_quarter() -> None:

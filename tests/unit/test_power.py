@@ -271,7 +271,7 @@ def test_ac_flow_is_declared_as_misspecification(size: str, error: float, from_d
 
 
 def test_ac_undeclared() -> None:
-    world = power("testing", truth="ac", declared=False)
+    world = sf.worlds.make("power/testing-ac", declared=False)
     assert world.misspecified_beyond_declaration
     assert {limit.misspecification for limit in world.problem.limits} == {0.0}
 
@@ -284,9 +284,9 @@ def test_options() -> None:
     assert {(limit.bound, limit.noise) for limit in world.problem.limits} == {(1.1, 0.02)}
     assert world.noise == "uniform"
     assert world.transition[0].tolist() == [0.2, 0.3, 0.5]
-    off = power("testing", mismatch=0.05)
+    off = sf.worlds.make("power/testing", mismatch=0.05)
     assert {limit.misspecification for limit in off.problem.limits} == {0.05}
-    assert power("testing", mismatch=0.05, declared=False).misspecified_beyond_declaration
+    assert sf.worlds.make("power/testing", mismatch=0.05, declared=False).misspecified_beyond_declaration
     assert set(SIZES) == {name.partition("/")[2] for name in sf.worlds.names() if name.startswith("power/")}
 
 
@@ -296,9 +296,9 @@ def test_refusals() -> None:
     with pytest.raises(InvalidInput, match=r"no such truth: 'hvdc'\. Choose from dc, ac"):
         power("testing", truth="hvdc")
     with pytest.raises(InvalidInput, match="mismatch must be a number, zero or more: -1"):
-        power("testing", mismatch=-1)
-    with pytest.raises(InvalidInput, match=r"AC flow deviates by itself: mismatch 0\.1"):
-        power("testing", truth="ac", mismatch=0.1, declared=False)
+        sf.worlds.make("power/testing", mismatch=-1)
+    with pytest.raises(InvalidInput, match=r"the truth of this world deviates by itself: mismatch 0\.1"):
+        sf.worlds.make("power/testing-ac", mismatch=0.1)
     with pytest.raises(InvalidInput, match="fallback is not safe"):
         power("testing", bound=0.8)
     with pytest.raises(InvalidInput, match="must consist of lines"):
@@ -339,7 +339,7 @@ def test_picture() -> None:
     assert loading.shape == (11,)
     assert loading[list(drawn.monitored)].tolist() == world.costs[5][edge, ::2].tolist()
     np.testing.assert_allclose(loading, network.dc_loading(np.array([[1.15, 20.0, 24.0]]))[0], atol=1e-12)
-    bent = picture(power("testing", mismatch=0.05)).loading(5, *triplet)
+    bent = picture(sf.worlds.make("power/testing", mismatch=0.05)).loading(5, *triplet)
     np.testing.assert_allclose((bent - loading)[list(drawn.monitored)], -0.05, atol=1e-12)  # the truth of that world
     with pytest.raises(InvalidInput, match="not a power world"):
         picture(sf.worlds.make("thermal/testing"))

@@ -12,6 +12,7 @@ from surefoot.checks import options_of
 from surefoot.cli.run_options import RunOptions
 from surefoot.exact.contenders import CONTENDERS, GIVEN
 from surefoot.sweeps.spec import Contender, world_function
+from surefoot.worlds.registry import make
 
 _HEAD = """\
 # For: surefoot run --config FILE; options on the command line take precedence.
@@ -43,6 +44,7 @@ def template(world: str, names: Sequence[str]) -> str:
     )
     makes, size = world_function(world)
     text += "[world_options]  # options of the world\n" + _lines(options_of(makes, size))
+    text += _lines(options_of(make, without=("name",)))
     for name in names:
         kind = CONTENDERS.kind(name)
         text += f"\n[agents.{name}]\n"

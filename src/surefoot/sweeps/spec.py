@@ -105,7 +105,10 @@ def check_world_options(world: str, options: Mapping[str, Any]) -> None:
     worlds.family_of(world)
     if options:
         makes, given = world_function(world)
-        check_options(world, makes, options, without=given)
+        of_all = {name: value for name, value in options.items() if name in ("mismatch", "declared")}
+        check_options(world, worlds.make, of_all)
+        own = {name: value for name, value in options.items() if name not in of_all}
+        check_options(world, makes, own, without=given)
 
 
 def world_function(world: str) -> tuple[Callable[..., World], tuple[str, ...]]:

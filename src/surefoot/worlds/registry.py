@@ -208,21 +208,29 @@ def family_of(name: str) -> WorldFamily:
     return next(family for family in FAMILIES if name in family.ids())
 
 
-def make(name: str, **options: Any) -> World:
-    """Make a named world, whose function documents its ``options``, or load one from a file, ``.json`` or ``.npz``.
+def make(name: str, *, mismatch: float = 0.0, declared: bool = True, **options: Any) -> World:
+    """Make a named world, or load one from a file, ``.json`` or ``.npz``.
+
+    Args:
+        name: as :func:`names` has it, or the path of a file.
+        mismatch: by how much the true costs miss the line, where it hurts; see :mod:`surefoot.worlds.world`.
+        declared: whether the limits declare that; if not, no guarantee holds.
+        options: those of the world, which its function documents; a file has none.
 
     Examples:
         >>> sf.worlds.make("thermal/testing", bound=0.62).problem.limits[0].bound
         0.62
     """
+    from surefoot.worlds.world import mismatched
+
     if is_file_name(name):
         from surefoot.worlds.files import load_world
 
         refuse_options(name, options)
-        return load_world(Path(name))
+        return mismatched(load_world(Path(name)), mismatch, declared).named(Path(name).name)
     family = family_of(name)
     sized = {"size": family.ids()[name]} if family.sizes else {}
-    return family.maker()(**sized, **options).named(name)
+    return mismatched(family.maker()(**sized, **options), mismatch, declared).named(name)
 
 
 # --- in Gymnasium's registry

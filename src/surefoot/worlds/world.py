@@ -244,28 +244,32 @@ class World:
         return f"World({self.problem!r}, noise={self.noise!r})"
 
 
-def mismatched(problem: Problem, mismatch: float, declared: bool, *, cost: ArrayLike, **truth: Any) -> World:
-    """A world of the problem whose true costs miss the line by ``mismatch``, as the module docstring explains.
+def mismatched(world: World, mismatch: float, declared: bool) -> World:
+    """The same world with true costs that miss the line by ``mismatch``, as the module docstring explains.
 
-    ``declared``: every limit then declares so much more misspecification; if not, no guarantee holds. ``cost`` is γ,
-    (m, dc), or (dc,) with one limit, the same at all steps; ``truth`` are the other options of
-    :class:`~surefoot.World`. Terminal costs stay as they are.
+    ``declared``: every limit then declares so much more misspecification; if not, none declares any, and no guarantee
+    holds. Terminal costs stay as they are.
     """
     if isinstance(mismatch, bool) or not (isinstance(mismatch, (int, float)) and 0.0 <= mismatch < math.inf):
         raise InvalidInput("mismatch must be a number, zero or more", got=repr(mismatch))
-    if mismatch == 0.0:
-        return World(problem, cost=cost, **truth)
-    if declared:
-        wider = [replace(each, misspecification=each.misspecification + mismatch) for each in problem.limits]
-        problem = replace(problem, limits=tuple(wider))
-    return World(problem, cost=cost, deviation=_deviation(problem, cost, mismatch), **truth)
+    if mismatch == 0.0 and (declared or world.deviation is None):
+        return world
+    if mismatch > 0.0 and world.deviation is not None:
+        raise InvalidInput("the truth of this world deviates by itself", got=f"mismatch {mismatch!r}")
+    limits = (
+        replace(each, misspecification=each.misspecification + mismatch if declared else 0.0)
+        for each in world.problem.limits
+    )
+    problem = replace(world.problem, limits=tuple(limits))
+    off = _deviation(problem, world.cost_parameters, mismatch) if world.deviation is None else world.deviation
+    return World(problem, world.transition, world.cost_parameters, world.noise, off)
 
 
-def _deviation(problem: Problem, cost: ArrayLike, size: float) -> list[FloatArray]:
+def _deviation(problem: Problem, gamma: FloatArray, size: float) -> list[FloatArray]:
     """Per decision step (R, m), η."""
-    gamma, found = np.atleast_2d(np.asarray(cost, dtype=np.float64)), list[FloatArray]()
+    found = list[FloatArray]()
     for h, (layer, anchor) in enumerate(zip(problem.graph.layers, problem.graph.anchors, strict=False)):
-        linear = table_times(layer.cost_features, gamma.T)
+        linear = table_times(layer.cost_features, gamma[h].T)
         found.append(np.where(linear <= problem.bounds[h] - size, -size, size))
         found[-1][ranges(layer.row_ptr, layer.fallback_pairs())] = -size
         for x in () if anchor is None else anchor.features:

@@ -41,7 +41,7 @@ from typing import NamedTuple
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.worlds.world import World, mismatched
+from surefoot.worlds.world import World
 
 __all__ = ["Choice", "future", "look_ahead", "machine", "past", "transition"]
 
@@ -72,7 +72,7 @@ def _works(idle: float, trial: float, full: float, overload: float) -> dict[str,
     return {name: _choice(*each) for name, each in loads.items()}
 
 
-def look_ahead(*, mismatch: float = 0.0, declared: bool = True) -> World:
+def look_ahead() -> World:
     """ablation/look-ahead (Idea I): a road that is harmless for two steps, and then has no way out.
 
     **State and action**, horizon 4::
@@ -96,8 +96,6 @@ def look_ahead(*, mismatch: float = 0.0, declared: bool = True) -> World:
     the gorge, where something must be done and everything breaks the limit: a violation in every episode.
     """
     return machine(
-        mismatch=mismatch,
-        declared=declared,
         horizon=4,
         start="start",
         table={
@@ -110,7 +108,7 @@ def look_ahead(*, mismatch: float = 0.0, declared: bool = True) -> World:
     )
 
 
-def transition(*, mismatch: float = 0.0, declared: bool = True) -> World:
+def transition() -> World:
     """ablation/transition (Idea II): the trial that would open the door pays less than doing nothing.
 
     **State and action**, horizon 3::
@@ -130,8 +128,6 @@ def transition(*, mismatch: float = 0.0, declared: bool = True) -> World:
     for ever, full stays uncertified, and each episode costs 0.5: linear regret.
     """
     return machine(
-        mismatch=mismatch,
-        declared=declared,
         horizon=3,
         start="start",
         table={
@@ -141,7 +137,7 @@ def transition(*, mismatch: float = 0.0, declared: bool = True) -> World:
     )
 
 
-def future(*, mismatch: float = 0.0, declared: bool = True) -> World:
+def future() -> World:
     """ablation/future (Idea III): a test bench that is seldom reached, and whose bonus the clip swallows.
 
     **State and action**, horizon 3; every last state pays 1::
@@ -172,8 +168,6 @@ def future(*, mismatch: float = 0.0, declared: bool = True) -> World:
     thousands of episodes (11,520 where hall and bench earn 0.3 instead of 2 and idling earns 0.05 more than a visit).
     """
     return machine(
-        mismatch=mismatch,
-        declared=declared,
         horizon=3,
         start="works",
         table={
@@ -192,7 +186,7 @@ def future(*, mismatch: float = 0.0, declared: bool = True) -> World:
     )
 
 
-def past(*, mismatch: float = 0.0, declared: bool = True) -> World:
+def past() -> World:
     """ablation/past (Idea IV): the first decision needs a little more push than Idea II gives.
 
     **State and action**, horizon 2::
@@ -217,8 +211,6 @@ def past(*, mismatch: float = 0.0, declared: bool = True) -> World:
     longer horizons, too, only V_1 tells the two apart: w₂ weighs on the later steps as well, w₄ does not.
     """
     return machine(
-        mismatch=mismatch,
-        declared=declared,
         horizon=2,
         start="works",
         table={
@@ -237,8 +229,6 @@ def machine(
     last_reward: float = 0.0,
     kernel_weights: tuple[float, ...] = (0.5, 0.5),
     stationary_costs: bool = False,
-    mismatch: float,
-    declared: bool,
 ) -> World:
     """The machine of a table, whose fallback is the first action everywhere; ``idle_strain``: what it strains without a
     load, which is known exactly (the anchor), and nothing unless it is given."""
@@ -262,4 +252,4 @@ def machine(
         stationary_costs=stationary_costs,
     )
     cost = [STRAIN] if idle_strain is None else [idle_strain, STRAIN]
-    return mismatched(problem, mismatch, declared, transition=kernel_weights, cost=cost)
+    return World(problem, transition=kernel_weights, cost=cost)

@@ -41,7 +41,7 @@ import numpy as np
 from surefoot.checks import one_of
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.worlds.world import World, mismatched
+from surefoot.worlds.world import World
 
 __all__ = ["ROADS", "Road", "collision_is_inevitable", "driving"]
 
@@ -127,8 +127,6 @@ ROADS: dict[str, Road] = {
 def driving(
     size: str = "small",
     *,
-    mismatch: float = 0.0,
-    declared: bool = True,
     bound: float = BOUND,
     noise_scale: float = 0.05,
     noise: str | None = None,
@@ -138,8 +136,6 @@ def driving(
 
     Args:
         size: ``"testing"``, ``"small"`` or ``"medium"``.
-        mismatch: by how much the true risk misses the line, where it hurts; see :mod:`surefoot.worlds.world`.
-        declared: whether the limit declares that. If not, no guarantee holds.
         bound: the highest risk allowed.
         noise_scale: σ of the warning system's risk.
         noise: the kind of its noise, see :class:`~surefoot.World`.
@@ -162,7 +158,7 @@ def driving(
         stationary_costs=True,
         stationary_transitions=True,
     )
-    return mismatched(problem, mismatch, declared, transition=drivers, cost=gamma, noise=noise)
+    return World(problem, transition=drivers, cost=gamma, noise=noise)
 
 
 def collision_is_inevitable(state: State) -> bool:

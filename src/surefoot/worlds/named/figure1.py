@@ -39,7 +39,7 @@ from __future__ import annotations
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.worlds.world import World, mismatched
+from surefoot.worlds.world import World
 
 __all__ = ["figure1"]
 
@@ -62,12 +62,8 @@ SQUARES: dict[tuple[int, int], tuple[tuple[int, ...], tuple[int, ...]]] = {
 }
 
 
-def figure1(*, mismatch: float = 0.0, declared: bool = True) -> World:
-    """The sketch as a world of horizon 6; the module docstring describes it.
-
-    ``mismatch``: by how much the strain misses the line, where it hurts (:mod:`surefoot.worlds.world`);
-    ``declared``: whether the limit says so.
-    """
+def figure1() -> World:
+    """The sketch as a world of horizon 6; the module docstring describes it."""
     problem = Problem.from_functions(
         horizon=6,
         start=1,
@@ -81,7 +77,7 @@ def figure1(*, mismatch: float = 0.0, declared: bool = True) -> World:
         stationary_costs=True,
         stationary_transitions=True,
     )
-    return mismatched(problem, mismatch, declared, transition=(0.5, 0.5), cost=[STRAIN])
+    return World(problem, transition=(0.5, 0.5), cost=[STRAIN])
 
 
 def _successors(h: int, square: Label, action: Label) -> list[Label]:

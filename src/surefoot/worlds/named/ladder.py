@@ -46,7 +46,7 @@ from surefoot.model.graph import FloatArray
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.streams import stream
-from surefoot.worlds.world import World, mismatched
+from surefoot.worlds.world import World
 
 __all__ = ["SIZES", "ladder"]
 
@@ -100,8 +100,6 @@ def ladder(
     stationary: bool = False,
     seed: int = 0,
     noise: str | None = None,
-    mismatch: float = 0.0,
-    declared: bool = True,
 ) -> World:
     """The ladder; the module docstring describes it.
 
@@ -116,8 +114,6 @@ def ladder(
         stationary: declare that neither γ nor μ changes from step to step, which is true.
         seed: of everything that is drawn.
         noise: the kind of measurement noise, see :class:`~surefoot.World`.
-        mismatch: by how much the strain misses the line, where it hurts; see :mod:`surefoot.worlds.world`.
-        declared: whether the limit declares that. If not, no guarantee holds.
     """
     one_of("size", SIZES, size, "Choose from")
     usual_triplets, usual_features, usual_horizon = SIZES[size]
@@ -152,7 +148,7 @@ def ladder(
     problem = replace(problem, seals=())
     del drawn, arrays  # nobody else holds them now
     gamma = np.concatenate([[FALLBACK_STRAIN], SLOPE * slope])
-    return mismatched(problem, mismatch, declared, transition=KERNEL_WEIGHTS, cost=gamma, noise=noise)
+    return World(problem, transition=KERNEL_WEIGHTS, cost=gamma, noise=noise)
 
 
 def _layer(shape: _Shape, slope: FloatArray, rng: np.random.Generator) -> dict[str, NDArray[Any]]:

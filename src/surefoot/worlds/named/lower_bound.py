@@ -54,7 +54,7 @@ from surefoot.errors import InvalidInput
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.worlds.world import World, mismatched
+from surefoot.worlds.world import World
 
 __all__ = ["first", "second", "theorem3"]
 
@@ -82,8 +82,6 @@ def theorem3(
     gap: float = 0.2,
     noise_scale: float = 1.0,
     noise: str | None = None,
-    mismatch: float = 0.0,
-    declared: bool = True,
 ) -> World:
     """One of the two instances; the module docstring describes them.
 
@@ -96,8 +94,6 @@ def theorem3(
         gap: Δ, below c̄ − c⁰.
         noise_scale: σ; the paper's is 1.
         noise: the kind of measurement noise, see :class:`~surefoot.World`.
-        mismatch: by how much the cost misses the line, where it hurts; see :mod:`surefoot.worlds.world`.
-        declared: whether the limit says so.
     """
     one_of("instance", INSTANCES, instance, "Choose from")
     n = whole("actions", actions, 5)
@@ -134,7 +130,7 @@ def theorem3(
         anchor=lambda h: (_features(3), low),
         limits=Limit("cost", bound=bound, noise=noise_scale, norm=norm),
     )
-    return mismatched(problem, mismatch, declared, transition=[1.0], cost=gamma, noise=noise)
+    return World(problem, transition=[1.0], cost=gamma, noise=noise)
 
 
 def _number(state: Label, action: Label) -> int:

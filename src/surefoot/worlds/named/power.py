@@ -66,7 +66,7 @@ from surefoot.model.graph import FloatArray
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.worlds.named.power_grid import PowerGrid, read_grid
-from surefoot.worlds.world import World, mismatched
+from surefoot.worlds.world import World
 
 __all__ = ["LAYOUTS", "SIZES", "Layout", "Picture", "grid", "picture", "power"]
 
@@ -235,8 +235,6 @@ def power(
     size: str = "case9",
     *,
     truth: str | None = None,
-    mismatch: float = 0.0,
-    declared: bool = True,
     bound: float = 1.0,
     noise_scale: float = 0.05,
     noise: str | None = None,
@@ -247,8 +245,6 @@ def power(
     Args:
         size: ``"testing"``, ``"case9"``, ``"case30"``, or one of these with ``-ac`` behind it.
         truth: ``"dc"`` or ``"ac"`` flow, instead of the size's usual one.
-        mismatch: by how much the truth deviates besides, where it hurts.
-        declared: whether the limits declare how far the truth deviates; if not, no guarantee holds.
         bound: the highest loading allowed, in parts of the rating.
         noise_scale: σ of the meters, in parts of the rating.
         noise: the kind of their noise, see :class:`~surefoot.World`.
@@ -260,13 +256,9 @@ def power(
     if truth == "dc":
         gamma = _both_ways(network.sensitivities()[_monitored(layout, network)] * UNIT)
         problem = _problem(layout, network, [0.0] * len(gamma), bound, noise_scale)
-        return mismatched(problem, mismatch, declared, transition=day, cost=gamma, noise=noise)
-    if mismatch != 0.0:
-        raise InvalidInput(
-            "AC flow deviates by itself", got=f"mismatch {mismatch!r}", fix='Use truth="dc" with mismatch.'
-        )
+        return World(problem, transition=day, cost=gamma, noise=noise)
     fit = _fit(layout, network)
-    problem = _problem(layout, network, fit.error.tolist() if declared else [0.0] * len(fit.error), bound, noise_scale)
+    problem = _problem(layout, network, fit.error.tolist(), bound, noise_scale)
     return World(problem, transition=day, cost=fit.gamma, noise=noise, deviation=fit.deviation(problem))
 
 

@@ -49,7 +49,7 @@ from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.storage.archive import read_foreign
-from surefoot.worlds.world import World, mismatched
+from surefoot.worlds.world import World
 
 __all__ = ["SITES", "Relief", "Site", "craters", "relief", "rover"]
 
@@ -219,8 +219,6 @@ SITES: dict[str, Site] = {
 def rover(
     size: str = "small",
     *,
-    mismatch: float = 0.0,
-    declared: bool = True,
     bound: float = BOUND,
     noise_scale: float = 0.05,
     noise: str | None = None,
@@ -230,8 +228,6 @@ def rover(
 
     Args:
         size: ``"testing"``, ``"small"`` or ``"medium"``.
-        mismatch: by how much the true strain misses the line, where it hurts; see :mod:`surefoot.worlds.world`.
-        declared: whether the limit declares that. If not, no guarantee holds.
         bound: the highest strain allowed.
         noise_scale: σ of the strain gauge.
         noise: the kind of its noise, see :class:`~surefoot.World`.
@@ -254,4 +250,4 @@ def rover(
         stationary_costs=True,
         stationary_transitions=True,
     )
-    return mismatched(problem, mismatch, declared, transition=soils, cost=STRAIN, noise=noise)
+    return World(problem, transition=soils, cost=STRAIN, noise=noise)

@@ -32,16 +32,16 @@ def _choice(load: float, reward: float, to: str = "end") -> Choice:
     return Choice(load, reward, {to: (1.0,)})
 
 
-def stall(*, mismatch: float = 0.0, declared: bool = True) -> World:
+def stall() -> World:
     """ablation/stall: one decision. Idle pays 0.5, a trial 0.2, best 1.0; horizon 2.
 
     Best safe value 1.0, the fallback's 0.5.
     """
     choices = {"idle": _choice(IDLE, 0.5), "trial": _choice(TRIAL, 0.2), "best": _choice(BEST, 1.0)}
-    return _world(2, {(0, "works"): choices}, mismatch, declared)
+    return _world(2, {(0, "works"): choices})
 
 
-def deep(*, mismatch: float = 0.0, declared: bool = True) -> World:
+def deep() -> World:
     """ablation/stall-deep: the trial is two steps off the way, and nothing on the way to it pays; horizon 4::
 
         step 0   works    idle 0.5, best 1.0 → works      leave 0.0 → yard
@@ -59,10 +59,10 @@ def deep(*, mismatch: float = 0.0, declared: bool = True) -> World:
         (2, "works"): {"idle": _choice(IDLE, 0.5), "best": _choice(BEST, 1.0)},
         (2, "bench"): {"rest": _choice(IDLE, 0.0), "trial": _choice(TRIAL, 0.0)},
     }
-    return _world(4, table, mismatch, declared)
+    return _world(4, table)
 
 
-def _world(horizon: int, table: Table, mismatch: float, declared: bool) -> World:
+def _world(horizon: int, table: Table) -> World:
     return machine(
         horizon=horizon,
         start="works",
@@ -71,6 +71,4 @@ def _world(horizon: int, table: Table, mismatch: float, declared: bool) -> World
         idle_strain=IDLE_STRAIN,
         kernel_weights=(1.0,),
         stationary_costs=True,
-        mismatch=mismatch,
-        declared=declared,
     )

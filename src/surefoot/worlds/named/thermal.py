@@ -43,7 +43,7 @@ from surefoot.checks import one_of
 from surefoot.errors import InvalidInput
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.worlds.world import World, mismatched
+from surefoot.worlds.world import World
 
 __all__ = ["SIZES", "Machine", "thermal"]
 
@@ -107,8 +107,6 @@ def thermal(
     noise_scale: float = 0.1,
     noise: str | None = None,
     climate: tuple[float, float, float] = (0.5, 0.3, 0.2),
-    mismatch: float = 0.0,
-    declared: bool = True,
 ) -> World:
     """The thermal world; the module docstring describes it.
 
@@ -120,8 +118,6 @@ def thermal(
         noise_scale: σ of the temperature sensor.
         noise: the kind of sensor noise, see :class:`~surefoot.World`.
         climate: the hidden weights of the three climates; they sum to one.
-        mismatch: by how much the temperature misses the line, where it hurts; see :mod:`surefoot.worlds.world`.
-        declared: whether the limit declares that. If not, no guarantee holds.
     """
     one_of("size", SIZES, size, "Choose from")
     usual_resolution, usual_horizon = SIZES[size]
@@ -144,4 +140,4 @@ def thermal(
         stationary_costs=True,
         stationary_transitions=True,
     )
-    return mismatched(problem, mismatch, declared, transition=climate, cost=TEMPERATURE, noise=noise)
+    return World(problem, transition=climate, cost=TEMPERATURE, noise=noise)

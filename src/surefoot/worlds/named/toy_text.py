@@ -56,7 +56,7 @@ from surefoot.model.graph import IntArray
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
 from surefoot.worlds.adapters import from_gymnasium
-from surefoot.worlds.world import World, mismatched
+from surefoot.worlds.world import World
 
 __all__ = ["NAMES", "toy_text"]
 
@@ -91,8 +91,6 @@ def toy_text(
     start: int | list[int] | None = None,
     noise_scale: float = 0.1,
     noise: str | None = None,
-    mismatch: float = 0.0,
-    declared: bool = True,
 ) -> World:
     """One of Gymnasium's toy-text environments, turned into a world as the module docstring describes.
 
@@ -104,8 +102,6 @@ def toy_text(
         start: a state of the environment or a list of them, instead of the usual one.
         noise_scale: σ of what measures the cost.
         noise: the kind of its noise, see :class:`~surefoot.World`.
-        mismatch: by how much the cost misses the line, where it hurts; see :mod:`surefoot.worlds.world`.
-        declared: whether the limit declares that. If not, no guarantee holds.
     """
     game = NAMES[one_of("environment", NAMES, size, "Choose from")]
     env = game.make(game.slippery if slippery is None else slippery)
@@ -114,7 +110,7 @@ def toy_text(
     def cost(*row: Label) -> float:
         return float(np.dot(game.gamma, features(*row)))
 
-    world = from_gymnasium(
+    return from_gymnasium(
         env,
         game.horizon if horizon is None else horizon,
         cost=cost,
@@ -124,7 +120,6 @@ def toy_text(
         anchor=None if game.anchor is None else (features(*game.anchor), cost(*game.anchor)),
         noise=noise,
     )
-    return mismatched(world.problem, mismatch, declared, transition=world.transition, cost=game.gamma, noise=noise)
 
 
 def _nearby(square: tuple[int, int], others: IntArray) -> float:

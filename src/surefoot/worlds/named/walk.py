@@ -25,7 +25,7 @@ from surefoot.checks import whole as whole_number
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
-from surefoot.worlds.world import World, mismatched
+from surefoot.worlds.world import World
 
 __all__ = ["bump", "walk"]
 
@@ -51,8 +51,6 @@ def walk(
     bound: float = 0.7,
     grows: bool | None = None,
     most_states: int = 100_000,
-    mismatch: float = 0.0,
-    declared: bool = True,
 ) -> World:
     """A sled on an endless track.
 
@@ -62,7 +60,6 @@ def walk(
         bound: the limit on jolts.
         grows: False builds the whole graph, which ends with the horizon.
         most_states: of a graph that grows.
-        mismatch, declared: by how much the truth misses the line, and whether the limit says so; of a whole graph only.
     """
     steps = SIZES[size] if horizon is None else whole_number("horizon", horizon, 2)
     growing = size != "testing" if grows is None else grows
@@ -84,7 +81,7 @@ def walk(
         problem = Problem.growing(**known, most_states=most_states, longest_row=LONGEST)
     else:
         problem = Problem.from_functions(**known)
-    return mismatched(problem, mismatch, declared, transition=WINDS, cost=[JOLT])
+    return World(problem, transition=WINDS, cost=[JOLT])
 
 
 def _moves(s: Label, a: Label) -> bool:
