@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from surefoot.checks import needed
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.storage.documents import parse_line
 
@@ -78,12 +79,9 @@ def _json_lines(path: Path) -> Iterator[Row]:
 
 
 def _parquet(path: Path) -> Iterator[Row]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        fix = "Install surefoot[parquet]."
-        raise InvalidInput("reading Parquet needs pyarrow", got=str(path), fix=fix) from None
+    pyarrow = needed("pyarrow", "reading Parquet", "'surefoot[parquet]'")
+    from pyarrow import parquet
+
     try:
         with parquet.ParquetFile(path) as file:
             i, single = 0, [part.name for part in file.schema_arrow if part.type == pyarrow.float32()]

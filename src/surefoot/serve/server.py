@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from surefoot.errors import InvalidInput, SurefootError
+from surefoot.checks import needed
+from surefoot.errors import InvalidInput
 from surefoot.study.study import Study
 
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
@@ -35,11 +36,8 @@ def serve(
         say: called with the address and, the first time, the tokens.
         options: options of :meth:`surefoot.Study.open`.
     """
-    try:
-        import starlette  # noqa: F401
-        import uvicorn
-    except ImportError:
-        raise SurefootError("serving needs Starlette and uvicorn", fix="pip install 'surefoot[serve]'") from None
+    needed("starlette", "serving", "'surefoot[serve]'")
+    uvicorn = needed("uvicorn", "serving", "'surefoot[serve]'")
     from surefoot.serve.app import Server
     from surefoot.serve.tokens import tokens_of
 

@@ -16,14 +16,15 @@ from __future__ import annotations
 
 import copy
 import functools
+import importlib
 import json
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from surefoot.errors import InvalidInput, SurefootError
+from surefoot.checks import needed
+from surefoot.errors import InvalidInput
 from surefoot.model.graph import FloatArray, IntArray, freeze
 
 __all__ = ["PowerGrid", "read_grid"]
@@ -153,13 +154,7 @@ def _ac_flow(case: str, local: int, storage: int, factor: float, generation: flo
     return freeze(net.res_line.p_from_mw.to_numpy(np.float64).copy())
 
 
-def _pandapower() -> ModuleType:
-    try:
-        import pandapower
-        import pandapower.networks
-    except ImportError:
-        raise SurefootError(
-            "the power world needs pandapower", fix="Install it with: pip install 'surefoot[power]'"
-        ) from None
-    module: ModuleType = pandapower
-    return module
+def _pandapower() -> Any:
+    package = needed("pandapower", "the power world", "'surefoot[power]'")
+    importlib.import_module("pandapower.networks")
+    return package
