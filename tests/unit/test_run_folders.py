@@ -18,7 +18,7 @@ from surefoot.errors import InvalidInput, SurefootError, UnreadableFile
 from surefoot.reports import data
 from surefoot.reports import page as html
 from surefoot.runs.record import EpisodeTable
-from surefoot.sweeps.sweep import Contender, Outcome, Spec, open_folder, resume, sweep
+from surefoot.sweeps.sweep import Contender, Outcome, Spec, open_folder, resume_sweep, sweep
 
 SVG = '<svg viewBox="0 0 4 3"></svg>'
 RUN = Path("runs/lsvi-new/seed-0000")
@@ -84,7 +84,7 @@ READERS = {
     "report": (html.write_page, (SWEEP,)),
     "what the report says": (data.read_sweep, (TIMES, MANIFEST)),
     "export": (export, (SWEEP, POLICY)),
-    "resume": (lambda root: resume(root, jobs=1, progress=False), (SWEEP,)),  # ledgers as the table reads them
+    "resume": (lambda root: resume_sweep(root, jobs=1, progress=False), (SWEEP,)),  # ledgers as the table reads them
     "table": (table, (SWEEP, TIMES, MANIFEST)),
 }
 
@@ -139,7 +139,7 @@ def test_a_run_of_another_place_is_refused(runs: Path, tmp_path: Path) -> None:
     manifest = json.loads((root / SWEEP).read_text("utf-8"))
     (root / SWEEP).write_text(json.dumps({**manifest, "episodes": 20}))
     with pytest.raises(UnreadableFile, match="episodes 10 where 20 is expected"):
-        resume(root, jobs=1, progress=False)
+        resume_sweep(root, jobs=1, progress=False)
 
 
 def test_a_summary_that_its_tables_contradict_is_refused(runs: Path, tmp_path: Path) -> None:
