@@ -33,8 +33,8 @@ import surefoot as sf
 from benchmarks.published_values import loaded, moments, swim, value_targeted
 from surefoot.agents.tabular import by_triplet
 from surefoot.estimate.counts import Counts, bernstein, empirical
+from surefoot.plan.drawing import best_mixture
 from surefoot.plan.hope import reached
-from surefoot.plan.mixing import best_mixture
 from surefoot.plan.occupancy import best_occupancy
 
 SIDE, CLIMB, NOISE, LENGTH = 4, 0.4, 0.1, 1.0  # of the grid

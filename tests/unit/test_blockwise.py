@@ -13,7 +13,7 @@ import pytest
 import surefoot as sf
 from surefoot import clusters
 from surefoot.errors import InvalidInput, SurefootError
-from surefoot.plan.blockwise.extent import extents
+from surefoot.plan.blockwise.block import extents
 from surefoot.plan.blockwise.team import Team
 from tests import engines as made
 from tests.irregular import assert_the_same_bits, irregular, learn

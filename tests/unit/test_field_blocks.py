@@ -12,14 +12,12 @@ import pytest
 import surefoot as sf
 from surefoot.agents.blocks.random_actions import drawn, number
 from surefoot.estimate.counts import Counts, bernstein, empirical
-from surefoot.estimate.model import expected, likelihoods
 from surefoot.estimate.values import ValueConfidence, ValueData
 from surefoot.estimate.weighted import WeightedData, by_edge
 from surefoot.plan.certify import certify, not_refuted
-from surefoot.plan.mirror import averaged, dual_step, mirror_step, softmax, uniform
-from surefoot.plan.mixing import best_mixture
+from surefoot.plan.drawing import averaged, best_mixture, dual_step, mirror_step, softmax, uniform
 from surefoot.plan.occupancy import best_occupancy
-from surefoot.plan.successors import likeliest, pair_excess, with_one_successor
+from surefoot.plan.successors import expected, likeliest, likelihoods, pair_excess, with_one_successor
 from tests.hand_made import bounds_of, maze
 from tests.made_worlds import hand_world, random_world
 

@@ -11,10 +11,9 @@ import pytest
 
 import surefoot as sf
 from surefoot.agents.registry import card
-from surefoot.cli.compare import compare_command
+from surefoot.cli.compare import WORLDS, compare_command, contenders
 from surefoot.errors import SurefootError
 from surefoot.reports.field import LEVELS, Cell, Field, bootstrap_interval, read_field
-from surefoot.sweeps.field import WORLDS, contenders
 
 ROOT = Path(__file__).parents[2]
 

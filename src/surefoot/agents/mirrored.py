@@ -1,4 +1,4 @@
-"""What learners share whose policy takes small steps: mirror ascent, with prices for budgets (surefoot.plan.mirror).
+"""What learners share whose policy takes small steps: mirror ascent, with prices for budgets (surefoot.plan.drawing).
 
 A plan is made every ``stride`` episodes, and then takes that many steps at once; published are steps of one episode.
 """
@@ -19,12 +19,12 @@ from surefoot.agents.tabular import Tabular, TabularOptions, budgets, on_model, 
 from surefoot.checks import at_least, whole
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.counts import bernstein
-from surefoot.estimate.model import expected
 from surefoot.estimate.weighted import WeightedData, by_edge, prefixed_arrays
 from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
-from surefoot.plan.mirror import averaged, dual_step, mirror_step, most_actions, uniform
+from surefoot.plan.drawing import averaged, dual_step, mirror_step, most_actions, uniform
 from surefoot.plan.plan import Plan
+from surefoot.plan.successors import expected
 from surefoot.plan.values import most_to_come
 
 

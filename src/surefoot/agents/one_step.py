@@ -19,8 +19,8 @@ from surefoot.model.graph import NO_ACTION, FloatArray, IntArray
 from surefoot.model.labels import Label, same_label
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
+from surefoot.plan.drawing import best_mixture
 from surefoot.plan.explore import pair_uncertainty, slacks
-from surefoot.plan.mixing import best_mixture
 from surefoot.plan.plan import Plan
 from surefoot.plan.segments import first_marked
 from surefoot.plan.successors import assumed_excess
@@ -75,7 +75,7 @@ class RslucbQvi(SlucbQvi):
 
         the largest  Σ w(a) min(R_h, Q(s,a))   such that   Σ w(a) u(s,a) ≤ 0
 
-    and V its value; Q as in SLUCB-QVI, with V of the next step. The optimum is on two actions (surefoot.plan.mixing).
+    and V its value; Q as in SLUCB-QVI, with V of the next step. The optimum is on two actions (surefoot.plan.drawing).
 
     Port of: the randomised algorithm of the same paper. Sources: remembered; no code is public.
     Changed to fit: as SLUCB-QVI. The paper's bonus and bound are norms of the mixed feature, which is not concave; here

@@ -22,8 +22,8 @@ from surefoot.checks import at_least, whole
 from surefoot.estimate.counts import Counts, Intervals, bernstein, empirical
 from surefoot.model.graph import NO_ACTION, FloatArray, IntArray, LayeredGraph
 from surefoot.model.problem import Problem
+from surefoot.plan.drawing import averaged, softmax
 from surefoot.plan.explore import slacks
-from surefoot.plan.mirror import averaged, softmax
 from surefoot.plan.occupancy import best_occupancy
 from surefoot.plan.plan import Plan
 from surefoot.plan.values import Values, greedy, most_to_come

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.model.graph import FloatArray, LayeredGraph
-from surefoot.plan.mirror import uniform
+from surefoot.plan.drawing import uniform
 from surefoot.plan.segments import spread
 
 

@@ -1,4 +1,4 @@
-"""The graph as one sees it who takes every action to have one outcome, the likeliest.
+"""What an estimate says follows an action: P̂ on the declared support, and the graph of the likeliest successors.
 
 Learners made for deterministic transitions ask only whether *the* next state is safe. On a stochastic problem this
 keeps, of every pair, the successor that P̂ calls likeliest (of equal ones the first); certifying on what is left is what
@@ -13,10 +13,33 @@ from dataclasses import replace
 import numpy as np
 
 from surefoot.estimate.costs import CostBounds
-from surefoot.estimate.model import likelihoods
-from surefoot.estimate.values import ValueEllipsoid
+from surefoot.estimate.values import ValueEllipsoid, expected_next_value
 from surefoot.model.graph import FloatArray, IntArray, Layer, LayeredGraph
 from surefoot.plan.segments import first_marked, segment_max, spread
+
+
+def expected(layer: Layer, worth: FloatArray, known: ValueEllipsoid) -> FloatArray:
+    """(N,) ⟨θ̂, φ_f⟩ + optimism · radius · ‖φ_f‖_{A⁻¹}, clipped to f on the support, for f (E,) of the triplets."""
+    by_triplet = replace(layer, successor=np.arange(layer.n_edges, dtype=np.int64))
+    return expected_next_value(by_triplet, worth, known)
+
+
+def likelihoods(layer: Layer, known: ValueEllipsoid) -> FloatArray:
+    """(E,) P̂(s'|s,a) = ⟨θ̂, φ(s,a,s')⟩ cut off at 0 and scaled to 1 over the support; uniform where nothing is left."""
+    alone = replace(
+        layer,
+        pair_ptr=np.arange(layer.n_edges + 1, dtype=np.int64),
+        successor=np.zeros(layer.n_edges, np.int64),
+    )
+    raw = expected_next_value(alone, np.ones(1), replace(known, optimism=0.0, clip=False), np.arange(layer.n_edges))
+    raw = np.where(raw > 0.0, raw, 0.0)
+    total = np.add.reduceat(raw, layer.pair_ptr[:-1])
+    sizes = np.diff(layer.pair_ptr)
+    shared = np.repeat(total, sizes)
+    result: FloatArray = np.where(
+        shared > 0.0, raw / np.where(shared > 0.0, shared, 1.0), 1.0 / np.repeat(sizes, sizes)
+    )
+    return result
 
 
 def likeliest(layer: Layer, known: ValueEllipsoid) -> IntArray:

@@ -34,8 +34,10 @@ evidence do not hold, and an environment cannot detect that. For the same reason
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import gymnasium
 import numpy as np
@@ -47,7 +49,7 @@ from surefoot.model.growing import refuse_growing
 from surefoot.model.labels import Label
 from surefoot.model.problem import Problem
 from surefoot.model.rays import FULL, NO_CENTER
-from surefoot.worlds import painting, registry
+from surefoot.worlds import registry
 from surefoot.worlds.observing import Observation, Observer
 from surefoot.worlds.registry import environment_id, register_all
 from surefoot.worlds.sampler import Sampler
@@ -58,12 +60,33 @@ __all__ = ["SurefootEnv", "environment_id", "make_env", "register_all"]
 COSTS = ("vector", "excess", "sum")
 Action = np.int64 | int | tuple[Any, Any]
 UNKNOWN_ACTIONS = ("fallback", "error")
+RENDER_MODES = ("rgb_array", "human")
+# Worlds know nothing about drawing: pictures come from a room above, loaded by name when one is needed.
+PAINTER = "surefoot.reports.pictures.draw:FramePainter"
+
+
+@dataclass(frozen=True)
+class Walked:
+    """An episode so far, by index: the states of steps 0, 1, …, and the pairs that were played in all but the last."""
+
+    states: list[int] = field(default_factory=list)
+    pairs: list[int] = field(default_factory=list)
+
+
+class Painter(Protocol):
+    """Draws one world, again and again."""
+
+    def frame(self, walked: Walked) -> Any:
+        """(height, width, 3) uint8: the world with the way walked so far."""
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
 
 
 class SurefootEnv(gymnasium.Env[Observation, Any]):
     """One episode walks the H steps of a world's problem once."""
 
-    metadata: dict[str, Any] = {"render_modes": list(painting.MODES), "render_fps": 4}  # noqa: RUF012, as Gymnasium has it
+    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 4}  # noqa: RUF012, as Gymnasium has it
 
     def __init__(
         self,
@@ -75,8 +98,8 @@ class SurefootEnv(gymnasium.Env[Observation, Any]):
         unknown_action: str = "fallback",
     ) -> None:
         refuse_growing(world.problem, "an environment")
-        self.render_mode = render_mode if render_mode is None else one_of("render_mode", painting.MODES, render_mode)
-        self._painter: painting.Painter | None = None
+        self.render_mode = render_mode if render_mode is None else one_of("render_mode", RENDER_MODES, render_mode)
+        self._painter: Painter | None = None
         self._world = world
         problem, graph = world.problem, world.problem.graph
         self._observer = Observer(problem, observation)
@@ -94,7 +117,7 @@ class SurefootEnv(gymnasium.Env[Observation, Any]):
         self._sampler: Sampler | None = None
         self._layer = 0
         self._state = NO_ACTION  # until reset
-        self._walked = painting.Walked()
+        self._walked = Walked()
 
     @property
     def problem(self) -> Problem:
@@ -111,7 +134,7 @@ class SurefootEnv(gymnasium.Env[Observation, Any]):
             # The world's own streams, from Gymnasium's seed: env.reset(seed=3) draws as world.sampler(3).
             self._sampler = self._world.sampler(self.np_random_seed)
         self._sampler.begin_episode()
-        self._layer, self._state, self._walked = 0, start, painting.Walked([start])
+        self._layer, self._state, self._walked = 0, start, Walked([start])
         self._show()
         return self._observer.see(0, start), self._info()
 
@@ -235,7 +258,9 @@ class SurefootEnv(gymnasium.Env[Observation, Any]):
 
     def _paint(self) -> Any:
         if self._painter is None:
-            self._painter = painting.painter(self._world, window=self.render_mode == "human")
+            module, _, name = PAINTER.partition(":")
+            self._painter = getattr(importlib.import_module(module), name)(self._world, self.render_mode == "human")
+        assert self._painter is not None
         return self._painter.frame(self._walked)
 
     def close(self) -> None:

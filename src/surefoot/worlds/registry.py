@@ -157,12 +157,12 @@ FAMILIES: tuple[WorldFamily, ...] = (
     ),
     WorldFamily(
         "ablation/stall",
-        "stalling:stall",
+        "ablation:stall",
         "a hundred trials open the best action, and each costs a little: needs directed exploration",
     ),
     WorldFamily(
         "ablation/stall-deep",
-        "stalling:deep",
+        "ablation:deep",
         "the same trials, two steps away: needs directed exploration that looks ahead",
     ),
 )

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,13 +23,45 @@ from surefoot.estimate.families import Family
 from surefoot.estimate.row_bounds import RowBounds
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.graph import NO_ACTION, Anchors, BoolArray, FloatArray, IntArray, Layer
-from surefoot.plan.blockwise.extent import Extent, Range
 from surefoot.plan.certify import certified_by, fallback_of
 from surefoot.plan.directed import RowView, ShareScale, Targets, failing_rows, largest_by_pair, told_by
 from surefoot.plan.hope import NextStates, backward, followed, least_worth, played
 from surefoot.plan.segments import segment_any, spread
 from surefoot.plan.values import step_values
 from surefoot.threads import one_blas_thread
+
+
+class Range(NamedTuple):
+    first: int
+    end: int
+
+    @property
+    def all(self) -> slice:
+        return slice(self.first, self.end)
+
+    @property
+    def size(self) -> int:
+        return self.end - self.first
+
+
+class Extent(NamedTuple):
+    """What one process has of one step, in numbers of the whole step."""
+
+    states: Range
+    pairs: Range
+    edges: Range
+    rows: Range
+
+
+def extents(layer: Layer, blocks: int) -> list[Extent]:
+    """A step cut into parts of about as many triplets each; some may have no states."""
+    cuts = np.searchsorted(layer.edge_ptr, np.linspace(0, layer.n_edges, blocks + 1)[1:-1])
+    found = []
+    for first, end in pairwise([0, *cuts.tolist(), layer.n_states]):
+        pairs = Range(int(layer.state_ptr[first]), int(layer.state_ptr[end]))
+        edges, rows = (Range(int(p[pairs.first]), int(p[pairs.end])) for p in (layer.pair_ptr, layer.row_ptr))
+        found.append(Extent(Range(first, end), pairs, edges, rows))
+    return found
 
 
 class ProblemFacts(NamedTuple):

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from surefoot.clusters import MOST_DEATHS, Cluster
 from surefoot.errors import SurefootError
 from surefoot.model.graph import Layer, LayeredGraph
-from surefoot.plan.blockwise.block import Block, ProblemFacts
-from surefoot.plan.blockwise.extent import Extent, Range, extents
+from surefoot.plan.blockwise.block import Block, Extent, ProblemFacts, Range, extents
 
 PIECE = 1 << 26  # bytes that are sent at a time
 PATIENCE = 60.0  # seconds for a first worker

@@ -5,7 +5,7 @@ as a map; any other is drawn as a graph, step by step, or, if that is too large 
 relies on colour alone: certified squares are plain, those that could be certified are hatched, unsafe ones crossed out.
 
 :class:`FramePainter` renders environments: the same picture, with the path of an episode. The environment loads it by
-name (:mod:`surefoot.worlds.painting`), because it is in a lower room that knows nothing about drawing. The picture
+name (:mod:`surefoot.worlds.env`), because it is in a lower room that knows nothing about drawing. The picture
 shows the truth; it is for people, and no observation contains any of it.
 """
 
@@ -32,7 +32,7 @@ from surefoot.reports.pictures.plant import PlantGrid, plant_figure
 from surefoot.reports.pictures.style import LIGHT, Paper, pyplot, save_figure
 from surefoot.reports.wording import wording_of
 from surefoot.runs.plans_kept import Snapshot
-from surefoot.worlds.painting import Walked
+from surefoot.worlds.env import Walked
 from surefoot.worlds.world import World
 
 DPI = 100  # of a frame

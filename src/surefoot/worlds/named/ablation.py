@@ -1,6 +1,7 @@
-"""ablation: four worlds, one per idea of the paper, in which a learner without that idea visibly fails.
+"""ablation: four worlds, one per idea of the paper, in which a learner without that idea visibly fails; and two in
+which the bonuses of all ideas stop working (:func:`stall`, :func:`deep`).
 
-All four are one machine that can be loaded with v ≥ 0, and each is small enough to follow on paper.
+The four are one machine that can be loaded with v ≥ 0, and each is small enough to follow on paper.
 
 **State.** A named place; each world's own docstring lists the places.
 **Action.** Named, with a reward and a load v. In all four worlds
@@ -43,11 +44,13 @@ from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.worlds.world import World
 
-__all__ = ["Choice", "future", "look_ahead", "machine", "past", "transition"]
+__all__ = ["Choice", "deep", "future", "look_ahead", "machine", "past", "stall", "transition"]
 
 STRAIN = 0.3  # g, hidden
 LIMIT = Limit("strain", bound=1.0, noise=0.01, norm=1.0)
 IDLE, TRIAL, FULL, OVERLOAD = 0.0, 0.75, 2.0, 4.0  # loads
+STALL_LIMIT = Limit("strain", bound=0.6, noise=0.1, norm=1.0)
+STALL_TRIAL, BEST, IDLE_STRAIN = 0.3, 0.9, 0.2  # of the two worlds in which bonuses stall
 
 
 class Choice(NamedTuple):
@@ -216,6 +219,61 @@ def past() -> World:
         table={
             (0, "works"): _works(0.40, 0.07, 0.90, 1.00),
         },
+    )
+
+
+def stall() -> World:
+    """ablation/stall: one decision. Idle pays 0.5, a trial 0.2, best 1.0; horizon 2.
+
+    Best safe value 1.0, the fallback's 0.5. This world and :func:`deep` show where bonuses for uncertainty stop working
+    (spec 5). Their machine strains by 0.2 + 0.3·v.
+
+    **Known.** The graph, the rewards, every load; that strain is linear in x = (1, v) with coefficients of length at
+    most L = 1; and what idling strains, 0.2 exactly (the anchor). **Hidden.** The slope, 0.3. **Limit.** strain ≤ 0.6,
+    measured with noise of scale σ = 0.1. **Fallback.** Idles, and so measures nothing: z = 0.
+
+        idle  v = 0, strain 0.20        trial  v = 0.3, strain 0.29        best  v = 0.9, strain 0.47
+
+    A trial is certified before any data (0.2 + L·0.3 = 0.5 ≤ 0.6), best is not (0.2 + L·0.9 = 1.1). After n trials the
+    slope is known to about ± σ√18/(0.3·√n), so some hundred of them certify best. Each costs more than idling, and
+    tells less than the one before: the bonus w₂·R_h·ω of Idea II outbids the cost of the first few at most. Then
+    nothing is measured any more, no log-determinant grows, no plan is made again, and each episode loses what best
+    would add: linear regret. Directed exploration counts what waiting has cost, and finally pays for the trials.
+    """
+    choices = {"idle": _choice(IDLE, 0.5), "trial": _choice(STALL_TRIAL, 0.2), "best": _choice(BEST, 1.0)}
+    return _stalling(2, {(0, "works"): choices})
+
+
+def deep() -> World:
+    """ablation/stall-deep: the trial is two steps off the way, and nothing on the way to it pays; horizon 4::
+
+        step 0   works    idle 0.5, best 1.0 → works      leave 0.0 → yard
+        step 1   works    idle 0.5, best 1.0 → works      yard: walk 0.0 → bench
+        step 2   works    idle 0.5, best 1.0 → end        bench: rest 0.0, trial 0.0 → end
+
+    The strain follows the same law at every step (stationary costs). Best safe value 3.0, the fallback's 1.5: an
+    episode with a trial earns nothing at all, and its information is two steps ahead of the decision to leave.
+    """
+    works = {"idle": _choice(IDLE, 0.5, "works"), "best": _choice(BEST, 1.0, "works")}
+    table = {
+        (0, "works"): {**works, "leave": _choice(IDLE, 0.0, "yard")},
+        (1, "works"): works,
+        (1, "yard"): {"walk": _choice(IDLE, 0.0, "bench")},
+        (2, "works"): {"idle": _choice(IDLE, 0.5), "best": _choice(BEST, 1.0)},
+        (2, "bench"): {"rest": _choice(IDLE, 0.0), "trial": _choice(STALL_TRIAL, 0.0)},
+    }
+    return _stalling(4, table)
+
+
+def _stalling(horizon: int, table: Table) -> World:
+    return machine(
+        horizon=horizon,
+        start="works",
+        table=table,
+        limit=STALL_LIMIT,
+        idle_strain=IDLE_STRAIN,
+        kernel_weights=(1.0,),
+        stationary_costs=True,
     )
 
 
