@@ -40,64 +40,39 @@ _HOMES = {
 _MODULES = {"exact", "theory", "errors", "worlds", "agents"}
 
 if TYPE_CHECKING:
-    from surefoot import agents, errors, exact, theory, worlds
-    from surefoot.agents.lsvi_new import LsviNew
-    from surefoot.agents.lsvi_new_paper import LsviNewPaper
-    from surefoot.agents.plant_agent import PlantAgent
-    from surefoot.audits.audit import audit
-    from surefoot.diagnosis import calibrate, check
-    from surefoot.model.limit import Limit
-    from surefoot.model.plant.measures import hat
-    from surefoot.model.plant.plant import Plant
-    from surefoot.model.problem import Problem
-    from surefoot.plan.plan import Plan
-    from surefoot.reports.page import report
-    from surefoot.reports.pictures.draw import draw
-    from surefoot.runs.ledger import Ledger
-    from surefoot.runs.plants import PlantRun, compare
-    from surefoot.runs.run import Run
-    from surefoot.runs.runner import resume, run
-    from surefoot.runs.tensorboard import TensorBoard
-    from surefoot.shields.reading import Transition
-    from surefoot.shields.shield import shield
-    from surefoot.study.certificate import Offer
-    from surefoot.study.study import Study
-    from surefoot.sweeps.sweep import sweep
-    from surefoot.worlds.world import World
+    from surefoot import agents as agents
+    from surefoot import errors as errors
+    from surefoot import exact as exact
+    from surefoot import theory as theory
+    from surefoot import worlds as worlds
+    from surefoot.agents.lsvi_new import LsviNew as LsviNew
+    from surefoot.agents.lsvi_new_paper import LsviNewPaper as LsviNewPaper
+    from surefoot.agents.plant_agent import PlantAgent as PlantAgent
+    from surefoot.audits.audit import audit as audit
+    from surefoot.diagnosis import calibrate as calibrate
+    from surefoot.diagnosis import check as check
+    from surefoot.model.limit import Limit as Limit
+    from surefoot.model.plant.measures import hat as hat
+    from surefoot.model.plant.plant import Plant as Plant
+    from surefoot.model.problem import Problem as Problem
+    from surefoot.plan.plan import Plan as Plan
+    from surefoot.reports.page import report as report
+    from surefoot.reports.pictures.draw import draw as draw
+    from surefoot.runs.ledger import Ledger as Ledger
+    from surefoot.runs.plants import PlantRun as PlantRun
+    from surefoot.runs.plants import compare as compare
+    from surefoot.runs.run import Run as Run
+    from surefoot.runs.runner import resume as resume
+    from surefoot.runs.runner import run as run
+    from surefoot.runs.tensorboard import TensorBoard as TensorBoard
+    from surefoot.shields.reading import Transition as Transition
+    from surefoot.shields.shield import shield as shield
+    from surefoot.study.certificate import Offer as Offer
+    from surefoot.study.study import Study as Study
+    from surefoot.sweeps.sweep import sweep as sweep
+    from surefoot.worlds.world import World as World
 
-__all__ = [
-    "Ledger",
-    "Limit",
-    "LsviNew",
-    "LsviNewPaper",
-    "Offer",
-    "Plan",
-    "Plant",
-    "PlantAgent",
-    "PlantRun",
-    "Problem",
-    "Run",
-    "Study",
-    "TensorBoard",
-    "Transition",
-    "World",
-    "agents",
-    "audit",
-    "calibrate",
-    "check",
-    "compare",
-    "draw",
-    "errors",
-    "exact",
-    "hat",
-    "report",
-    "resume",
-    "run",
-    "shield",
-    "sweep",
-    "theory",
-    "worlds",
-]
+__all__ = sorted([*_HOMES, *_MODULES])
 
 
 def __getattr__(name: str) -> Any:
