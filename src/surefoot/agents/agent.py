@@ -224,7 +224,7 @@ class Agent(ABC):
         features: Features | None = None,
         intensity: float | None = None,
     ) -> None:
-        """Take note of one transition; ``features``: of the cost, a table of one row, by default the declared one;
+        """Record one transition; ``features``: of the cost, a table of one row, by default the declared one;
         ``intensity``: by default that of :meth:`intensities`."""
         under_way(self.place).move(edge)
 

@@ -137,7 +137,7 @@ class Oplb(SlucbQvi):
         excess = assumed_excess(graph, bounds, self.problem.bounds)
         q = [layer.reward + bonus[h] for h, layer in enumerate(graph.layers)]
         mixed = [best_mixture(layer, q[h], excess[h]) for h, layer in enumerate(graph.layers)]
-        # What is learned of transitions is not used; its targets must lie in their range all the same.
+        # What is learned of transitions is not used; its targets must still lie in their range.
         value = [*(np.clip(worth, 0.0, 1.0) for _, worth in mixed), graph.terminal.reward]
         chances = tuple(each for each, _ in mixed)
         return self._drawn_plan(bounds, self._certify(bounds)[0], chances, q, value, bonus)

@@ -39,7 +39,7 @@ from surefoot.model.sparse_rows import SparseRows
 MOST_PAIRS = 1000  #: of a regression that are looked at
 _MOST_COLUMNS = 300  # wider features are tables, which can be anything
 _BEYOND = 1e-6  # by so much a length must exceed the declared one
-_ROUNDING = 1e-9  # of a cost or a coefficient: a contradiction by less than this is none
+_ROUNDING = 1e-9  # of a cost or a coefficient: a contradiction by less than this is rounding
 
 
 def no_probabilities(problem: Problem) -> NoProbabilities | None:

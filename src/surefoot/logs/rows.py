@@ -55,7 +55,7 @@ def _spellings(value: object) -> list[str]:
 
 
 def step_in(value: object) -> object:
-    """The number of a step, from a cell or as it is; text that is none stays text and is refused later."""
+    """The number of a step, from a cell or as it is; text that is not a number stays text and is refused later."""
     if isinstance(value, Text):
         return int(value) if _STEP.fullmatch(value) else str(value)
     return value

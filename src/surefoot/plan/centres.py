@@ -1,8 +1,8 @@
 """Values of a plant's cells that steer at exact states: the centre stands for the cell (spec 9).
 
 A certificate must hold in the whole cell, a value need not. Over inputs that are certified for whole cells, values drop
-by steps where an input is lost, and whoever is certified at the exact state would rather wait than cross a step that is
-not there. So values are computed once more, at the centres, over the inputs that are certified there:
+by steps where an input is lost, and a learner with certificates at the exact state would rather wait than cross a step
+that is not there. So values are computed once more, at the centres, over the inputs that are certified there:
 
     V_h(cell) = max over u certified at the centre of  min( r(centre, u) + ⟨μ, φ_V⟩ optimistic + exploration , R_h )
 

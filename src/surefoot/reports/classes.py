@@ -29,7 +29,7 @@ class Class(IntEnum):
     CERTIFIED = 0  # and truly safe
     OPEN = 1  # truly safe, not yet certified
     UNSAFE = 2  # truly unsafe, and not certified
-    WRONG = 3  # truly unsafe, and certified all the same: the confidence event failed, or nothing was promised
+    WRONG = 3  # truly unsafe, and certified anyway: the confidence event failed, or nothing was promised
     FORBIDDEN = 4  # a forbidden state, or an action in one
 
 

@@ -129,5 +129,5 @@ async def _http_refusal(request: Request, error: HTTPException) -> Response:
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
-    """A fault of ours: said so; what was answered before is on disk."""
+    """A fault of ours, and the answer says so; what was answered before is on disk."""
     return JSONResponse({"error": f"internal error: {type(error).__name__}", "kind": "Internal"}, 500, headers=HEADERS)

@@ -27,7 +27,7 @@ class Answer:
     noise: Any
     problem: Problem | None
     trust_anchors: bool
-    despite: str | None  # why a declaration with errors is used all the same
+    despite: str | None  # why a declaration with errors is used anyway
     alarms: list[int] | None  # records of those that the person has seen
 
 

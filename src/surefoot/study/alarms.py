@@ -5,7 +5,7 @@
 "limit"                      a noise scale that explains the measurement, or all data discarded; of an action that was
                              not certified, an operator's or a logged one, a reason is enough
 "successor"                  a support that holds the transition; or, once for each transition, all data discarded (it
-                             was a slip of the pen, or the plant has been mended; seen again, it belongs to the
+                             was a typing error, or the plant has been repaired; seen again, it belongs to the
                              support). Of a plant only the latter: its functions cannot be declared anew
 "residual", "contradiction", "computation"      all data discarded: what was learnt cannot be trusted any more
 
@@ -65,7 +65,7 @@ class Raised:
         return compact([self.details.get(key) for key in ("step", "state", "action", "next_state")])
 
     def declared_in(self, problem: Problem) -> bool:
-        """Does a support hold the transition? Of a plant the cell may be declared: the box is wrong all the same."""
+        """Does a support hold the transition? Of a plant the cell may be declared: the box is still wrong."""
         if "exact" in self.details:
             return False
         try:

@@ -121,7 +121,7 @@ def examined(problem: Problem | Plant, failure_probability: float, despite: str 
         raise InvalidInput(
             "the declaration has errors",
             got=" ".join(errors).rstrip("."),
-            fix='Correct it; sf.check(problem) says more. If it is right all the same, open with despite="why"; the '
+            fix='Correct it; sf.check(problem) says more. If it is right anyway, open with despite="why"; the '
             "reason is journalled, and certificates and audit show it.",
         )
     return {"reason": despite, "findings": errors}
@@ -147,7 +147,7 @@ def refuse_sparse(problem: Problem, *, of_plant: bool) -> None:
 
 
 def keep_problem(path: Path, problem: Problem, layer: FileLayer, stem: str = "problem") -> str:
-    """Put the problem beside the journal, on disk for good; returns the file's name."""
+    """Put the problem beside the journal, durably; returns the file's name."""
     name = files.file_for(problem, stem)
     other = f"{stem}.npz" if name.endswith(".json") else f"{stem}.json"
     with writing(path / name):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Episode:
     """Asks and tells from the first step to the last. Leaving the block before the end aborts the episode.
 
-    When the process dies instead, the episode stays under way: open the study again and go on with ``study.resume()``.
+    When the process dies instead, the episode stays under way: reopen the study and continue with ``study.resume()``.
     """
 
     def __init__(self, study: Study, begin: Callable[[], int]) -> None:

@@ -87,7 +87,7 @@ class Exact:
         }
 
     def applied(self, ask: Record, applied: Any) -> tuple[Any, Any, float | None] | None:
-        """(number, input, intensity) of what was applied, None: as offered; None when it is none of the plant's."""
+        """(number, input, intensity) of what was applied (None: as offered); None if it is no input of the plant."""
         offered = label_of(ask["point"]["input"])
         if applied is None or _same_input(applied, offered):
             return ask["action"], offered, ask["intensity"]
@@ -101,7 +101,7 @@ class Exact:
 
     def told(self, ask: Record, next_state: Any, u: Any) -> tuple[int, Record, bool]:
         """(cell, the entry ``point`` of a tell, may it follow): of a next state, after an input; None where that is
-        none of the plant's."""
+        not one of the plant's."""
         plant, x, h = self.given(), ask["point"]["state"], ask["step"]
         after = plant.cells.point("next_state", next_state)
         if u is None:

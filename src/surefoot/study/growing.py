@@ -2,7 +2,7 @@
 
 Between two episodes the graph may grow. The larger graph is written beside the journal, whole, and then the record that
 names it; so whoever reads the study, and the audit above all, needs no functions. A study that is reopened without them
-goes on with the graph as it is; given the problem again, it grows on, from the pairs that the records say.
+continues with the graph as it is; given the problem again, it grows further, from the pairs that the records list.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def attach(standing: Standing, given: Problem) -> None:
         raise InvalidInput(
             "the functions of this problem are not those that the study has grown by",
             got="another graph from the same expansions",
-            fix="Give the problem that the study was begun with, or none: it then goes on with the graph as it is.",
+            fix="Give the problem that the study was begun with, or none: it then continues with the graph as it is.",
         )
     standing.take_over(problem)
 

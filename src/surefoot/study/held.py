@@ -79,7 +79,7 @@ class Held:
 
     def _grow(self) -> None:
         """Let the graph grow before an episode, if it can. What a user's function raises does not stop the study, which
-        goes on with the graph as it is."""
+        continues with the graph as it is."""
         assert self._journal is not None
         try:
             entries = (

@@ -75,7 +75,7 @@ class Imported:
     rows: int
     with_cost: int
     partly_measured: int  # rows whose costs were left out because some limit's was missing
-    repeated: int  # rows that are like another one, by a person's word another measurement
+    repeated: int  # rows that are like another one; a person vouches that they are other measurements
     certified_pairs: int  # after the plan that was made from them
     alarm: str | None  # what the monitor says to the rows
 

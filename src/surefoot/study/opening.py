@@ -52,7 +52,7 @@ class Wishes:
     agent: str | None
     options: dict[str, Any]
     plant: Plant | None = None
-    despite: str | None = None  # why a declaration with errors is used all the same
+    despite: str | None = None  # why a declaration with errors is used anyway
 
 
 def agent_name(agent: str | type[Agent] | None) -> str | None:
@@ -132,7 +132,7 @@ def _stand(scan: Scan, newest: int, wishes: Wishes) -> tuple[Standing, list[str]
             "the journal is shorter than it was: records that were acknowledged are gone",
             where=str(path / journals.NAME),
             got=f"{scan.records} records, but there is a snapshot of {newest}",
-            fix=f"Restore the journal from a copy; or, to go on with what is left, remove {path / snapshots.FOLDER}.",
+            fix=f"Restore the journal from a copy; or, to continue without them, remove {path / snapshots.FOLDER}.",
         )
     opened = scan.first.record(path / journals.NAME)
     problem = check_opened(opened, wishes)
@@ -228,7 +228,7 @@ def check_opened(opened: Record, wishes: Wishes) -> Problem:
             "the study was begun with other options",
             where=str(path),
             got=difference(had, asked),
-            fix="Leave them out to go on as before, or begin a new study.",
+            fix="Leave them out to continue as before, or begin a new study.",
         )
     return problem
 
@@ -282,7 +282,7 @@ def _standing(problem: Problem, opened: Record, wishes: Wishes) -> Standing:
             "this surefoot computes other constants than the one that began the study",
             where=str(path),
             got=f"{difference(opened['constants'], constants)} (it was version {opened['surefoot']})",
-            fix="Go on with that version, or begin a new study.",
+            fix="Continue with that version, or begin a new study.",
         )
     return standing
 

@@ -23,7 +23,7 @@ was not measured.
     ``options`` of the agent, as given · ``share`` the failure probability of epoch 0, p/2 · ``constants`` of the agent
     of epoch 0 (``agent.constants``: failure_probability = share, ridges, ridge_ratios, …) · ``despite`` null, or
     where :func:`surefoot.check` finds errors in the problem: ``findings``, what it says, and ``reason``, why a person
-    begins the study all the same.
+    begins the study anyway.
 **begin** (an episode; none is under way)
     ``episode`` 1, 2, 3, … · ``start`` label · ``epoch`` · ``plan`` number of the plan in force, from 1 in each epoch ·
     ``made_after`` number of the record after which that plan was made: it rests on the rows of the epoch that stand in
@@ -63,7 +63,7 @@ was not measured.
     and the data kept, ridges and ridge_ratios stay, which are fixed before any data · ``problem`` digest of the
     declaration from here on · ``problem_file`` its file: the one before, or ``problem-<n>.json`` or ``.npz`` ·
     ``changes`` a list of: "data discarded", "larger noise", "wider support", "larger norm or misspecification",
-    "anchors dropped", "anchors trusted" (kept over a discard, by a person's word) · ``despite`` as in the opening, of
+    "anchors dropped", "anchors trusted" (kept over a discard: a person vouches) · ``despite`` as in the opening, of
     the declaration from here on; as before where a person has given none.
 **import** (logged rows; between episodes, never in safe mode)
     ``source`` · ``digest`` sha256, in hex, of the compact JSON of ``rows`` · ``episodes`` null, or for each row the

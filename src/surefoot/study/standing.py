@@ -125,7 +125,7 @@ class Standing(State):
             self.exact, exact = point["state"], np.array([point["features"]])
         place.strayed |= self.problem.shared_offsets and (record["override"] or self.safe_mode)
         self._compute(lambda: self.agent._record(h, pair, edge, cost, exact, played))
-        if place.step == h:  # a transition that cannot be counted was made all the same
+        if place.step == h:  # a transition that cannot be counted has happened anyway
             place.move(edge)
         _expect(record["ends"] == (place.due == "end"), "an episode ends at the wrong step")
         certified, observe = self._seen(h, pair, edge, played, exact)

@@ -48,11 +48,11 @@ class State:
         self.false_alarm: float = opened["false_alarm"]
         self.agent_name: str = opened["agent"]
         self.options: Record = opened["options"]
-        self.despite: Record | None = opened["despite"]  # errors of the declaration, and why it is used all the same
+        self.despite: Record | None = opened["despite"]  # errors of the declaration, and why it is used anyway
         self._monitor_factory = monitor
         self.epoch, self.monitor_number, self.episodes, self.tells = 0, 0, 0, 0  # episodes: those begun
         self.rows, self.rows_at_snapshot = 0, 0  # told or imported: what a replay takes its time for
-        self.vouched: list[Record] = []  # imports with rows that are like others, by a person's word different ones
+        self.vouched: list[Record] = []  # imports with rows like others; a person vouches that they differ
         self.pending: Record | None = None  # the ask
         self.last_ask: Record | None = None
         self.last_tell: Record | None = None
@@ -67,7 +67,7 @@ class State:
         self.monitor = self.new_monitor(self.problem, self.monitor_number)
 
     def _employ(self, agent: LookAhead, n: int) -> None:
-        """Go on with an agent whose plan knows no data yet."""
+        """Continue with an agent whose plan knows no data yet."""
         self.share = share(self.failure_probability, self.epoch)
         self.agent, self.constants = agent, agent.constants
         if not self.first_values or agent.problem.graph.beyond is None:
@@ -107,7 +107,7 @@ class State:
         agent: Mapping[str, NDArray[Any]],
         monitor: Mapping[str, NDArray[Any]],
     ) -> None:
-        """Go where a snapshot says; this standing must be fresh."""
+        """Take over the state of a snapshot; this standing must be fresh."""
         vars(self).update(scalars)
         self.rows_at_snapshot = self.rows
         if self.declared["problem"] != self.problem.digest:
@@ -124,7 +124,7 @@ class State:
             self.agent.replan_growth = math.inf
 
     def take_over(self, problem: Problem) -> None:
-        """Go on with the same problem as another object, one that can grow."""
+        """Continue with the same problem as another object, one that can grow."""
         self.problem = problem
         self.agent.look_over(problem)
         self.monitor.follow(problem)

@@ -159,7 +159,7 @@ def cell_chances(
 
 
 def cells_in(problem: Problem, h: int, cells: Cells) -> tuple[IntArray, IntArray]:
-    """The cells that a plant's problem holds at step h, and the numbers of their states; the outside is none."""
+    """The cells that a plant's problem holds at step h, and the numbers of their states; the outside does not count."""
     if problem.graph.beyond is None:
         return np.arange(cells.number), np.arange(cells.number)
     first = int(h > 0)  # after what is not expanded

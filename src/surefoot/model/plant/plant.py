@@ -136,7 +136,7 @@ class Plant(Chooser):
         self.limits = check_limits(limits)
         self.start = make_box(self.cells, "start", start)
         boxes = (forbidden,) if isinstance(forbidden, Mapping) else tuple(forbidden)
-        self.forbidden = tuple(dict(box) for box in boxes if self.cells.open_box(box))  # what is none is refused
+        self.forbidden = tuple(dict(box) for box in boxes if self.cells.open_box(box))  # what is no box is refused
         self.rays = bool(rays)  #: inputs have an intensity, counted from the fallback's
         self.reach = make_reach(self.cells, models, disturbance, reach, slopes, self.rays)
         self.measures = make_measures(measures, self.cells)

@@ -195,7 +195,7 @@ class Blockwise:
 
 
 def refuse_unsuited(problem: Problem) -> None:
-    """What is not built for many machines is said before anything is sent."""
+    """Refuse what many machines cannot plan before anything is sent."""
     fix = "Leave out on=: this one is planned on one machine."
     tables = [x for layer in problem.graph.layers for x in (layer.cost_features, layer.transition_features)]
     if any(isinstance(x, SparseRows) for x in tables):
