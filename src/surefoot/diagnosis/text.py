@@ -139,7 +139,8 @@ def _features(found: Diagnosis) -> str:
         ("costs", features.cost_dim, features.costs),
         ("transitions", features.transition_dim, features.transitions),
     ):
-        rows.append([name, str(dim), _ranks(regressions), _pooling(regressions)])
+        pooled = "one for all steps" if len(regressions) == 1 else "one per step"
+        rows.append([name, str(dim), _ranks(regressions), pooled])
     shared = "\ntransitions use the cost features" if features.shared else ""
     return columns(rows) + shared
 
@@ -147,10 +148,6 @@ def _features(found: Diagnosis) -> str:
 def _ranks(regressions: Sequence[Regression]) -> str:
     lowest, highest = (pick(regression.rank for regression in regressions) for pick in (min, max))
     return str(lowest) if lowest == highest else f"{lowest}–{highest}"
-
-
-def _pooling(regressions: Sequence[Regression]) -> str:
-    return "one for all steps" if len(regressions) == 1 else "one per step"
 
 
 def _paper(found: Diagnosis) -> str:

@@ -40,12 +40,15 @@ def write_study_page(path: str | Path) -> Path:
     parts = {
         **live_parts(study, status, history),
         **plan_parts(study),
-        "acknowledge": _how_to_acknowledge(status) if status["safe_mode"] else "",
+        "acknowledge": "",
         "audit": _audit(folder, study.recovered),
         "explorer": explorer,
         "live": "",
     }
     parts["next"] += _plant_picture(study, history)
+    if status["safe_mode"]:
+        command = escape(acknowledging_command(status))
+        parts["acknowledge"] = f"<p>A person acknowledges with: <code>{command}</code></p>"
     body, script = filled("study.html", parts), scripted({"explorer": data})
     with writing(folder):
         page = whole_page(folder.name, "surefoot study", parts["lead"], body, script, SCRIPTS)
@@ -94,10 +97,6 @@ def explorer_part(study: Study) -> tuple[str, dict[str, Any] | None]:
         return f"<p class=quiet>Nothing to explore: {escape(why)}.</p>", None
     data = explorer_of_plan(plan, study.standing.episodes)
     return explorer_html(data, "The plan in force."), data
-
-
-def _how_to_acknowledge(status: dict[str, Any]) -> str:
-    return f"<p>A person acknowledges with: <code>{escape(acknowledging_command(status))}</code></p>"
 
 
 def _audit(folder: Path, found: Sequence[str]) -> str:

@@ -76,10 +76,6 @@ def _power(problem: Problem) -> Wording:
     )
 
 
-def _rover(problem: Problem) -> Wording:
-    return Wording(place=lambda cell: (cell[1], cell[0]), axes=("column, eastward", "row, southward"))
-
-
 def _walk(problem: Problem) -> Wording:
     def place(state: Label) -> tuple[float, float]:
         return (-1.0, 1.0) if isinstance(state, str) else (state[0], -state[1])  # a name: all that is not expanded
@@ -129,23 +125,17 @@ def _heights(problem: Problem) -> Wording:
     )
 
 
-def _ladder(problem: Problem) -> Wording:
-    return Wording(action=lambda h, place, rung: f"rung {rung}")
-
-
-def _lower_bound(problem: Problem) -> Wording:
-    return Wording(action=lambda h, state, number: f"a({number})" if isinstance(number, int) else "")
-
-
 _FAMILIES: Mapping[str, Callable[[Problem], Wording]] = {
     "thermal": _thermal,
     "power": _power,
-    "rover": _rover,
+    "rover": lambda problem: Wording(
+        place=lambda cell: (cell[1], cell[0]), axes=("column, eastward", "row, southward")
+    ),
     "walk": _walk,
     "toy-text/taxi": _taxi,
     "heights": _heights,
-    "ladder": _ladder,
-    "lower-bound": _lower_bound,
+    "ladder": lambda problem: Wording(action=lambda h, place, rung: f"rung {rung}"),
+    "lower-bound": lambda problem: Wording(action=lambda h, s, number: f"a({number})" if type(number) is int else ""),
 }
 
 

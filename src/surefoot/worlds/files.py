@@ -30,7 +30,6 @@ from surefoot.model import document as problems
 from surefoot.model.document import Document
 from surefoot.model.growing import refuse_growing
 from surefoot.model.problem import Problem
-from surefoot.storage.disk import FileLayer
 from surefoot.worlds.world import World
 
 FORMAT, VERSION = "surefoot-world", 1
@@ -41,7 +40,7 @@ _FLOAT = np.dtype(np.float64)
 _DEEPEST = 3
 
 
-def save_world(world: World, path: Path, layer: FileLayer | None = None) -> Path:
+def save_world(world: World, path: Path) -> Path:
     """Write the world in the format of the path's suffix, whole or not at all; returns the path."""
     refuse_growing(world.problem, "a file of a world")
     if world.exact_digest is not None:
@@ -59,7 +58,7 @@ def save_world(world: World, path: Path, layer: FileLayer | None = None) -> Path
         "digest": world.digest,
         "problem": {**problems.to_document(world.problem), "digest": world.problem.digest},
     }
-    files.write_document(path, document, layer)
+    files.write_document(path, document)
     return path
 
 

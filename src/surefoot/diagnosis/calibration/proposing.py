@@ -69,7 +69,7 @@ def _prior(problem: Problem, j: int, found: LimitCalibration, level: float) -> C
         wider = any(new[0] < old[0] or new[1] > old[1] for new, old in zip(made, limit.prior, strict=True))
         if wider:  # and then nothing is narrower
             made = [(min(a, c), max(b, d)) for (a, b), (c, d) in zip(made, limit.prior, strict=True)]
-        elif not any(_narrower(new, old) for new, old in zip(made, limit.prior, strict=True)):
+        elif not any(b - a < (d - c) * (1.0 - _SLOPPY) for (a, b), (c, d) in zip(made, limit.prior, strict=True)):
             return None
     why = "widened to hold the log's intervals" if wider else "from the log"
     why += f", level {level:g} for Gaussian noise"
@@ -100,10 +100,6 @@ def _both(declared: Ends, shown: Ends | None) -> Ends:
         return declared
     low, high = max(declared[0], shown[0]), min(declared[1], shown[1])
     return (low, high) if low <= high else (min(declared[0], shown[0]), max(declared[1], shown[1]))
-
-
-def _narrower(new: Ends, old: Ends) -> bool:
-    return new[1] - new[0] < (old[1] - old[0]) * (1.0 - _SLOPPY)
 
 
 def _shortest(shown: dict[int, Ends | None], own: list[int]) -> float:

@@ -25,10 +25,6 @@ def judge_log(problem: Problem, found: Calibration, data: Measurements) -> tuple
     return ranked(findings)
 
 
-def _proof(found: Calibration) -> str:
-    return f"a proof at level {found.level:g} for Gaussian noise, an estimate for other noise"
-
-
 def _noise(found: Calibration, limit: Limit, one: LimitCalibration) -> Iterator[Finding]:
     if one.noise is None:
         yield Finding(
@@ -38,7 +34,8 @@ def _noise(found: Calibration, limit: Limit, one: LimitCalibration) -> Iterator[
     source = "repeated transitions" if one.by_repeats else "residuals, less the degrees of freedom of the features"
     beside = "Apart from the shared offset, the" if "episodes" in one.accused else "The"
     bound = (
-        f"{beside} noise scale of {limit.name!r} is at most {rounded_up(one.noise)} (from {source}; {_proof(found)})"
+        f"{beside} noise scale of {limit.name!r} is at most {rounded_up(one.noise)} (from {source}; a proof at level "
+        f"{found.level:g} for Gaussian noise, an estimate for other noise)"
     )
     if "noise" in one.accused and "episodes" not in one.accused:
         yield Finding(

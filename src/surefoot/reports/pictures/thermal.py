@@ -51,7 +51,7 @@ def thermal_figure(plt: Any, view: View, paper: Paper) -> Any:
     legend(
         result,
         view,
-        shown=[int(kind) for row in view.states for kind in set(row.tolist())],
+        shown=view.kinds_of_states(),
         more=[path_handle(view.path_name)],
         columns=2,
     )
