@@ -165,11 +165,7 @@ class Monitor:
         if row == NO_ROW:
             where = self.problem.naming.at_edge(layer, h, edge_index)
             raise InvalidInput("the monitor takes one cost row per action", where=where, got="several")
-        return self._observe(h, layer.cost_features[row], cost)
-
-    def observe_features(self, h: int, features: FloatArray, cost: FloatArray) -> Alarm | None:
-        """The measured cost (m,) of a decision step h with its features (dc,), at an exact state or an intensity."""
-        return self._observe(h, features, cost)
+        return self.observe_features(h, layer.cost_features[row], cost)
 
     def observe_terminal(self, state_index: int, cost: FloatArray) -> Alarm | None:
         """The measured cost (m,) of a state of the last step, which must have one."""
@@ -177,7 +173,7 @@ class Monitor:
         if last.cost_features is None or not last.has_cost[state_index]:
             where = self.problem.naming.at_state(self.problem.horizon - 1, state_index)
             raise InvalidInput("this state has no terminal cost", where=where)
-        return self._observe(self.problem.horizon - 1, last.cost_features[state_index], cost)
+        return self.observe_features(self.problem.horizon - 1, last.cost_features[state_index], cost)
 
     def follow(self, problem: Problem) -> None:
         """Continue with a graph that has grown (spec 9): everything that is tested stays as declared."""
@@ -196,7 +192,8 @@ class Monitor:
             raise InvalidInput(f"cost must be {self._thresholds.shape[1]} finite numbers", got=repr(cost))
         return values
 
-    def _observe(self, h: int, row: FeatureArray, cost: FloatArray) -> Alarm | None:
+    def observe_features(self, h: int, row: FeatureArray, cost: FloatArray) -> Alarm | None:
+        """The measured cost (m,) of step h with its features (dc,), such as those at an exact state or an intensity."""
         x, values = np.asarray(row, np.float64), self._checked(h, cost)
         self._begin_window()
         self.measurements += 1
