@@ -145,24 +145,22 @@ def safe_sets(world: World) -> tuple[tuple[BoolArray, ...], tuple[BoolArray, ...
         >>> [int(safe.sum()) for safe in states]
         [1, 4, 4, 5, 6, 8]
     """
+    from surefoot.exact import kernels
+
     world = at_truly_safe(world)
+    layers, limits = world.problem.graph.layers, world.problem.violation_thresholds
+    running = np.empty(1 + max(layer.n_edges for layer in layers), np.int32)  # room to count the edges of any step
     states, pairs = [terminal_safe(world)], list[BoolArray]()
-    steps = zip(
-        world.problem.graph.layers,
-        world.probabilities,
-        world.arrival_costs,
-        world.problem.violation_thresholds[:-1],
-        strict=True,
-    )
+    steps = zip(layers, world.probabilities, world.arrival_costs, limits[:-1], strict=True)
     for layer, probability, cost, limit in reversed(list(steps)):
-        kept = states[-1][layer.successor]
-        for j, most in enumerate(limit.tolist()):
-            kept &= cost[:, j] <= most
-        kept |= probability <= 0.0  # a P that is not a number counts: fail closed
-        safe = np.logical_and.reduceat(kept, layer.pair_ptr[:-1])
-        safe &= ~np.repeat(layer.forbidden, np.diff(layer.state_ptr))
+        safe, some = np.empty(layer.n_pairs, bool), np.empty(layer.n_states, bool)
+        arrays = (layer.state_ptr, layer.pair_ptr, layer.successor, probability, cost)
+        kernels.safe_layer(*arrays, limit, states[-1], running, safe, some)
+        if layer.forbidden.any():
+            safe &= ~np.repeat(layer.forbidden, np.diff(layer.state_ptr))
+            some &= ~layer.forbidden
         pairs.append(safe)
-        states.append(np.logical_or.reduceat(safe, layer.state_ptr[:-1]))
+        states.append(some)
     return tuple(reversed(states)), tuple(reversed(pairs))
 
 

@@ -59,6 +59,53 @@ def pairs_within(
 
 
 @_compiled
+def safe_layer(
+    state_ptr: IntArray,
+    pair_ptr: IntArray,
+    successor: IntArray,
+    probability: FloatArray,
+    cost: FloatArray,
+    bound: FloatArray,
+    next_safe: BoolArray,
+    running: IntArray,
+    pairs: BoolArray,
+    states: BoolArray,
+) -> None:
+    """``pairs`` (N,): every edge with P > 0 keeps cost (E, m) ≤ bound (m,) and ends in ``next_safe`` (S',).
+
+    ``states`` (S,): some pair does. Scratch space: ``running`` (E+1,), int32. Whether a stretch holds anything is read
+    off a running count at its two ends: no branch that a processor could guess wrong, which is most of the time
+    otherwise. The count may overflow: only neighbours are compared.
+    """
+    n_edges = uint(len(successor))
+    running[0] = 0
+    for edge in range(n_edges):
+        running[edge + uint(1)] = not next_safe[uint(successor[edge])]
+    for j in range(uint(len(bound))):
+        limit = bound[j]
+        for edge in range(n_edges):
+            running[edge + uint(1)] |= not cost[edge, j] <= limit
+    count = np.int32(0)
+    for edge in range(n_edges):
+        count += running[edge + uint(1)] & (not probability[edge] <= 0.0)
+        running[edge + uint(1)] = count
+    before = running[0]
+    for pair in range(uint(len(pairs))):
+        after = running[uint(pair_ptr[pair + uint(1)])]
+        pairs[pair] = before == after
+        before = after
+    count = np.int32(0)
+    for pair in range(uint(len(pairs))):  # there are no more pairs than edges: the space suffices
+        count += np.int32(pairs[pair])
+        running[pair + uint(1)] = count
+    before = running[0]
+    for state in range(uint(len(states))):
+        after = running[uint(state_ptr[state + uint(1)])]
+        states[state] = before != after
+        before = after
+
+
+@_compiled
 def backed_up(
     first: Index,
     end: Index,
