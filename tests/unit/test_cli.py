@@ -205,7 +205,7 @@ def failing(error: BaseException) -> Callable[..., Any]:
 
 
 def test_an_unexpected_error_is_one_line(surefoot: Surefoot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("surefoot.worlds.names", failing(ZeroDivisionError("oh")))
+    monkeypatch.setattr("surefoot.cli.table.print_table", failing(ZeroDivisionError("oh")))
     ended = surefoot("worlds")
     refused(ended, "internal error: ZeroDivisionError: oh", "--debug", code=70)
 
@@ -448,12 +448,12 @@ def test_an_interrupted_run_says_what_is_kept(
     found = sweep.open_folder(folder)
     (folder / "runs/lsvi-new/seed-0000").rename(folder / "gone")
     (folder / "runs/lsvi-new/seed-0000.checkpoint").write_bytes(b"")
-    monkeypatch.setattr(sweep, "resume", lambda *words, **options: Outcome(found, 5, 6, 15, ("a note",)))
+    monkeypatch.setattr(sweep, "resume_sweep", lambda *words, **options: Outcome(found, 5, 6, 15, ("a note",)))
     ended = surefoot("resume", folder)
     assert ended.code == 143
     assert "note: a note" in ended.err
     assert f"5 of 6 runs are finished, 1 saved part way. Resume with: surefoot resume {folder}" in ended.err
-    monkeypatch.setattr(sweep, "resume", failing(KeyboardInterrupt()))
+    monkeypatch.setattr(sweep, "resume_sweep", failing(KeyboardInterrupt()))
     ended = surefoot("resume", folder)
     assert ended.code == 130
     assert "stopped immediately; resume from the last checkpoints" in ended.err
