@@ -33,8 +33,8 @@ def evaluate(world: World, policy: AnyPolicy, start: Label | None = None) -> flo
     """The expected total reward, terminal reward included, from ``start`` (the first start if None).
 
     V_h(s) = Σ_a π_h(a|s) (r_h(s,a) + Σ_{s'} P_h(s'|s,a) V_{h+1}(s')), eq:defvvaluestandard; the bracket is
-    Q_h(s,a), eq:defqvaluestandard. :mod:`surefoot.exact.policies` lists what a policy may be. If the policy reaches a
-    state without an action, the error names it.
+    Q_h(s,a), eq:defqvaluestandard. Of the policy that a learner plays it is eq:defalgvfunction.
+    :mod:`surefoot.exact.policies` lists what a policy may be. A state that it reaches without an action is named.
 
     Examples:
         >>> world = sf.worlds.make("thermal/testing")
