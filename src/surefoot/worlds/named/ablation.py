@@ -240,7 +240,7 @@ def stall() -> World:
     nothing is measured any more, no log-determinant grows, no plan is made again, and each episode loses what best
     would add: linear regret. Directed exploration counts what waiting has cost, and finally pays for the trials.
     """
-    choices = {"idle": _choice(IDLE, 0.5), "trial": _choice(STALL_TRIAL, 0.2), "best": _choice(BEST, 1.0)}
+    choices = {"idle": _certain(IDLE, 0.5), "trial": _certain(STALL_TRIAL, 0.2), "best": _certain(BEST, 1.0)}
     return _stalling(2, {(0, "works"): choices})
 
 
@@ -254,15 +254,20 @@ def deep() -> World:
     The strain follows the same law at every step (stationary costs). Best safe value 3.0, the fallback's 1.5: an
     episode with a trial earns nothing at all, and its information is two steps ahead of the decision to leave.
     """
-    works = {"idle": _choice(IDLE, 0.5, "works"), "best": _choice(BEST, 1.0, "works")}
+    works = {"idle": _certain(IDLE, 0.5, "works"), "best": _certain(BEST, 1.0, "works")}
     table = {
-        (0, "works"): {**works, "leave": _choice(IDLE, 0.0, "yard")},
+        (0, "works"): {**works, "leave": _certain(IDLE, 0.0, "yard")},
         (1, "works"): works,
-        (1, "yard"): {"walk": _choice(IDLE, 0.0, "bench")},
-        (2, "works"): {"idle": _choice(IDLE, 0.5), "best": _choice(BEST, 1.0)},
-        (2, "bench"): {"rest": _choice(IDLE, 0.0), "trial": _choice(STALL_TRIAL, 0.0)},
+        (1, "yard"): {"walk": _certain(IDLE, 0.0, "bench")},
+        (2, "works"): {"idle": _certain(IDLE, 0.5), "best": _certain(BEST, 1.0)},
+        (2, "bench"): {"rest": _certain(IDLE, 0.0), "trial": _certain(STALL_TRIAL, 0.0)},
     }
     return _stalling(4, table)
+
+
+def _certain(load: float, reward: float, to: str = "end") -> Choice:
+    """The same as :func:`_choice`, in a world with one kernel."""
+    return Choice(load, reward, {to: (1.0,)})
 
 
 def _stalling(horizon: int, table: Table) -> World:
