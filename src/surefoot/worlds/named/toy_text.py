@@ -110,7 +110,7 @@ def toy_text(
     def cost(*row: Label) -> float:
         return float(np.dot(game.gamma, features(*row)))
 
-    return from_gymnasium(
+    world = from_gymnasium(
         env,
         game.horizon if horizon is None else horizon,
         cost=cost,
@@ -120,6 +120,7 @@ def toy_text(
         anchor=None if game.anchor is None else (features(*game.anchor), cost(*game.anchor)),
         noise=noise,
     )
+    return World(world.problem, world.transition, game.gamma, noise)  # γ itself: the adapter's is a fit
 
 
 def _nearby(square: tuple[int, int], others: IntArray) -> float:
