@@ -145,7 +145,7 @@ def from_file(path: str) -> Cluster:
 
 def read_file(path: Path) -> tuple[str, int, dict[str, Any]]:
     """(kind of cluster, workers, its options): one thread in every process and library."""
-    document = read_toml(path)
+    document, _ = read_toml(path)
     for key in document:
         if key not in KEYS:
             raise InvalidInput("unknown key", where=str(path), got=repr(key), fix=nearest(key, KEYS, "Known keys are"))

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -116,16 +117,19 @@ def test_help_loads_nothing_heavy(words: list[str]) -> None:
 def test_every_command_is_there(surefoot: Surefoot) -> None:
     ended = surefoot("--help")
     assert ended.code == 0
-    see, make = ["demo", "worlds", "agents", "show", "check", "theory"], ["run", "resume", "ablate"]
+    see, make = ["demo", "worlds", "agents", "show", "check", "theory"], ["run", "resume", "config", "ablate"]
     for name in [*see, *make, "report", "export", "study", "audit"]:
         assert f"│ {name} " in ended.out
         assert surefoot(name, "--help").code == 0
 
 
 def test_help_shows_the_defaults(surefoot: Surefoot) -> None:
+    known = run_options.RunOptions(world="WORLD")
     words = surefoot("run", "--help").out
-    for default in ("(lsvi-new)", 20000, "0:3", 1, 10.0, "(runs/WORLD)", "(one per core)"):
-        assert f"[default: {default}]" in words
+    first, *_, last = known.seeds
+    shown = [*(each.name for each in known.agents), known.episodes, known.snapshots, f"{known.checkpoint_seconds:g}"]
+    for default in [*shown, f"{first}:{last + 1}", known.folder(), "one per core"]:
+        assert f"[default: ({default})]" in words
 
 
 def every_example() -> list[str]:
@@ -231,6 +235,7 @@ def test_an_error_of_the_system_is_one_line(surefoot: Surefoot) -> None:
         ["run", "thermal/smll"],
         ["theory", "thermal/smll"],
         ["ablate", "thermal/smll"],
+        ["config", "thermal/smll"],
         ["demo", "--world", "thermal/smll"],
     ],
 )
@@ -239,8 +244,9 @@ def test_an_unknown_world_with_the_nearest_names(words: list[str], surefoot: Sur
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_unknown_agent_with_the_nearest_names(surefoot: Surefoot, tmp_path: Path) -> None:
-    refused(surefoot("run", WORLD, "--agent", "lsvi"), "no such agent: 'lsvi'", "Did you mean", "lsvi-new")
+@pytest.mark.parametrize("words", [["run", WORLD, "--agent", "lsvi"], ["config", WORLD, "--agent", "lsvi"]])
+def test_an_unknown_agent_with_the_nearest_names(words: list[str], surefoot: Surefoot, tmp_path: Path) -> None:
+    refused(surefoot(*words), "no such agent: 'lsvi'", "Did you mean", "lsvi-new")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -265,11 +271,98 @@ def test_an_unknown_agent_with_the_nearest_names(surefoot: Surefoot, tmp_path: P
         (["--seeds", "1,1"], ["a seed is given twice: 1"]),
         (["--agent", "fallback", "--agent", "fallback"], ["a label is given twice: fallback", "LABEL=AGENT"]),
         (["--agent", "a/b=fallback"], ["a label cannot name a folder: 'a/b'"]),
+        (["--config", "nowhere.toml"], ["the file cannot be read: nowhere.toml"]),
     ],
 )
 def test_bad_options_of_a_run(words: list[str], said: list[str], surefoot: Surefoot, tmp_path: Path) -> None:
     refused(surefoot("run", WORLD, "--out", "out", *words), *said)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_without_a_world(surefoot: Surefoot) -> None:
+    refused(surefoot("run"), "which world?")
+
+
+# ---------------------------------------------------------------- configuration
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("world = ", ["not valid TOML: run.toml", "at end of document"]),
+        ("world = \nepisodes = 3", ["not valid TOML: run.toml", "line 1, column 9"]),
+        ('world = "x"\n\nworld = "y"\n', ["not valid TOML: run.toml", "line 3"]),
+        ("\x00", ["not valid TOML"]),
+        (f'world = "{WORLD}"\nepisode = 3\n', ["unknown key: run.toml, line 2: 'episode'", "Did you mean episodes"]),
+        (f'world = "{WORLD}"\nepisodes = "many"\n', ["episodes must be a whole number: run.toml, line 2: 'many'"]),
+        ("episodes = true", ["episodes must be a whole number: run.toml, line 1: True"]),
+        ("seeds = [0, -1]", ["seeds must be whole numbers from 0 on: run.toml, line 1"]),
+        ('seeds = "3:1"', ["seeds are first:end", "run.toml, line 1"]),
+        ("strict = 1", ["strict must be true or false: run.toml, line 1: 1"]),
+        ("agents = 3", ["agents must be a table of tables: run.toml, line 1: 3"]),
+        ("[agents]\nlsvi-new = 3", ["an agent is a table: run.toml", "Write [agents.lsvi-new]"]),
+        ("# a\n[agents.lsvi]\n", ["no such agent: run.toml, line 2: 'lsvi'", "lsvi-new"]),
+        ('[agents.mine]\nagent = "lsvi"\n', ["no such agent: run.toml, line 1: 'lsvi'"]),
+        ("[agents.mine]\nagent = []\n", ["no such agent: run.toml, line 1: []"]),
+        ("[agents.lsvi-new]\n\nridge = 3\n", ["no option 'ridge': run.toml, line 3", "Did you mean ridges"]),
+        ("[agents.lsvi-new]\nridges = 3\n", ["ridges of lsvi-new must be a list of numbers: run.toml, line 2: 3"]),
+        (f'world = "{WORLD}"\n[world_options]\nbond = 1\n', ["no option 'bond'", "Did you mean bound"]),
+    ],
+)
+def test_a_bad_configuration(text: str, said: list[str], surefoot: Surefoot, tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(text)
+    refused(surefoot("run", "--config", "run.toml", "--out", "out"), *said)
+    assert not (tmp_path / "out").exists()
+
+
+def test_bytes_that_are_no_text(surefoot: Surefoot, tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_bytes(b"world = '\xff'")
+    refused(surefoot("run", "--config", "run.toml"), "not UTF-8 text: run.toml")
+
+
+@pytest.mark.parametrize("agents", [["lsvi-new"], list(sf.agents.names())])
+def test_the_template_is_a_configuration(agents: list[str], surefoot: Surefoot, tmp_path: Path) -> None:
+    ended = surefoot("config", WORLD, *(word for name in agents for word in ("--agent", name)))
+    assert ended.code == 0
+    document = tomllib.loads(ended.out)
+    assert document["world"] == WORLD
+    assert list(document["agents"]) == agents
+    assert not re.search(r">>>|# +problem:", ended.out)  # of a docstring, the options alone
+    (tmp_path / "run.toml").write_text(ended.out, encoding="utf-8")
+    found = run_options.read_config(tmp_path / "run.toml")
+    assert found.spec() == sweep.Spec(WORLD, tuple(Contender(a, {}, a) for a in agents), (0, 1, 2), 20_000)
+    for line in ("# failure_probability = 0.05", "# replan_growth = 0.1") if "lsvi-new" in agents else ():
+        assert line in ended.out
+        uncommented = ended.out.replace(line, line.removeprefix("# "), 1)
+        tomllib.loads(uncommented)
+
+
+def test_options_take_precedence_over_the_file(surefoot: Surefoot, tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(
+        f'world = "{WORLD}"\nepisodes = 7\nseeds = [2]\nout = "there"\n[world_options]\nbound = 0.62\nhorizon = 5\n'
+        '[agents.plain]\nagent = "lsvi-new"\nslack = 0.4\n[agents.fallback]\n'
+    )
+    ended = surefoot(
+        "run",
+        "--config",
+        "run.toml",
+        "--jobs",
+        1,
+        "--episodes",
+        9,
+        "--world-option",
+        "bound=0.63",
+        "--option",
+        "slack=0.5",
+    )
+    assert ended.code == 0, ended
+    manifest = json.loads((tmp_path / "there/sweep.json").read_text(encoding="utf-8"))
+    assert (manifest["episodes"], manifest["seeds"]) == (9, [2])
+    assert manifest["world"]["options"] == {"bound": 0.63, "horizon": 5}
+    assert manifest["agents"] == [
+        {"label": "plain", "agent": "lsvi-new", "options": {"slack": 0.5}},
+        {"label": "fallback", "agent": "fallback", "options": {}},
+    ]
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from surefoot.cli.audit import audit_command
 from surefoot.cli.calibrate import calibrate_command
 from surefoot.cli.check import check_command
 from surefoot.cli.compare import compare_command
+from surefoot.cli.config import config_command
 from surefoot.cli.demo import demo_command
 from surefoot.cli.export import export_command
 from surefoot.cli.plain import PlainCommand, PlainGroup, WorkingCommand
@@ -48,6 +49,7 @@ COMMANDS: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
         "surefoot run thermal/testing --agent lsvi-new --agent slucb-qvi --episodes 2000 --out runs",
     ),
     ("resume", resume_command, RUN, "surefoot resume runs"),
+    ("config", config_command, RUN, "surefoot config thermal/small > run.toml"),
     ("ablate", ablate_command, RUN, "surefoot ablate ablation/look-ahead --episodes 500"),
     (
         "compare",

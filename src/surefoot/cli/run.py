@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from surefoot.cli import options
 from surefoot.cli.sweeping import finish, play_sweep
+
+if TYPE_CHECKING:
+    from surefoot.cli.run_options import RunOptions
+    from surefoot.sweeps.sweep import Outcome
 
 
 def run_command(
@@ -17,9 +21,9 @@ def run_command(
         typer.Argument(
             help="A named world (see 'surefoot worlds'), a world file, or, with --world, a problem file.",
             autocompletion=options.world_names,
-            show_default=False,
+            show_default="the one in --config",
         ),
-    ],
+    ] = "",
     agent: Annotated[
         list[str] | None,
         typer.Option(
@@ -29,8 +33,8 @@ def run_command(
             show_default="lsvi-new",
         ),
     ] = None,
-    episodes: options.Episodes = 20_000,
-    seeds: options.Seeds = "0:3",
+    episodes: Annotated[int | None, typer.Option(min=1, help="Episodes per run.", show_default="20000")] = None,
+    seeds: Annotated[str | None, typer.Option(help=options.SEEDS, show_default="0:3")] = None,
     out: Annotated[Path | None, typer.Option(help="A new directory for the runs.", show_default="runs/WORLD")] = None,
     option: Annotated[
         list[str] | None,
@@ -38,13 +42,19 @@ def run_command(
     ] = None,
     world_option: options.WorldOptions = None,
     truth: options.TruthFile = None,
+    config: Annotated[
+        Path | None, typer.Option(help="A TOML file from 'surefoot config'; options given here take precedence.")
+    ] = None,
     jobs: options.Jobs = None,
     on: options.On = None,
     plan_on: options.PlanOn = None,
     snapshots: Annotated[
-        int, typer.Option(min=0, help="Number of seeds that keep plans for the report's explorer.")
-    ] = 1,
-    checkpoint_seconds: options.Pause = 10.0,
+        int | None,
+        typer.Option(min=0, help="Number of seeds that keep plans for the report's explorer.", show_default="1"),
+    ] = None,
+    checkpoint_seconds: Annotated[
+        float | None, typer.Option(min=0, help="Seconds between two checkpoints of a run.", show_default="10")
+    ] = None,
     force: options.Force = False,
     strict: options.Strict = False,
 ) -> None:
@@ -52,19 +62,37 @@ def run_command(
 
     Ctrl-C keeps what is done; 'surefoot resume DIR' finishes it with the same result.
     """
-    from surefoot.cli.run_options import contenders_of, seeds_of, with_options
-    from surefoot.sweeps.spec import Spec
+    from dataclasses import replace
 
-    spec = Spec(
-        options.own_world(world, truth),
-        with_options(contenders_of(agent or ["lsvi-new"]), options.pairs_of(option or [], "--option")),
-        seeds_of(seeds),
-        episodes,
-        options.pairs_of(world_option or [], "--world-option"),
-        snapshots,
-    )
-    folder = out or Path("runs") / options.file_stem(world)
+    from surefoot.cli import run_options
+
+    found = run_options.read_config(config) if config is not None else run_options.RunOptions()
+    given: dict[str, Any] = {
+        "world": options.own_world(world, truth) or None,
+        "agents": run_options.contenders_of(agent) if agent else None,
+        "world_options": {**found.world_options, **options.pairs_of(world_option, "--world-option")}
+        if world_option
+        else None,
+        "episodes": episodes,
+        "seeds": None if seeds is None else run_options.seeds_of(seeds),
+        "out": out,
+        "jobs": jobs,
+        "on": on,
+        "plan_on": plan_on,
+        "snapshots": snapshots,
+        "checkpoint_seconds": checkpoint_seconds,
+        "strict": strict or None,
+    }
+    found = replace(found, **{name: value for name, value in given.items() if value is not None})
+    found = replace(found, agents=run_options.with_options(found.agents, options.pairs_of(option or [], "--option")))
+    finish(_run(found, force), found.strict)
+
+
+def _run(found: RunOptions, force: bool) -> Outcome:
+    spec, out = found.spec(), found.folder()
     runs = len(spec.agents) * len(spec.seeds)
-    typer.echo(f"{spec.world_name}: {runs} run{'s' if runs > 1 else ''} of {episodes:,} episodes → {folder}", err=True)
-    outcome = play_sweep(spec, folder, jobs=jobs, on=on, plan_on=plan_on, force=force, pause=checkpoint_seconds)
-    finish(outcome, strict)
+    typer.echo(
+        f"{spec.world_name}: {runs} run{'s' if runs > 1 else ''} of {spec.episodes:,} episodes → {out}", err=True
+    )
+    places: dict[str, Any] = {"jobs": found.jobs, "on": found.on, "plan_on": found.plan_on}
+    return play_sweep(spec, out, **places, force=force, pause=found.checkpoint_seconds)

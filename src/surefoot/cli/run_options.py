@@ -1,18 +1,53 @@
-"""From words on the command line to the agents and seeds of a sweep."""
+"""From the command line and TOML to the Spec of a sweep; every error says where it is."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from surefoot.checks import nearest, options_of
-from surefoot.errors import InvalidInput
+from surefoot.checks import check_options, nearest, options_of
+from surefoot.cli.options import file_stem
+from surefoot.errors import InvalidInput, SurefootError
 from surefoot.exact.contenders import CONTENDERS, GIVEN
-from surefoot.sweeps.spec import Contender
+from surefoot.storage.documents import read_toml
+from surefoot.sweeps.spec import Contender, Spec
+from surefoot.worlds.world import World
 
 MOST_SEEDS = 100_000
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of 'surefoot run', from a file or the command line, with their defaults."""
+
+    world: str | World = ""
+    world_options: Mapping[str, Any] = field(default_factory=dict)
+    agents: tuple[Contender, ...] = (Contender("lsvi-new"),)
+    episodes: int = 20_000
+    seeds: tuple[int, ...] = (0, 1, 2)
+    out: Path | None = None
+    jobs: int | None = None
+    on: str | None = None
+    plan_on: str | None = None
+    snapshots: int = 1
+    checkpoint_seconds: float = 10.0
+    strict: bool = False
+
+    def spec(self) -> Spec:
+        if not self.world:
+            raise InvalidInput("which world?", fix="Name one, or set world in the file; see 'surefoot worlds'.")
+        return Spec(self.world, self.agents, self.seeds, self.episodes, self.world_options, self.snapshots)
+
+    def folder(self) -> Path:
+        if self.out is not None:
+            return self.out
+        return Path("runs") / file_stem(self.world if isinstance(self.world, str) else self.world.name or "own")
+
+
+# --- words --------------------------------------------------------------------------------------------------
 
 
 def seeds_of(text: str) -> tuple[int, ...]:
@@ -62,3 +97,88 @@ def with_options(found: Sequence[Contender], given: Mapping[str, Any]) -> tuple[
 
 def _options_of(contender: Contender) -> Mapping[str, Any]:
     return options_of(CONTENDERS.kind(contender.agent), without=GIVEN)
+
+
+# --- TOML ---------------------------------------------------------------------------------------------------
+
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "world": ((str,), "text"),
+    "world_options": ((dict,), "a table"),
+    "agents": ((dict,), "a table of tables"),
+    "episodes": ((int,), "a whole number"),
+    "seeds": ((str, int, list), "text such as '0:10', a number or a list of numbers"),
+    "out": ((str,), "text"),
+    "jobs": ((int,), "a whole number"),
+    "on": ((str,), "text"),
+    "plan_on": ((str,), "text"),
+    "snapshots": ((int,), "a whole number"),
+    "checkpoint_seconds": ((int, float), "a number"),
+    "strict": ((bool,), "true or false"),
+}
+
+
+def read_config(path: Path) -> RunOptions:
+    """The options in a file; an error names the line."""
+    document, text = read_toml(path)
+    found = RunOptions()
+    for key, value in document.items():
+        place = f"{path}, line {_line(text, '', key)}"
+        if key not in _KINDS:
+            raise InvalidInput("unknown key", where=place, got=repr(key), fix=nearest(key, _KINDS, "Known keys are"))
+        kinds, said = _KINDS[key]
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise InvalidInput(f"{key} must be {said}", where=place, got=repr(value))
+        try:
+            found = replace(found, **{key: _entry(key, value, path, text)})
+        except SurefootError as error:
+            if error.where:
+                raise
+            raise type(error)(error.rule, where=place, got=error.got, fix=error.fix) from error
+    return found
+
+
+def _entry(key: str, value: Any, path: Path, text: str) -> Any:
+    if key == "agents":
+        return tuple(_contender(label, table, path, text) for label, table in value.items())
+    if key == "seeds":
+        if isinstance(value, list):
+            if not all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in value):
+                raise InvalidInput("seeds must be whole numbers from 0 on", got=repr(value))
+            return tuple(value)
+        return seeds_of(str(value))
+    return Path(value) if key == "out" else value
+
+
+def _contender(label: str, table: Any, path: Path, text: str) -> Contender:
+    place = f"{path}, line {_line(text, f'agents.{label}', '')}"
+    if not isinstance(table, dict):
+        raise InvalidInput("an agent is a table", where=place, got=repr(table), fix=f"Write [agents.{label}].")
+    options = dict(table)
+    agent = options.pop("agent", label)
+    try:
+        kind = CONTENDERS.kind(agent)
+    except (InvalidInput, TypeError) as error:
+        fix = error.fix if isinstance(error, InvalidInput) else ""
+        raise InvalidInput("no such agent", where=place, got=repr(agent), fix=fix) from None
+    for name, value in options.items():
+        try:
+            check_options(agent, kind, {name: value}, without=GIVEN)
+        except InvalidInput as error:
+            place = f"{path}, line {_line(text, f'agents.{label}', name)}"
+            raise InvalidInput(error.rule, where=place, got=error.got, fix=error.fix) from None
+    return Contender(agent, options, label)
+
+
+def _line(text: str, table: str, key: str) -> int | str:
+    """The line of a key of a table (or of the table itself); "?" if a plain search does not find it."""
+    inside, quote = "", r"""["']?"""
+    for number, line in enumerate(text.splitlines(), 1):
+        if head := re.match(r"\s*\[\[?\s*([^\]]+?)\s*\]", line):
+            inside = re.sub(r"""["'\s]""", "", head[1])
+            if inside == table and not key:
+                return number
+            if not table and (inside == key or inside.startswith(f"{key}.")):
+                return number
+        elif inside == table and key and re.match(rf"\s*{quote}{re.escape(key)}{quote}\s*[=.]", line):
+            return number
+    return "?"

@@ -99,8 +99,8 @@ def _finite(text: str) -> float:
     return number
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """The document in a TOML file; anything else is an error that names the file."""
+def read_toml(path: Path) -> tuple[dict[str, Any], str]:
+    """(the document, its text) of a TOML file; anything else is an error that names the file."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_TOML + 1)
@@ -109,7 +109,8 @@ def read_toml(path: Path) -> dict[str, Any]:
     if len(data) > MAX_TOML:
         raise UnreadableFile("the file is too large", where=str(path))
     try:
-        return tomllib.loads(data.decode("utf-8"))
+        text = data.decode("utf-8")
+        return tomllib.loads(text), text
     except UnicodeDecodeError as error:
         raise UnreadableFile("not UTF-8 text", where=str(path), got=f"byte {error.start}") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -102,12 +102,19 @@ def check_world_options(world: str, options: Mapping[str, Any]) -> None:
     """Refuse an unknown world, and an option that it does not have."""
     if worlds.is_file_name(world):
         return worlds.refuse_options(world, options)
-    family = worlds.family_of(world)
+    worlds.family_of(world)
     if options:
+        makes, given = world_function(world)
         of_all = {name: value for name, value in options.items() if name in ("mismatch", "declared")}
         check_options(world, worlds.make, of_all)
         own = {name: value for name, value in options.items() if name not in of_all}
-        check_options(world, family.maker(), own, without=("size",) if family.sizes else ())
+        check_options(world, makes, own, without=given)
+
+
+def world_function(world: str) -> tuple[Callable[..., World], tuple[str, ...]]:
+    """The function that makes a named world, and the arguments that its name already determines."""
+    family = worlds.family_of(world)
+    return family.maker(), ("size",) if family.sizes else ()
 
 
 def _refuse_twice(what: str, names: Sequence[str]) -> None:
