@@ -410,6 +410,23 @@ def test_worlds(surefoot: Surefoot) -> None:
     assert ended.code == 0
     for name in sf.worlds.names():
         assert f"│ {name} " in ended.out
+    assert json.loads(surefoot("worlds", "--json").out) == {n: {"shows": w} for n, w in sf.worlds.names().items()}
+
+
+def test_sizes_of_worlds(surefoot: Surefoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = sf.worlds.make
+
+    def only_thermal(name: str) -> sf.World:
+        if not name.startswith("thermal/"):
+            raise InvalidInput("needs an extra")
+        return real(name)
+
+    monkeypatch.setattr("surefoot.worlds.make", only_thermal)
+    known = json.loads(surefoot("worlds", "--sizes", "--json").out)
+    assert known["thermal/testing"]["triplets"] == 149
+    assert known["thermal/testing"]["horizon"] == 6
+    assert known["figure1"]["missing"] == "needs an extra"
+    assert " 149 " in surefoot("worlds", "--sizes").out
 
 
 def test_agents(surefoot: Surefoot) -> None:
