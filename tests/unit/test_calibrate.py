@@ -32,7 +32,7 @@ def truthful(seed: int) -> tuple[sf.Problem, Measurements, Any]:
     """A problem, a log of ROWS rows of it, and a way to draw all its noise anew."""
     rng = np.random.default_rng([seed, 14])
     problem = pump()
-    data = read_measurements(problem, log(problem, rng, ROWS // 5, noise=0.0))
+    _, data = read_measurements(problem, log(problem, rng, ROWS // 5, noise=0.0))
     assert len(data.step) == ROWS
 
     def drawn() -> Measurements:

@@ -35,6 +35,22 @@ def walk(**changed: Any) -> sf.Problem:
     return sf.Problem.growing(**{**declared, **changed})
 
 
+def walk_whole() -> sf.Problem:
+    """All of it, as far as six steps go."""
+    given = vars(walk().growth.explorer.given)  # type: ignore[union-attr]
+    declared = {name: given[name] for name in ("actions", "successors", "reward", "cost_features", "fallback")}
+    return sf.Problem.from_functions(
+        horizon=6,
+        start=0,
+        transition_features=given["transition_features"],
+        anchor=lambda h: ([1.0, 0.0, 0.0], 0.2),
+        limits=sf.Limit("strain", bound=0.6, noise=0.05, norm=0.5),
+        stationary_costs=True,
+        stationary_transitions=True,
+        **declared,
+    )
+
+
 def world_of(problem: sf.Problem) -> sf.World:
     return sf.World(problem, transition=[1.0], cost=[[0.2, 0.2, 0.25]])
 
@@ -206,6 +222,34 @@ def test_what_is_wrong_with_a_state_to_come_is_said_when_it_comes() -> None:
         with pytest.raises(InvalidInput, match=message):
             agent.replan()
         assert (agent.problem, agent.plan) == before
+
+
+def test_a_log_is_judged_by_what_the_functions_say_of_its_states(seed: int) -> None:
+    """Also where the graph has not grown to, and just as with the whole graph."""
+    grows, rng, rows = walk(), np.random.default_rng(seed), list[dict[str, Any]]()
+    declared = grows.growth.explorer.given  # type: ignore[union-attr]
+    whole = walk_whole()
+    for episode in range(20):
+        s = 0
+        for h in range(5):
+            a = ["wait", "step", "jump"][int(rng.integers(3))]
+            after = declared.successors(h, s, a)[int(rng.integers(len(declared.successors(h, s, a))))]
+            cost = float(np.dot([0.2, 0.2, 0.25], declared.cost_features(h, s, a)) + 0.05 * rng.standard_normal())
+            rows.append({"episode": episode, "step": h, "state": s, "action": a, "next_state": after, "cost": cost})
+            s = after
+    before = grows.expanded_actions
+    found, expected = sf.calibrate(grows, rows), sf.calibrate(whole, rows)
+    assert (found.support, found.limits[0].accused) == (expected.support, expected.limits[0].accused)
+    ends = [[(each.low, each.high) for each in one.limits[0].intervals] for one in (found, expected)]
+    assert np.allclose(*ends, rtol=1e-9, atol=0.0)
+    assert found.support.outside == 0
+    assert grows.expanded_actions == before
+    astray = sf.calibrate(grows, [*rows, {**rows[-1], "state": 12, "action": "step", "next_state": 15}])
+    assert astray.support.examples == ("row 101: step 4, state 12, action 'step' led to 15",)
+    with pytest.raises(InvalidInput, match="no such action"):
+        sf.calibrate(grows, [{**rows[0], "action": "fly"}])
+    with pytest.raises(InvalidInput, match="no such state"):
+        sf.calibrate(grows, [{**rows[0], "state": "7"}])
 
 
 def test_what_needs_the_whole_graph_refuses_one_that_grows(tmp_path: Any) -> None:

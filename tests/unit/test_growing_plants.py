@@ -93,9 +93,23 @@ def test_what_cannot_grow_is_refused(changed: dict[str, Any], said: str, seed: i
         sf.run(sf.PlantAgent(plant := endless(**changed)), plant.simulate(truth), 30, seed)
 
 
-def test_what_needs_all_cells_refuses_a_plant_that_grows() -> None:
+@pytest.mark.parametrize("rays", [False, True])
+def test_a_log_says_the_same_of_a_plant_that_grows_and_of_the_whole_one(rays: bool, seed: int) -> None:
+    whole, plant = tank(rays=rays), endless(rays=rays)
+    rows = whole.simulate(truth).log(lambda h, x: 0.1 if x[0] < 0.6 else 0.0, 30, seed)
+    before = plant.problem.expanded_actions
+    assert before[0] < before[1]
+    found = sf.calibrate(plant, rows)
+    assert found.to_dict() == sf.calibrate(whole, rows).to_dict()
+    assert found.support.transitions == len(rows)
+    assert plant.problem.expanded_actions == before  # the log was read beside it
+    elsewhere = sf.calibrate(plant, [*rows, {**rows[0], "state": [5.0], "next_state": [7.0]}])  # far from the graph
+    assert elsewhere.support.outside == 1
+    with pytest.raises(InvalidInput, match="outside the box"):
+        sf.calibrate(whole, [{**rows[0], "state": [7.0]}])
+
+
+def test_cells_of_an_endless_grid_have_names() -> None:
     plant = endless()
-    with pytest.raises(InvalidInput, match="needs the whole graph"):
-        sf.calibrate(plant, plant.simulate(truth).log(plant.fallback, episodes=2))
     assert isinstance(plant.cells, Cells)
     assert plant.cells.said(plant.cell(0.45)) == "level 0.4 … 0.5"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.diagnosis.calibration.measurements import read_measurements
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.exact.rays import true_intensities
 from surefoot.plan.policy_document import load_policy
@@ -262,13 +263,39 @@ def test_check_says_that_rays_can_start() -> None:
     assert diagnosis.cold_start.can_move is True
 
 
+def test_a_log_is_calibrated_at_the_intensities_that_were_played(seed: int) -> None:
+    """Costs are linear in features between the two ends, and at 0 what may follow is what may follow the centre."""
+    world = sf.worlds.make("throttle/testing")
+    problem, rng, rows = world.problem, np.random.default_rng(seed), list[dict[str, Any]]()
+    gamma, features = world.cost_parameters[0, 0], []
+    for _ in range(400):
+        alpha = float(rng.choice([0.0, 0.3, 0.7, 1.0]))
+        at = problem.at(alpha)
+        layer, pair = at.graph.layers[0], at.pair_index(0, 0, 1.0 if alpha > 0.0 else 0.0)
+        edge = int(rng.integers(layer.pair_ptr[pair], layer.pair_ptr[pair + 1]))
+        after = problem.states(1)[int(layer.successor[edge])]
+        features.append(layer.cost_features[edge])
+        cost = float(gamma @ features[-1] + 0.1 * rng.standard_normal())
+        row = {"step": 0, "state": 0, "action": 1.0, "intensity": alpha, "next_state": after, "cost": cost}
+        rows.append(row)
+    found = sf.calibrate(problem, rows, level=1 - 1e-6)
+    assert not found.limits[0].accused
+    assert 0.08 < found.limits[0].noise < 0.15
+    assert found.support.outside == 0
+    hot = max(row["next_state"] for row in rows)
+    assert sf.calibrate(problem, [*rows, {**rows[0], "intensity": 0.5, "next_state": hot}]).support.outside == 0
+    assert sf.calibrate(problem, [*rows, {**rows[0], "intensity": 0.0, "next_state": hot}]).support.outside == 1
+    assert np.allclose(read_measurements(problem, rows)[1].features, features, rtol=0.0, atol=1e-15)
+    with pytest.raises(InvalidInput, match="does not say at which it was played"):
+        sf.calibrate(problem, [{key: value for key, value in rows[0].items() if key != "intensity"}])
+
+
 def test_whatever_does_not_know_intensities_refuses_them() -> None:
     world = sf.worlds.make("dosing/testing")
     problem = world.problem
     for refused in (
         lambda: sf.LsviNewPaper(problem, episodes=10, initial_episodes=0),
         lambda: sf.agents.make("lsvi-ucb", problem),
-        lambda: sf.calibrate(problem, []),
         lambda: problem.stored_in_float32(),
     ):
         with pytest.raises(InvalidInput, match="does not know intensities"):

@@ -33,16 +33,19 @@ def center_pairs(number: IntArray, layer: Layer, h: int) -> IntArray:
     if len(odd):
         got = f"{int(number[odd[0]])} for pair {int(odd[0])}"
         raise InvalidInput("center is no action of the state", where=f"step {h}", got=got)
-    first = np.repeat(layer.state_ptr[:-1], np.diff(layer.state_ptr))
-    pair = np.where(number == NO_CENTER, NO_CENTER, first + number)
+    pair = np.where(number == NO_CENTER, NO_CENTER, _first_pairs(layer) + number)
     pair[pair == np.arange(len(pair))] = NO_CENTER  # an action that is its own centre is an ordinary one
     return freeze(pair.astype(np.int64))
 
 
 def center_numbers(pair: IntArray, layer: Layer) -> IntArray:
     """(N,) the other way: each centre as a number within its state's own actions."""
-    first = np.repeat(layer.state_ptr[:-1], np.diff(layer.state_ptr))
-    return np.where(pair == NO_CENTER, NO_CENTER, pair - first)
+    return np.where(pair == NO_CENTER, NO_CENTER, pair - _first_pairs(layer))
+
+
+def _first_pairs(layer: Layer) -> IntArray:
+    """(N,) the first pair of each pair's state."""
+    return np.asarray(layer.state_ptr[layer.pair_state()])
 
 
 def build_rays(

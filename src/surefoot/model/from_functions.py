@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, TypeVar
@@ -183,6 +184,12 @@ class Explorer:
         self._actions = Register("action")
         self._cost_dim: int | None = None
         self._transition_dim: int | None = None
+
+    def copy(self) -> Explorer:
+        """One that asks the same functions, and remembers labels for itself."""
+        other = copy(self)
+        other._states, other._actions = self._states.copy(), self._actions.copy()
+        return other
 
     @property
     def cost_dim(self) -> int:

@@ -143,6 +143,19 @@ class Grower:
         rooms = {} if self._base is None else self._growth.rooms[h]
         return int(rooms["center"].array[pair]) if "center" in rooms else NO_CENTER
 
+    def pair(self, h: int, state: int, action: Label) -> int | None:
+        """The number of a pair; None where the state has no such action."""
+        draft, new = self._drafts[h], state - self._drafts[h].state
+        if new < 0:
+            assert self._base is not None
+            names = self._base.naming
+            first, end = self._base.graph.layers[h].state_ptr[state : state + 2].tolist()
+            listed = [names.action(self._base.graph.layers[h], h, pair) for pair in range(first, end)]
+        else:
+            first, end = [draft.pair, *draft.state_ptr][new : new + 2]
+            listed = draft.actions[first - draft.pair : end - draft.pair]
+        return first + listed.index(action) if action in listed else None
+
     def _owner(self, h: int, pair: int) -> tuple[Label, Label, tuple[int, int]]:
         """State and action of a pair, and its edges."""
         draft, new = self._drafts[h], pair - self._drafts[h].pair

@@ -147,6 +147,22 @@ def fully_grown(problem: Problem, most: int) -> Problem | None:
     return grower.problem()
 
 
+def holding(problem: Problem, logged: Iterable[tuple[int, Label, Sequence[Label]]]) -> Problem:
+    """The problem with these states, each a step, its name and some of its actions, and with all that may follow these:
+    the functions tell that of any state, whether a learner has use for it or not. For reading logs; nothing learns with
+    it, and the problem itself does not grow. One that does not grow is returned as it is.
+    """
+    if problem.growth is None:
+        return problem
+    grower = Grower(problem.growth.explorer.copy(), problem.horizon, problem)
+    for h, name, actions in logged:
+        state = grower.state(h, name)
+        for action in actions:
+            if (pair := grower.pair(h, state, action)) is not None:
+                grower.expand(h, pair, ANY)
+    return grower.problem()
+
+
 class Growing(Lookup):
     """A declaration whose graph may grow."""
 
@@ -198,7 +214,11 @@ class Growing(Lookup):
         """
         horizon = check_number_of_layers(horizon)
         most = whole_number("most_states", most_states, 1)
-        grower, growth = fallback_closure(Functions(**declared), horizon, start)
+        try:
+            given = Functions(**declared)
+        except TypeError as error:  # a function that is missing, or an argument that there is not
+            raise TypeError(str(error).replace("Functions.__init__()", "Problem.growing()")) from None
+        grower, growth = fallback_closure(given, horizon, start)
         layers, terminal, naming, rooms = grower.layers()
         centers = grower.centers(rooms)
         tables = [layer.cost_features for layer in layers] + [each.cost_features for each in centers]

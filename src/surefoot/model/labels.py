@@ -148,6 +148,12 @@ class Register:
                 fix="Use one spelling for one thing.",
             )
 
+    def copy(self) -> Register:
+        """One that has seen the same, and goes on for itself."""
+        other = Register(self._kind, self._numbers)
+        other._seen = dict(self._seen)
+        return other
+
 
 class Names(Collection[Label]):
     """The labels of one step's states, in index order; without a list they are 0 … n-1.

@@ -118,7 +118,10 @@ def intensities_of(graph: LayeredGraph, given: float | Sequence[NDArray[Any]]) -
             raise InvalidInput("an intensity is between 0 and 1", got=repr(given))
         known = {id(rays): freeze(np.where(rays.center == NO_CENTER, FULL, float(given))) for rays in graph.rays}
         return tuple(known[id(rays)] for rays in graph.rays)
-    rows = [np.asarray(row, np.float64) for row in cast(Sequence[Any], given)]
+    rows = [row for each in given if (row := reals(each)) is not None] if isinstance(given, (list, tuple)) else []
+    if not isinstance(given, (list, tuple)) or len(rows) < len(given):
+        fix = "Give one number for all rays, or an array of numbers for each step."
+        raise InvalidInput("intensities are numbers", got=shown(given), fix=fix)
     sizes = [layer.n_pairs for layer in graph.layers]
     if [row.shape for row in rows] != [(size,) for size in sizes]:
         raise InvalidInput("intensities have the wrong shape", got=f"{[row.shape for row in rows]}, pairs are {sizes}")

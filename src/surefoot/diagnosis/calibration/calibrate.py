@@ -40,7 +40,6 @@ from surefoot.model.graph import FloatArray
 from surefoot.model.limit import Limit
 from surefoot.model.plant.plant import Plant
 from surefoot.model.problem import Problem
-from surefoot.model.rays import refuse_rays
 
 
 def calibrate(problem: Problem | Plant, log: Log, *, level: float = 0.95) -> Calibration:
@@ -51,7 +50,8 @@ def calibrate(problem: Problem | Plant, log: Log, *, level: float = 0.95) -> Cal
             calibrated as well.
         log: transitions with measured costs, usually of the fallback: a ``.csv``, ``.jsonl`` or ``.parquet`` file, a
             study's folder, rows (mappings), or columns (a mapping of arrays). Columns as for ``study.import_log``:
-            ``step``, ``state``, ``action``, ``next_state``, ``cost`` and, to find shared offsets, ``episode``.
+            ``step``, ``state``, ``action``, ``next_state``, ``cost``, of actions with an intensity ``intensity``, and,
+            to find shared offsets, ``episode``.
         level: the probability with which all bounds hold, and with which a truthful log is accused of nothing.
 
     Examples:
@@ -74,13 +74,13 @@ def calibrate(problem: Problem | Plant, log: Log, *, level: float = 0.95) -> Cal
             "calibrate needs a Problem", got=f"a {type(problem).__name__}", fix="For a World, pass world.problem."
         )
     level = probability("level", level)
-    refuse_rays(problem, "calibrate")
-    return calibrated(problem, _some(read_measurements(problem, log)), level)
+    about, data = read_measurements(problem, log)
+    return calibrated(about, _some(data), level)
 
 
 def _of_plant(plant: Plant, log: Log, level: float) -> Calibration:
-    data, apart = plant_measurements(plant, log)
-    found = calibrated(plant.problem, _some(data), level)
+    about, data, apart = plant_measurements(plant, log)
+    found = calibrated(about, _some(data), level)
     largest = dict(zip(plant.cells.names, apart.max(axis=0).tolist(), strict=True))
     said = disturbance_found(plant, apart)
     findings = (said, *found.findings) if said.grade == "error" else (*found.findings, said)

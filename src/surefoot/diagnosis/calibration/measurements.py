@@ -6,10 +6,10 @@ A log of a plant as measurements: exact states, exact features, and how far next
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,7 +31,8 @@ from surefoot.logs.rows import (
     step_in,
 )
 from surefoot.model.graph import FloatArray
-from surefoot.model.growing import refuse_growing
+from surefoot.model.growing import holding
+from surefoot.model.labels import Label, label_of
 from surefoot.model.plant.plant import Plant
 from surefoot.model.problem import Problem
 from surefoot.model.rays import FULL
@@ -67,26 +68,73 @@ class Measurements:
         return len(self.episode) > 0 and bool((self.episode != NO_EPISODE).all())
 
 
-def read_measurements(problem: Problem, log: Log) -> Measurements:
-    """Every row checked, as for an import; but a successor outside the declared support is news here, not an error."""
+def read_measurements(problem: Problem, log: Log) -> tuple[Problem, Measurements]:
+    """Every row checked, as for an import; but a successor outside the declared support is news here, not an error.
+
+    And the problem that the rows are of: where it grows, with all states that were logged and what may follow there.
+    """
     if problem.graph.several_rows:
         raise InvalidInput(
             "calibrate takes one cost row per action, or one per triplet",
             got="some action has several, and a log does not say which was measured",
             fix="Of a plant, give the Plant; else declare the log's own problem with the exact features.",
         )
+    listed = _listed(log, problem.horizon - 1)
+    problem = holding(problem, _named(problem, listed))
     reader = RowReader(problem)
-    return _arrays(problem, *fitting(problem, log, lambda row: reader.read(row, outside=True)))
+    rows, episode = fitting(problem, listed, lambda row: _as_played(problem, reader.read(row, outside=True)))
+    return problem, _arrays(problem, rows, episode)
+
+
+def _named(problem: Problem, listed: Listed) -> Iterator[tuple[int, Label, list[Label]]]:
+    """The steps, states and actions of a log. Where a cell can be read in two ways it is a state that is known, or one
+    of the kind of those that are. What does not fit is left aside: the reader says why."""
+    kinds = {type(name) for name in problem.naming.states[0]}
+    for _, row in listed.rows:
+        try:
+            h = step_in(entry(row, "step"))
+            states, actions = (
+                [label_of(each, f"column {name!r}") for each in readings(row.get(name))] for name in ("state", "action")
+            )
+        except SurefootError:
+            continue
+        if type(h) is int and 0 <= h < problem.horizon:
+            known = [name for name in states if problem.naming.states[h].find(name) is not None]
+            alike = [name for name in states if type(name) in kinds]
+            for name in (known or alike)[:1]:
+                yield h, name, actions if h < problem.horizon - 1 else []
+
+
+def _as_played(problem: Problem, row: LoggedTransition) -> LoggedTransition:
+    """At intensity 0 an action is its centre, and what may follow is what may follow that."""
+    if row.edge == LAST or row.intensity > 0.0:
+        return row
+    layer, centre, edge = problem.graph.layers[row.step], int(problem.graph.rays[row.step].center[row.pair]), row.edge
+    if edge != OUTSIDE:
+        own = range(*layer.pair_ptr[centre : centre + 2].tolist())
+        edge = next((each for each in own if layer.successor[each] == layer.successor[edge]), OUTSIDE)
+    return replace(row, pair=centre, edge=edge, intensity=FULL)
+
+
+class Listed(NamedTuple):
+    """A log's rows, each with its place in it."""
+
+    source: str
+    rows: list[Row]
+
+
+def _listed(log: Log, last: int) -> Listed:
+    return Listed(str(log) if isinstance(log, (str, Path)) else "", list(_rows(log, last)))
 
 
 def fitting(
-    problem: Problem, log: Log, read: Callable[[Mapping[str, Any]], LoggedTransition]
+    problem: Problem, listed: Listed, read: Callable[[Mapping[str, Any]], LoggedTransition]
 ) -> tuple[list[tuple[str, LoggedTransition]], NDArray[np.int64]]:
     """Every row of a log with its place in it, and the numbers of their episodes; what does not fit is refused."""
     found, names = list[tuple[str, LoggedTransition]](), list[int]()
     known: dict[str, int] = {}
     faults: list[str] = []
-    for place, row in _rows(log, problem.horizon - 1):
+    for place, row in listed.rows:
         try:
             taken = read(row)
             episode = row.get("episode")
@@ -99,9 +147,8 @@ def fitting(
         found.append((place, taken))
         names.append(NO_EPISODE if key is None else known.setdefault(key, len(known)))
     if faults:
-        source = str(log) if isinstance(log, (str, Path)) else ""
         fix = "Correct or remove these rows and try again."
-        raise InvalidInput("the log does not fit the problem", where=source, got="; ".join(faults), fix=fix)
+        raise InvalidInput("the log does not fit the problem", where=listed.source, got="; ".join(faults), fix=fix)
     if NO_EPISODE in names and problem.shared_offsets:
         fix = "Add a column 'episode': rows of one episode share an offset, and are judged together."
         raise InvalidInput("a limit declares episode_noise, so every row needs its episode", fix=fix)
@@ -138,12 +185,19 @@ def _arrays(problem: Problem, rows: list[tuple[str, LoggedTransition]], episode:
         row = rows[i][1]
         table = graph.terminal.cost_features if row.edge == LAST else graph.layers[row.step].cost_features
         assert table is not None
-        return np.asarray(table[place(row)], np.float64)
+        own = np.asarray(table[place(row)], np.float64)
+        if row.intensity == FULL:
+            return own
+        zero = graph.rays[row.step].cost_features[place(row)]
+        return np.asarray((1.0 - row.intensity) * zero + row.intensity * own)
 
     inside = [i for i, (_, row) in enumerate(rows) if row.edge != OUTSIDE]
     kept = [i for i in inside if rows[i][1].cost is not None]
     x = np.array([features(i) for i in kept]).reshape(len(kept), graph.cost_dim)
     places = np.array([place(rows[i][1]) for i in kept], np.int64)
+    if problem.has_rays:  # the same transition at another intensity is another
+        keys = np.column_stack([places, [rows[i][1].intensity for i in kept]])
+        places = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
     return _gathered(problem, rows, episode, kept, x, places, len(inside))
 
 
@@ -215,44 +269,63 @@ def _edges(problem: Problem, h: int, first: int, end: int) -> tuple[int, int]:
     return first + order[0], first + order[-1]
 
 
-def plant_measurements(plant: Plant, log: Log) -> tuple[Measurements, FloatArray]:
-    """The measurements, with features at exact states, and (n, coordinates) how far each next state was from the model
-    that comes nearest.
+def plant_measurements(plant: Plant, log: Log) -> tuple[Problem, Measurements, FloatArray]:
+    """The problem that they are of, where it grows with all cells that were logged; the measurements, with features at
+    exact states; and (n, coordinates) how far each next state was from the model that comes nearest.
 
     Rows are as for a problem, with exact states, a list of numbers or by name; ``action`` is the input.
     """
-    refuse_growing(plant.problem, "calibrating a plant")
-    reader = RowReader(plant.problem)
+    listed = _listed(log, plant.horizon - 1)
+    problem = holding(plant.problem, _cells(plant, listed))
+    reader = RowReader(problem)
     apart: list[FloatArray] = []
     features: list[FloatArray] = []
 
     def read(row: Any) -> LoggedTransition:
-        h = step_in(entry(row, "step"))
-        if type(h) is not int or not 0 <= h < plant.horizon - 1:
-            raise InvalidInput("no such step", got=f"{h!r}, steps are 0 … {plant.horizon - 2}")
-        x, after = (plant.cells.point(f"column {name!r}", readings(entry(row, name))[0]) for name in _STATES)
-        given, cell = _input(readings(entry(row, "action"))[0]), plant.cell(x)
-        number, intensity = plant.placed(h, x, given)
-        u = plant.inputs.values[number] if intensity == FULL else given
-        pair, layer = cell * len(plant.inputs) + number, plant.problem.graph.layers[h]
+        h, x, number, u = _played(plant, row)
+        after = plant.cells.point("column 'next_state'", readings(entry(row, "next_state"))[0])
+        state, layer = problem.naming.states[h].find(plant.cell(x)), problem.graph.layers[h]
+        assert state is not None
+        pair = int(layer.state_ptr[state]) + number
         cost, partly = reader.cost(row)
         apart.append(_nearest(plant, h, x, u, after))
         features.append(plant.features(h, x, u, after))
         edge = OUTSIDE
         if plant.may_follow(h, x, u, after):
             first, end = int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1])
-            edge = first + int(np.flatnonzero(layer.successor[first:end] == plant.cell(after))[0])
-        return LoggedTransition(h, cell, pair, edge, cost, partly, tuple(after.tolist()))
+            there = problem.naming.states[h + 1].find(plant.cell(after))
+            edge = first + int(np.flatnonzero(layer.successor[first:end] == there)[0])
+        return LoggedTransition(h, state, pair, edge, cost, partly, tuple(after.tolist()))
 
-    rows, episode = fitting(plant.problem, log, read)
+    rows, episode = fitting(problem, listed, read)
     kept = [i for i, (_, row) in enumerate(rows) if row.cost is not None]
-    x = np.array([features[i] for i in kept]).reshape(len(kept), plant.problem.graph.cost_dim)
+    x = np.array([features[i] for i in kept]).reshape(len(kept), problem.graph.cost_dim)
     place = np.unique(x, axis=0, return_inverse=True)[1].reshape(-1)
-    data = _gathered(plant.problem, rows, episode, kept, x, place, len(rows))
-    return data, np.array(apart).reshape(-1, plant.cells.dim)
+    data = _gathered(problem, rows, episode, kept, x, place, len(rows))
+    return problem, data, np.array(apart).reshape(-1, plant.cells.dim)
 
 
-_STATES = ("state", "next_state")
+def _cells(plant: Plant, listed: Listed) -> Iterator[tuple[int, Label, list[Label]]]:
+    """The steps, cells and inputs of a log; what does not fit is left aside: the reader says why."""
+    for _, row in listed.rows:
+        try:
+            h, x, number, _ = _played(plant, row)
+        except SurefootError:
+            continue
+        yield h, plant.cell(x), [number]
+
+
+def _played(plant: Plant, row: Mapping[str, Any]) -> tuple[int, FloatArray, int, Any]:
+    """Step, state, number of the input or of its ray, and the input of a row."""
+    h = step_in(entry(row, "step"))
+    if type(h) is not int or not 0 <= h < plant.horizon - 1:
+        raise InvalidInput("no such step", got=f"{h!r}, steps are 0 … {plant.horizon - 2}")
+    x = plant.cells.point("column 'state'", readings(entry(row, "state"))[0])
+    if plant.cell(x) == plant.cells.outside:
+        raise InvalidInput("the state is outside the box of states", where="column 'state'", got=repr(x.tolist()))
+    given = _input(readings(entry(row, "action"))[0])
+    number, intensity = plant.placed(h, x, given)
+    return h, x, number, plant.inputs.values[number] if intensity == FULL else given
 
 
 def _input(given: Any) -> Any:

@@ -27,7 +27,7 @@ from surefoot.worlds.world import World
 __all__ = ["throttle"]
 
 IDLE, FULL = 0.0, 1.0
-SIZES = {**thermal.SIZES, "large": (16, 13)}  # size -> (resolution, horizon)
+SIZES = {**thermal.SIZES, "large": (12, 13)}  # size -> (resolution, horizon)
 
 
 def throttle(
@@ -45,7 +45,7 @@ def throttle(
 
     Args:
         size: ``"testing"``, ``"small"`` or ``"medium"``: resolution and horizon of the thermal world of that size; or
-            ``"large"``, a grid five times as fine.
+            ``"large"``, a grid four times as fine as medium's.
         levels: None for a continuous throttle, a ray; otherwise the number of fixed openings, evenly from idle to full.
         resolution: how fine the grid of heats is, instead of the usual one.
         horizon: number of steps, instead of the usual one.
