@@ -22,6 +22,8 @@ KINDS = (  # dimension, features of x', endless, rays
     (3, False, False, False),
     (1, False, True, True),
     (2, False, False, True),
+    (1, True, True, True),
+    (2, True, False, True),
 )
 
 

@@ -45,10 +45,14 @@ def test_cells_of_an_endless_coordinate_tile_the_line_and_the_audit_counts_alike
     assert not leaves[inside & (values + 0.25 < edge[-1])].any()
 
 
-@pytest.mark.parametrize("rays", [False, True])
-def test_a_study_of_a_plant_without_an_edge_is_audited(tmp_path: Path, seed: int, rays: bool) -> None:
+def arriving(h: int, x: Any, u: float, x_next: Any) -> list[Any]:
+    return [1.0, x[0], u, 0.1 * x_next[0]]
+
+
+@pytest.mark.parametrize("changed", [{}, {"rays": True}, {"rays": True, "measures": arriving}])
+def test_a_study_of_a_plant_without_an_edge_is_audited(tmp_path: Path, seed: int, changed: dict[str, Any]) -> None:
     path = tmp_path / "tank.study"
-    played(path, 8, seed, endless(rays=rays))
+    played(path, 8, seed, endless(**changed))
     report = sf.audit(path)
     assert report.clean, str(report)
     assert report.counts["grow"] > 0

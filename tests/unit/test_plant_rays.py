@@ -73,11 +73,6 @@ def test_reach_is_asked_for_all_inputs_between_two() -> None:
     assert not tank(models=steep, reach=reach).check(3000).refuted
 
 
-def test_a_plant_that_grows_has_no_rays_where_features_depend_on_the_next_state() -> None:
-    with pytest.raises(InvalidInput, match="a plant that grows has no rays where"):
-        tank(most_states=1000, measures=lambda h, x, u, x_next: [1.0, x[0], u, x_next[0]])
-
-
 def test_features_that_bend_along_a_ray_are_refuted() -> None:
     found = tank(measures=lambda h, x, u: [1.0, x[0], u * u]).check(3000)
     assert "a feature is not affine along a ray" in str(found)

@@ -54,6 +54,7 @@ class Functions:
     terminal_cost_features: Callable[[Label], ArrayLike | None] | None = None
     forbidden: Forbidden | None = None
     center: Center | None = None
+    center_cost_features: Callable[[int, Label, Label], ArrayLike] | None = None  # with cost rows of pairs alone
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -180,6 +181,9 @@ class Explorer:
 
     def __init__(self, given: Functions) -> None:
         self.given, self.by_pair = given, by_pair(given.cost_features, given.transition_features)
+        if given.center_cost_features is not None and not (self.by_pair and given.center is not None):
+            fix = "Leave it out: with cost features of triplets those of the centre are asked for."
+            raise InvalidInput("center_cost_features is for rays whose cost rows belong to actions", fix=fix)
         self._states = Register("state")
         self._actions = Register("action")
         self._cost_dim: int | None = None
@@ -199,6 +203,11 @@ class Explorer:
     @property
     def transition_dim(self) -> int:
         return self._transition_dim or 0
+
+    @property
+    def rows_at_zero(self) -> bool:
+        """Rays have cost rows of their own at intensity 0; else those of their centre's pair."""
+        return not self.by_pair or self.given.center_cost_features is not None
 
     # --- what a step becomes ----------------------------------------------------------------------------
 
@@ -236,7 +245,7 @@ class Explorer:
         """The rays of a step (spec 9)."""
         if self.given.center is None:
             return None
-        at_zero = None if self.by_pair else table(draft.x0, self.cost_dim)
+        at_zero = table(draft.x0, self.cost_dim) if self.rows_at_zero else None
         return Centers(freeze(np.array(draft.center, np.int64)), at_zero)
 
     # --- what a state has -------------------------------------------------------------------------------
@@ -258,6 +267,8 @@ class Explorer:
         x0: tuple[FloatArray, ...] = ()
         if number is not None and not self.by_pair:
             x0 = tuple(self.cost_features_of(h, s, middle, s2) for s2 in after)
+        elif number is not None and self.given.center_cost_features is not None:
+            x0 = tuple(self._rows("center_cost_features", self.given.center_cost_features, h, s, a))
         phi = list[FloatArray]()
         for k, s2 in enumerate(after if self.given.transition_features is not None else ()):
             row = self.transition_features_of(h, s, a if k < len(own) else middle, s2)
@@ -364,7 +375,10 @@ class Explorer:
 
     def rows_of(self, h: int, s: Label, a: Label) -> list[FloatArray]:
         """The cost rows of a pair: one vector, or a table of several."""
-        value = call("cost_features", self.given.cost_features, h, s, a)
+        return self._rows("cost_features", self.given.cost_features, h, s, a)
+
+    def _rows(self, name: str, function: Callable[..., ArrayLike], h: int, s: Label, a: Label) -> list[FloatArray]:
+        value = call(name, function, h, s, a)
         rows = value if isinstance(value, np.ndarray) and value.ndim == 2 and len(value) else [value]
         found = [vector("cost feature", row, self._cost_dim, _place(h, s, a)) for row in rows]
         self._cost_dim = len(found[0])

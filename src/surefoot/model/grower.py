@@ -181,8 +181,8 @@ class Grower:
         return pairs, rows, np.array(draft.reward[pairs[0] - draft.pair :]), x
 
     def _at_zero(self, draft: Draft) -> list[FloatArray]:
-        """The new cost rows of a layer at intensity 0: as they are drafted, or, of pairs, those of their centres."""
-        if not self._explorer.by_pair:
+        """The new cost rows of a layer at intensity 0: as they are drafted, or those of their centres' pairs."""
+        if self._explorer.rows_at_zero:
             return draft.x0
         ends = [0, *(end - draft.row for end in draft.row_ptr)]
         own = [pair if center == NO_CENTER else center - draft.pair for pair, center in enumerate(draft.center)]
@@ -259,9 +259,9 @@ class Grower:
         """The rays of every layer; none where no action has an intensity."""
         if self._explorer.given.center is None:
             return []
-        by_pair = self._explorer.by_pair
+        own = self._explorer.rows_at_zero
         return [
-            Centers(room["center"].array, None if by_pair else room["center_cost_features"].array)
+            Centers(room["center"].array, room["center_cost_features"].array if own else None)
             for room in rooms[: self._last]
         ]
 

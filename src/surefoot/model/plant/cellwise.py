@@ -38,6 +38,7 @@ class CellTables:
     rows: list[FloatArray]  # (R, dc)
     chances: list[dict[int, FloatArray]]  # by successor (models,)
     reward: list[float]
+    zero: list[FloatArray]  # (R, dc) of rays at intensity 0, where these are not the rows of their centre
 
 
 class Cellwise:
@@ -69,7 +70,17 @@ class Cellwise:
             "forbidden": lambda h, cell: self._plant.is_forbidden(cell),
             "fallback": own,
             **({"center": own} if self._plant.rays else {}),
+            **(
+                {"center_cost_features": lambda h, cell, i: none if cell == outside else self.at(h, cell).zero[i]}
+                if self._rows_at_zero
+                else {}
+            ),
         }
+
+    @property
+    def _rows_at_zero(self) -> bool:
+        """At intensity 0 a ray's rows are those of the boxes of the whole ray, not of its centre alone."""
+        return self._plant.rays and self._plant.measures.of_next
 
     def at(self, h: int, cell: int) -> CellTables:
         return self._made(0 if self._plant.same_at_every_step else h, cell)
@@ -79,21 +90,28 @@ class Cellwise:
 
     def _make(self, h: int, cell: int) -> CellTables:
         plant, (low, high) = self._plant, self._plant.cells.bounds(np.array([cell]))
-        middle, found, centre = self._centre(cell), CellTables([], [], [], []), plant.centre(h, cell)
+        middle, found, centre = self._centre(cell), CellTables([], [], [], [], []), plant.centre(h, cell)
         for u in plant.inputs.values:
             ends = (u,) if centre is None else (plant.inputs.values[centre], u)
             boxes = plant.reach.over(h, low, high, *ends)
             following = successors(plant.cells, boxes)[1]
             found.successors.append(following.tolist())
             found.rows.append(self._rows(h, low, high, boxes, u))
+            if self._rows_at_zero:
+                found.zero.append(self._rows(h, low, high, boxes, ends[0]))
             x = low + self._nodes[0] * (high - low)
             landing = cell_chances(plant.cells, plant.reach, h, x, self._nodes[1], u, following)
             found.chances.append(dict(zip(following.tolist(), landing, strict=True)))
             found.reward.append(plant.reward(h, middle, u))
-        together = [np.hstack(found.rows)] if plant.rays else found.rows  # a ray has a row for each of its centre's
+        if self._rows_at_zero:
+            together = [np.hstack(both) for both in zip(found.rows, found.zero, strict=True)]
+        else:
+            together = [np.hstack(found.rows)] if plant.rays else found.rows  # a ray has a row for each of its centre's
         for i, rows in enumerate(found.rows):
-            first = np.unique(together[i % len(together)], axis=0, return_index=True)[1]
-            found.rows[i] = rows[np.sort(first)]
+            first = np.sort(np.unique(together[i % len(together)], axis=0, return_index=True)[1])
+            found.rows[i] = rows[first]
+            if self._rows_at_zero:
+                found.zero[i] = found.zero[i][first]
         return found
 
     def _rows(self, h: int, low: FloatArray, high: FloatArray, boxes: Any, u: Any) -> FloatArray:

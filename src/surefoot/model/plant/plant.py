@@ -153,9 +153,6 @@ class Plant(Chooser):
             "stationary_transitions": stationary_transitions,
         }
         grows = self.cells.endless or most_states is not None
-        if grows and self.rays and self.measures.of_next:
-            fix = "Give every range its ends and leave out most_states=, or leave out rays=."
-            raise InvalidInput("a plant that grows has no rays where features depend on the next state", fix=fix)
         try:
             self.problem = growing_problem(self, most_states, longest_row) if grows else self._problem()
         except InvalidInput as error:
