@@ -1,6 +1,6 @@
 """Expanding pairs of a graph that grows (surefoot.model.growing), one after the other.
 
-What is added is drafted in lists, one per array of a layer, and appended to the arrays in the end.
+Additions are collected in lists, one per array of a layer, and appended to the arrays at the end.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NOT_EXPANDED: Label = "(not expanded)"  #: the name of the state OUTSIDE, and of
 
 
 class Grower:
-    """Expands pairs, one after the other; :meth:`problem` is then what has grown."""
+    """Expands pairs one after the other; :meth:`problem` returns the larger problem."""
 
     def __init__(self, explorer: functions.Explorer, horizon: int, base: Problem | None) -> None:
         self._declared, self._explorer, self._base = explorer.given, explorer, base
@@ -101,9 +101,9 @@ class Grower:
     # --- pairs ------------------------------------------------------------------------------------------
 
     def expand(self, h: int, pair: int, room: int) -> list[int] | None:
-        """Add the successors of a pair; the new states among them. Where these are more than there is ``room`` for,
-        nothing is added, the pair counts as refused, and the answer is None. A ray (spec 9) takes its centre along,
-        whose successors are among its own."""
+        """Add the successors of a pair and return the new states. If these are more than ``room``, nothing is added,
+        the pair is recorded as refused and the answer is None. Expanding a ray (spec 9) expands its centre too: the
+        centre's successors are among the ray's."""
         state, action, (first, end) = self._owner(h, pair)
         if self._leads(h, first) != OUTSIDE:
             return []
@@ -320,7 +320,7 @@ class Grower:
         return replace(base, graph=grown, naming=naming, growth=growth)
 
     def _check(self, layers: Sequence[Layer], terminal: Terminal, naming: Naming) -> None:
-        """Every rule of a problem, of what was added."""
+        """Apply every rule of a problem to what was added."""
         for h, (layer, draft) in enumerate(zip(layers, self._drafts, strict=False)):
             if draft.labels:
                 part = layer.part(draft.state, layer.n_states)[-1]
@@ -338,7 +338,7 @@ class Grower:
             self._refuse_long(x, partial(names.at_state, self._last))
 
     def _refuse_long(self, x: Features, place: Callable[[int], str]) -> None:
-        """All that is fixed before any data, guards and tolerances, counts on rows that are no longer than declared."""
+        """Guards and tolerances are fixed before any data and rely on the declared longest row."""
         assert self._base is not None
         longest, lengths = self._base.graph.largest_cost_norm(), row_norms(x)
         row = int(lengths.argmax()) if len(lengths) else -1

@@ -1,12 +1,12 @@
 """Problems that grow: the graph holds what is expanded, and one state of each step for all the rest (spec 9).
 
 A state is *added* with all its actions, their rewards, cost rows and transition features. A pair is *expanded* when all
-its successors are states of the graph. Until then its triplets lead to the state OUTSIDE of the next step. That one is
-forbidden, so nothing that may lead there is certified; it has one action, whose rows are those of the fallback at the
-same step, which leads outside again for the largest reward: what is not expanded is hoped to be the best that could be.
+its successors are states of the graph. Until then its triplets lead to the state OUTSIDE of the next step. OUTSIDE is
+forbidden, so nothing that may lead there is certified. It has one action, with the fallback's rows of the same step,
+which leads outside again and earns the largest reward: hope assumes the best of whatever is not expanded.
 
-Everything is appended, so that an index means the same in all problems that grow out of one: states, pairs, triplets
-and rows keep their numbers, and of what was there only triplets that led outside change, to where they lead.
+Growth only appends: states, pairs, triplets and rows keep their numbers in every problem that grows out of this one.
+The only entries that change are successors of newly expanded pairs, from OUTSIDE to where they lead.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Growth:
 
 
 def fallback_closure(declared: Functions, horizon: int, start: Label | list[Label]) -> tuple[Grower, Growth]:
-    """The starts and all that the fallback may reach from them, everything else unexpanded; and how it grows from
-    there, but for its rooms."""
+    """The starts and everything the fallback may reach from them; all other pairs are unexpanded. With it the Growth to
+    continue from, still without its rooms."""
     explorer = functions.Explorer(declared)
     starts = functions.start_labels(start)
     grower = Grower(explorer, horizon, None)
@@ -148,9 +148,10 @@ def fully_grown(problem: Problem, most: int) -> Problem | None:
 
 
 def holding(problem: Problem, logged: Iterable[tuple[int, Label, Sequence[Label]]]) -> Problem:
-    """The problem with these states, each a step, its name and some of its actions, and with all that may follow these:
-    the functions tell that of any state, whether a learner has use for it or not. For reading logs; nothing learns with
-    it, and the problem itself does not grow. One that does not grow is returned as it is.
+    """A copy of the problem that holds some logged states, each a step, a name and actions, with these expanded.
+
+    The user's functions say what may follow in any state, whether a learner can use it or not. The copy is for reading
+    logs: nothing learns with it, and the problem itself stays as it is. A problem that does not grow is returned.
     """
     if problem.growth is None:
         return problem
@@ -184,7 +185,7 @@ class Growing(Lookup):
         stationary_transitions: bool = False,
         **declared: Any,
     ) -> Problem:
-        """Declare a problem by the functions of :meth:`from_functions`, of which only what can be used is looked at.
+        """Declare a problem by the functions of :meth:`from_functions`; only states that can be used are looked at.
 
         The graph begins with what the fallback may reach. Between two plans a learner expands the actions whose own
         costs keep the limits, what it hopes for first, and never holds more than ``most_states`` states: there may be

@@ -1,8 +1,8 @@
-"""What a plan looks at together in a problem with rays: many steps at once, and what is equal once (spec 9).
+"""How a plan shares work in a problem with rays: steps are handled together, and equal things once (spec 9).
 
-Steps whose costs follow the same γ, under the same limits and beside the same anchors, are a *group*: in a stationary
-problem all of them. Their layers are laid one after the other. Pairs with equal cost rows are of one *kind*: they have
-one largest intensity, and their rows are bounded once.
+Steps whose costs follow the same γ, under the same limits and with the same anchors, form a *group*; in a stationary
+problem that is all of them. Their different layers are laid end to end, and steps with equal layers share one. Pairs
+with equal cost rows are of one *kind*: their largest intensity is found once, and their rows are bounded once.
 """
 
 from __future__ import annotations

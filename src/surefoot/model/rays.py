@@ -36,7 +36,7 @@ Intensities = tuple[FloatArray, ...]
 
 
 def refuse_rays(problem: Problem, who: str) -> None:
-    """For whatever does not know intensities: to ignore them would be to play all actions in full."""
+    """Refuse rays where intensities are not supported: ignoring them would mean playing every action in full."""
     if problem.graph.rays:
         raise InvalidInput(
             f"{who} does not know intensities",

@@ -1,11 +1,12 @@
 """Which actions of a growing graph are expanded next (spec 9).
 
-An action may be expanded once all its own cost rows keep the limits by the upper bounds of the plan in force: of the
-others nothing would be certified whatever follows. Of a plant, one of its rows suffices: where the plant really is it
-may be certified though its cell is not. Rows of a ray are those at the intensity that they certify. First come those on
-the way of the policy that is hoped for, from the first step to the last, and in new states on that way the action with
-the largest reward, which is what the policy would play there; then all others, likewise from the first step on. The
-bounds of new rows are those that the plan would have given them, so that one growth goes as deep as it can.
+An action is expanded once its own cost rows keep the limits by the upper bounds of the plan in force; any other could
+not be certified, whatever follows it. For a plant one such row is enough: the action may then be certified at the exact
+state even if it is not for the whole cell. The rows of a ray are taken at the intensity that they certify.
+
+Actions that the hoped-for policy plays come first, from the first step to the last; in states added on its way, the
+action with the largest reward stands for its choice. All other actions follow, again from the first step on. New rows
+are bounded by the ellipsoids of the plan, so one growth can go several steps deep.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ Queue = dict[tuple[bool, int], list[int]]
 
 
 def to_expand(problem: Problem, bounds: CostBounds) -> tuple[BoolArray, ...]:
-    """H-1 of (N,): unexpanded pairs whose own cost rows keep the limits, of several rows one, but for those that there
-    was no room for. None if the bounds contradict each other."""
+    """H-1 of (N,): unexpanded pairs whose own cost rows keep the limits (one row, where a pair has several), except
+    those refused for lack of room. No pair at all if the bounds contradict each other."""
     graph, growth = problem.graph, problem.growth
     if growth is None or not bounds.consistent:
         return tuple(np.zeros(layer.n_pairs, bool) for layer in graph.layers)
@@ -61,7 +62,7 @@ def grown(plan: Plan) -> Problem | None:
 
 
 def grown_by(problem: Problem, bounds: CostBounds) -> Problem:
-    """The problem with all expanded that bounds alone, of no plan, let be expanded."""
+    """The problem with everything expanded that these bounds allow, without a plan to order it."""
     waiting = to_expand(problem, bounds)
     if not any(mask.any() for mask in waiting):
         return problem

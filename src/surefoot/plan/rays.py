@@ -14,9 +14,9 @@ and the root where f rises through c̄ is the right end of the interval that the
 ellipsoids (any of them may certify), the least over cost rows and limits (all have to keep). Model errors and
 tolerances add |ρ(α)|, which is piecewise linear; so is ‖z(α)‖₁ of a prior: the equation is solved piece by piece.
 
-The very same with −cost and the ray turned round gives the least intensity that is proved unsafe: below it a ray is
-*hopeful*. What is found is checked against the bounds that certify, and lowered until they agree: a closed form that
-were wrong would certify nothing.
+The same with −cost, from the far end, gives the least intensity that is proved unsafe: below it a ray is *hopeful*.
+Every intensity found is checked against the bounds that certify, and lowered until they agree: an error in the closed
+form would certify nothing.
 """
 
 from __future__ import annotations

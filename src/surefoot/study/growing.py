@@ -1,8 +1,8 @@
-"""A study of a problem that grows (spec 9): what a growth leaves behind, and how functions come back to a study.
+"""A study of a problem that grows (spec 9): what a growth writes, and how a reopened study gets its functions back.
 
-Between two episodes the graph may grow. The larger graph is written beside the journal, whole, and then the record that
-names it; so whoever reads the study, and the audit above all, needs no functions. A study that is reopened without them
-continues with the graph as it is; given the problem again, it grows further, from the pairs that the records list.
+Between two episodes the graph may grow. The whole larger graph is written beside the journal first, then the record
+that names it, so that readers of the study, above all the audit, need no functions. Reopened without the functions, a
+study continues with the graph as it is; given the problem again, it replays the recorded expansions and grows further.
 """
 
 from __future__ import annotations
