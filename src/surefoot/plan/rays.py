@@ -154,11 +154,14 @@ def _end(x: FloatArray, anchors: Anchors | None, known: CostEllipsoids, balls: R
 def _balls(anchors: Anchors | None, known: CostEllipsoids) -> RayBalls:
     beside, own = known.family.known(anchors), known.balls
     k = len(known.family.members)
+    # One layout whatever the shape, or the kernels would be compiled for each.
+    centres = np.concatenate([np.zeros_like(known.centres[:1]), known.centres])
+    radii = np.vstack([own.norms, known.radii])
     return RayBalls(
         weights=own.weights,  # its first are ones: of the ball of the norm
         shape=np.vstack([np.zeros((1, k), np.int64), own.shape]),
-        centres=np.concatenate([np.zeros_like(known.centres[:1]), known.centres]),
-        radii=np.vstack([own.norms, known.radii]),
+        centres=np.ascontiguousarray(centres),
+        radii=np.ascontiguousarray(radii),
         errors=own.errors,
         guards=own.guards,
         prior_guards=own.prior_guards,
