@@ -27,6 +27,8 @@ demo: $(VENV)/.plot  ## watch it learn on a small world
 	$(BIN)/surefoot demo $(ARGS)
 
 test: export OPENBLAS_NUM_THREADS := 1
+# Images that forget bytecode would compile every module again in every process that a test starts.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/.test  ## run the tests (SEED=3 for another seed, ARGS='-k ridge' for pytest, ARGS=--thorough for ten seeds per claim)
 	@echo "test: two processes, seed $(SEED), one BLAS thread each"
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 10 --seed=$(SEED) $(ARGS)
