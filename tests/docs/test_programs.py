@@ -1,4 +1,4 @@
-"""Every program in the README and the docs runs, and prints what the page says it prints.
+"""Every program in the README and the docs prints what the page says it prints, and every command runs.
 
 After a change that alters what they print: ``python -m tests.docs.test_programs`` writes the new output into the pages.
 """
@@ -24,11 +24,14 @@ import surefoot as sf
 from surefoot import cli
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted(
-    path for path in [ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")] if "```python" in path.read_text("utf-8")
-)
 PROGRAM = re.compile(r"```python\n(.*?)```(?:\n```text\n(.*?)```)?", re.DOTALL)
+COMMANDS = re.compile(r"^surefoot .*$", re.MULTILINE)
 NUMBER = re.compile(r" *\d+(?:\.\d+)?")
+PAGES = sorted(
+    path
+    for path in [ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")]
+    if PROGRAM.search(text := path.read_text("utf-8")) or COMMANDS.search(text)
+)
 
 
 def numbers(text: str) -> list[float]:
@@ -44,16 +47,32 @@ def printed_by(source: str, names: dict[str, Any], page: Path) -> str:
     return printed.getvalue()
 
 
+def run_commands(commands: Iterable[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """(Lines behind a ``$`` are shown, not run: they take long, or hold what only their reader has.)"""
+    for command in commands:
+        words = shlex.split(command, comments=True)
+        if words[1] == "run" and "--on" not in words:
+            words += ["--jobs", "1"]  # in this process, which has compiled everything
+        monkeypatch.setattr(sys, "argv", words)
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert not ended.value.code, command
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_program_prints_what_the_page_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_print_what_the_page_says_and_commands_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}  # a page is one session, as a reader would type it
-    for source, expected in PROGRAM.findall(page.read_text(encoding="utf-8")):
+    text = page.read_text(encoding="utf-8")
+    for source, expected in PROGRAM.findall(text):
         said, found = expected, printed_by(source, names, page)
         assert NUMBER.sub("#", found) == NUMBER.sub("#", said), source
         assert numbers(found) == pytest.approx(numbers(said), rel=0.05), source
     for problem in declared(names.values()):
         assert sf.check(problem).errors == []
+    run_commands(COMMANDS.findall(text), monkeypatch)  # with the files that the programs wrote
 
 
 def declared(values: Iterable[Any]) -> Iterator[sf.Problem]:
@@ -100,32 +119,6 @@ def test_a_foreign_environment_in_25_lines() -> None:
     bare, shielded = printed_by(source, {}, example).splitlines()
     assert int(bare.split()[1]) > 100
     assert shielded == "shielded: 0 falls in 3000 steps"
-
-
-COMMANDS = re.compile(r"^surefoot .*$", re.MULTILINE)
-
-
-@pytest.mark.parametrize(
-    "page",
-    [path for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")] if COMMANDS.search(path.read_text("utf-8"))],
-    ids=lambda page: page.name,
-)
-def test_every_command_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """(Lines behind a ``$`` are shown, not run: they take long, or hold what only their reader has.)"""
-    text = page.read_text(encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    if any(".json" in command for command in COMMANDS.findall(text)):  # which a program of the page has written
-        names: dict[str, Any] = {}
-        for source, _ in PROGRAM.findall(text):
-            printed_by(source, names, page)
-    for command in COMMANDS.findall(text):
-        words = shlex.split(command, comments=True)
-        if words[1] == "run" and "--on" not in words:
-            words += ["--jobs", "1"]  # in this process, which has compiled everything
-        monkeypatch.setattr(sys, "argv", words)
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        assert not ended.value.code, command
 
 
 def rewrite(page: Path) -> None:
