@@ -90,9 +90,15 @@ def seed(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.fixture(scope="session")
-def seeds(request: pytest.FixtureRequest, seed: int) -> range:
+def thorough(request: pytest.FixtureRequest) -> bool:
+    """Every case, not a set that covers them."""
+    return bool(request.config.getoption("--thorough"))
+
+
+@pytest.fixture(scope="session")
+def seeds(thorough: bool, seed: int) -> range:
     """The seeds that a statistical claim is asked of: other ones for every ``seed``."""
-    n = 10 if request.config.getoption("--thorough") else 4
+    n = 10 if thorough else 4
     return range(n * seed, n * (seed + 1))
 
 

@@ -207,12 +207,13 @@ WORLDS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_compiled_and_step_by_step_are_the_same_to_the_bit(agent: str, seed: int) -> None:
-    """Every agent on every kind of world; each kind of noise with every agent, and over agents with every world."""
+def test_compiled_and_step_by_step_are_the_same_to_the_bit(agent: str, seed: int, thorough: bool) -> None:
+    """Every agent on half of the kinds of worlds, every kind under several agents; with --thorough, each on each."""
     turn = list(AGENTS).index(agent)
     worlds = [sf.worlds.make("thermal/testing", noise=NOISES[turn % 3])]
     for number, options in enumerate(WORLDS.values()):
-        worlds.append(certified_world(1000 * seed + 100 * turn + number, NOISES[(turn + number) % 3], **options))
+        if thorough or number % 2 == turn % 2:
+            worlds.append(certified_world(1000 * seed + 100 * turn + number, NOISES[(turn + number) % 3], **options))
     for world in worlds:
         compiled, stepped = (AGENTS[agent](world.problem) for _ in range(2))
         one = sf.run(compiled, world, 40, seed)
