@@ -60,7 +60,7 @@ MADE: dict[str, Callable[[], sf.Problem]] = {
     "growing": walk,
 }
 REFUSED: list[tuple[str, Edit]] = [
-    ("plain", lambda d: d.update(version=4)),
+    ("plain", lambda d: d.update(version=3)),
     ("plain", lambda d: d.update(format="other")),
     ("plain", lambda d: d["layers"][0].update(cost_features=[[0.1], [0.2], [0.25], [0.1]])),
     ("plain", layer(0, cost_features=[0.1, 0.2, 0.25, 0.1, 0.2])),
@@ -75,7 +75,6 @@ REFUSED: list[tuple[str, Edit]] = [
     ("rays", layer(0, row_ptr=[0, 2, 2])),
     ("rays", layer(0, row_ptr=[0, 1, 3])),
     ("rays", layer(0, row_ptr=[0, 0, 2])),
-    ("rays", lambda d: d.update(version=3)),
     ("rays", lambda d: d["rays"].pop()),
     ("rays", rays(0, center=[-1])),
     ("rays", rays(0, center=[-2, 0])),

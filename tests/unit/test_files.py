@@ -86,7 +86,7 @@ def test_the_document_keeps_its_schema(tmp_path: Path, name: str, suffix: str) -
 @pytest.mark.parametrize(
     "edit",
     [
-        lambda d: d.update(version=4),
+        lambda d: d.update(version=5),
         lambda d: d.update(extra=1),
         lambda d: d.pop("starts"),
         lambda d: d["layers"][0].pop("fallback"),

@@ -35,8 +35,8 @@ FORMATS = ("json", "npz")
 
 JSON_DAMAGE: dict[str, tuple[Edit, str]] = {
     "format": (lambda d: d.update(format="other"), r"not a saved problem.*\$\.format.*'other'"),
-    "newer": (lambda d: d.update(version=5, new=[]), r"newer version.*version 5.*version 3 and 4\. Upgrade"),
-    "older": (lambda d: d.update(version=1), r"older version.*version 1.*version 3 and 4\. Save the problem anew"),
+    "newer": (lambda d: d.update(version=5, new=[]), r"newer version.*version 5.*version 4\. Upgrade"),
+    "older": (lambda d: d.update(version=1), r"older version.*version 1.*version 4\. Save the problem anew"),
     "version 0": (lambda d: d.update(version=0), r"older version.*\$\.version.*version 0"),
     "version true": (lambda d: d.update(version=True), r"wrong type.*\$\.version"),
     "missing": (lambda d: d.pop("starts"), r"entry is missing.*\$.*no 'starts'"),
@@ -289,7 +289,7 @@ def test_an_archive_header_is_checked_like_a_json_file(tmp_path: Path) -> None:
     path = template().save(tmp_path / "p.npz")
     members = members_of(path)
     for old, new, words in (
-        (b'"version": 3', b'"version": 5', r"newer version.*Upgrade"),
+        (b'"version": 4', b'"version": 5', r"newer version.*Upgrade"),
         (b'"bound": 0.5', b'"bound": NaN', "not finite"),
         (b'"bound": 0.5', b'"bound": 0.75', "does not match its digest"),
         (b'"horizon": 4', b'"arrays": {}, "horizon": 4', "unknown entry.*'arrays'"),
@@ -302,7 +302,7 @@ def test_an_archive_header_is_checked_like_a_json_file(tmp_path: Path) -> None:
 def test_a_newer_archive_is_called_newer_whatever_else_is_new_in_it(tmp_path: Path) -> None:
     path = template().save(tmp_path / "p.npz")
     members = members_of(path)
-    header = members.pop("header.json").replace(b'"version": 3', b'"version": 5')
+    header = members.pop("header.json").replace(b'"version": 4', b'"version": 5')
     repack(path, {name.replace(".npy", ".zst"): data for name, data in members.items()}, zipfile.ZIP_DEFLATED)
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("header.json", header)

@@ -10,7 +10,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.diagnosis.calibration.measurements import read_measurements
-from surefoot.errors import InvalidInput, UnreadableFile
+from surefoot.errors import InvalidInput
 from surefoot.exact.rays import true_intensities
 from surefoot.plan.policy_document import load_policy
 from surefoot.reports.explorer import explorer
@@ -50,7 +50,7 @@ def test_a_ray_mixes_reward_costs_and_successors_of_both_ends() -> None:
         assert again.reward[1] == (0.75 if end else 0.25)
 
 
-def test_files_keep_rays_and_problems_without_rays_keep_their_version(tmp_path: Path) -> None:
+def test_files_keep_rays(tmp_path: Path) -> None:
     for name in ("dosing/testing", "throttle/testing"):
         problem = sf.worlds.make(name).problem
         for suffix in ("json", "npz", "problem"):
@@ -60,14 +60,6 @@ def test_files_keep_rays_and_problems_without_rays_keep_their_version(tmp_path: 
                 assert np.array_equal(mine.center, theirs.center)
                 assert np.array_equal(mine.cost_features, theirs.cost_features)
                 assert np.array_equal(mine.transition_features, theirs.transition_features)
-    plain = sf.worlds.make("thermal/testing").problem.save(tmp_path / "thermal.json")
-    assert '"version": 3' in plain.read_text().replace('"version":3', '"version": 3')
-    text = (tmp_path / "dosing.json").read_text().replace(" ", "")
-    assert '"version":4' in text
-    older = tmp_path / "older.json"
-    older.write_text(text.replace('"version":4', '"version":3'))
-    with pytest.raises(UnreadableFile, match="rays come with version 4"):
-        sf.Problem.load(older)
 
 
 @pytest.mark.parametrize(

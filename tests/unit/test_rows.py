@@ -152,7 +152,7 @@ def test_files_bring_rows_back(problem: sf.Problem, suffix: str, tmp_path: Path)
 
 def test_an_old_file_is_answered_clearly(tmp_path: Path) -> None:
     path = tank().save(tmp_path / "p.json")
-    path.write_text(path.read_text().replace('"version": 3', '"version": 2'))
+    path.write_text(path.read_text().replace('"version": 4', '"version": 2'))
     with pytest.raises(sf.errors.UnreadableFile, match=r"older version.*version 2"):
         sf.Problem.load(path)
 

@@ -73,7 +73,7 @@ class _Once:
 
 
 def _built(document: dict[str, Any], stored: Mapping[str, Any], size: int) -> Problem:
-    if document["format"] != "surefoot-problem" or document["version"] != (4 if "rays" in document else 3):
+    if document["format"] != "surefoot-problem" or document["version"] != 4:
         raise Unreadable(f"a problem of another kind: {document['format']!r}, version {document['version']!r}")
     _resolve(document, stored)
     _refuse_shared(document, max(size, _LEAST_BUDGET))

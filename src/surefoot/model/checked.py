@@ -38,17 +38,16 @@ def entries(value: object, at: str, keys: Sequence[str]) -> dict[str, Any]:
     return mapping(value, at, keys, optional=list(value) if isinstance(value, dict) else ())
 
 
-def of_format(value: object, what: str, format: str, versions: int | tuple[int, ...], old: str) -> dict[str, Any]:
-    """An object of ours, of a version that is read; nothing else of it is looked at. ``old``: what to do about an older
-    one."""
+def of_format(value: object, what: str, format: str, version: int, old: str) -> dict[str, Any]:
+    """An object of ours, of the version that is read; nothing else of it is looked at. ``old``: what to do about an
+    older one."""
     if not isinstance(value, dict) or value.get("format") != format:
         kind = value.get("format") if isinstance(value, dict) else value
         raise UnreadableFile(f"not {what} of surefoot", where="$.format", got=f"{short(kind)}, not {format!r}")
     found = integer(entries(value, "$", ("version",))["version"], "$.version")
-    known = versions if isinstance(versions, tuple) else (versions,)
-    if found not in known:
-        age, fix = ("a newer", "Upgrade surefoot.") if found > max(known) else ("an older", old)
-        got = f"version {short(found)}, this surefoot reads version {' and '.join(map(str, known))}"
+    if found != version:
+        age, fix = ("a newer", "Upgrade surefoot.") if found > version else ("an older", old)
+        got = f"version {short(found)}, this surefoot reads version {version}"
         raise UnreadableFile(f"written by {age} version", where="$.version", got=got, fix=fix)
     return value
 

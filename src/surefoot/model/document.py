@@ -31,7 +31,6 @@ from surefoot.model.sparse_rows import checked as checked_rows
 
 FORMAT = "surefoot-problem"
 VERSION = 4
-_PLAIN = 3  # the version of a problem without rays, which older releases read too
 
 Document = dict[str, Any]
 
@@ -86,7 +85,7 @@ def to_document(problem: Problem) -> Document:
     rays = _rays(graph)
     return {
         "format": FORMAT,
-        "version": VERSION if rays else _PLAIN,
+        "version": VERSION,
         **({"rays": rays} if rays else {}),
         "horizon": problem.horizon,
         "limits": [{key: _listed(getattr(limit, key)) for key in _LIMIT_KEYS} for limit in problem.limits],
@@ -162,7 +161,7 @@ def arrays_in(node: object) -> Iterator[NDArray[Any]]:
 def check_version(document: object) -> Document:
     """The document if it is one of ours, of a version that is read; nothing else is looked at."""
     old = "Save the problem anew from what it was made of."
-    return checked.of_format(document, "a saved problem", FORMAT, (_PLAIN, VERSION), old)
+    return checked.of_format(document, "a saved problem", FORMAT, VERSION, old)
 
 
 def from_document(document: Document, stored: Mapping[str, object], budget: int) -> Problem:
@@ -185,9 +184,8 @@ def from_document(document: Document, stored: Mapping[str, object], budget: int)
     if known[-1] is not None and last["terminal_cost_features"] is None:
         raise UnreadableFile("the last step has an anchor but no cost", where=f"$.anchors[{horizon - 1}]")
     starts = reader.array(top["starts"], "$.starts", _INT)
-    if ("rays" in top) != (document["version"] != _PLAIN):
-        raise UnreadableFile(f"rays come with version {VERSION}, and only there", where="$.rays")
-    rays = [reader.rays(each, f"$.rays[{h}]") for h, each in _each_ray(top, horizon)]
+    given = checked.sequence(top["rays"], "$.rays", horizon - 1, "horizon - 1") if "rays" in top else ()
+    rays = [reader.rays(each, f"$.rays[{h}]") for h, each in enumerate(given)]
     centers: dict[str, Any] = {key: [each[key] for each in rays] for key in (rays[0] if rays else ())}
     reader.refuse_unused()
     columns: dict[str, Any] = {key: [row[key] for row in rows] for key in rows[0]}
@@ -208,10 +206,6 @@ def from_document(document: Document, stored: Mapping[str, object], budget: int)
         **centers,
     )
     return replace(problem, seals=())  # nobody else holds what was just read
-
-
-def _each_ray(top: Document, horizon: int) -> Iterator[tuple[int, object]]:
-    return enumerate(checked.sequence(top["rays"], "$.rays", horizon - 1, "horizon - 1") if "rays" in top else ())
 
 
 class _Reader:

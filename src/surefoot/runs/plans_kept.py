@@ -3,7 +3,7 @@
 One file per plan, ``plan-000017.npz`` for plan 17: an archive as :mod:`surefoot.storage.archive` writes it
 (``numpy.load`` reads it too), the same bytes for the same plan. Its ``header.json``::
 
-    {"format": "surefoot-plan", "version": 2, "problem": digest,
+    {"format": "surefoot-plan", "version": 3, "problem": digest,
      "number": 17, "first_episode": 16, "consistent": true,
      "hope": "the best that may still be hoped for is …", "purposes": ["to narrow the bound of …", …]}
 
@@ -17,7 +17,7 @@ The arrays hold all layers one after the other, in graph order (:mod:`surefoot.m
     value             f8    (ΣS,)     all H layers
     action            i8    (ΣS,)     decision layers      the pair played, numbered within its layer; -1: none
     purpose           i8    (ΣS,)     decision layers      why an exploring action is played, -1: not exploring
-    intensity         f8    (ΣN,)     decision layers      only with rays (version 3): that of bounds and values
+    intensity         f8    (ΣN,)     decision layers      only with rays: that of bounds and values
     terminal_upper, terminal_lower  f8 (S, m)   only where the last layer has a cost; -inf in states without one
 
 :func:`load_snapshot` cuts them into layers again. Nobody knows in advance how many plans a run will make, so the
@@ -50,6 +50,7 @@ from surefoot.storage import archive as npz
 from surefoot.storage import disk
 from surefoot.storage.documents import reading
 
+VERSION = 3  #: of a snapshot
 MOST = 24  #: files per run
 UNREADABLE = "the snapshot cannot be read"
 MOST_TRIPLETS = 20_000  #: of a problem, all layers together; larger ones keep no snapshots
@@ -145,7 +146,7 @@ def load_snapshot(path: Path, problem: Problem) -> Snapshot:
 def _read(path: Path, problem: Problem) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     with npz.opened(path) as (header, open_members):
         arrays = dict(open_members())
-    checked.of_format(header, "a plan", "surefoot-plan", _version(problem), "Run anew.")
+    checked.of_format(header, "a plan", "surefoot-plan", VERSION, "Run anew.")
     if header["problem"] != problem.first.digest:
         raise UnreadableFile("the snapshot is of another problem")
     return header, arrays
@@ -185,11 +186,6 @@ def _sizes(graph: LayeredGraph, states: Any) -> dict[str, list[int]]:
     return {"states": own, "deciding": own[:-1], "pairs": pairs, "rows": rows}
 
 
-def _version(problem: Problem) -> int:
-    """3 with rays, 2 without."""
-    return 3 if problem.has_rays else 2
-
-
 # --- writing --------------------------------------------------------------------------------------------
 
 
@@ -221,7 +217,7 @@ def save_snapshot(plan: Plan, first_episode: int, path: Path) -> None:
     kept = snapshot_of(plan, first_episode)
     header = {
         "format": "surefoot-plan",
-        "version": _version(plan.declared),
+        "version": VERSION,
         "problem": plan.declared.first.digest,
         "number": kept.number,
         "first_episode": first_episode,
