@@ -209,7 +209,7 @@ def failing(error: BaseException) -> Callable[..., Any]:
 
 
 def test_an_unexpected_error_is_one_line(surefoot: Surefoot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("surefoot.cli.table.print_table", failing(ZeroDivisionError("oh")))
+    monkeypatch.setattr("surefoot.worlds.names", failing(ZeroDivisionError("oh")))
     ended = surefoot("worlds")
     refused(ended, "internal error: ZeroDivisionError: oh", "--debug", code=70)
 
