@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from surefoot.diagnosis.before_data import Before, Tables, features_of
+from surefoot.diagnosis.before_data import Before, Tables, alternatives, features_of
 from surefoot.diagnosis.diagnosis import Blocked, ColdStart
 from surefoot.diagnosis.rank import NEGLIGIBLE, Triangles, slices, span, triangle
 from surefoot.estimate.bank import Basis
@@ -37,11 +37,8 @@ from surefoot.estimate.costs import CostBounds, split, turned_lengths
 from surefoot.estimate.families import Family
 from surefoot.model.features import Features
 from surefoot.model.graph import (
-    NO_ACTION,
     Anchors,
-    BoolArray,
     FloatArray,
-    Layer,
     LayeredGraph,
     made_once,
     owner,
@@ -74,11 +71,6 @@ def needs_of(graph: LayeredGraph, needs: Tables) -> Needs:
         pairs.insert(0, need)
         states.insert(0, np.where(layer.forbidden, np.inf, -segment_max(-need, layer.state_ptr)))
     return Needs(tuple(pairs), tuple(states))
-
-
-def alternatives(layer: Layer) -> BoolArray:
-    """(N,) the actions beyond the fallback's in states that the fallback reaches."""
-    return np.repeat(layer.fallback != NO_ACTION, np.diff(layer.state_ptr)) & ~layer.played_by_fallback()
 
 
 def least_need(graph: LayeredGraph, needs: Needs) -> float:

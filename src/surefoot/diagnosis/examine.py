@@ -7,13 +7,19 @@ from dataclasses import replace
 
 from surefoot import theory
 from surefoot.checks import probability, whole
-from surefoot.diagnosis.before_data import before_data, describe_forced, find_fallback_fault, lost_actions, lost_sets
+from surefoot.diagnosis.before_data import (
+    before_data,
+    describe_forced,
+    describe_sense,
+    find_fallback_fault,
+    lost_actions,
+    lost_sets,
+)
 from surefoot.diagnosis.cold_start import Remedies, certified_moves, describe_cold_start
 from surefoot.diagnosis.diagnosis import Diagnosis, Finding, LayerReport, LimitReport, PaperReport, Sense
 from surefoot.diagnosis.findings import judge
 from surefoot.diagnosis.possible import no_fallback, no_probabilities
 from surefoot.diagnosis.rank import describe_features
-from surefoot.diagnosis.sense import describe_sense
 from surefoot.diagnosis.warm_up import episodes_to_open
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostData, bound_costs
