@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from surefoot.agents.blocks import draws
 from surefoot.agents.blocks.place import Place, refuse_inside, start_of, under_way
+from surefoot.checks import of_kind
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.model.features import Features
 from surefoot.model.graph import FloatArray, IntArray
@@ -36,12 +37,9 @@ def check_problem(problem: Problem, grows: bool = False) -> Problem:
 
     ``grows``: the agent can play problems whose graph grows (spec 9).
     """
-    if not isinstance(problem, Problem):
-        raise InvalidInput(
-            "an agent needs a Problem",
-            got=f"a {type(problem).__name__}",
-            fix="On a Plant plays sf.PlantAgent; of a World, pass world.problem.",
-        )
+    of_kind(
+        problem, Problem, "an agent needs a Problem", "A Plant takes sf.PlantAgent; of a World, pass world.problem."
+    )
     if not grows:
         refuse_growing(problem, "this agent")
     return problem

@@ -12,6 +12,7 @@ import numpy as np
 
 from surefoot.agents.blocks.place import under_way
 from surefoot.agents.lsvi_new import LsviNew
+from surefoot.checks import of_kind
 from surefoot.errors import AssumptionBroken, InvalidInput, OutOfOrder
 from surefoot.model.graph import FloatArray
 from surefoot.model.measured import Cost
@@ -42,10 +43,7 @@ class PlantAgent:
     """
 
     def __init__(self, plant: Plant, failure_probability: float = 0.05, *, exact: bool = True, **options: Any) -> None:
-        if not isinstance(plant, Plant):
-            raise InvalidInput(
-                "a PlantAgent needs a Plant", got=f"a {type(plant).__name__}", fix="Of a simulation: truth.plant."
-            )
+        of_kind(plant, Plant, "a PlantAgent needs a Plant", "Of a simulation: truth.plant.")
         self.plant, self.exact = plant, bool(exact)
         self.learner = LsviNew(plant.problem, failure_probability, **options)
         self._centres = CentreValues(plant)

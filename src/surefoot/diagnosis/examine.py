@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from surefoot import theory
-from surefoot.checks import probability, whole
+from surefoot.checks import of_kind, probability, whole
 from surefoot.diagnosis.before_data import (
     before_data,
     describe_forced,
@@ -58,10 +58,7 @@ def check(
     plant = problem if isinstance(problem, Plant) else None
     if isinstance(problem, Plant):
         problem = problem.problem
-    if not isinstance(problem, Problem):
-        raise InvalidInput(
-            "check needs a Problem", got=f"a {type(problem).__name__}", fix="For a World, pass world.problem."
-        )
+    of_kind(problem, Problem, "check needs a Problem", "For a World, pass world.problem.")
     p = probability("failure_probability", failure_probability)
     episodes = whole("episodes", episodes, 1)
     say = progress or (lambda words: None)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from surefoot.agents.blocks.baseline import Baseline
-from surefoot.errors import InvalidInput
+from surefoot.checks import of_kind
 from surefoot.estimate.costs import CostBounds
 from surefoot.exact.best import safe_sets
 from surefoot.plan.certify import Certified
@@ -38,8 +38,7 @@ class OracleShield(Baseline):
     promise = "every step safe, by knowing the truth"
 
     def __init__(self, world: World, failure_probability: float = 0.05, **shared: Any) -> None:
-        if not isinstance(world, World):
-            raise InvalidInput("the oracle shield needs a World", got=f"a {type(world).__name__}")
+        of_kind(world, World, "the oracle shield needs a World")
         states, pairs = safe_sets(world)
         self._safe = Certified(pairs, states)
         super().__init__(world.problem, failure_probability, **shared)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from surefoot.checks import of_kind
 from surefoot.errors import InvalidInput, SurefootError
 from surefoot.reports import charts
 from surefoot.reports.charts import Chart, Curve, paper_bound
@@ -157,10 +158,7 @@ def _labelled(runs: Runs) -> dict[str, list[Run]]:
     else:
         groups, known = dict[str, list[Run]](), list[tuple[str, Any]]()
         for run in [runs] if isinstance(runs, Run) else list(runs):
-            if not isinstance(run, Run):
-                raise InvalidInput(
-                    "a report is about runs", got=f"a {type(run).__name__}", fix="Give what sf.run returns."
-                )
+            of_kind(run, Run, "a report is about runs", _GIVE)
             look = run.manifest["agent"], run.manifest["constants"]
             known += [] if look in known else [look]
             same = [each for each in known if each[0] == look[0]]

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surefoot.checks import of_kind
 from surefoot.errors import InvalidInput
 from surefoot.model.features import rows_equal_to, table_times
 from surefoot.model.graph import FloatArray
@@ -95,12 +96,8 @@ class World:
                 of the cost features, and optionally (S, m) for the terminal states. It may exceed the declared
                 misspecification; ``misspecified_beyond_declaration`` then says so, and no guarantee holds.
         """
-        if not isinstance(problem, Problem):
-            raise InvalidInput(
-                "a world needs a Problem",
-                got=f"a {type(problem).__name__}",
-                fix="For a Plant: plant.simulate(step), or plant.problem for its cells alone.",
-            )
+        fix = "For a Plant: plant.simulate(step), or plant.problem for its cells alone."
+        of_kind(problem, Problem, "a world needs a Problem", fix)
         if problem.growth is not None and deviation is not None:
             raise InvalidInput(
                 "a world that grows must be linear in its features", got="deviation, which has an entry per row"

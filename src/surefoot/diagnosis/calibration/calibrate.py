@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.checks import probability
+from surefoot.checks import of_kind, probability
 from surefoot.diagnosis.calibration import questions
 from surefoot.diagnosis.calibration.fits import Between, linear, orthonormal, repeats, squares, within
 from surefoot.diagnosis.calibration.measurements import (
@@ -69,10 +69,7 @@ def calibrate(problem: Problem | Plant, log: Log, *, level: float = 0.95) -> Cal
     """
     if isinstance(problem, Plant):
         return _of_plant(problem, log, probability("level", level))
-    if not isinstance(problem, Problem):
-        raise InvalidInput(
-            "calibrate needs a Problem", got=f"a {type(problem).__name__}", fix="For a World, pass world.problem."
-        )
+    of_kind(problem, Problem, "calibrate needs a Problem", "For a World, pass world.problem.")
     level = probability("level", level)
     about, data = read_measurements(problem, log)
     return calibrated(about, _some(data), level)
