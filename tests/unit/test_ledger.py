@@ -202,7 +202,8 @@ def test_a_run_that_was_stopped_before_its_first_episode(
             self.requested = True
 
     monkeypatch.setattr(session, "Interrupt", Stopped)
-    run = played(seed)
+    with pytest.warns(UserWarning, match="interrupted after 0 of"):
+        run = played(seed)
     assert (run.episodes, run.interrupted, run.gap_closed) == (0, True, 0.0)
     ledger = Ledger.load(run.save(tmp_path / "ledger"))
     assert ledger.manifest["done"] == 0
