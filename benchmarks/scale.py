@@ -1,12 +1,17 @@
 """A plan of a problem larger than memory: its time against reading the bytes, under a limit that the system enforces.
 
 A backward sweep needs V of all states of the next step: so it must read a table that steps share once for each of them.
-Reading alone is therefore timed twice, once and as often as that; the table is dropped from memory before the plan and
-before each reading. What came from the disk is counted, too, as the system counts it. Where others use the machine, the
-ratios are of seconds less those in which the process had work and no processor; with one thread (NUMBA_NUM_THREADS=1)
-these are known.
+A plan is compared with reading as often, and nothing else, all that a step has: features and graph. What does not fit
+in memory comes from the disk every time. So that this is measured, and not the system's cache of files,
 
-python -m benchmarks.scale [--triplets 2e7] [--limit 4e9] [--folder DIR | --problem DIR] [--memory] [--workers 4]
+    --left BYTES    another process holds all memory but so much; what is left is less than the problem has
+    otherwise       the problem is dropped from memory before every sweep over it and before every reading
+
+What came from the disk is counted, as the system counts it. Without ``--left``, plan and reading are timed from memory
+as well, where a plan is bound by arithmetic. Threads are numba's (NUMBA_NUM_THREADS), and a reader's.
+
+python -m benchmarks.scale [--triplets 2e7] [--limit 4e9] [--left 6e9] [--folder DIR | --problem DIR] [--memory]
+                           [--workers 4]
 
 A problem of so many triplets a step, 16 features in float32, is written block by block. A process of its own, which
 may have no more than the limit in memory of its own (``RLIMIT_DATA``: mapped files do not count, all else does), maps
@@ -18,6 +23,7 @@ must be the same bit for bit.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import mmap
@@ -27,16 +33,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+import numba
 import numpy as np
 
 import surefoot as sf
 from surefoot import clusters
+from surefoot.plan import mapped as mapped_plans
 from surefoot.plan.blockwise.team import Cost
+from surefoot.storage.read_ahead import ReadAhead
 
 DIM, ACTIONS, BRANCHES, HORIZON = 16, 2, 5, 4
 BLOCK = 1 << 20
@@ -77,7 +88,7 @@ def build(folder: Path, triplets: int) -> Path:
     return path
 
 
-def measure(path: Path, limit: float, mapped: bool, workers: int, rounds: int) -> dict[str, Any]:
+def measure(path: Path, limit: float, mapped: bool, workers: int, rounds: int, dropped: bool) -> dict[str, Any]:
     """In this process, with this limit: load, learn a little, plan; on so many workers, unless there are none.
 
     Of several rounds the quickest is told: others use the machine, too."""
@@ -87,7 +98,6 @@ def measure(path: Path, limit: float, mapped: bool, workers: int, rounds: int) -
     loaded = time.perf_counter()
     agent = sf.LsviNew(problem, replan_growth=1e9, on=clusters.on_this_machine(workers) if workers else None)
     ready = time.perf_counter()
-    print(f"first plan after {ready - began:.0f} s, {agent.plan}", file=sys.stderr, flush=True)
     for _ in range(EPISODES):
         agent.begin_episode(0)
         state = 0
@@ -99,33 +109,31 @@ def measure(path: Path, limit: float, mapped: bool, workers: int, rounds: int) -
         agent.end_episode()
     if agent.team is not None:
         agent.team.costs.clear()
-    layer, steps = problem.graph.layers[0], HORIZON - 1
-    x, found = layer.cost_features, list[list[dict[str, float]]]()
-    for _ in range(rounds):
-        found.append([])
-        for work in (agent.replan, lambda: read(x), lambda: [read(x) for _ in range(steps)]):
-            drop(problem)
-            found[-1].append(timed(work))
-    planned, once, as_often = (min(each, key=lambda one: one["undisturbed"]) for each in zip(*found, strict=True))
+    print(f"ready after {time.perf_counter() - began:.0f} s, {agent.plan}", file=sys.stderr, flush=True)
+    layer, times = problem.graph.layers[0], dict[str, Any]()
+    if mapped and not workers:
+        with no_cache(problem) if dropped else contextlib.nullcontext():
+            times["from_disk"] = against_reading(agent, rounds, dropped)
+        if dropped:
+            times["from_memory"] = against_reading(agent, rounds, False)
+    else:
+        times["plan"] = min((timed(agent.replan) for _ in range(rounds)), key=lambda one: one["seconds"])
     plan, told = agent.plan, hashlib.sha256()
     for part in (*plan.values.value, *plan.values.action, *plan.certified_sets.pairs):
         told.update(np.ascontiguousarray(part).tobytes())
     return {
         "mapped": mapped,
         "workers": workers,
+        "threads": numba.get_num_threads(),
         "triplets": layer.n_edges,
         "feature_bytes": layer.cost_features.nbytes,
         "limit_bytes": int(limit),
         "load_seconds": round(loaded - began, 2),
         "first_plan_seconds": round(ready - loaded, 2),
         "load": os.getloadavg()[0],
-        "plan": planned,
+        **times,
         "explores": plan.directed is not None,
         "gap": round(plan.gap, 4),
-        "read_once": once,
-        f"read_{steps}_times": as_often,
-        "plan_over_reading_once": round(planned["undisturbed"] / once["undisturbed"], 2),
-        f"plan_over_reading_{steps}_times": round(planned["undisturbed"] / as_often["undisturbed"], 2),
         "certified": plan.n_certified(),
         "own_memory_between_plans": _own_memory(),
         "questions": {} if agent.team is None else {name: _told(cost) for name, cost in agent.team.costs.items()},
@@ -133,22 +141,91 @@ def measure(path: Path, limit: float, mapped: bool, workers: int, rounds: int) -
     }
 
 
+def against_reading(agent: sf.LsviNew, rounds: int, dropped: bool) -> dict[str, Any]:
+    """A plan, and reading once and as often as a plan must all that the steps have."""
+    steps, problem = HORIZON - 1, agent.problem
+    work: dict[str, Callable[[], object]] = {
+        "plan": agent.replan,
+        "read_once": lambda: read(problem, dropped),
+        f"read_{steps}_times": lambda: read(problem, dropped, steps),
+    }
+    found = {name: list[dict[str, float]]() for name in work}
+    for _ in range(rounds):
+        for name, each in work.items():
+            found[name].append(timed(each))
+    best: dict[str, Any] = {name: min(each, key=lambda one: one["seconds"]) for name, each in found.items()}
+    reading = best[f"read_{steps}_times"]
+    best[f"plan_over_reading_{steps}_times"] = round(best["plan"]["seconds"] / reading["seconds"], 2)
+    best["cached_gb"] = round(_cached() / 1e9, 2)
+    return best
+
+
 def timed(work: Callable[[], object]) -> dict[str, float]:
-    """Seconds by the clock, without those spent waiting for a processor, and of the processor; GB from the disk."""
-    before, began, worked = (_from_disk(), _kept_waiting()), time.perf_counter(), time.process_time()
+    """Seconds by the clock and of the processor; GB from the disk."""
+    before, began, worked = _from_disk(), time.perf_counter(), time.process_time()
     work()
     seconds, processor = time.perf_counter() - began, time.process_time() - worked
     return {
         "seconds": round(seconds, 2),
-        "undisturbed": round(seconds - (_kept_waiting() - before[1]), 2),
         "processor": round(processor, 2),
-        "disk_gb": round((_from_disk() - before[0]) / 1e9, 3),
+        "disk_gb": round((_from_disk() - before) / 1e9, 3),
     }
 
 
-def read(x: Any) -> float:
-    """All of it, and nothing else."""
-    return sum(float(x[first : first + BLOCK].sum()) for first in range(0, len(x), BLOCK))
+def read(problem: sf.Problem, dropped: bool, times: int = 1) -> None:
+    """All that a step has, so many times, and nothing else; as fast as files are read here."""
+    for _ in range(times):
+        if dropped:
+            drop(problem)
+        with ReadAhead(problem.graph.layers[0].arrays()) as reader:
+            reader.come_to(1.0)
+
+
+@contextmanager
+def no_cache(problem: sf.Problem) -> Iterator[None]:
+    """A context in which the system has none of the problem in memory when a walk over its features begins."""
+    tables = {id(layer.cost_features) for layer in problem.graph.layers}
+
+    class Dropping(ReadAhead):
+        def __init__(self, arrays: Iterable[Any]) -> None:
+            found = list(arrays)
+            if not tables.isdisjoint(map(id, found)):
+                drop(problem)
+            super().__init__(found)
+
+    with mock.patch.object(mapped_plans, "ReadAhead", Dropping):
+        yield
+
+
+@contextmanager
+def only(left: float | None) -> Iterator[None]:
+    """A context in which another process holds all memory but so many bytes; the first to go if others need it."""
+    if left is None:
+        yield
+        return
+    holding = subprocess.Popen([sys.executable, "-c", HOLD, str(int(left))], stdout=subprocess.PIPE, text=True)
+    assert holding.stdout is not None
+    try:
+        print(f"memory left: {int(holding.stdout.readline()) / 1e9:.1f} GB", flush=True)
+        yield
+        assert holding.poll() is None, "the memory was needed by others: nothing was measured"
+    finally:
+        holding.kill()
+        holding.wait()
+
+
+HOLD = """
+import mmap, sys, time
+open("/proc/self/oom_score_adj", "w").write("1000")
+def available():
+    return next(int(line.split()[1]) for line in open("/proc/meminfo") if line.startswith("MemAvailable")) << 10
+size = available() - int(sys.argv[1])
+held = mmap.mmap(-1, max(1, size))
+for page in range(0, size, mmap.PAGESIZE):
+    held[page] = 1
+print(available(), flush=True)
+time.sleep(1e6)
+"""
 
 
 def drop(problem: sf.Problem) -> None:
@@ -170,9 +247,12 @@ def _from_disk() -> int:
     return 0
 
 
-def _kept_waiting() -> float:
-    """Seconds in which this thread could have gone on, had others left it a processor."""
-    return int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
+def _cached() -> int:
+    """Bytes of files that the system has in memory, of all processes."""
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("Cached"):
+            return int(line.split()[1]) << 10
+    return 0
 
 
 def _told(cost: Cost) -> dict[str, float]:
@@ -191,6 +271,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--triplets", type=float, default=2e7)
     parser.add_argument("--limit", type=float, default=4e9, help="bytes of its own that the planning process may have")
+    parser.add_argument("--left", type=float, default=None, help="bytes of memory that all together may use")
     parser.add_argument("--folder", type=Path, default=None, help="where the problem is written, and removed again")
     parser.add_argument("--problem", type=Path, default=None, help="one that is there, to be used instead")
     parser.add_argument("--workers", type=int, default=0, help="plan on so many workers too, and compare")
@@ -198,16 +279,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="how often plan and readings are timed")
     parser.add_argument("--child", type=Path, default=None, help=argparse.SUPPRESS)
     parser.add_argument("--mapped", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--dropped", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child is not None:
-        print(json.dumps(measure(given.child, given.limit, given.mapped, given.workers, given.rounds)))
+        options = given.mapped, given.workers, given.rounds, given.dropped
+        print(json.dumps(measure(given.child, given.limit, *options)))
         return
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         began, path = time.perf_counter(), given.problem
         if path is None:
             path = build(Path(folder), int(given.triplets))
             print(f"built in {time.perf_counter() - began:.0f} s", flush=True)
-        ways = [["--mapped", "--limit", str(given.limit)]]
+        ways = [["--mapped", "--limit", str(given.limit), *(["--dropped"] if given.left is None else [])]]
         if given.memory:
             ways.append(["--limit", "1e12"])
         if given.workers:
@@ -224,7 +307,8 @@ def main() -> None:
                 str(given.rounds),
                 *words,
             ]
-            answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+            with only(given.left):
+                answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
             found.append(json.loads(answer.splitlines()[-1]))
             print(json.dumps(found[-1]), flush=True)
     assert len({each["digest"] for each in found}) == 1, "the plans differ"

@@ -18,7 +18,8 @@ import numpy as np
 from surefoot.estimate.bank import NO_DATA, Lens
 from surefoot.estimate.blocks import BlockShape
 from surefoot.estimate.boxes import cut_by_box
-from surefoot.estimate.update import NOWHERE, Frames, Rows, along, cost_row, leaf, value_row
+from surefoot.estimate.prefetch import prefetch
+from surefoot.estimate.update import NOWHERE, Frames, Rows, along, cost_row, fused, leaf, value_row
 from surefoot.model.features import FeatureArray, Features
 from surefoot.model.graph import BoolArray, FloatArray, IntArray
 from surefoot.model.sparse_rows import SparseRows
@@ -48,7 +49,7 @@ def room_to_see(room: int, anchors: int, weights: int, centres: int) -> Seen:
     return Seen(z, w, rho, np.zeros((weights, ROOM)), np.zeros((centres, ROOM)), np.zeros(LANES, np.int64))
 
 
-@leaf
+@fused
 def product(a: FloatArray, x: FloatArray, out: FloatArray) -> None:
     """out = a·x of a (m, d) and LANES columns x (d, …), each sum from the first term to the last.
 
@@ -102,6 +103,7 @@ def _lay_out(x: FeatureArray, rows: IntArray, z: FloatArray) -> None:
     n = rows.shape[0]
     for i in range(n):
         row = rows[i]
+        prefetch(x, row)
         for k in range(x.shape[1]):
             z[k, i] = x[row, k]
     for k in range(x.shape[1]):
@@ -404,6 +406,47 @@ def _worth(ahead: Ahead, pair: int) -> tuple[float, float]:
     return low, high
 
 
+@leaf
+def _value_rows(x: FeatureArray, ahead: Ahead, pairs: IntArray, rows: FloatArray) -> None:
+    """φ_V of some pairs, row by row (spec 6)."""
+    following, pair_ptr, value = ahead
+    for i in range(pairs.shape[0]):
+        first, end = pair_ptr[pairs[i]], pair_ptr[pairs[i] + 1]
+        for k in range(rows.shape[1]):
+            rows[i, k] = 0.0
+        for edge in range(first, end):
+            v = value[following[edge]]
+            for k in range(rows.shape[1]):
+                rows[i, k] += v * x[edge, k]
+
+
+@numba.njit(cache=True)
+def _see_values(
+    x: Rows,
+    ahead: Ahead,
+    pairs: IntArray,  # up to LANES
+    rows: FloatArray,  # (LANES, largest block)  room
+    numbers: IntArray,  # (LANES,)  0, 1, …
+    look: Lens,
+    shape: BlockShape,
+    weights: FloatArray,
+    centres: FloatArray,
+    seen: Seen,
+) -> None:
+    """φ_V of some pairs, through a lens."""
+    if x.indptr.size == 0:
+        _value_rows(x.values, ahead, pairs, rows)
+        _lay_out(rows, numbers[: pairs.shape[0]], seen.z)
+        turn_dense(look.turn, weights, centres, seen)
+        _rooted(seen.u)
+        return
+    zero: Any = np.int64(0)  # a plain 0 would have value_row compiled once more, for this number
+    for i in range(pairs.shape[0]):
+        first, end = ahead.pair_ptr[pairs[i]], ahead.pair_ptr[pairs[i] + 1]
+        b = value_row(x, zero, ahead.following, zero, first, end, ahead.value, zero, look.block[0], shape, rows[0])
+        _turn_row(rows[0], b, look, shape, weights, centres, rows[1], i, seen)
+
+
 @numba.njit(cache=True)
 def _expected(
     x: Rows,
@@ -419,34 +462,21 @@ def _expected(
     out: FloatArray,
 ) -> None:
     """Of the pairs of one task."""
-    seen, row, w, dense = room_to_see(room, 0, 1, 1), np.empty(room), np.empty(room), x.indptr.size == 0
-    pairs, n = np.empty(LANES, np.int64), 0  # that are side by side now
-    zero: Any = np.int64(0)  # a plain 0 would have value_row compiled once more, for this number
+    seen, rows, numbers = room_to_see(room, 0, 1, 1), np.empty((LANES, room)), np.arange(LANES)
+    pairs, low, high = np.empty(LANES, np.int64), np.empty(LANES), np.empty(LANES)
+    n = 0  # pairs that are side by side now
     for i in range(wanted.shape[0]):
-        pair = wanted[i]
-        low, high = _worth(ahead, pair) if clip else (-np.inf, np.inf)
-        if low == high:  # nothing to estimate
-            out[pair] = low
+        pairs[n] = wanted[i]
+        low[n], high[n] = _worth(ahead, pairs[n]) if clip else (-np.inf, np.inf)
+        if low[n] == high[n]:  # nothing to estimate
+            out[pairs[n]] = low[n]
         else:
-            first, end = ahead.pair_ptr[pair], ahead.pair_ptr[pair + 1]
-            b = value_row(x, zero, ahead.following, zero, first, end, ahead.value, zero, look.block[0], shape, row)
-            if dense:
-                for k in range(room):
-                    seen.z[k, n] = row[k]
-            else:
-                _turn_row(row, b, look, shape, weights, centres, w, n, seen)
-            pairs[n] = pair
             n += 1
         if n == LANES or i == wanted.shape[0] - 1:
-            if dense:
-                turn_dense(look.turn, weights, centres, seen)
-                _rooted(seen.u)
+            _see_values(x, ahead, pairs[:n], rows, numbers, look, shape, weights, centres, seen)
             for k in range(n):
                 found = seen.told[0, k] + radius * seen.u[0, k]
-                if clip:
-                    low, high = _worth(ahead, pairs[k])
-                    found = min(max(found, low), high)
-                out[pairs[k]] = found
+                out[pairs[k]] = min(max(found, low[k]), high[k]) if clip else found
             n = 0
 
 

@@ -17,7 +17,7 @@ from surefoot.model.graph import BoolArray, FloatArray, IntArray
 from surefoot.storage.raw_arrays import expect
 from surefoot.threads import serial_and_parallel
 
-BLOCK = 1 << 16  #: rows at a time: they stay in the cache for whoever needs them next
+BLOCK = 1 << 17  #: rows at a time: they stay in the cache for whoever needs them next
 
 Both = tuple[FloatArray, FloatArray]
 Bounding = Callable[[Features], Both]
@@ -71,7 +71,8 @@ class RowBounds:
             self._kept_rows = {key: (np.empty(n, bool), np.empty(n, bool)) for key in self._limits}
         while self._seen < (n if end is None else end):
             first, self._seen = self._seen, min(n, self._seen + self.block)
-            expect(self._x, self._seen, self._seen + self.block)
+            if end is None:  # who goes on step by step reads ahead, too
+                expect(self._x, self._seen, self._seen + self.block)
             both = self.between(first, self._seen)
             self._fine &= possible(*both, rounding)
             for key, masks in self._kept_rows.items():

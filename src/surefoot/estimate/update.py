@@ -31,6 +31,12 @@ def leaf(function: _F) -> _F:
     return compiled
 
 
+def fused(function: _F) -> _F:
+    """Likewise, where a product and the sum that it joins are rounded once, if the processor can do so."""
+    compiled: _F = numba.njit(cache=True, _nrt=False, fastmath={"contract"})(function)  # type: ignore[call-overload]
+    return compiled
+
+
 class Rows(NamedTuple):
     """A table of features as compiled code reads it; without pointers it is dense."""
 

@@ -121,6 +121,11 @@ class Layer:
         """(E,) the pair that each edge belongs to."""
         return np.repeat(np.arange(self.n_pairs, dtype=np.int64), np.diff(self.pair_ptr))
 
+    def arrays(self) -> Iterator[NDArray[Any]]:
+        """Every array, as often as it is used."""
+        for table in vars(self).values():
+            yield from arrays_of(table)
+
     def parts(self, rows: int) -> Iterator[tuple[slice, slice, slice, Layer]]:
         """The layer in parts of so many cost rows and edges, or one state with more: its states, its pairs, its cost
         rows, and itself, with pairs, edges and rows counted from the part's own first."""
@@ -243,9 +248,10 @@ class LayeredGraph:
 
     def arrays(self) -> Iterator[NDArray[Any]]:
         """Every array of every layer, as often as it is used."""
-        for part in (*self.layers, self.terminal):
-            for table in vars(part).values():
-                yield from arrays_of(table)
+        for layer in self.layers:
+            yield from layer.arrays()
+        for table in vars(self.terminal).values():
+            yield from arrays_of(table)
 
     @property
     def cost_dim(self) -> int:

@@ -10,6 +10,7 @@ thm:constraintsatisfaction).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -83,7 +84,7 @@ def _backward(
     return Certified(tuple(pairs), tuple(states))
 
 
-def _layer(layer: Layer, upper: FloatArray, limits: FloatArray, following: BoolArray) -> tuple[BoolArray, BoolArray]:
+def _layer(layer: Layer, upper: Any, limits: FloatArray, following: BoolArray) -> tuple[BoolArray, BoolArray]:
     """(N,) pairs whose every cost row keeps all limits and every successor is among ``following`` (S',), or that the
     fallback plays, outside of forbidden states; (S,) states with such a pair."""
     pairs, states = np.empty(layer.n_pairs, bool), np.empty(layer.n_states, bool)
@@ -99,7 +100,8 @@ def _layer(layer: Layer, upper: FloatArray, limits: FloatArray, following: BoolA
 
 def certified_by(layer: Layer, kept: BoolArray, following: BoolArray) -> tuple[BoolArray, BoolArray]:
     """(pairs (N,), states (S,)) of a step, where it is known which cost rows (R,) keep every limit."""
-    return _layer(layer, np.where(kept, -np.inf, np.inf)[:, None], np.zeros(1), following)
+    # a row that exceeds some limit has 1 here, one that keeps all has 0, and 0 is allowed
+    return _layer(layer, (~kept).view(np.uint8)[:, None], np.zeros(1), following)
 
 
 def margins(upper: FloatArray, limits: FloatArray, certified: bool) -> list[float | None]:

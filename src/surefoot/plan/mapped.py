@@ -11,7 +11,7 @@ What explores goes over certified pairs once more, when it is known what for. Wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -41,7 +41,7 @@ from surefoot.plan.hope import (
     least_worth,
 )
 from surefoot.plan.values import Values, most_to_come, step_values, without_q
-from surefoot.storage.raw_arrays import expect
+from surefoot.storage.read_ahead import ReadAhead
 
 FEW = 1 / 32  #: of a step's rows: so many are kept beside it
 
@@ -125,8 +125,7 @@ class Mapped:
         upper, lower = (streamed(table[h]) for table in (bounds.upper, bounds.lower))
         assert upper is not None
         assert lower is not None
-        for _, its, rows, part in layer.parts(upper.block):
-            _read_ahead(layer, its.stop, upper.block)
+        for _, its, rows, part in _walked(layer, upper.block):
             if not upper.rows.look(rounding, rows.stop):
                 return None
             certified = certified_by(part, upper.kept(rows, limits), ahead.certified)
@@ -190,9 +189,7 @@ class Mapped:
         """One step of these; all else that it needs is let go before the next one needs as much."""
         (allowed, bonus, known, cap, following, low), found = words, list[tuple[FloatArray, IntArray, FloatArray]]()
         few = self._few[h].layer() if self._few else None
-        for _, its, _, part in (layer if few is None else few).parts(BLOCK):
-            if few is None:
-                _read_ahead(layer, its.stop, BLOCK)
+        for _, its, _, part in _walked(layer, BLOCK) if few is None else few.parts(BLOCK):
             _, value, action = step_values(part, allowed[its], bonus[its], known, cap, following)
             least = least_worth(part, action, known, low)
             found.append((value, in_the_step(action, its.start), least))
@@ -200,7 +197,9 @@ class Mapped:
         return value, action, least
 
 
-def _read_ahead(layer: Layer, pair: int, rows: int) -> None:
-    """So many rows from this pair on are wanted next."""
-    edge = int(layer.pair_ptr[pair])
-    expect(layer.transition_features, edge, edge + rows)
+def _walked(layer: Layer, rows: int) -> Iterator[tuple[slice, slice, slice, Layer]]:
+    """Its parts, one after the other; the next ones are read from the disk meanwhile."""
+    with ReadAhead(layer.arrays()) as reader:
+        for found in layer.parts(rows):
+            reader.come_to(found[1].stop / layer.n_pairs)
+            yield found

@@ -1,0 +1,86 @@
+"""Mapped arrays are read from the disk before they are wanted, so that disk and processor work at the same time.
+
+A thread reads the files, into a buffer that nobody looks at: then the system has these pages in memory when the mapping
+is used. It does so by ordinary reading, in large pieces, which beats asking for pages of the mapping: the system keeps
+such pages together in large ones, and compiled code need not let other threads of Python run in between. And a file
+that was cut meanwhile is an error here; by its mapping it would end the process.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+from collections import deque
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.errors import UnreadableFile
+
+PIECE = 1 << 24  #: bytes of the largest array that are read at a time
+AHEAD = 3  #: pieces that are read beyond what is wanted now
+
+_BUFFER = 1 << 18  # small enough to stay in the cache
+
+
+class _Mapped(NamedTuple):
+    """Where an array lies in its file."""
+
+    file: int
+    name: str
+    first: int
+    size: int
+
+
+class ReadAhead:
+    """Reads some arrays from their first byte to their last while somebody walks over them; a context, at the end of
+    which the thread is gone and the files are closed. Arrays in memory are left alone."""
+
+    def __init__(self, arrays: Iterable[NDArray[Any]]) -> None:
+        self._arrays = {id(x): x for x in arrays if getattr(x, "_mmap", None) is not None and x.nbytes}.values()
+        self._mapped: list[_Mapped] = []
+        self._pieces = self._asked = self._there = 0
+        self._under_way = deque[Future[None]]()
+        self._thread = ThreadPoolExecutor(1, "read-ahead")
+
+    def __enter__(self) -> ReadAhead:
+        if hasattr(os, "preadv"):  # without it the system reads when a page is wanted
+            self._mapped = [_opened(x) for x in self._arrays]
+            self._pieces = math.ceil(max((each.size for each in self._mapped), default=0) / PIECE)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.shutdown(cancel_futures=True)
+        for each in self._mapped:
+            os.close(each.file)
+
+    def come_to(self, share: float) -> None:
+        """The work needs this share of every array now, and the next soon."""
+        now = min(self._pieces, math.ceil(share * self._pieces))
+        while self._asked < min(self._pieces, now + AHEAD):
+            self._under_way.append(self._thread.submit(self._read, self._asked))
+            self._asked += 1
+        while self._there < now:
+            self._under_way.popleft().result()
+            self._there += 1
+
+    def _read(self, piece: int) -> None:
+        buffer = memoryview(bytearray(_BUFFER))
+        for file, name, first, size in self._mapped:
+            at, end = (first + size * n // self._pieces for n in (piece, piece + 1))
+            while at < end:
+                whole, rest = divmod(end - at, _BUFFER)
+                found = os.preadv(file, [*[buffer] * whole, buffer[:rest]], at)
+                if not found:
+                    raise UnreadableFile("the file is shorter than it was when it was mapped", where=name)
+                at += found
+
+
+def _opened(array: Any) -> _Mapped:
+    begin = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY  # of the mapping, of which the array may be a part
+    first = begin + array.ctypes.data - np.frombuffer(array._mmap, np.uint8).ctypes.data
+    return _Mapped(os.open(array.filename, os.O_RDONLY), str(array.filename), first, array.nbytes)
