@@ -220,9 +220,9 @@ open("/proc/self/oom_score_adj", "w").write("1000")
 def available():
     return next(int(line.split()[1]) for line in open("/proc/meminfo") if line.startswith("MemAvailable")) << 10
 size = available() - int(sys.argv[1])
-held = mmap.mmap(-1, max(1, size))
-for page in range(0, size, mmap.PAGESIZE):
-    held[page] = 1
+held = mmap.mmap(-1, max(1, size), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+while held.tell() < size:
+    held.write(bytes([1]) * min(1 << 24, size - held.tell()))
 print(available(), flush=True)
 time.sleep(1e6)
 """
@@ -249,10 +249,8 @@ def _from_disk() -> int:
 
 def _cached() -> int:
     """Bytes of files that the system has in memory, of all processes."""
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith("Cached"):
-            return int(line.split()[1]) << 10
-    return 0
+    known = dict(line.split()[:2] for line in Path("/proc/meminfo").read_text().splitlines())
+    return int(known["Cached:"]) - int(known["Shmem:"]) << 10
 
 
 def _told(cost: Cost) -> dict[str, float]:

@@ -41,11 +41,12 @@ def _certified(
             some = False
             for pair in range(state_ptr[state], state_ptr[state + 1]):
                 safe = True
-                for edge in range(pair_ptr[pair], pair_ptr[pair + 1]):
-                    safe &= following[successor[edge]]
                 for row in range(row_ptr[pair], row_ptr[pair + 1]):
                     for j in range(m):
                         safe &= upper[row, j] <= bounds[j]
+                if safe:  # else nobody asks what follows, which takes longer to look up
+                    for edge in range(pair_ptr[pair], pair_ptr[pair + 1]):
+                        safe &= following[successor[edge]]
                 safe |= pair == fallback[state]
                 safe &= not forbidden[state]
                 pairs[pair] = safe
