@@ -9,10 +9,11 @@ The policy played maximises, over certified pairs,
     V_ω  =  the value of  r + ω · share,      share = score / (largest score)
 
 with the ω for which V_ω = V⁺ at the start, to within a factor of two of what V⁺ is above V. If V⁺ is what certification
-will bring, that ω is derived, not chosen: where it takes n units of share, a policy that earns v and collects i of them
-per episode costs (V⁺ − v)·n/i until then; the least of (V⁺ − v)/i over all policies is the ω for which the largest
-v + ω·i is V⁺, and the policy that attains it is the one that is best for r + ω · share (Dinkelbach). Most of what is
-hoped for is never had: V⁺ is V and ``EXPECTED`` of the gap. ω is at least ``FLOOR`` times the number of episodes.
+will bring, that ω is derived, not chosen: where certification takes n units of share, a policy that earns v and collects
+i of them per episode costs (V⁺ − v)·n/i until then; the least of (V⁺ − v)/i over all policies is the ω for which the
+largest v + ω·i is V⁺, and the policy that attains it is the one that is best for r + ω · share (Dinkelbach). Most of
+what is hoped for is never had, so that V⁺ is V and ``EXPECTED`` of the gap. ω is at least ``FLOOR`` times the number of
+episodes.
 Q is not clipped at R_h, or a large bonus would hide the way to what lies behind it; transitions are learned from
 V_ω/(1 + ω), which is at most R_h by itself.
 Where this leads to the greedy policy of V after all, and ω is below ``HEAVY``, the plan is V's own.
