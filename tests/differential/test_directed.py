@@ -29,13 +29,11 @@ def options(number: int) -> dict[str, float]:
 
 
 def tables_of(number: int, seed: int) -> Tables:
-    """Few pairs pay much and the others about the same, so that exploring is cheap beside what is hoped for. No rewards
-    are tenths: a tie between hopes is decided by rounding, and decides all that follows."""
+    """Rewards that are no tenths: a tie between hopes is decided by rounding, and decides all that follows."""
     tables, rng = random_tables(number + 100_000 * seed), np.random.default_rng([seed, number, 4])
     for rewards in (tables.reward, tables.terminal_reward):
         for key, reward in rewards.items():
-            much = 0.8 + 0.1 * reward if rng.random() < 0.08 else 0.001 * reward
-            rewards[key] = much + 0.001 * float(rng.random())  # type: ignore[index]
+            rewards[key] = 0.9 * reward + 0.1 * float(rng.random())  # type: ignore[index]
     return tables
 
 
