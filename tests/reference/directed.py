@@ -59,7 +59,7 @@ class DirectedReference(Reference):
                     bonus = {key: weight * one for key, one in share.items()}
                     return self._sweep(fits, certified, safe_ends, bonus, weight)
 
-                weight = self._weigh(0.1 * gap, lambda weight: explored(weight)[0][0, start] - value[0, start])
+                weight = self._weigh(gap, lambda weight: explored(weight)[0][0, start] - value[0, start])
                 richer, chosen, richer_q = explored(weight)
                 self.doubtful |= self._tied(chosen, richer_q, certified) or self._tied(play, q, certified)
                 if weight >= 8.0 or self._met(chosen) != self._met(play):
@@ -70,18 +70,18 @@ class DirectedReference(Reference):
         self.plans = dict.fromkeys(self.t.starts, plan)
         self.planned_at = self._log_determinants()
 
-    def _weigh(self, expected: float, more: Callable[[float], float]) -> float:
+    def _weigh(self, gap: float, more: Callable[[float], float]) -> float:
         """Doubled, from the last one, while V_omega is worth too little; else halved while it is worth too much."""
         floor, most = 1e-5 * self.episodes_ended, 1000.0 * self.H
-        weight = max(floor, self.weight or expected)
-        if more(weight) < expected / 2:
-            while more(weight) < expected / 2 and weight < most:
+        weight = max(floor, self.weight or gap)
+        if more(weight) < gap / 2:
+            while more(weight) < gap / 2 and weight < most:
                 weight *= 2.0
         else:
-            while more(weight) > 2 * expected and weight > floor and more(max(floor, weight / 2)) >= expected / 2:
+            while more(weight) > 2 * gap and weight > floor and more(max(floor, weight / 2)) >= gap / 2:
                 weight = max(floor, weight / 2)
         tried = ((weight, 0.5), (weight, 2.0), (weight / 2, 0.5), (2 * weight, 2.0))
-        self.doubtful |= any(abs(more(one) - edge * expected) < NEAR for one, edge in tried)
+        self.doubtful |= any(abs(more(one) - edge * gap) < NEAR for one, edge in tried)
         self.weight = weight
         return weight
 

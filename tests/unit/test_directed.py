@@ -28,12 +28,12 @@ def test_the_first_plan_by_hand() -> None:
         (False, True),
     ]
     assert plan.directed is not None
-    assert plan.directed.weight == pytest.approx(0.4)  # from 0.05, doubled; with 0.2 a trial is worth 0.4, less than V
+    assert plan.directed.weight == 1.0  # with 0.5 a trial is worth 0.7, less than V + gap/2; with 1.0 it is worth 1.2
     assert plan.directed.shares.targets == ((0, problem.edge_index(0, "works", "best", "end")),)
     assert plan.directed.shares.share[0].tolist() == [0.0, pytest.approx(1.0), 0.0]  # `best` may not be played
-    assert [plan.q(0, "works", a) for a in ("idle", "trial", "best")] == pytest.approx([0.5, 0.6, 1.0])
+    assert [plan.q(0, "works", a) for a in ("idle", "trial", "best")] == pytest.approx([0.5, 1.2, 1.0])
     assert plan.action(0, "works") == "trial"
-    assert plan.targets[0].tolist() == pytest.approx([0.6 / 1.4])  # of what V/(1 + ω) is, transitions are learned
+    assert plan.targets[0].tolist() == pytest.approx([1.2 / 2.0])  # of what V/(1 + ω) is, transitions are learned
     none = sf.LsviNew(problem, budget=0.0).plan
     assert (none.action(0, "works"), none.directed, none.value(0, "works")) == ("idle", None, 0.5)
 
@@ -109,15 +109,15 @@ def test_plans_are_due_by_time_while_there_is_a_gap() -> None:
 @pytest.mark.parametrize(
     ("last", "episodes", "gap", "found"),
     [
-        (1.0, 0, 5.0, 1.0),  # worth 0.7 more than V, where 0.5 is wanted: still good
-        (0.0, 0, 5.0, 1.0),  # none yet: 0.5 is worth 0.2, which is less than half of what is wanted
-        (8.0, 0, 5.0, 1.0),  # 1.7 is more than twice that, with ω = 2; 0.7 is not
-        (0.1, 0, 0.1, 0.4),  # a trial costs 0.3: below, it is worth nothing, and a power of two above too much
-        (0.8, 0, 0.1, 0.4),
-        (0.1, 10**6, 5.0, 10.0),  # never below the floor
+        (1.0, 0, 0.5, 1.0),  # worth 0.7 more than V: still good
+        (0.0, 0, 0.5, 1.0),  # none yet: 0.5 is worth 0.2, which is less than gap/2
+        (8.0, 0, 0.5, 1.0),  # 1.7 is more than twice the gap, with ω = 2; 0.7 is not
+        (0.1, 0, 0.01, 0.4),  # a trial costs 0.3: below, it is worth nothing, and a power of two above too much
+        (0.8, 0, 0.01, 0.4),
+        (0.1, 10**6, 0.5, 10.0),  # never below the floor
     ],
 )
-def test_the_weight_makes_exploring_worth_a_tenth_of_the_gap(
+def test_the_weight_makes_exploring_worth_what_is_hoped_for(
     last: float, episodes: int, gap: float, found: float
 ) -> None:
     """As in ablation/stall: a trial has share 1 and costs 0.3, so that V_ω − V = max(0, ω − 0.3)."""

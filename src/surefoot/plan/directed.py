@@ -8,12 +8,10 @@ The policy played maximises, over certified pairs,
 
     V_ω  =  the value of  r + ω · share,      share = score / (largest score)
 
-with the ω for which V_ω = V⁺ at the start, to within a factor of two of what V⁺ is above V. If V⁺ is what certification
-will bring, that ω is derived, not chosen: where certification takes n units of share, a policy that earns v and collects
-i of them per episode costs (V⁺ − v)·n/i until then; the least of (V⁺ − v)/i over all policies is the ω for which the
-largest v + ω·i is V⁺, and the policy that attains it is the one that is best for r + ω · share (Dinkelbach). Most of
-what is hoped for is never had, so that V⁺ is V and ``EXPECTED`` of the gap. ω is at least ``FLOOR`` times the number of
-episodes.
+with the ω for which V_ω = V̄ at the start, to within a factor of two. That ω is derived, not chosen. If certification
+takes n units of share, a policy that earns v and collects i of them per episode costs (V̄ − v)·n/i until then; the least
+of (V̄ − v)/i over all policies is the ω for which the largest v + ω·i is V̄, and the policy that attains it is the one
+that is best for r + ω · share (Dinkelbach). ω is at least ``FLOOR`` times the number of episodes.
 Q is not clipped at R_h, or a large bonus would hide the way to what lies behind it; transitions are learned from
 V_ω/(1 + ω), which is at most R_h by itself.
 Where this leads to the greedy policy of V after all, and ω is below ``HEAVY``, the plan is V's own.
@@ -54,8 +52,7 @@ from surefoot.plan.values import Values, most_to_come, optimistic_values, withou
 
 MOST_TARGETS = 32
 FLOOR = 1e-5  #: of ω, per episode: next to nothing for a long time, and in the end enough for the regret theorem
-EXPECTED = 0.1  #: of the gap, what certification is taken to bring: V̄ counts on all that is not refuted yet
-MOST = 1e3  #: of ω, per step: where this is too little for V⁺, what is hoped for is hardly ever met
+MOST = 1e3  #: of ω, per step: where this is too little for V̄, what is hoped for is hardly ever met
 HEAVY = 8.0  #: an ω from which on the values are about information first, even where they lead to the same actions
 USEFUL = 0.01  #: scores below this share of the largest that any target could have point nowhere
 
@@ -183,18 +180,17 @@ def exploring_values(
 def weighed(
     graph: LayeredGraph, hoped: Hope, waited: Waited, values: Callable[[float], Explored]
 ) -> tuple[float, Explored]:
-    """ω and its values: doubled or halved from the last one until they are worth V⁺ at the start, within a factor of
-    two of what it is above V; where none is, the smallest tried that is worth more."""
+    """ω and its values: doubled or halved from the last one until they are worth V̄ at the start, within a factor of
+    two of the gap; where none is, the smallest tried that is worth more."""
     start = graph.starts[(hoped.best.value[0] - hoped.sure.value[0])[graph.starts].argmax()]
     least, most = FLOOR * waited.episodes, MOST * graph.horizon
-    expected = EXPECTED * hoped.gap
-    weight, too_small = max(least, waited.weight or expected), 0.0
+    weight, too_small = max(least, waited.weight or hoped.gap), 0.0
     while True:
         found = values(weight)
         more = found.values.value[0][start] - hoped.sure.value[0][start]
-        if more < expected / 2 and weight < most:
+        if more < hoped.gap / 2 and weight < most:
             too_small, weight = weight, 2.0 * weight
-        elif more > expected * 2 and weight > max(least, 2.0 * too_small):
+        elif more > hoped.gap * 2 and weight > max(least, 2.0 * too_small):
             weight = max(least, weight / 2.0)
         else:
             return weight, found
