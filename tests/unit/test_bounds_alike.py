@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 import surefoot as sf
 from surefoot.errors import InvalidInput
-from surefoot.estimate.costs import bound_costs, uncertainty_rows
+from surefoot.estimate.costs import uncertainty_rows
 from surefoot.estimate.families import families, of_norms, with_ratios
 from surefoot.model.priors import largest_costs, longest_scaled, resolved
 
@@ -102,24 +102,6 @@ def test_directions_are_turned_and_turned_back() -> None:
     turns = np.array([basis.turn(each) for each in np.eye(4)])  # (columns, directions), up to the order of blocks
     assert sorted(basis.back(weights, squared=True)[0]) == pytest.approx(sorted((turns**2 @ weights[0]).tolist()))
     assert sorted(basis.back(weights)[0][:-1]) == pytest.approx(sorted((turns @ weights[0])[:-1].tolist()))
-
-
-@pytest.mark.parametrize("last", [False, True])
-@pytest.mark.parametrize("stationary", [False, True])
-def test_rows_that_nobody_wants_are_left_open(stationary: bool, last: bool) -> None:
-    """Layers that share table and data have what any of them wants; a row that is wanted has the bound that it had."""
-    problem = made(LIMITS["families"], np.asarray, anchored=False, stationary=stationary, last=last)
-    agent = learnt(problem)
-    whole = agent.plan.bounds
-    wanted = [np.array([True, False, False, False]), np.array([False, False, True, False])]
-    found = bound_costs(problem, agent.costs, agent.cost_confidence, wanted)
-    for h in (0, 1):
-        asked = wanted[0] | wanted[1] if stationary else wanted[h]
-        assert np.array_equal(found.upper[h][asked], whole.upper[h][asked])
-        assert np.array_equal(found.lower[h][asked], whole.lower[h][asked])
-        assert (found.upper[h][~asked] == math.inf).all()
-        assert (found.lower[h][~asked] == -math.inf).all()
-    assert found.consistent
 
 
 def test_ridges_are_multiplied_as_given() -> None:

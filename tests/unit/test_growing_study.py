@@ -106,7 +106,6 @@ def test_what_is_not_growth_is_refused_and_found_by_the_audit(
                 part[key] = json.loads(json.dumps(arrays[value["array"]]))
     document.pop("digest")
     change(document)
-    document["version"] = 4 if "rays" in document else 3
     for array in list(arrays):
         if json.dumps({"array": array}) not in json.dumps(document):
             del arrays[array]
